@@ -1,0 +1,40 @@
+# `make demo` and `make test` are all a newcomer needs. Everything happens inside .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test test-long lint bench pictures clean
+
+# One environment, laid again whenever what it is made from changes.
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.cpp cpp/*/*/*.hpp)
+
+$(VENV)/installed-%: $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	touch $@
+
+demo: $(VENV)/installed-cli
+	$(BIN)/linkstream demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+
+test-long: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed-test
+	$(BIN)/python -m benchmarks
+
+pictures: $(VENV)/installed-test
+	$(BIN)/python docs/pictures.py
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,22 @@
+// What: the compiled side's front door. It only says what was built; `linkstream doctor` shows it.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+namespace nb = nanobind;
+
+static std::string compiler() {
+#if defined(__clang__)
+  return std::string("clang ") + __clang_version__;
+#elif defined(__GNUC__)
+  return std::string("gcc ") + __VERSION__;
+#else
+  return "unknown compiler";
+#endif
+}
+
+NB_MODULE(_core, m) {
+  m.doc() = "The compiled side of linkstream.";
+  m.def("build_info", &compiler, "The compiler this module was built with.");
+}

@@ -1,0 +1,86 @@
+"""Every error linkstream raises on purpose.
+
+```text
+LinkstreamError                      root of all
+├── ArgumentError (ValueError)       the caller's argument is wrong; nothing has changed
+│   ├── ThresholdError               thresholds outside their ranges
+│   ├── VectorError                  a vector that cannot be used; names its row
+│   │   └── DimensionError           a vector of another dimension
+│   ├── SpaceError                   a space that does not fit the vectors
+│   └── UnknownIdError               an ID that was never given
+├── SnapshotError                    a file that is damaged, hostile or from a newer version
+├── NotTrackedError                  an answer that needs what the caller chose not to keep
+├── ConvergenceError                 an iteration that did not reach its tolerance
+├── EngineUnavailableError           the engine asked for is not there
+└── MissingExtraError (ImportError)  an optional dependency is not installed
+```
+
+Each says what was *seen*, what was *expected*, and the *remedy*.
+"""
+
+from __future__ import annotations
+
+
+class LinkstreamError(Exception):
+    """Root of all linkstream errors: seen, expected, remedy."""
+
+    def __init__(self, seen: str, *, expected: str, remedy: str) -> None:
+        super().__init__(f"{seen}; expected {expected}. {remedy}")
+        self.seen = seen
+        self.expected = expected
+        self.remedy = remedy
+
+
+class ArgumentError(LinkstreamError, ValueError):
+    """The caller's argument is wrong; nothing has changed."""
+
+
+class ThresholdError(ArgumentError):
+    """Thresholds outside their ranges."""
+
+
+class VectorError(ArgumentError):
+    """A vector that cannot be used; `row` is its place in the batch, or None."""
+
+    def __init__(self, seen: str, *, expected: str, remedy: str, row: int | None = None) -> None:
+        super().__init__(seen, expected=expected, remedy=remedy)
+        self.row = row
+
+
+class DimensionError(VectorError):
+    """A vector of another dimension than the ones before it."""
+
+
+class SpaceError(ArgumentError):
+    """A space that does not fit the vectors or the model."""
+
+
+class UnknownIdError(ArgumentError):
+    """An ID that was never given."""
+
+
+class SnapshotError(LinkstreamError):
+    """A snapshot that is damaged, hostile or from a newer version."""
+
+
+class NotTrackedError(LinkstreamError):
+    """An answer that needs what the caller chose not to keep."""
+
+
+class ConvergenceError(LinkstreamError):
+    """An iteration that did not reach its tolerance."""
+
+
+class EngineUnavailableError(LinkstreamError):
+    """The engine asked for is not there."""
+
+
+class MissingExtraError(LinkstreamError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, module: str, *, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs {module!r}, which is not installed",
+            expected=f"the extra {extra!r}",
+            remedy=f'Run: pip install "linkstream[{extra}]"',
+        )

@@ -1,0 +1,1 @@
+"""The mathematics of the paper as pure functions, each naming its equation."""
