@@ -1,0 +1,45 @@
+"""Which engine runs: the compiled one where it is there, else the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from linkstream.engine.contract import Engine
+from linkstream.engine.reference import ReferenceEngine
+from linkstream.engine.state import State
+from linkstream.errors import ArgumentError, EngineUnavailableError
+
+NAMES = ("auto", "native", "reference")
+NATIVE_MISSING = "this version of linkstream has no compiled engine"
+
+
+@dataclass(frozen=True, slots=True)
+class Factory:
+    """Makes engines of one kind from a state."""
+
+    name: str
+    make: Callable[[State], Engine]
+
+
+def choose(name: str, threads: int | None) -> Factory:
+    """The factory that `engine=` and `threads=` stand for."""
+    if name not in NAMES:
+        raise ArgumentError(
+            f"engine={name!r}",
+            expected=f"one of {', '.join(map(repr, NAMES))}",
+            remedy="'auto' takes the fastest engine that is installed.",
+        )
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise ArgumentError(
+            f"threads={threads!r}",
+            expected="a whole number of 1 or more, or None",
+            remedy="None takes as many as the machine has cores. Results do not depend on it.",
+        )
+    if name == "native":
+        raise EngineUnavailableError(
+            f"engine='native', but {NATIVE_MISSING}",
+            expected="an installation with the compiled core",
+            remedy="Use engine='auto'; `linkstream doctor` says what is installed.",
+        )
+    return Factory("reference", ReferenceEngine.from_state)

@@ -1,0 +1,125 @@
+"""What an engine is: vectors in, decisions and events out; both engines keep this contract.
+
+An engine is a state machine, (state, vector) → (state, decision, events): no clock, no
+randomness, no input or output. It takes fixed-point vectors (engine/fixed_point.py) that the
+door has checked, so that nothing it does can fail half-way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine.state import State
+from linkstream.paper.thresholds import Thresholds
+
+Kind = Literal["joined", "linked", "new"]
+KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
+JOINED, LINKED, NEW = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What happened to one vector.
+
+    `similarity` and `threshold` are those against J, the most similar subcluster (eq 19). Where
+    nothing reaches the lowest threshold possible they are None: the outcome is then the same
+    whoever is nearest. `sequence` is the vector's number, in order of arrival from 0.
+    """
+
+    cluster: int
+    subcluster: int
+    kind: Kind
+    similarity: float | None
+    threshold: float | None
+    sequence: int
+
+    @property
+    def margin(self) -> float | None:
+        """How far the similarity lies above (or below) the threshold it was judged by."""
+        if self.similarity is None or self.threshold is None:
+            return None
+        return self.similarity - self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Decisions of a batch as columns; NaN stands for a similarity that is None."""
+
+    first_sequence: int
+    cluster: npt.NDArray[np.int64]
+    subcluster: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int8]
+    similarity: npt.NDArray[np.float64]
+    threshold: npt.NDArray[np.float64]
+
+    def at(self, index: int) -> Decision:
+        """The decision of one row."""
+        similarity = float(self.similarity[index])
+        near = similarity == similarity  # NaN differs from itself
+        return Decision(
+            cluster=int(self.cluster[index]),
+            subcluster=int(self.subcluster[index]),
+            kind=KINDS[self.kind[index]],
+            similarity=similarity if near else None,
+            threshold=float(self.threshold[index]) if near else None,
+            sequence=self.first_sequence + index,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A subcluster as seen from one vector: how similar, and what each test would ask."""
+
+    subcluster: int
+    cluster: int
+    count: int
+    similarity: float
+    join_threshold: float
+    link_threshold: float
+
+
+class Engine(Protocol):
+    """A Links engine. Vectors are rows of fixed-point int32, checked at the door."""
+
+    name: ClassVar[str]
+    thresholds: Thresholds
+    dimension: int
+    track_vectors: bool
+
+    @property
+    def n_vectors(self) -> int:
+        """Vectors added so far."""
+
+    @property
+    def n_subclusters(self) -> int:
+        """Nodes of the graph."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Connected components of the graph."""
+
+    @property
+    def n_cluster_ids(self) -> int:
+        """Cluster IDs given so far; they are never used again."""
+
+    def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
+        """Take vectors in order of arrival; the same as taking them one by one."""
+
+    def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
+        """What the tests of eqs 20 and 21 say of each vector; cluster −1 where it would be new."""
+
+    def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
+        """The most similar subclusters, best first (tie: the older)."""
+
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Current cluster of each vector, in order of arrival; needs `track_vectors`."""
+
+    def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """Events kept from sequence `since` on: the first one's sequence, and their rows."""
+
+    def state(self) -> State:
+        """All there is to know, as plain arrays that alias nothing."""

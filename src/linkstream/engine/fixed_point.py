@@ -1,0 +1,73 @@
+"""Numbers the engine decides on: integers, so that every machine decides alike.
+
+Paper, sections 3.3–3.4: all decisions compare cosines of unit vectors and of centroids. Here a
+unit vector is q = rint(x / ‖x‖ · 2³⁰), an int32 row; a subcluster is S = Σ q (int64) and its
+count. Dot products of these are exact integers, so a cosine does not depend on the order of
+summation, and adding, removing and merging are exact and reversible. Why: docs/choices.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+SCALE = 2.0**30
+COUNT_MAX = 2**33 - 1  # S·S ≤ k²·2⁶⁰ stays within a signed 128-bit integer, S within int64
+DIMENSION_MAX = 2**16
+
+_LIMB = 22  # 3 limbs of 22 bits hold an int64; 2²² · 2²² · DIMENSION_MAX < 2⁶³
+_MASK = (1 << _LIMB) - 1
+
+
+def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Squared length of each row, summed in one stated order.
+
+    The order: square, pad with zeros to a power of two, then fold the upper half onto the lower
+    until one number is left. Fixed on every machine, and quick to vectorise in any language.
+    """
+    squares = rows * rows
+    width = 1 << max(rows.shape[1] - 1, 0).bit_length()
+    folded = np.zeros((rows.shape[0], width))
+    folded[:, : rows.shape[1]] = squares
+    while width > 1:
+        width //= 2
+        folded = folded[:, :width] + folded[:, width:]
+    sums: npt.NDArray[np.float64] = folded[:, 0]
+    return sums
+
+
+def quantise(
+    rows: npt.NDArray[np.float64], norms: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int32]:
+    """Fixed-point rows, q = rint(x / ‖x‖ · 2³⁰), for rows of known length."""
+    return np.rint(rows / norms[:, np.newaxis] * SCALE).astype(np.int32)
+
+
+def dots(rows: npt.NDArray[np.int64], vector: npt.NDArray[np.int64]) -> list[int]:
+    """Exact dot product of each row with a vector, as Python integers of any size.
+
+    Each number is cut into three limbs, limbs are multiplied in int64 where they cannot
+    overflow, and the nine partial sums are put together.
+    """
+    parts = np.einsum("nid,jd->nij", _limbs(rows), _limbs(vector[np.newaxis])[0])
+    return [
+        sum(part << (_LIMB * (i + j)) for i, row in enumerate(block) for j, part in enumerate(row))
+        for block in parts.tolist()
+    ]
+
+
+def dot(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> int:
+    """Exact dot product of two integer vectors."""
+    return dots(a[np.newaxis], b)[0]
+
+
+def similarity(product: int, square_a: int, square_b: int) -> float:
+    """Cosine from the exact integers a·b, a·a, b·b: each rounded once, then IEEE operations."""
+    return float(product) / (math.sqrt(float(square_a)) * math.sqrt(float(square_b)))
+
+
+def _limbs(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    # The two low limbs are non-negative, the highest carries the sign.
+    return np.stack([rows & _MASK, (rows >> _LIMB) & _MASK, rows >> (2 * _LIMB)], axis=1)

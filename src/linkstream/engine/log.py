@@ -1,0 +1,53 @@
+"""The log of events an engine keeps: all of them, or the newest when vectors are not tracked."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine.events import WIDTH
+from linkstream.errors import NotTrackedError
+
+UNTRACKED_LIMIT = 100_000
+
+
+class EventLog:
+    """Event rows in order; the sequence number of a row is its place since the beginning."""
+
+    def __init__(self, limit: int | None, n_events: int = 0) -> None:
+        self._rows: deque[tuple[int, ...]] = deque(maxlen=limit)
+        self.n_events = n_events
+
+    @classmethod
+    def keeping(
+        cls, track_vectors: bool, n_events: int = 0, rows: npt.NDArray[np.int64] | None = None
+    ) -> EventLog:
+        """The log an engine with this setting has, going on from rows already kept."""
+        log = cls(None if track_vectors else UNTRACKED_LIMIT, n_events)
+        if rows is not None:
+            log._rows.extend(tuple(row) for row in rows.tolist())
+        return log
+
+    def append(self, row: tuple[int, ...]) -> None:
+        """Write one event."""
+        self._rows.append(row + (-1,) * (WIDTH - len(row)))
+        self.n_events += 1
+
+    def since(self, sequence: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """Rows from a sequence number on, and the number of the first of them."""
+        oldest = self.n_events - len(self._rows)
+        if sequence < oldest:
+            raise NotTrackedError(
+                f"events asked for from {sequence} on",
+                expected=f"{oldest} or later: older ones are no longer kept",
+                remedy="Read events more often, or use track_vectors=True to keep them all.",
+            )
+        kept = islice(self._rows, sequence - oldest, None)
+        return sequence, np.array(list(kept), dtype=np.int64).reshape(-1, WIDTH)
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """All rows kept."""
+        return self.since(self.n_events - len(self._rows))[1]

@@ -1,0 +1,241 @@
+"""The engine's whole state as plain arrays: the only thing engines, files and workers exchange.
+
+The arrays are in one canonical order, so equal states have equal bytes and equal digests:
+subclusters by number, edges by their ends (the older end first), vectors by arrival.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine import events
+from linkstream.engine.fixed_point import COUNT_MAX, DIMENSION_MAX
+from linkstream.errors import SnapshotError, ThresholdError
+from linkstream.paper.thresholds import Thresholds
+
+Integers = npt.NDArray[np.int64]
+
+# Name → dimensions of each array; all are int64. The order is the order of the digest.
+ARRAYS = {
+    "numbers": 1,
+    "clusters": 1,
+    "counts": 1,
+    "first_seen": 1,
+    "last_seen": 1,
+    "sums": 2,
+    "edges": 2,
+    "vectors": 1,
+    "events": 2,
+}
+
+COUNTERS = (
+    "dimension",
+    "track_vectors",
+    "n_vectors",
+    "n_events",
+    "next_subcluster",
+    "next_cluster",
+)
+THRESHOLD_NAMES = tuple(field.name for field in fields(Thresholds))
+
+
+def _empty(*shape: int) -> Integers:
+    return np.empty(shape, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A Links graph and its counters.
+
+    Attributes:
+        numbers, clusters, counts, first_seen, last_seen, sums: one entry a subcluster: its
+            number, its cluster's ID, how many vectors, the first's and the last's sequence, ΣQ.
+        edges: pairs of subcluster numbers, the older first.
+        vectors: subcluster of each vector, in order of arrival; empty when not tracked.
+        events: the event rows kept, the newest last; `n_events` counts all there ever were.
+    """
+
+    thresholds: Thresholds
+    dimension: int
+    track_vectors: bool = True
+    n_vectors: int = 0
+    n_events: int = 0
+    next_subcluster: int = 0
+    next_cluster: int = 0
+    numbers: Integers = field(default_factory=lambda: _empty(0))
+    clusters: Integers = field(default_factory=lambda: _empty(0))
+    counts: Integers = field(default_factory=lambda: _empty(0))
+    first_seen: Integers = field(default_factory=lambda: _empty(0))
+    last_seen: Integers = field(default_factory=lambda: _empty(0))
+    sums: Integers = field(default_factory=lambda: _empty(0, 0))
+    edges: Integers = field(default_factory=lambda: _empty(0, 2))
+    vectors: Integers = field(default_factory=lambda: _empty(0))
+    events: Integers = field(default_factory=lambda: _empty(0, events.WIDTH))
+
+    def scalars(self) -> dict[str, float | int]:
+        """Thresholds and counters by name, in the order of the digest."""
+        return {
+            **asdict(self.thresholds),
+            **{name: int(getattr(self, name)) for name in COUNTERS},
+        }
+
+    def arrays(self) -> dict[str, Integers]:
+        """The arrays by name, in the order of the digest."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    @classmethod
+    def from_parts(cls, scalars: object, arrays: Mapping[str, npt.NDArray[Any]]) -> State:
+        """A state from what `scalars` and `arrays` gave, checked (SnapshotError)."""
+        if not isinstance(scalars, dict) or set(scalars) != {*THRESHOLD_NAMES, *COUNTERS}:
+            raise _impossible("the header names each threshold and counter")
+        for name, dimensions in ARRAYS.items():
+            array = arrays.get(name)
+            if array is None or array.ndim != dimensions or array.dtype != np.int64:
+                raise _impossible(f"{name!r} is an array of integers of {dimensions} dimension(s)")
+        values: dict[str, Any] = dict(scalars)
+        try:
+            thresholds = Thresholds(**{name: values.pop(name) for name in THRESHOLD_NAMES})
+        except ThresholdError as error:
+            raise _impossible(f"thresholds are in range ({error})") from None
+        if not all(type(value) is int for value in values.values()):
+            raise _impossible("counters are whole numbers")
+        values["track_vectors"] = bool(values["track_vectors"])
+        values.update((name, arrays[name]) for name in ARRAYS)
+        state = cls(thresholds=thresholds, **values)
+        state.check()
+        return state
+
+    def digest(self) -> str:
+        """Hex digest of all that decides answers now and later; the log of events is history."""
+        sha = hashlib.sha256()
+        for name, value in self.scalars().items():
+            if name != "n_events":
+                sha.update(f"{name}={value!r};".encode())
+        for name, array in self.arrays().items():
+            if name != "events":
+                sha.update(f"{name}{array.shape};".encode())
+                sha.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+        return sha.hexdigest()
+
+    def check(self) -> None:
+        """Refuse a state that no stream could have led to (SnapshotError names the rule)."""
+        for rule, holds in _RULES:
+            if not holds(self):
+                raise _impossible(rule)
+
+
+def _impossible(rule: str) -> SnapshotError:
+    return SnapshotError(
+        f"a state where it does not hold that {rule}",
+        expected="a state written by linkstream",
+        remedy="The file is damaged or was made by another program; use a backup.",
+    )
+
+
+def _sizes_agree(state: State) -> bool:
+    n = len(state.numbers)
+    per_node = (state.clusters, state.counts, state.first_seen, state.last_seen)
+    vectors = state.n_vectors if state.track_vectors else 0
+    return (
+        all(len(column) == n for column in per_node)
+        and state.sums.shape == ((n, state.dimension) if n else state.sums.shape)
+        and state.edges.shape[1] == 2
+        and state.events.shape[1] == events.WIDTH
+        and len(state.vectors) == vectors
+    )
+
+
+def _within(values: Integers, low: int, high: int) -> bool:
+    """Whether low ≤ value < high for each."""
+    return bool(np.all((values >= low) & (values < high)))
+
+
+def _counters_bound_numbers(state: State) -> bool:
+    return (
+        (2 <= state.dimension <= DIMENSION_MAX or state.dimension == state.n_vectors == 0)
+        and 0 <= state.n_vectors < 2**62
+        and _within(state.numbers, 0, state.next_subcluster)
+        and _within(state.clusters, 0, state.next_cluster)
+        and state.next_cluster <= state.next_subcluster + len(state.events) + state.n_events
+        and state.next_subcluster <= state.n_vectors
+        and bool(np.all(np.diff(state.numbers) > 0))
+    )
+
+
+def _counts_add_up(state: State) -> bool:
+    return _within(state.counts, 1, COUNT_MAX + 1) and int(state.counts.sum()) == state.n_vectors
+
+
+def _times_are_in_order(state: State) -> bool:
+    return _within(state.first_seen, 0, max(state.n_vectors, 1)) and bool(
+        np.all(state.first_seen <= state.last_seen)
+        and np.all(state.last_seen < max(state.n_vectors, 1))
+    )
+
+
+def _sums_fit_counts(state: State) -> bool:
+    if not len(state.numbers):
+        return True
+    limit = state.counts * 2**30
+    highest, lowest = state.sums.max(axis=1), state.sums.min(axis=1)
+    # lowest >= −limit, and neither is so small that the sum has no direction.
+    return bool(
+        np.all(highest <= limit)
+        and np.all(lowest >= -limit)
+        and np.all((highest > 0) | (lowest < 0))
+    )
+
+
+def _vectors_are_counted(state: State) -> bool:
+    if not state.track_vectors:
+        return True
+    numbers, counts = np.unique(state.vectors, return_counts=True)
+    return np.array_equal(numbers, state.numbers) and np.array_equal(counts, state.counts)
+
+
+def _edges_make_the_clusters(state: State) -> bool:
+    """Edges join live nodes, the older first, in order, and their trees are the clusters."""
+    a, b = state.edges[:, 0], state.edges[:, 1]
+    order = np.lexsort((b, a))
+    if not (np.all(a < b) and np.array_equal(order, np.arange(len(order)))):
+        return False
+    if not np.all(np.isin(state.edges, state.numbers)):
+        return False
+    root = list(range(len(state.numbers)))
+
+    def find(node: int) -> int:
+        while root[node] != node:
+            root[node] = root[root[node]]
+            node = root[node]
+        return node
+
+    for left, right in np.searchsorted(state.numbers, state.edges).tolist():
+        one, other = find(left), find(right)
+        if one == other or state.clusters[left] != state.clusters[right]:
+            return False
+        root[one] = other
+    trees = sum(parent == node for node, parent in enumerate(root))
+    return trees == len(np.unique(state.clusters))
+
+
+def _events_can_be_read(state: State) -> bool:
+    codes = state.events[:, 0]
+    return len(state.events) <= state.n_events and _within(codes, 0, len(events.CLASSES))
+
+
+_RULES = (
+    ("the arrays agree in size", _sizes_agree),
+    ("numbers and IDs lie below their counters", _counters_bound_numbers),
+    ("counts are positive and add up to the number of vectors", _counts_add_up),
+    ("first and last sequence are in order", _times_are_in_order),
+    ("sums are possible for their counts", _sums_fit_counts),
+    ("each vector belongs to a subcluster that counts it", _vectors_are_counted),
+    ("the edges form one tree for each cluster", _edges_make_the_clusters),
+    ("the events are of known kinds", _events_can_be_read),
+)
