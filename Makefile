@@ -6,8 +6,9 @@ WORKERS ?= 2
 
 .PHONY: demo test test-long lint bench pictures clean
 
-# One environment, laid again whenever what it is made from changes.
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.cpp cpp/*/*/*.hpp)
+# One environment, laid again whenever what it is made from changes (a new package counts).
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
+  $(wildcard src/linkstream/__init__.py src/linkstream/*/__init__.py)
 
 $(VENV)/installed-%: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -34,7 +35,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python -m benchmarks
 
 pictures: $(VENV)/installed-test
-	$(BIN)/python docs/pictures.py
+	set -e; for script in docs/pictures/*.py; do $(BIN)/python $$script; done
 
 clean:
 	rm -rf $(VENV) build dist

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from linkstream.engine import choice, door, events, snapshot
 from linkstream.engine.contract import Decision, Engine
+from linkstream.engine.fixed_point import quantise
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, SnapshotError, UnknownIdError
 from linkstream.explanation import Explanation, explain
@@ -86,29 +87,40 @@ class Links:
 
     def add(self, x: npt.ArrayLike) -> Decision:
         """Take one vector; say at once which cluster it belongs to, and why."""
-        fixed = self._space.fixed_point(door.vector(x, dimension=self.dimension))
+        fixed = self._fixed(door.vector(x, dimension=self.dimension))
         return self._engine_for(fixed).add(fixed).at(0)
 
     def add_many(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Take vectors in order; the same IDs as `add` one by one. All of them or, if one is
         not usable, none.
         """  # noqa: D205
-        fixed = self._space.fixed_point(door.vectors(X, dimension=self.dimension))
+        fixed = self._fixed(door.vectors(X, dimension=self.dimension))
         if not len(fixed):
             return np.empty(0, dtype=np.int64)
         return self._engine_for(fixed).add(fixed).cluster
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Ask for the cluster of each vector, changing nothing; −1 where it would be new."""
-        fixed = self._space.fixed_point(door.vectors(X, dimension=self.dimension))
+        fixed = self._fixed(door.vectors(X, dimension=self.dimension))
         if self._engine is None:
             return np.full(len(fixed), -1, dtype=np.int64)
         return self._engine.ask(fixed).cluster
 
     def explain(self, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:
         """Why a vector would get the answer it would get; changes nothing."""
-        fixed = self._space.fixed_point(door.vector(x, dimension=self.dimension))
+        fixed = self._fixed(door.vector(x, dimension=self.dimension))
         return explain(self._engine, fixed[0], limit=_positive("limit", limit))
+
+    def _fixed(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+        """Rows as the engine's numbers, or VectorError: nothing has changed yet."""
+        if self._space.mean is None:
+            fixed, lengths = self._factory.quantise(rows)
+            door.check_norms(rows, lengths)
+        else:
+            centred = self._space.centre(rows)
+            fixed, lengths = quantise(centred)
+            door.check_norms(centred, lengths)
+        return fixed
 
     def _engine_for(self, rows: npt.NDArray[np.int32]) -> Engine:
         if self._engine is None:

@@ -7,6 +7,7 @@ LinkstreamError                      root of all
 │   ├── VectorError                  a vector that cannot be used; names its row
 │   │   └── DimensionError           a vector of another dimension
 │   ├── SpaceError                   a space that does not fit the vectors
+│   ├── InputFileError               a file of vectors that cannot be read
 │   └── UnknownIdError               an ID that was never given
 ├── SnapshotError                    a file that is damaged, hostile or from a newer version
 ├── NotTrackedError                  an answer that needs what the caller chose not to keep
@@ -53,6 +54,10 @@ class DimensionError(VectorError):
 
 class SpaceError(ArgumentError):
     """A space that does not fit the vectors or the model."""
+
+
+class InputFileError(ArgumentError):
+    """A file of vectors that is missing, damaged, hostile or of another kind."""
 
 
 class UnknownIdError(ArgumentError):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import door
-from linkstream.engine.fixed_point import quantise
+from linkstream.engine.fixed_point import norms
 from linkstream.errors import SpaceError
 
 
@@ -59,19 +59,19 @@ class Space:
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
 
-    def fixed_point(self, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
-        """Checked rows as the engine's unit vectors: normalised, centred, normalised again."""
-        lengths = door.norms(rows)
-        if self.mean is None:
-            return quantise(rows, lengths)
-        centred = rows / lengths[:, np.newaxis] - self.mean
-        return quantise(centred, door.norms(centred))
+    def centre(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """Rows brought to unit length, less the mean."""
+        wide = rows.astype(np.float64)
+        lengths = norms(wide)
+        door.check_norms(rows, lengths)
+        unit: npt.NDArray[np.float64] = wide / lengths[:, np.newaxis]
+        return unit if self.mean is None else unit - self.mean
 
 
 def _checked_mean(mean: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    rows = door.vector(mean, dimension=None)
-    length = float(np.sqrt(rows[0] @ rows[0]))
-    if length >= 1.0:
+    rows = door.vector(mean, dimension=None).astype(np.float64)
+    length = float(norms(rows)[0])
+    if not length < 1.0:
         raise SpaceError(
             f"a mean vector of length {length:.6g}",
             expected="less than 1, as a mean of unit vectors of several identities has",

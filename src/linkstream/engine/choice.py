@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from linkstream.engine.contract import Engine
+from linkstream.engine.fixed_point import quantise
 from linkstream.engine.reference import ReferenceEngine
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, EngineUnavailableError
+
+Quantised = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
 NAMES = ("auto", "native", "reference")
 NATIVE_MISSING = "this version of linkstream has no compiled engine"
@@ -16,10 +22,11 @@ NATIVE_MISSING = "this version of linkstream has no compiled engine"
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """Makes engines of one kind from a state."""
+    """Makes engines of one kind from a state, and fixed-point rows for them."""
 
     name: str
     make: Callable[[State], Engine]
+    quantise: Callable[[npt.NDArray[np.float32]], Quantised]
 
 
 def choose(name: str, threads: int | None) -> Factory:
@@ -42,4 +49,4 @@ def choose(name: str, threads: int | None) -> Factory:
             expected="an installation with the compiled core",
             remedy="Use engine='auto'; `linkstream doctor` says what is installed.",
         )
-    return Factory("reference", ReferenceEngine.from_state)
+    return Factory("reference", ReferenceEngine.from_state, quantise)

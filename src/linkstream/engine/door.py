@@ -10,18 +10,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.fixed_point import DIMENSION_MAX, squared_norms
+from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.errors import DimensionError, VectorError
 
 DIMENSION_MIN = 2
 NORM_MIN, NORM_MAX = 1e-9, 1e9
 
 
-def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float64]:
-    """Checked rows of float32 precision, held in float64; never the caller's memory."""
+def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float32]:
+    """Rows of float32 of the right shape; `check_norms` says whether their numbers will do."""
     array = _as_array(values)
     if array.shape == (0,):  # an empty list is an empty batch
-        return np.empty((0, dimension or DIMENSION_MIN))
+        return np.empty((0, dimension or DIMENSION_MIN), dtype=np.float32)
     if array.ndim != 2:
         raise VectorError(
             f"an array of shape {array.shape}",
@@ -36,13 +36,11 @@ def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.f
             row=0 if len(array) else None,
         )
     _check_dimension(array.shape[1], dimension)
-    with np.errstate(over="ignore", under="ignore"):  # the rows that overflow are named below
-        rows = array.astype(np.float32).astype(np.float64)
-    _refuse(np.any(~np.isfinite(rows), axis=1), rows, "is not finite in float32", "finite numbers")
-    return rows
+    with np.errstate(over="ignore", under="ignore"):  # what overflows has no finite norm
+        return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float64]:
+def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float32]:
     """One checked vector, as a block of one row."""
     array = _as_array(values)
     if array.ndim != 1:
@@ -54,12 +52,24 @@ def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.fl
     return vectors(array[np.newaxis], dimension=dimension)
 
 
-def norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Length of each row, within bounds that make its direction trustworthy."""
-    lengths: npt.NDArray[np.float64] = np.sqrt(squared_norms(rows))
-    outside = (lengths < NORM_MIN) | (lengths > NORM_MAX)
-    _refuse(outside, lengths, "has a norm out of bounds", f"{NORM_MIN:g} to {NORM_MAX:g}")
-    return lengths
+def check_norms(rows: npt.NDArray[np.floating], norms: npt.NDArray[np.float64]) -> None:
+    """Refuse rows that are not finite, or too short or long for their direction to be trusted."""
+    good = (norms >= NORM_MIN) & (norms <= NORM_MAX)  # false for NaN
+    if good.all():
+        return
+    row = int(np.argmin(good))
+    shown = np.array2string(rows[row], threshold=6, precision=3)
+    others = len(good) - int(good.sum()) - 1
+    if np.isfinite(rows[row]).all():
+        what, expected = "is too short or too long", f"a norm from {NORM_MIN:g} to {NORM_MAX:g}"
+    else:
+        what, expected = "is not finite in float32", "finite numbers"
+    raise VectorError(
+        f"row {row} {what}: {shown}" + (f" (and {others} more rows)" if others else ""),
+        expected=expected,
+        remedy="Drop or mend these rows; nothing has been added.",
+        row=row,
+    )
 
 
 def _as_array(values: npt.ArrayLike) -> npt.NDArray[np.generic]:
@@ -88,19 +98,3 @@ def _check_dimension(seen: int, dimension: int | None) -> None:
             remedy="Rows are vectors and columns are coordinates; transpose if need be.",
             row=0,
         )
-
-
-def _refuse(
-    bad: npt.NDArray[np.bool_], shown: npt.NDArray[np.float64], what: str, expected: str
-) -> None:
-    if not bad.any():
-        return
-    row = int(np.argmax(bad))
-    more = int(bad.sum()) - 1
-    others = f" (and {more} more rows)" if more else ""
-    raise VectorError(
-        f"row {row} {what}: {np.array2string(np.atleast_1d(shown[row]), threshold=6)}{others}",
-        expected=expected,
-        remedy="Drop or mend these rows; nothing has been added.",
-        row=row,
-    )

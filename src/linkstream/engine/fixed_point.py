@@ -38,11 +38,25 @@ def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return sums
 
 
+def norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Length of each row; not finite where the row is not."""
+    with np.errstate(all="ignore"):
+        lengths: npt.NDArray[np.float64] = np.sqrt(squared_norms(rows))
+    return lengths
+
+
 def quantise(
-    rows: npt.NDArray[np.float64], norms: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int32]:
-    """Fixed-point rows, q = rint(x / ‖x‖ · 2³⁰), for rows of known length."""
-    return np.rint(rows / norms[:, np.newaxis] * SCALE).astype(np.int32)
+    rows: npt.NDArray[np.floating],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """Fixed-point rows q = rint(x / ‖x‖ · 2³⁰), and the lengths ‖x‖.
+
+    Rows whose length is zero or not finite come out as nothing to rely on: check the lengths.
+    """
+    wide = rows.astype(np.float64)
+    lengths = norms(wide)
+    with np.errstate(all="ignore"):
+        fixed = np.rint(wide / lengths[:, np.newaxis] * SCALE)
+    return np.nan_to_num(fixed, posinf=0, neginf=0).astype(np.int32), lengths
 
 
 def dots(rows: npt.NDArray[np.int64], vector: npt.NDArray[np.int64]) -> list[int]:

@@ -7,6 +7,7 @@ subclusters by number, edges by their ends (the older end first), vectors by arr
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -103,8 +104,10 @@ class State:
             thresholds = Thresholds(**{name: values.pop(name) for name in THRESHOLD_NAMES})
         except ThresholdError as error:
             raise _impossible(f"thresholds are in range ({error})") from None
-        if not all(type(value) is int for value in values.values()):
-            raise _impossible("counters are whole numbers")
+        if not all(type(value) is int and 0 <= value < 2**62 for value in values.values()):
+            raise _impossible("counters are whole numbers within 62 bits")
+        if values["track_vectors"] > 1:
+            raise _impossible("vectors are tracked or not, 1 or 0")
         values["track_vectors"] = bool(values["track_vectors"])
         values.update((name, arrays[name]) for name in ARRAYS)
         state = cls(thresholds=thresholds, **values)
@@ -159,7 +162,6 @@ def _within(values: Integers, low: int, high: int) -> bool:
 def _counters_bound_numbers(state: State) -> bool:
     return (
         (2 <= state.dimension <= DIMENSION_MAX or state.dimension == state.n_vectors == 0)
-        and 0 <= state.n_vectors < 2**62
         and _within(state.numbers, 0, state.next_subcluster)
         and _within(state.clusters, 0, state.next_cluster)
         and state.next_cluster <= state.next_subcluster + len(state.events) + state.n_events
@@ -183,13 +185,11 @@ def _sums_fit_counts(state: State) -> bool:
     if not len(state.numbers):
         return True
     limit = state.counts * 2**30
-    highest, lowest = state.sums.max(axis=1), state.sums.min(axis=1)
-    # lowest >= −limit, and neither is so small that the sum has no direction.
-    return bool(
-        np.all(highest <= limit)
-        and np.all(lowest >= -limit)
-        and np.all((highest > 0) | (lowest < 0))
-    )
+    within = np.all((state.sums <= limit[:, np.newaxis]) & (state.sums >= -limit[:, np.newaxis]))
+    # k vectors of length 2³⁰, each coordinate rounded, sum to at most this long, and to something.
+    squares = np.square(state.sums.astype(np.float64)).sum(axis=1)
+    longest = state.counts * (2.0**30 + math.sqrt(state.dimension))
+    return bool(within and np.all((squares > 0) & (squares <= np.square(longest))))
 
 
 def _vectors_are_counted(state: State) -> bool:

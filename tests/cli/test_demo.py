@@ -1,0 +1,109 @@
+"""`linkstream demo`, and the door of the command line."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from cli.command import json_lines, run, run_on_a_terminal
+from linkstream import __version__
+from linkstream.cli import main
+from linkstream.data import voice_halves, voice_stream
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def piped(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, run("demo", "--output", "voices.png", cwd=folder)
+
+
+def test_into_a_pipe_the_demo_writes_a_line_for_each_vector_and_a_summary(piped):
+    _, done = piped
+    *decisions, last = json_lines(done.stdout)
+    assert done.returncode == 0
+    assert [line["vector"] for line in decisions] == list(range(801))
+    assert set(decisions[0]) == {
+        *("vector", "speaker", "cluster", "subcluster"),
+        *("kind", "similarity", "threshold", "margin"),
+    }
+    assert {line["speaker"] for line in decisions} == set("ABCDE")
+    assert list(last) == ["summary"]
+
+
+def test_the_speakers_held_out_get_the_right_id_nine_times_in_ten(piped):
+    summary = json_lines(piped[1].stdout)[-1]["summary"]
+    assert summary["held_out_speakers"]["instant"] == pytest.approx(0.9426, abs=5e-5)
+    assert summary["held_out_speakers"]["current"] == pytest.approx(0.9426, abs=5e-5)
+    assert summary["tuned_on_speakers"]["instant"] == pytest.approx(0.9705, abs=5e-5)
+    assert summary["tuned_on_speakers"]["current"] == pytest.approx(0.9705, abs=5e-5)
+    assert "held out" in summary["split"]
+    assert sum(cluster["size"] for cluster in summary["clusters"]) == 801
+
+
+def test_the_picture_is_written(piped):
+    folder, _ = piped
+    assert (folder / "voices.png").read_bytes().startswith(PNG)
+
+
+def test_without_a_terminal_people_get_plain_words_on_stderr(piped):
+    _, done = piped
+    assert "\x1b" not in done.stdout + done.stderr
+    for words in ("five held out", "0.943", "five tuned on", "0.971", "LibriSpeech"):
+        assert words in done.stderr
+
+
+def test_on_a_terminal_ids_are_seen_arriving(tmp_path):
+    code, shown = run_on_a_terminal("demo", "--pace", "0", cwd=tmp_path)
+    assert code == 0
+    assert "\x1b[" in shown
+    for words in ("ID given", "margin", "801/801", "five held out", "mostly speaker"):
+        assert words in shown
+    assert "{" not in shown
+    assert (tmp_path / "linkstream-demo.png").exists()
+
+
+@pytest.mark.parametrize("output", ["picture.txt", "nowhere/picture.png"])
+def test_a_picture_that_cannot_be_written_is_told_before_the_work(tmp_path, output):
+    done = run("demo", "--output", output, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_halves_share_no_speaker_and_keep_the_order_of_arrival():
+    stream, (tuning, held_out) = voice_stream(), voice_halves()
+    assert not set(tuning.y) & set(held_out.y)
+    assert len(tuning.X) + len(held_out.X) == len(stream.X)
+    assert np.all(np.diff(held_out.t) > 0)
+    np.testing.assert_allclose(np.linalg.norm(stream.X, axis=1), 1, rtol=1e-6)
+
+
+def test_the_version_is_told(tmp_path):
+    assert run("--version", cwd=tmp_path).stdout == f"linkstream {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["cluster"], ["doctor"]])
+def test_every_help_has_an_example(tmp_path, command):
+    done = run(*command, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert f"Example: linkstream {' '.join(command)}" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("module", ["typer", "rich"])
+def test_without_typer_or_rich_the_install_line_is_told(monkeypatch, capsys, module):
+    for name in [name for name in sys.modules if name.startswith("linkstream.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 3
+    message = capsys.readouterr().err
+    assert message.startswith("error: ")
+    assert 'pip install "linkstream[cli]"' in message

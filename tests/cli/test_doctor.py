@@ -1,0 +1,81 @@
+"""`linkstream doctor`: what is there, and whether it answers as it must."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+
+import numpy as np
+import pytest
+import typer
+
+from cli.command import run, run_on_a_terminal
+from linkstream import Links, __version__
+from linkstream.cli import doctor
+
+
+@pytest.fixture(scope="module")
+def found():
+    return doctor.diagnosis()
+
+
+def test_into_a_pipe_the_diagnosis_is_one_json_object(tmp_path):
+    done = run("doctor", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert found["versions"]["linkstream"] == __version__
+    assert found["versions"]["numpy"] == np.__version__
+    assert set(found["engines"]) == {"native", "reference"}
+
+
+def test_on_a_terminal_it_is_a_table(tmp_path):
+    code, shown = run_on_a_terminal("doctor", cwd=tmp_path)
+    assert code == 0
+    for words in ("linkstream doctor", "engine native", "extra cli", "self-check reference"):
+        assert words in shown
+
+
+def test_an_engine_is_there_or_it_is_said_why_not(found):
+    assert found["engines"]["reference"]["available"]
+    native = found["engines"]["native"]
+    assert native["available"] or native["why"]
+
+
+def test_every_engine_there_is_gives_the_recorded_answer(found):
+    checked = {name for name, engine in found["engines"].items() if engine["available"]}
+    assert set(found["self_check"]) == checked
+    assert all(check["passed"] for check in found["self_check"].values())
+
+
+def test_the_self_check_sees_every_kind_of_event():
+    links = Links(*doctor.SELF_CHECK_THRESHOLDS)
+    links.add_many(doctor.self_check_vectors())
+    kinds = {event.kind for event in links.events()}
+    assert kinds >= {"created", "joined", "linked", "merged", "severed", "rejoined", "split"}
+
+
+def test_the_vectors_of_the_self_check_are_whole_numbers():
+    vectors = doctor.self_check_vectors()
+    assert vectors.shape == (100, 16)
+    assert np.all(vectors == np.rint(vectors))
+    assert vectors[0, :3].tolist() == doctor.self_check_vectors()[0, :3].tolist()
+
+
+def test_a_wrong_answer_fails_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "SELF_CHECK_HASH", "0" * 64)
+    with pytest.raises(typer.Exit) as stopped:
+        doctor.doctor(as_json=True)
+    assert stopped.value.exit_code == 1
+    check = json.loads(capsys.readouterr().out)["self_check"]["reference"]
+    assert not check["passed"]
+    assert check["expected"] == "0" * 64
+
+
+def test_a_missing_extra_comes_with_its_install_line(monkeypatch):
+    def version(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    extras = doctor.diagnosis()["extras"]
+    assert extras["plots"]["installed"] is False
+    assert extras["plots"]["install"] == 'pip install "linkstream[plots]"'
