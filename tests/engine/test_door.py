@@ -267,3 +267,12 @@ def test_a_refused_batch_adds_none_of_its_rows_and_the_next_goes_on_as_if_never_
     assert links.add_many(GOOD).tolist() == other.add_many(GOOD).tolist()
     assert links.events() == other.events()
     assert links.state_hash() == other.state_hash()
+
+
+def test_a_masked_array_is_refused_rather_than_read_behind_its_mask():
+    links = Links(0.7, 0.6, 0.9)
+    masked = np.ma.masked_array([[1.0, 0.0], [0.0, 1.0]], mask=[[0, 0], [0, 1]])
+    with pytest.raises(VectorError, match="masked"):
+        links.add_many(masked)
+    assert links.n_vectors == 0
+    assert links.add_many(np.ma.masked_array([[1.0, 0.0]])).tolist() == [0]

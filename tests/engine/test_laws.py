@@ -139,13 +139,15 @@ def test_explain_tells_the_next_add_its_evidence_and_changes_nothing(engine, str
     links = clusterer(stream, engine)
     for x in stream.vectors:
         before = links.state_hash()
-        told = links.explain(x, limit=10**6)
+        told, few = links.explain(x, limit=10**6), links.explain(x, limit=2)
         assert links.state_hash() == before
         state = links.state()
         q = fixed_point(x)
         similarities = [cosine(q, total) for total in state.sums]
         nearest = sorted(zip(np.negative(similarities), state.numbers.tolist(), strict=True))
         assert [(-c.similarity, c.subcluster) for c in told.nearest] == nearest
+        assert few.nearest == told.nearest[:2]
+        assert few.runner_up == told.runner_up
         decision = links.add(x)
         assert told.kind == decision.kind
         if decision.similarity is not None:

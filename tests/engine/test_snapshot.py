@@ -419,3 +419,11 @@ def test_a_space_that_does_not_fit_the_state_is_refused(track_vectors):
     assert_refused(pack(good_meta, {**good, "space_mean": np.array([[0.1, 0.2, 0.3]])}))
     for model in (5, [], {}, True):
         assert_refused(pack({**good_meta, "model": model}, good))
+
+
+@pytest.mark.parametrize("d", [3, 5, 7, 61_931])
+def test_sums_that_rounding_made_longer_than_their_count_are_still_possible(d):
+    """A unit vector in fixed point may be longer than 2³⁰ by half a unit a coordinate."""
+    links = Links(0.7, 0.6, 0.9)
+    links.add_many(np.ones((4, d)))
+    assert Links.from_bytes(links.to_bytes()).state_hash() == links.state_hash()

@@ -73,6 +73,12 @@ def check_norms(rows: npt.NDArray[np.floating], norms: npt.NDArray[np.float64]) 
 
 
 def _as_array(values: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    if hasattr(values, "mask") and np.ma.is_masked(values):
+        raise VectorError(
+            "a masked array with values masked out",
+            expected="every coordinate of every vector",
+            remedy="Drop these rows, or fill them in with numpy.ma.filled().",
+        )
     try:
         return np.asarray(values)
     except (ValueError, TypeError, OverflowError) as error:
