@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-long lint bench pictures clean
+.PHONY: demo test test-long lint bench pictures stubs clean
 
 # One environment, laid again whenever what it is made from changes (a new package counts).
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
@@ -36,6 +36,9 @@ bench: $(VENV)/installed-test
 
 pictures: $(VENV)/installed-test
 	set -e; for script in docs/pictures/*.py; do $(BIN)/python $$script; done
+
+stubs: $(VENV)/installed-test
+	$(BIN)/python -m nanobind.stubgen -m linkstream._core -o src/linkstream/_core.pyi
 
 clean:
 	rm -rf $(VENV) build dist

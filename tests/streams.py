@@ -7,14 +7,16 @@ thresholds to cluster them by. `make(kind, seed)` is the door; `KINDS` names the
 from __future__ import annotations
 
 import math
+import os
 from typing import NamedTuple
 
 import numpy as np
 
 from naive import cosine, fixed_point
 
-# Engines that every agreement and law is tested on.
-ENGINES = ["reference"]
+# Engines that every agreement and law is tested on. An installation made without the compiled core
+# on purpose says so by the variable that made it.
+ENGINES = ["reference"] if os.environ.get("LINKSTREAM_PURE_PYTHON") else ["reference", "native"]
 
 
 class Stream(NamedTuple):

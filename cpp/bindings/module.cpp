@@ -1,8 +1,10 @@
-// What: the compiled side's front door. It only says what was built; `linkstream doctor` shows it.
+// What: the compiled side's front door. It only calls.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
+
+#include "engine.hpp"
 
 namespace nb = nanobind;
 
@@ -19,4 +21,5 @@ static std::string compiler() {
 NB_MODULE(_core, m) {
   m.doc() = "The compiled side of linkstream.";
   m.def("build_info", &compiler, "The compiler this module was built with.");
+  bind_engine(m);
 }

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,11 @@ from linkstream.engine import events
 from linkstream.engine.fixed_point import squared_norms
 from linkstream.engine.log import UNTRACKED_LIMIT, EventLog
 from linkstream.errors import NotTrackedError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "linkstream"
@@ -111,5 +117,4 @@ def test_the_reference_engine_fits_in_one_reading():
 
 
 def pyproject():
-    tomllib = pytest.importorskip("tomllib")  # Python 3.11 and newer
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

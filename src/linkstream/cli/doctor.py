@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import platform
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -105,9 +106,10 @@ def _engine(name: str) -> dict[str, Any]:
 def _build_info() -> str | None:
     """What the compiled core was built with, or None where there is none."""
     try:
-        return str(importlib.import_module("linkstream._core").build_info())
-    except (ImportError, AttributeError):
+        core = importlib.import_module("linkstream._core")
+    except ImportError:
         return None
+    return f"{core.build_info()}; kernels {', '.join(core.kernels())}"
 
 
 def _cpu() -> dict[str, Any]:
@@ -132,7 +134,8 @@ def _extras() -> dict[str, dict[str, Any]]:
     needed: dict[str, list[str]] = {}
     for line in _requirements():
         found = re.match(r"([A-Za-z0-9._-]+)[^;]*;.*extra\s*==\s*['\"]([\w-]+)['\"]", line)
-        if found and found[1] != "linkstream":
+        newer_python = "python_version <" in line and sys.version_info >= (3, 11)
+        if found and found[1] != "linkstream" and not newer_python:
             needed.setdefault(found[2], []).append(found[1])
     return {extra: _extra(extra, modules) for extra, modules in sorted(needed.items())}
 

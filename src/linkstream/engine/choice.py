@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.engine import fixed_point
 from linkstream.engine.contract import Engine
-from linkstream.engine.fixed_point import quantise
 from linkstream.engine.reference import ReferenceEngine
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, EngineUnavailableError
@@ -17,7 +19,6 @@ from linkstream.errors import ArgumentError, EngineUnavailableError
 Quantised = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
 NAMES = ("auto", "native", "reference")
-NATIVE_MISSING = "this version of linkstream has no compiled engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,30 @@ def choose(name: str, threads: int | None) -> Factory:
             expected="a whole number of 1 or more, or None",
             remedy="None takes as many as the machine has cores. Results do not depend on it.",
         )
-    if name == "native":
+    missing = native_missing()
+    if name == "native" and missing:
         raise EngineUnavailableError(
-            f"engine='native', but {NATIVE_MISSING}",
+            f"engine='native', but {missing}",
             expected="an installation with the compiled core",
             remedy="Use engine='auto'; `linkstream doctor` says what is installed.",
         )
-    return Factory("reference", ReferenceEngine.from_state, quantise)
+    if name == "reference" or missing:
+        return Factory("reference", ReferenceEngine.from_state, fixed_point.quantise)
+    return _native(threads)
+
+
+@functools.cache
+def native_missing() -> str | None:
+    """Why the compiled engine cannot run here; None where it can."""
+    try:
+        importlib.import_module("linkstream._core")
+    except ImportError as error:
+        return f"the compiled core is not there ({error})"
+    return None
+
+
+def _native(threads: int | None) -> Factory:
+    from linkstream.engine import native
+
+    make = functools.partial(native.NativeEngine.from_state, threads=threads)
+    return Factory("native", make, native.quantise)

@@ -39,15 +39,20 @@ class EventLog:
     def since(self, sequence: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Rows from a sequence number on, and the number of the first of them."""
         oldest = self.n_events - len(self._rows)
-        if sequence < oldest:
-            raise NotTrackedError(
-                f"events asked for from {sequence} on",
-                expected=f"{oldest} or later: older ones are no longer kept",
-                remedy="Read events more often, or use track_vectors=True to keep them all.",
-            )
+        refuse_forgotten(sequence, oldest)
         kept = islice(self._rows, sequence - oldest, None)
         return sequence, np.array(list(kept), dtype=np.int64).reshape(-1, WIDTH)
 
     def rows(self) -> npt.NDArray[np.int64]:
         """All rows kept."""
         return self.since(self.n_events - len(self._rows))[1]
+
+
+def refuse_forgotten(sequence: int, oldest: int) -> None:
+    """An error where events are asked for that are no longer kept."""
+    if sequence < oldest:
+        raise NotTrackedError(
+            f"events asked for from {sequence} on",
+            expected=f"{oldest} or later: older ones are no longer kept",
+            remedy="Read events more often, or use track_vectors=True to keep them all.",
+        )

@@ -1,0 +1,259 @@
+// What: the engine as a Python class. Only translation: arrays in, arrays out, the GIL released
+//   while the engine works, one caller at a time.
+#include "engine.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "linkstream/engine.hpp"
+
+namespace nb = nanobind;
+using namespace linkstream;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, T, nb::c_contig>;
+using Vectors = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Floats = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+Array<T> fresh(std::initializer_list<std::size_t> shape) {
+  std::size_t size = 1;
+  for (const std::size_t side : shape) size *= side;
+  auto memory = std::make_unique<T[]>(size ? size : 1);
+  T* data = memory.get();
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  memory.release();
+  return Array<T>(data, shape, owner);
+}
+
+Array<std::int64_t> column(const std::vector<std::int64_t>& values) {
+  Array<std::int64_t> array = fresh<std::int64_t>({values.size()});
+  std::copy(values.begin(), values.end(), array.data());
+  return array;
+}
+
+template <std::size_t Width>
+Array<std::int64_t> table(const std::vector<std::array<std::int64_t, Width>>& rows) {
+  Array<std::int64_t> array = fresh<std::int64_t>({rows.size(), Width});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::copy(rows[i].begin(), rows[i].end(), array.data() + i * Width);
+  }
+  return array;
+}
+
+const Kernel& chosen_kernel(const std::string& name) {
+  const Kernel* kernel = name.empty() ? kernel_best() : kernel_named(name.c_str());
+  if (!kernel) throw nb::value_error(("no kernel named '" + name + "' on this machine").c_str());
+  return *kernel;
+}
+
+using Columns = std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int8_t>,
+                           Array<double>, Array<double>>;
+
+class BoundEngine {
+  // The engine's work, with the GIL released and one caller at a time.
+  template <class Work>
+  auto locked(Work work) {
+    const nb::gil_scoped_release released;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return work();
+  }
+
+ public:
+  BoundEngine(double t_c, double t_s, double t_p, std::size_t dimension, bool track_vectors,
+              std::size_t threads, const std::string& kernel, bool check_all_edges)
+      : dimension_(dimension),
+        kernel_(chosen_kernel(kernel)),
+        engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, kernel_, threads,
+                check_all_edges ? Skip::kNever : Skip::kWithinBudget) {}
+
+  Columns add(Vectors vectors) {
+    return decide(vectors, [this](const std::int32_t* q, std::size_t n, Decision* decisions) {
+      engine_.add(q, n, decisions);
+    });
+  }
+
+  Columns ask(Vectors vectors) {
+    return decide(vectors, [this](const std::int32_t* q, std::size_t n, Decision* decisions) {
+      engine_.ask(q, n, decisions);
+    });
+  }
+
+  auto ranked(Vectors vector, std::size_t limit) {
+    check(vector);
+    std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t, double, double>> result;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Candidate& c : engine_.ranked(vector.data(), limit)) {
+      result.emplace_back(c.subcluster, c.cluster, c.count, c.similarity, c.link_threshold);
+    }
+    return result;
+  }
+
+  Array<std::int64_t> labels() { return column(locked([&] { return engine_.labels(); })); }
+  std::int64_t oldest_event() { return locked([&] { return engine_.log().oldest(); }); }
+  Array<std::int64_t> event_rows(std::int64_t since) {
+    return table<kEventWidth>(locked([&] { return engine_.log().rows(since); }));
+  }
+
+  nb::dict state() {
+    const State state = locked([&] { return engine_.state(); });
+    nb::dict result;
+    result["n_vectors"] = state.n_vectors;
+    result["n_events"] = state.n_events;
+    result["next_subcluster"] = state.next_subcluster;
+    result["next_cluster"] = state.next_cluster;
+    result["numbers"] = column(state.numbers);
+    result["clusters"] = column(state.clusters);
+    result["counts"] = column(state.counts);
+    result["first_seen"] = column(state.first_seen);
+    result["last_seen"] = column(state.last_seen);
+    Array<std::int64_t> sums = fresh<std::int64_t>({state.numbers.size(), dimension_});
+    std::copy(state.sums.begin(), state.sums.end(), sums.data());
+    result["sums"] = sums;
+    result["edges"] = table<2>(state.edges);
+    result["vectors"] = column(state.vectors);
+    result["events"] = table<kEventWidth>(state.events);
+    return result;
+  }
+
+  void restore(const nb::dict& given) {
+    State state;
+    state.n_vectors = nb::cast<std::int64_t>(given["n_vectors"]);
+    state.n_events = nb::cast<std::int64_t>(given["n_events"]);
+    state.next_subcluster = nb::cast<std::int64_t>(given["next_subcluster"]);
+    state.next_cluster = nb::cast<std::int64_t>(given["next_cluster"]);
+    state.numbers = taken(given, "numbers");
+    state.clusters = taken(given, "clusters");
+    state.counts = taken(given, "counts");
+    state.first_seen = taken(given, "first_seen");
+    state.last_seen = taken(given, "last_seen");
+    state.sums = taken(given, "sums");
+    state.vectors = taken(given, "vectors");
+    state.edges = taken_rows<2>(given, "edges");
+    state.events = taken_rows<kEventWidth>(given, "events");
+    locked([&] { engine_.restore(state); });
+  }
+
+  std::int64_t n_vectors() const { return engine_.n_vectors(); }
+  std::int64_t n_subclusters() const { return engine_.n_subclusters(); }
+  std::int64_t n_clusters() const { return engine_.n_clusters(); }
+  std::int64_t n_cluster_ids() const { return engine_.n_cluster_ids(); }
+  std::string kernel() const { return kernel_.name; }
+
+ private:
+  void check(const Vectors& vectors) const {
+    if (vectors.shape(1) != dimension_) throw nb::value_error("vectors of another dimension");
+  }
+
+  template <class Work>
+  Columns decide(const Vectors& vectors, Work work) {
+    check(vectors);
+    const std::size_t n = vectors.shape(0);
+    std::vector<Decision> decisions(n);
+    const std::int32_t* q = vectors.data();
+    locked([&] { work(q, n, decisions.data()); });
+    Columns columns(fresh<std::int64_t>({n}), fresh<std::int64_t>({n}), fresh<std::int8_t>({n}),
+                    fresh<double>({n}), fresh<double>({n}));
+    for (std::size_t i = 0; i < n; ++i) {
+      std::get<0>(columns).data()[i] = decisions[i].cluster;
+      std::get<1>(columns).data()[i] = decisions[i].subcluster;
+      std::get<2>(columns).data()[i] = static_cast<std::int8_t>(decisions[i].kind);
+      std::get<3>(columns).data()[i] = decisions[i].similarity;
+      std::get<4>(columns).data()[i] = decisions[i].threshold;
+    }
+    return columns;
+  }
+
+  static std::vector<std::int64_t> taken(const nb::dict& given, const char* name) {
+    const auto array = nb::cast<nb::ndarray<const std::int64_t, nb::c_contig>>(given[name]);
+    return {array.data(), array.data() + array.size()};
+  }
+
+  template <std::size_t Width>
+  static std::vector<std::array<std::int64_t, Width>> taken_rows(const nb::dict& given,
+                                                                 const char* name) {
+    const std::vector<std::int64_t> flat = taken(given, name);
+    std::vector<std::array<std::int64_t, Width>> rows(flat.size() / Width);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::copy_n(flat.begin() + static_cast<std::ptrdiff_t>(i * Width), Width, rows[i].begin());
+    }
+    return rows;
+  }
+
+  std::size_t dimension_;
+  const Kernel& kernel_;
+  Engine engine_;
+  std::mutex mutex_;
+};
+
+// Fixed-point rows of float32 rows, and their lengths; meaningful where a length is in bounds.
+std::tuple<Array<std::int32_t>, Array<double>> quantise(Floats rows) {
+  const std::size_t n = rows.shape(0), dimension = rows.shape(1);
+  Array<std::int32_t> fixed = fresh<std::int32_t>({n, dimension});
+  Array<double> norms = fresh<double>({n});
+  std::size_t width = 1;
+  while (width < dimension) width *= 2;
+  std::vector<double> room(width);
+  const float* x = rows.data();
+  std::int32_t* q = fixed.data();
+  double* lengths = norms.data();
+  {
+    const nb::gil_scoped_release released;
+    const Kernel& kernel = *kernel_best();
+    for (std::size_t i = 0; i < n; ++i) {
+      lengths[i] = kernel.quantise(x + i * dimension, dimension, q + i * dimension, room.data());
+    }
+  }
+  return {fixed, norms};
+}
+
+std::vector<std::string> kernels() {
+  std::vector<std::string> names;
+  for (const char* name : {"portable", "avx2", "avx512", "amx"}) {
+    if (kernel_named(name)) names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  m.def("quantise", &quantise, nb::arg("rows"),
+        "Fixed-point rows of float32 rows, and the rows' lengths.");
+  m.def("kernels", &kernels, "Names of the kernels this machine can run, slowest first.");
+  nb::class_<BoundEngine>(m, "Engine", "Links on the compiled core.")
+      .def(nb::init<double, double, double, std::size_t, bool, std::size_t, const std::string&,
+                    bool>(),
+           nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
+           nb::arg("pair_similarity_max"), nb::arg("dimension"), nb::arg("track_vectors"),
+           nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"))
+      .def("add", &BoundEngine::add, nb::arg("vectors"))
+      .def("ask", &BoundEngine::ask, nb::arg("vectors"))
+      .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
+      .def("labels", &BoundEngine::labels)
+      .def("oldest_event", &BoundEngine::oldest_event)
+      .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))
+      .def("state", &BoundEngine::state, nb::sig("def state(self) -> dict[str, typing.Any]"))
+      .def("restore", &BoundEngine::restore, nb::arg("state"),
+           nb::sig("def restore(self, state: dict[str, typing.Any]) -> None"))
+      .def_prop_ro("n_vectors", &BoundEngine::n_vectors)
+      .def_prop_ro("n_subclusters", &BoundEngine::n_subclusters)
+      .def_prop_ro("n_clusters", &BoundEngine::n_clusters)
+      .def_prop_ro("n_cluster_ids", &BoundEngine::n_cluster_ids)
+      .def_prop_ro("kernel", &BoundEngine::kernel);
+}

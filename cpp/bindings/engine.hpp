@@ -1,0 +1,6 @@
+// What: what module.cpp calls.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+void bind_engine(nanobind::module_& m);

@@ -1,0 +1,173 @@
+// What: the graph: nodes (subclusters), edges, components (clusters).
+// Paper: section 3.2. Python twin: the graph part of engine/reference.py.
+// Invariants: the graph is a forest. Each node's edges stand in a heap by the turning at which they
+//   must be looked at again (see `expiry`), so that a hub does not look at all of them each time.
+// Numerics: turning is an upper bound in radians of all a centroid's movements so far.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "fixed_point.hpp"
+#include "rows.hpp"
+
+namespace linkstream {
+
+using Edge = std::uint32_t;
+
+struct HeldEdge {
+  float expiry;  // look again once the node has turned further than this
+  Edge edge;
+};
+
+struct Node {
+  Integer square = 0;  // S.S
+  double root = 0.0;   // its square root
+  double turning = 0.0;
+  std::int64_t number = -1;
+  std::int64_t count = 0;
+  std::int64_t count_limit = 0;  // expiries hold while the count is at most this
+  std::int64_t first_seen = 0;
+  std::int64_t last_seen = 0;
+  std::uint32_t component = 0;
+  std::uint32_t mark = 0;
+  std::vector<HeldEdge> edges;
+};
+
+struct Component {
+  std::int64_t cluster;
+  std::int64_t vectors;
+};
+
+inline constexpr float kAlways = -std::numeric_limits<float>::infinity();
+
+class Forest {
+ public:
+  Node& node(Row row) { return nodes_[row / kChunkRows][row % kChunkRows]; }
+  const Node& node(Row row) const { return nodes_[row / kChunkRows][row % kChunkRows]; }
+
+  void make_room(std::size_t rows) {
+    while (nodes_.size() * kChunkRows < rows) {
+      nodes_.push_back(std::make_unique<Node[]>(kChunkRows));
+    }
+  }
+
+  Row other_end(Edge edge, Row row) const {
+    return ends_[edge].row[ends_[edge].row[0] == row ? 1 : 0];
+  }
+
+  Edge add_edge(Row a, Row b, float expiry_a, float expiry_b) {
+    Edge edge;
+    if (free_.empty()) {
+      edge = static_cast<Edge>(ends_.size());
+      ends_.emplace_back();
+    } else {
+      edge = free_.back();
+      free_.pop_back();
+    }
+    ends_[edge].row[0] = a;
+    ends_[edge].row[1] = b;
+    hold(a, edge, expiry_a);
+    hold(b, edge, expiry_b);
+    return edge;
+  }
+
+  void remove_edge(Edge edge) {
+    for (const Row row : ends_[edge].row) let_go(row, edge);
+    free_.push_back(edge);
+  }
+
+  // One end of an edge becomes another node: what happens to the edges of a node that is absorbed.
+  void move_edge(Edge edge, Row from, Row to) {
+    let_go(from, edge);
+    ends_[edge].row[ends_[edge].row[0] == from ? 0 : 1] = to;
+    hold(to, edge, kAlways);
+  }
+
+  void set_expiry(Edge edge, Row row, float expiry) {
+    std::vector<HeldEdge>& edges = node(row).edges;
+    const std::uint32_t place = ends_[edge].place[side(edge, row)];
+    edges[place].expiry = expiry;
+    sift(row, place);
+  }
+
+  // Edges of a node that must be looked at again: those whose expiry its turning has passed, found
+  // by walking down the heap no further than needed.
+  void expired(Row row, std::vector<Edge>& found) const {
+    const Node& held = node(row);
+    std::vector<std::uint32_t>& todo = walk_;
+    todo.clear();
+    if (!held.edges.empty()) todo.push_back(0);
+    while (!todo.empty()) {
+      const std::uint32_t place = todo.back();
+      todo.pop_back();
+      if (held.edges[place].expiry >= held.turning) continue;
+      found.push_back(held.edges[place].edge);
+      for (std::uint32_t child = 2 * place + 1; child <= 2 * place + 2; ++child) {
+        if (child < held.edges.size()) todo.push_back(child);
+      }
+    }
+  }
+
+  std::size_t n_edges() const { return ends_.size() - free_.size(); }
+
+  std::vector<Component> components;
+
+ private:
+  struct Ends {
+    Row row[2];
+    std::uint32_t place[2];  // where each end's heap holds the edge
+  };
+
+  int side(Edge edge, Row row) const { return ends_[edge].row[0] == row ? 0 : 1; }
+
+  void hold(Row row, Edge edge, float expiry) {
+    std::vector<HeldEdge>& edges = node(row).edges;
+    edges.push_back({expiry, edge});
+    put(row, static_cast<std::uint32_t>(edges.size() - 1), {expiry, edge});
+    sift(row, static_cast<std::uint32_t>(edges.size() - 1));
+  }
+
+  void let_go(Row row, Edge edge) {
+    std::vector<HeldEdge>& edges = node(row).edges;
+    const std::uint32_t place = ends_[edge].place[side(edge, row)];
+    const HeldEdge last = edges.back();
+    edges.pop_back();
+    if (place == edges.size()) return;
+    put(row, place, last);
+    sift(row, place);
+  }
+
+  void put(Row row, std::uint32_t place, HeldEdge held) {
+    node(row).edges[place] = held;
+    ends_[held.edge].place[side(held.edge, row)] = place;
+  }
+
+  // Restores the heap around one place, whichever way it must move.
+  void sift(Row row, std::uint32_t place) {
+    std::vector<HeldEdge>& edges = node(row).edges;
+    const HeldEdge held = edges[place];
+    while (place > 0 && edges[(place - 1) / 2].expiry > held.expiry) {
+      put(row, place, edges[(place - 1) / 2]);
+      place = (place - 1) / 2;
+    }
+    for (;;) {
+      std::uint32_t child = 2 * place + 1;
+      if (child >= edges.size()) break;
+      if (child + 1 < edges.size() && edges[child + 1].expiry < edges[child].expiry) ++child;
+      if (edges[child].expiry >= held.expiry) break;
+      put(row, place, edges[child]);
+      place = child;
+    }
+    put(row, place, held);
+  }
+
+  std::vector<std::unique_ptr<Node[]>> nodes_;
+  std::vector<Ends> ends_;
+  std::vector<Edge> free_;
+  mutable std::vector<std::uint32_t> walk_;
+};
+
+}  // namespace linkstream

@@ -1,0 +1,108 @@
+// What: the log of events, packed: a few bytes each instead of a row of six integers.
+// Python twin: engine/log.py (what is kept) and engine/events.py (what the codes mean).
+// Invariants: the sequence number of an event is its place since the beginning. Without a limit all
+//   are kept; with one, at least the newest `limit`, and `rows` shows no more than that.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace linkstream {
+
+enum class Code : std::uint8_t { kCreated, kJoined, kLinked, kMerged, kSevered, kRejoined, kSplit };
+inline constexpr std::size_t kCodes = 7;
+inline constexpr std::size_t kEventWidth = 6;  // code, vector, and up to four numbers
+using EventRow = std::array<std::int64_t, kEventWidth>;
+
+class EventLog {
+ public:
+  explicit EventLog(std::size_t limit = 0) : limit_(limit) {}
+
+  std::int64_t n_events() const { return n_events_; }
+  void set_n_events(std::int64_t n) { n_events_ = n; }
+
+  // Sequence number of the oldest event that can be read.
+  std::int64_t oldest() const {
+    std::int64_t kept = 0;
+    for (const Page& page : pages_) kept += page.n;
+    if (limit_) kept = std::min(kept, static_cast<std::int64_t>(limit_));
+    return n_events_ - kept;
+  }
+
+  void append(const EventRow& row) {
+    if (pages_.empty() || pages_.back().n == kPage) open_page();
+    Page& page = pages_.back();
+    for (std::size_t i = 0; i < kEventWidth; ++i) {
+      put(page.bytes, zigzag(row[i] - (i == 1 ? page.last_vector : 0)));
+    }
+    page.last_vector = row[1];
+    ++page.n;
+    ++n_events_;
+  }
+
+  // Rows from sequence number `since` (not before `oldest`) on.
+  std::vector<EventRow> rows(std::int64_t since) const {
+    std::vector<EventRow> result;
+    std::int64_t sequence = n_events_;
+    for (const Page& page : pages_) sequence -= page.n;
+    for (const Page& page : pages_) {
+      if (sequence + page.n > since) unpack(page, since - sequence, result);
+      sequence += page.n;
+    }
+    return result;
+  }
+
+ private:
+  static constexpr std::int64_t kPage = 4096;
+
+  struct Page {
+    std::vector<std::uint8_t> bytes;
+    std::int64_t n = 0;
+    std::int64_t last_vector = 0;
+  };
+
+  void open_page() {
+    if (!pages_.empty()) pages_.back().bytes.shrink_to_fit();
+    pages_.emplace_back();
+    const auto full = static_cast<std::int64_t>(pages_.size() - 1) * kPage;
+    if (limit_ && full - kPage >= static_cast<std::int64_t>(limit_)) pages_.pop_front();
+  }
+
+  static void unpack(const Page& page, std::int64_t skip, std::vector<EventRow>& result) {
+    const std::uint8_t* place = page.bytes.data();
+    std::int64_t last_vector = 0;
+    for (std::int64_t i = 0; i < page.n; ++i) {
+      EventRow row;
+      for (std::int64_t& value : row) value = unzigzag(get(place));
+      row[1] += last_vector;
+      last_vector = row[1];
+      if (i >= skip) result.push_back(row);
+    }
+  }
+
+  static std::uint64_t zigzag(std::int64_t value) {
+    return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+  }
+  static std::int64_t unzigzag(std::uint64_t value) {
+    return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+  }
+  static void put(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
+    for (; value >= 128; value >>= 7) bytes.push_back(static_cast<std::uint8_t>(value | 128));
+    bytes.push_back(static_cast<std::uint8_t>(value));
+  }
+  static std::uint64_t get(const std::uint8_t*& place) {
+    std::uint64_t value = 0;
+    int shift = 0;
+    for (; *place & 128; ++place, shift += 7) value |= std::uint64_t{*place & 127u} << shift;
+    return value | std::uint64_t{*place++} << shift;
+  }
+
+  std::size_t limit_;
+  std::deque<Page> pages_;
+  std::int64_t n_events_ = 0;
+};
+
+}  // namespace linkstream

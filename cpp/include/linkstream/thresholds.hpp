@@ -1,0 +1,30 @@
+// What: the three thresholds and s~(k, k').
+// Paper: equations 16, 24, 25. Python twin: paper/thresholds.py, the home of the formula.
+// Numerics: the same IEEE operations in the same order as the Python twin.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace linkstream {
+
+struct Thresholds {
+  double cluster_similarity;     // T_c
+  double subcluster_similarity;  // T_s
+  double pair_similarity_max;    // T_p
+
+  // s~(k, k'): what an edge between subclusters of k and k' vectors needs (equation 24).
+  double edge(double k, double k2) const {
+    const double t_c = cluster_similarity;
+    const double tan2 = 1.0 / (t_c * t_c) - 1.0;
+    const double multi = 1.0 / std::sqrt((1.0 + tan2 / k) * (1.0 + tan2 / k2));  // equation 16
+    const double c2 = t_c * t_c;
+    const double slope = std::max(pair_similarity_max - c2, 0.0) / (1.0 - c2);
+    return c2 + slope * (multi - c2);
+  }
+
+  // The least similarity that can matter: below it the outcome is a new cluster.
+  double lowest() const { return std::min(subcluster_similarity, edge(1.0, 1.0)); }
+};
+
+}  // namespace linkstream

@@ -1,0 +1,65 @@
+// What: the operations that have one file per instruction set, and how to choose among them.
+// Contract: every kernel gives the same integers and the same doubles, bit for bit; only `upper`
+//   of a Hit may differ, and each kernel's is a true upper bound.
+// Layout of codes: rows in tiles of 16; in a tile, 4 bytes of row 0, 4 of row 1, ... row 15, then
+//   the next 4 coordinates; a byte is the signed code + 128. Coordinates are padded with zero codes
+//   to a multiple of 64. Vectors are plain rows of signed codes, padded alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace linkstream {
+
+inline constexpr std::size_t kTileRows = 16;
+inline constexpr std::size_t kScanRows = 2 * kTileRows;  // a scan takes two tiles at a time
+inline constexpr std::size_t kPad = 64;
+
+inline constexpr std::size_t padded(std::size_t dimension) {
+  return (dimension + kPad - 1) / kPad * kPad;
+}
+
+// One vector as the scan sees it: x ~ scale * code, and |x - scale * code| <= residual.
+struct VectorCode {
+  float scale;
+  float residual;
+  std::int32_t offset;  // 128 * sum of codes: what the rows' offset adds to a product
+  float bar;            // rows whose upper bound is below are not reported
+};
+
+struct Hit {
+  std::uint32_t vector;
+  std::uint32_t row;
+  float upper;  // the exact similarity is at most this
+};
+
+struct ScanJob {
+  const std::uint8_t* tiles;  // n_rows * width bytes
+  const float* scales;        // of each row; 0 for a free row
+  const float* residuals;     // of each row; negative for a free row
+  std::size_t n_rows;  // a multiple of kScanRows
+  std::size_t width;   // padded dimension
+  const std::int8_t* vectors;
+  const VectorCode* codes;
+  std::size_t n_vectors;
+};
+
+struct Kernel {
+  const char* name;
+  // Hits of all vectors against all rows; `hits` has room for every pair. Returns how many.
+  std::size_t (*scan)(const ScanJob& job, Hit* hits);
+  // q = rint(x / |x| * 2^30). Returns |x|; q is meaningful only if that is in bounds.
+  double (*quantise)(const float* x, std::size_t dimension, std::int32_t* q, double* room);
+  // Codes of S / root (or q / root): fills `codes` (dimension bytes), returns scale and residual.
+  void (*encode_sum)(const std::int64_t* sum, double root, std::size_t dimension,
+                     std::int8_t* codes, float* room, float* scale, float* residual);
+  void (*encode_vector)(const std::int32_t* q, double root, std::size_t dimension,
+                        std::int8_t* codes, float* room, float* scale, float* residual);
+};
+
+// The kernel of that name, or null where this machine or build does not have it.
+const Kernel* kernel_named(const char* name);
+// The fastest kernel this machine has.
+const Kernel* kernel_best();
+
+}  // namespace linkstream

@@ -1,0 +1,158 @@
+"""The native engine: the contract over the compiled core (cpp/include/linkstream/engine.hpp).
+
+Only translation. What it decides is what reference.py decides, bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream import _core
+from linkstream.engine.contract import Candidate, Decisions
+from linkstream.engine.log import refuse_forgotten
+from linkstream.engine.state import State
+from linkstream.errors import EngineUnavailableError
+from linkstream.paper.thresholds import Thresholds
+
+KERNEL_VARIABLE = "LINKSTREAM_KERNEL"
+
+
+def default_threads() -> int:
+    """As many threads as this process may run on cores."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not every system can say
+        return os.cpu_count() or 1
+
+
+def kernel_name() -> str:
+    """The kernel that LINKSTREAM_KERNEL asks for; empty: the fastest this machine has."""
+    name = os.environ.get(KERNEL_VARIABLE, "")
+    if name and name not in _core.kernels():
+        raise EngineUnavailableError(
+            f"{KERNEL_VARIABLE}={name!r}",
+            expected=f"one of {', '.join(_core.kernels())} on this machine",
+            remedy=f"Unset {KERNEL_VARIABLE} to take the fastest.",
+        )
+    return name
+
+
+class NativeEngine:
+    """Links on the compiled core; see `contract.Engine`."""
+
+    name: ClassVar[str] = "native"
+
+    def __init__(
+        self,
+        thresholds: Thresholds,
+        dimension: int,
+        *,
+        track_vectors: bool,
+        threads: int | None = None,
+        check_all_edges: bool = False,
+    ) -> None:
+        self.thresholds = thresholds
+        self.dimension = dimension
+        self.track_vectors = track_vectors
+        self._core = _core.Engine(
+            thresholds.cluster_similarity,
+            thresholds.subcluster_similarity,
+            thresholds.pair_similarity_max,
+            dimension=dimension,
+            track_vectors=track_vectors,
+            threads=threads or default_threads(),
+            kernel=kernel_name(),
+            check_all_edges=check_all_edges,
+        )
+
+    @property
+    def kernel(self) -> str:
+        """Name of the instruction set the scan uses."""
+        return self._core.kernel
+
+    @property
+    def n_vectors(self) -> int:
+        """Vectors added so far."""
+        return self._core.n_vectors
+
+    @property
+    def n_subclusters(self) -> int:
+        """Nodes of the graph."""
+        return self._core.n_subclusters
+
+    @property
+    def n_clusters(self) -> int:
+        """Connected components of the graph."""
+        return self._core.n_clusters
+
+    @property
+    def n_cluster_ids(self) -> int:
+        """Cluster IDs given so far."""
+        return self._core.n_cluster_ids
+
+    def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
+        """Take vectors in order of arrival."""
+        first = self._core.n_vectors
+        return _decisions(first, self._core.add(vectors))
+
+    def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
+        """What equations 20 and 21 say of each vector; nothing changes."""
+        return _decisions(self._core.n_vectors, self._core.ask(vectors))
+
+    def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
+        """The most similar subclusters, best first (tie: the older)."""
+        join = self.thresholds.subcluster_similarity
+        return [
+            Candidate(subcluster, cluster, count, similarity, join, link)
+            for subcluster, cluster, count, similarity, link in self._core.ranked(
+                vector[np.newaxis], limit
+            )
+        ]
+
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Current cluster of each vector, in order of arrival."""
+        return _int64(self._core.labels())
+
+    def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """Events kept from sequence `since` on."""
+        refuse_forgotten(since, self._core.oldest_event())
+        return since, self._core.event_rows(since)
+
+    def state(self) -> State:
+        """All there is to know, as plain arrays."""
+        return State(
+            thresholds=self.thresholds,
+            dimension=self.dimension,
+            track_vectors=self.track_vectors,
+            **self._core.state(),
+        )
+
+    @classmethod
+    def from_state(cls, state: State, *, threads: int | None = None) -> NativeEngine:
+        """An engine that goes on from a state."""
+        engine = cls(
+            state.thresholds, state.dimension, track_vectors=state.track_vectors, threads=threads
+        )
+        engine._core.restore({**state.scalars(), **state.arrays()})
+        return engine
+
+
+def _decisions(first: int, columns: tuple[npt.NDArray[Any], ...]) -> Decisions:
+    cluster, subcluster, kind, similarity, threshold = columns
+    return Decisions(first, _int64(cluster), _int64(subcluster), kind, similarity, threshold)
+
+
+def _int64(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    # The core's 64-bit integers arrive as C's "long long", which prints as a dtype of its own.
+    return array.view(np.int64)
+
+
+def quantise(
+    rows: npt.NDArray[np.float32],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """Fixed-point rows and lengths, as `fixed_point.quantise` gives them, bit for bit."""
+    return _core.quantise(rows)
