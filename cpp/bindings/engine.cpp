@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,7 @@ template <class T>
 using Array = nb::ndarray<nb::numpy, T, nb::c_contig>;
 using Vectors = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Floats1 = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 Array<T> fresh(std::initializer_list<std::size_t> shape) {
@@ -65,6 +67,17 @@ const Kernel& chosen_kernel(const std::string& name) {
 using Columns = std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int8_t>,
                            Array<double>, Array<double>>;
 
+// Lengths of rows.
+void measure(const Kernel& kernel, const float* x, std::size_t n, std::size_t dimension,
+             double* norms) {
+  std::size_t width = 1;
+  while (width < dimension) width *= 2;
+  std::vector<double> room(width);
+  for (std::size_t i = 0; i < n; ++i) {
+    norms[i] = kernel.norm(x + i * dimension, dimension, room.data());
+  }
+}
+
 class BoundEngine {
   // The engine's work, with the GIL released and one caller at a time.
   template <class Work>
@@ -86,6 +99,44 @@ class BoundEngine {
     return decide(vectors, [this](const std::int32_t* q, std::size_t n, Decision* decisions) {
       engine_.add(q, n, decisions);
     });
+  }
+
+  // Vectors as they come: all are taken, or none if a length is out of bounds (then null).
+  std::optional<Columns> add_floats(Floats rows, double least, double most) {
+    if (rows.shape(1) != dimension_) return std::nullopt;
+    const std::size_t n = rows.shape(0);
+    const float* x = rows.data();
+    std::vector<double> norms(n);
+    std::vector<Decision> decisions(n);
+    const bool taken = locked([&] {
+      measure(kernel_, x, n, dimension_, norms.data());
+      for (const double norm : norms) {
+        if (!(norm >= least && norm <= most)) return false;
+      }
+      engine_.add(x, norms.data(), n, decisions.data());
+      return true;
+    });
+    if (!taken) return std::nullopt;
+    return columns_of(decisions);
+  }
+
+  // One vector, if it is a row of float32 in bounds; else null and nothing has changed. A call with
+  // the GIL held: releasing it would take longer than deciding.
+  nb::object add_one(nb::handle given, double least, double most) {
+    Floats1 x;
+    if (!nb::try_cast<Floats1>(given, x, false) || x.shape(0) != dimension_) return nb::none();
+    const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return nb::none();  // another thread is at work: wait the usual way
+    double norm;
+    measure(kernel_, x.data(), 1, dimension_, &norm);
+    if (!(norm >= least && norm <= most)) return nb::none();
+    const std::int64_t sequence = engine_.n_vectors();
+    Decision d;
+    engine_.add(x.data(), &norm, 1, &d);
+    const bool near = d.similarity == d.similarity;
+    return nb::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind),
+                          near ? nb::cast(d.similarity) : nb::none(),
+                          near ? nb::cast(d.threshold) : nb::none(), sequence);
   }
 
   Columns ask(Vectors vectors) {
@@ -167,6 +218,11 @@ class BoundEngine {
     std::vector<Decision> decisions(n);
     const std::int32_t* q = vectors.data();
     locked([&] { work(q, n, decisions.data()); });
+    return columns_of(decisions);
+  }
+
+  static Columns columns_of(const std::vector<Decision>& decisions) {
+    const std::size_t n = decisions.size();
     Columns columns(fresh<std::int64_t>({n}), fresh<std::int64_t>({n}), fresh<std::int8_t>({n}),
                     fresh<double>({n}), fresh<double>({n}));
     for (std::size_t i = 0; i < n; ++i) {
@@ -201,25 +257,24 @@ class BoundEngine {
   std::mutex mutex_;
 };
 
-// Fixed-point rows of float32 rows, and their lengths; meaningful where a length is in bounds.
+// Fixed-point rows of float32 rows, and their lengths; rows whose length is zero or not finite come
+// out as nothing to rely on.
 std::tuple<Array<std::int32_t>, Array<double>> quantise(Floats rows) {
   const std::size_t n = rows.shape(0), dimension = rows.shape(1);
   Array<std::int32_t> fixed = fresh<std::int32_t>({n, dimension});
-  Array<double> norms = fresh<double>({n});
-  std::size_t width = 1;
-  while (width < dimension) width *= 2;
-  std::vector<double> room(width);
+  Array<double> lengths = fresh<double>({n});
   const float* x = rows.data();
   std::int32_t* q = fixed.data();
-  double* lengths = norms.data();
-  {
-    const nb::gil_scoped_release released;
-    const Kernel& kernel = *kernel_best();
-    for (std::size_t i = 0; i < n; ++i) {
-      lengths[i] = kernel.quantise(x + i * dimension, dimension, q + i * dimension, room.data());
+  double* norms = lengths.data();
+  const nb::gil_scoped_release released;
+  const Kernel& kernel = *kernel_best();
+  measure(kernel, x, n, dimension, norms);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (norms[i] > 0.0 && std::isfinite(norms[i])) {
+      kernel.quantise(x + i * dimension, norms[i], dimension, q + i * dimension);
     }
   }
-  return {fixed, norms};
+  return {fixed, lengths};
 }
 
 std::vector<std::string> kernels() {
@@ -243,6 +298,12 @@ void bind_engine(nb::module_& m) {
            nb::arg("pair_similarity_max"), nb::arg("dimension"), nb::arg("track_vectors"),
            nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"))
       .def("add", &BoundEngine::add, nb::arg("vectors"))
+      .def("add_floats", &BoundEngine::add_floats, nb::arg("rows"), nb::arg("least"),
+           nb::arg("most"))
+      .def("add_one", &BoundEngine::add_one, nb::arg("vector").none(), nb::arg("least"),
+           nb::arg("most"),
+           nb::sig("def add_one(self, vector: object, least: float, most: float) -> "
+                   "tuple[int, int, int, float | None, float | None, int] | None"))
       .def("ask", &BoundEngine::ask, nb::arg("vectors"))
       .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
       .def("labels", &BoundEngine::labels)

@@ -1,4 +1,5 @@
-// What: products of vectors and tiles with AVX-512 VNNI: 64 products an instruction.
+// What: products with AVX-512: of vectors and tiles (VNNI, 64 products an instruction), and exact
+//   ones of vectors and sums.
 // Layout: two tiles by six vectors stay in registers, so that a block of vectors is bound by the
 //   multipliers and not by loads; one vector alone is bound by loads.
 // Internal to the file that includes it, like body.hpp.
@@ -76,6 +77,45 @@ void vnni_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* 
     block_dots<2>(tiles, width, vectors + v * width, out + v * kLanes);
   }
   if (v < n_vectors) single_dots(tiles, width, vectors + v * width, out + v * kLanes);
+}
+
+// Eight numbers of 32 bits, each in a lane of 64.
+__m512i eight(const std::int32_t* q) {
+  return _mm512_cvtepi32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q)));
+}
+__m512i eight(const std::int64_t* unit) { return _mm512_loadu_si512(unit); }
+
+// Exact product of numbers of 32 bits with sums below 2^62: a sum is low + high * 2^32 with both
+// halves signed; each half gives products below 2^62, whose own halves are summed apart.
+template <class Number>
+linkstream::Integer dot_split(const Number* a, const std::int64_t* sum, std::size_t dimension) {
+  const __m512i mask = _mm512_set1_epi64(0xffffffff);
+  const __m512i carry = _mm512_set1_epi64(0x80000000);
+  __m512i totals[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                       _mm512_setzero_si512()};
+  std::size_t i = 0;
+  for (; i + 8 <= dimension; i += 8) {
+    const __m512i x = eight(a + i);
+    const __m512i s = _mm512_loadu_si512(sum + i);
+    const __m512i low = _mm512_mul_epi32(x, s);
+    const __m512i high = _mm512_mul_epi32(x, _mm512_srli_epi64(_mm512_add_epi64(s, carry), 32));
+    totals[0] = _mm512_add_epi64(totals[0], _mm512_and_si512(low, mask));
+    totals[1] = _mm512_add_epi64(totals[1], _mm512_srai_epi64(low, 32));
+    totals[2] = _mm512_add_epi64(totals[2], _mm512_and_si512(high, mask));
+    totals[3] = _mm512_add_epi64(totals[3], _mm512_srai_epi64(high, 32));
+  }
+  const std::int64_t middle = _mm512_reduce_add_epi64(_mm512_add_epi64(totals[1], totals[2]));
+  linkstream::Integer result = linkstream::Integer{_mm512_reduce_add_epi64(totals[3])} << 32;
+  result = (result + middle) << 32;
+  result += _mm512_reduce_add_epi64(totals[0]);
+  return result + dot_wide(a + i, sum + i, dimension - i);
+}
+
+constexpr linkstream::Kernel avx512_kernel(const char* name) {
+  linkstream::Kernel kernel = plain_kernel(name);
+  kernel.dot_vector = dot_split<std::int32_t>;
+  kernel.dot_unit = dot_split<std::int64_t>;
+  return kernel;
 }
 
 }  // namespace

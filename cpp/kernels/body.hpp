@@ -60,7 +60,7 @@ std::size_t scan(const linkstream::ScanJob& job, linkstream::Hit* hits) {
 
 // Squares are exact in double; they are added by folding the upper half onto the lower, in the
 // order of the Python twin (`squared_norms`), after padding with zeros to a power of two.
-double folded_norm(const float* x, std::size_t dimension, double* room) {
+double norm(const float* x, std::size_t dimension, double* room) {
   std::size_t width = 1;
   while (width < dimension) width *= 2;
   for (std::size_t i = 0; i < dimension; ++i) {
@@ -74,14 +74,10 @@ double folded_norm(const float* x, std::size_t dimension, double* room) {
   return std::sqrt(room[0]);
 }
 
-double quantise(const float* x, std::size_t dimension, std::int32_t* q, double* room) {
-  const double norm = folded_norm(x, dimension, room);
-  if (!(norm > 0.0 && norm < 1e40)) return norm;  // zero, infinite or NaN: nothing to scale by
+void quantise(const float* x, double norm, std::size_t dimension, std::int32_t* q) {
   for (std::size_t i = 0; i < dimension; ++i) {
-    q[i] = static_cast<std::int32_t>(
-        std::rint(static_cast<double>(x[i]) / norm * 1073741824.0));
+    q[i] = static_cast<std::int32_t>(std::rint(static_cast<double>(x[i]) / norm * 1073741824.0));
   }
-  return norm;
 }
 
 // The codes of values / root, their scale, and an upper bound of what they leave out. The two sums
@@ -121,6 +117,53 @@ void encode_sum(const std::int64_t* sum, double root, std::size_t dimension, std
 void encode_vector(const std::int32_t* q, double root, std::size_t dimension, std::int8_t* codes,
                    float* room, float* scale, float* residual) {
   encode(q, root, dimension, codes, room, scale, residual);
+}
+
+std::int64_t square(const std::int32_t* q, std::size_t dimension) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < dimension; ++i) sum += std::int64_t{q[i]} * q[i];
+  return sum;
+}
+
+template <class Number>
+std::int64_t dot_narrow(const Number* a, const std::int64_t* b, std::size_t dimension) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < dimension; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// Two sums hide the latency of the carries; integers do not mind the order.
+template <class Number>
+linkstream::Integer dot_wide(const Number* a, const std::int64_t* b, std::size_t dimension) {
+  linkstream::Integer even = 0, odd = 0;
+  std::size_t i = 0;
+  for (; i + 1 < dimension; i += 2) {
+    even += linkstream::Integer{a[i]} * b[i];
+    odd += linkstream::Integer{a[i + 1]} * b[i + 1];
+  }
+  if (i < dimension) even += linkstream::Integer{a[i]} * b[i];
+  return even + odd;
+}
+
+void add_vector(std::int64_t* sum, const std::int32_t* q, std::size_t dimension) {
+  for (std::size_t i = 0; i < dimension; ++i) sum[i] += q[i];
+}
+
+// A kernel made of what this file's instruction set compiles the above to.
+constexpr linkstream::Kernel plain_kernel(const char* name) {
+  return {name,
+          scan,
+          norm,
+          quantise,
+          encode_sum,
+          encode_vector,
+          square,
+          dot_narrow<std::int32_t>,
+          dot_narrow<std::int64_t>,
+          dot_wide<std::int32_t>,
+          dot_wide<std::int64_t>,
+          dot_wide<std::int64_t>,
+          add_vector};
 }
 
 }  // namespace

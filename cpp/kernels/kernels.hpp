@@ -44,18 +44,33 @@ struct ScanJob {
   std::size_t n_vectors;
 };
 
+__extension__ typedef __int128 Integer;  // exact dot products
+
 struct Kernel {
   const char* name;
   // Hits of all vectors against all rows; `hits` has room for every pair. Returns how many.
   std::size_t (*scan)(const ScanJob& job, Hit* hits);
-  // q = rint(x / |x| * 2^30). Returns |x|; q is meaningful only if that is in bounds.
-  double (*quantise)(const float* x, std::size_t dimension, std::int32_t* q, double* room);
+  // |x|; `room` holds as many doubles as the least power of two >= dimension.
+  double (*norm)(const float* x, std::size_t dimension, double* room);
+  // q = rint(x / |x| * 2^30), for a norm that is neither zero nor infinite nor NaN.
+  void (*quantise)(const float* x, double norm, std::size_t dimension, std::int32_t* q);
   // Codes of S / root (or q / root): fills `codes` (dimension bytes), returns scale and residual.
   void (*encode_sum)(const std::int64_t* sum, double root, std::size_t dimension,
                      std::int8_t* codes, float* room, float* scale, float* residual);
   void (*encode_vector)(const std::int32_t* q, double root, std::size_t dimension,
                         std::int8_t* codes, float* room, float* scale, float* residual);
+  // Exact products. `narrow` sums in 64 bits, for k_a * k_b <= kNarrow; `vector` is int32 by int64
+  // and `unit` the same with the int32 kept in 64 bits, both for |sum| < 2^62; `sums` is for all.
+  std::int64_t (*square)(const std::int32_t* q, std::size_t dimension);
+  std::int64_t (*dot_narrow_vector)(const std::int32_t* q, const std::int64_t* sum, std::size_t);
+  std::int64_t (*dot_narrow_sums)(const std::int64_t* a, const std::int64_t* b, std::size_t);
+  Integer (*dot_vector)(const std::int32_t* q, const std::int64_t* sum, std::size_t dimension);
+  Integer (*dot_unit)(const std::int64_t* unit, const std::int64_t* sum, std::size_t dimension);
+  Integer (*dot_sums)(const std::int64_t* a, const std::int64_t* b, std::size_t dimension);
+  void (*add_vector)(std::int64_t* sum, const std::int32_t* q, std::size_t dimension);
 };
+
+inline constexpr std::int64_t kNarrow = 7;
 
 // The kernel of that name, or null where this machine or build does not have it.
 const Kernel* kernel_named(const char* name);

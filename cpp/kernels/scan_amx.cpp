@@ -82,9 +82,15 @@ std::size_t scan_with_tiles(const linkstream::ScanJob& job, linkstream::Hit* hit
   return n;
 }
 
+constexpr linkstream::Kernel amx_kernel() {
+  linkstream::Kernel kernel = avx512_kernel("amx");
+  kernel.scan = scan_with_tiles;
+  return kernel;
+}
+
 }  // namespace
 
 namespace linkstream {
 extern const Kernel kAmx;
-const Kernel kAmx = {"amx", scan_with_tiles, quantise, encode_sum, encode_vector};
+const Kernel kAmx = amx_kernel();
 }  // namespace linkstream

@@ -45,5 +45,5 @@ void tile_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* 
 
 namespace linkstream {
 extern const Kernel kAvx2;
-const Kernel kAvx2 = {"avx2", scan, quantise, encode_sum, encode_vector};
+const Kernel kAvx2 = plain_kernel("avx2");
 }  // namespace linkstream

@@ -12,5 +12,5 @@ void tile_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* 
 
 namespace linkstream {
 extern const Kernel kAvx512;
-const Kernel kAvx512 = {"avx512", scan, quantise, encode_sum, encode_vector};
+const Kernel kAvx512 = avx512_kernel("avx512");
 }  // namespace linkstream

@@ -26,5 +26,5 @@ void tile_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* 
 
 namespace linkstream {
 extern const Kernel kPortable;
-const Kernel kPortable = {"portable", scan, quantise, encode_sum, encode_vector};
+const Kernel kPortable = plain_kernel("portable");
 }  // namespace linkstream

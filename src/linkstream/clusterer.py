@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import choice, door, events, snapshot
-from linkstream.engine.contract import Decision, Engine
+from linkstream.engine.contract import Decision, Decisions, Engine
 from linkstream.engine.fixed_point import quantise
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, SnapshotError, UnknownIdError
@@ -87,17 +87,20 @@ class Links:
 
     def add(self, x: npt.ArrayLike) -> Decision:
         """Take one vector; say at once which cluster it belongs to, and why."""
-        fixed = self._fixed(door.vector(x, dimension=self.dimension))
-        return self._engine_for(fixed).add(fixed).at(0)
+        if self._engine is not None and self._space.mean is None:
+            decision = self._engine.add_one(x)
+            if decision is not None:
+                return decision
+        return self._add_rows(door.vector(x, dimension=self.dimension)).at(0)
 
     def add_many(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Take vectors in order; the same IDs as `add` one by one. All of them or, if one is
         not usable, none.
         """  # noqa: D205
-        fixed = self._fixed(door.vectors(X, dimension=self.dimension))
-        if not len(fixed):
+        rows = door.vectors(X, dimension=self.dimension)
+        if not len(rows):
             return np.empty(0, dtype=np.int64)
-        return self._engine_for(fixed).add(fixed).cluster
+        return self._add_rows(rows).cluster
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Ask for the cluster of each vector, changing nothing; −1 where it would be new."""
@@ -122,12 +125,19 @@ class Links:
             door.check_norms(centred, lengths)
         return fixed
 
-    def _engine_for(self, rows: npt.NDArray[np.int32]) -> Engine:
-        if self._engine is None:
-            origin = self._origin
-            state = State(origin.thresholds, rows.shape[1], origin.track_vectors)
-            self._engine = self._factory.make(state)
-        return self._engine
+    def _add_rows(self, rows: npt.NDArray[np.float32]) -> Decisions:
+        """Take rows, or raise VectorError before anything has changed."""
+        engine = self._engine or self._new_engine(rows.shape[1])
+        decisions = engine.add_floats(rows) if self._space.mean is None else None
+        if decisions is None:
+            decisions = engine.add(self._fixed(rows))
+        self._engine = engine
+        return decisions
+
+    def _new_engine(self, dimension: int) -> Engine:
+        return self._factory.make(
+            State(self._origin.thresholds, dimension, self._origin.track_vectors)
+        )
 
     # What is there
 

@@ -276,3 +276,24 @@ def test_a_masked_array_is_refused_rather_than_read_behind_its_mask():
         links.add_many(masked)
     assert links.n_vectors == 0
     assert links.add_many(np.ma.masked_array([[1.0, 0.0]])).tolist() == [0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("dtype", [bool, object, complex, "U8"])
+def test_the_short_way_for_one_vector_is_no_way_round_the_door(engine, dtype):
+    links = Links(0.7, 0.6, 0.9, engine=engine)
+    links.add([1.0, 0.0, 0.0])
+    before = links.state_hash()
+    with pytest.raises(VectorError):
+        links.add(np.array([1, 0, 1]).astype(dtype))
+    assert links.state_hash() == before
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_vector_is_the_same_by_the_short_way_and_by_the_long(engine):
+    rng = np.random.default_rng(3)
+    rows = np.float32(rng.standard_normal((200, 6)))
+    short, long = (Links(0.7, 0.6, 0.9, engine=engine) for _ in range(2))
+    for row in rows:
+        assert short.add(row) == long.add(row.tolist())
+    assert short.state_hash() == long.state_hash()

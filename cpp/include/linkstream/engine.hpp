@@ -77,15 +77,23 @@ class Engine {
   std::int64_t n_cluster_ids() const { return next_cluster_; }
   const EventLog& log() const { return log_; }
 
-  // Takes vectors in order of arrival. Blocks are scanned at once and decided one by one.
+  // Takes fixed-point vectors in order of arrival. Blocks are scanned at once and decided one by one.
   void add(const std::int32_t* vectors, std::size_t n, Decision* decisions) {
-    for (std::size_t done = 0; done < n;) {
-      const std::size_t block = std::min(n - done, block_size());
-      begin_block(vectors + done * dimension_, block);
-      for (std::size_t i = 0; i < block; ++i) decisions[done + i] = add_one(i);
-      touched_.end_block();
-      done += block;
-    }
+    add_blocks(n, decisions, [=](std::size_t first, std::size_t) {
+      return vectors + first * dimension_;
+    });
+  }
+
+  // The same of vectors as they come, whose norms are given and in bounds.
+  void add(const float* vectors, const double* norms, std::size_t n, Decision* decisions) {
+    add_blocks(n, decisions, [=](std::size_t first, std::size_t block) {
+      fixed_.resize(std::max(fixed_.size(), block * dimension_));
+      for (std::size_t i = 0; i < block; ++i) {
+        kernel_.quantise(vectors + (first + i) * dimension_, norms[first + i], dimension_,
+                         fixed_.data() + i * dimension_);
+      }
+      return static_cast<const std::int32_t*>(fixed_.data());
+    });
   }
 
   // What equations 20 and 21 say of each vector; nothing changes.
@@ -101,12 +109,13 @@ class Engine {
 
   // The most similar subclusters, best first (tie: the older).
   std::vector<Candidate> ranked(const std::int32_t* q, std::size_t limit) const {
-    const double root_q = root(square_of(q));
+    const double root_q = root(kernel_.square(q, dimension_));
     std::vector<Candidate> all;
     all.reserve(static_cast<std::size_t>(n_nodes_));
     each_node([&](Row row, const Node& node) {
       all.push_back({node.number, cluster_of(node), node.count,
-                     similarity(dot(q, 1, rows_.sum(row), node.count, dimension_), root_q, node.root),
+                     similarity(dot(kernel_, q, rows_.sum(row), node.count, dimension_), root_q,
+                                node.root),
                      thresholds_.edge(static_cast<double>(node.count), 1.0)});
     });
     limit = std::min(limit, all.size());
@@ -120,6 +129,17 @@ class Engine {
   }
 
  private:
+  template <class Load>
+  void add_blocks(std::size_t n, Decision* decisions, Load load) {
+    for (std::size_t done = 0; done < n;) {
+      const std::size_t block = std::min(n - done, block_size());
+      begin_block(load(done, block), block);
+      for (std::size_t i = 0; i < block; ++i) decisions[done + i] = add_one(i);
+      touched_.end_block();
+      done += block;
+    }
+  }
+
   struct Nearest {
     Row row = kNoRow;
     double similarity = kNothing;
@@ -185,7 +205,7 @@ class Engine {
   void weigh(const Proposal& proposal, std::size_t index, Nearest& best) {
     const Node& node = forest_.node(proposal.row);
     const Incoming& x = block_[index];
-    const Integer product = dot(x.q, 1, rows_.sum(proposal.row), node.count, dimension_);
+    const Integer product = dot(kernel_, x.q, rows_.sum(proposal.row), node.count, dimension_);
     const double score = similarity(product, x.root, node.root);
     const bool better =
         score >= lowest_ &&
@@ -227,8 +247,7 @@ class Engine {
     node.count += 1;
     node.last_seen = n_vectors_;
     forest_.components[node.component].vectors += 1;
-    std::int64_t* sum = rows_.sum(row);
-    for (std::size_t i = 0; i < dimension_; ++i) sum[i] += x.q[i];
+    kernel_.add_vector(rows_.sum(row), x.q, dimension_);
     encode(row);
     record(Code::kJoined, node.number, cluster_of(node));
   }
@@ -330,7 +349,7 @@ class Engine {
     forest_.remove_edge(judged.edge);
 
     const Integer product =
-        dot(rows_.sum(kept), node.count, rows_.sum(gone), absorbed.count, dimension_);
+        dot(kernel_, rows_.sum(kept), node.count, rows_.sum(gone), absorbed.count, dimension_);
     node.turning += turn(node.square, product, absorbed.square);
     node.square += 2 * product + absorbed.square;
     node.root = root(node.square);
@@ -609,8 +628,9 @@ class Engine {
   double exact(Row a, Row b) const {
     const Node& one = forest_.node(a);
     const Node& other = forest_.node(b);
-    return similarity(dot(rows_.sum(a), one.count, rows_.sum(b), other.count, dimension_), one.root,
-                      other.root);
+    return similarity(
+        dot(kernel_, rows_.sum(a), one.count, rows_.sum(b), other.count, dimension_), one.root,
+        other.root);
   }
 
   template <class Visit>
@@ -641,7 +661,7 @@ class Engine {
     lists_.resize(std::max(lists_.size(), n));
     for (std::size_t i = 0; i < n; ++i) {
       const std::int32_t* q = vectors + i * dimension_;
-      const Integer square = square_of(q);
+      const Integer square = kernel_.square(q, dimension_);
       block_[i] = {q, square, root(square)};
       queries_.set(i, q, block_[i].root, dimension_, bar_, kernel_.encode_vector);
     }
@@ -653,8 +673,6 @@ class Engine {
       touched_.begin_block();
     }
   }
-
-  Integer square_of(const std::int32_t* q) const { return dot_narrow(q, q, dimension_); }
 
   struct Failing {
     double margin;
@@ -683,6 +701,7 @@ class Engine {
 
   Queries queries_;
   Touched touched_;
+  std::vector<std::int32_t> fixed_;
   std::vector<Incoming> block_;
   std::vector<Shortlist> lists_;
   Shortlist reaching_;
@@ -790,7 +809,7 @@ class Engine {
       node.count_limit = 2 * node.count;
       node.first_seen = state.first_seen[i];
       node.last_seen = state.last_seen[i];
-      node.square = dot(sum, node.count, sum, node.count, dimension_);
+      node.square = dot(kernel_, sum, node.count, sum, node.count, dimension_);
       node.root = root(node.square);
       const auto place = std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
       node.component = static_cast<std::uint32_t>(place);

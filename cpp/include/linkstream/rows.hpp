@@ -12,7 +12,7 @@
 #include <new>
 #include <vector>
 
-#include "../../kernels/kernels.hpp"
+#include "kernels.hpp"
 
 namespace linkstream {
 

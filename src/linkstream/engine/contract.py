@@ -109,6 +109,15 @@ class Engine(Protocol):
     def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """Take vectors in order of arrival; the same as taking them one by one."""
 
+    def add_floats(self, rows: npt.NDArray[np.float32]) -> Decisions | None:
+        """Take rows before they are fixed-point, if the engine can; all or none.
+
+        None: nothing has changed, because a row's norm is out of bounds or the engine cannot.
+        """
+
+    def add_one(self, x: object) -> Decision | None:
+        """Take one vector straight from the caller, if it is a float32 array and the engine can."""
+
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """What the tests of eqs 20 and 21 say of each vector; cluster −1 where it would be new."""
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import _core
-from linkstream.engine.contract import Candidate, Decisions
+from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions
+from linkstream.engine.door import NORM_MAX, NORM_MIN
 from linkstream.engine.log import refuse_forgotten
 from linkstream.engine.state import State
 from linkstream.errors import EngineUnavailableError
@@ -98,6 +99,20 @@ class NativeEngine:
         """Take vectors in order of arrival."""
         first = self._core.n_vectors
         return _decisions(first, self._core.add(vectors))
+
+    def add_floats(self, rows: npt.NDArray[np.float32]) -> Decisions | None:
+        """Take rows before they are fixed-point; None if a norm is out of bounds."""
+        first = self._core.n_vectors
+        columns = self._core.add_floats(rows, NORM_MIN, NORM_MAX)
+        return None if columns is None else _decisions(first, columns)
+
+    def add_one(self, x: object) -> Decision | None:
+        """Take one float32 vector straight from the caller, in the fewest steps."""
+        row = self._core.add_one(x, NORM_MIN, NORM_MAX)
+        if row is None:
+            return None
+        cluster, subcluster, kind, similarity, threshold, sequence = row
+        return Decision(cluster, subcluster, KINDS[kind], similarity, threshold, sequence)
 
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """What equations 20 and 21 say of each vector; nothing changes."""

@@ -90,6 +90,12 @@ class ReferenceEngine:
         first = self._n_vectors
         return _decisions(first, [self._add_one(vector) for vector in vectors.astype(np.int64)])
 
+    def add_floats(self, rows: npt.NDArray[np.float32]) -> None:
+        """Nothing: this engine takes fixed-point vectors only."""
+
+    def add_one(self, x: object) -> None:
+        """Nothing: this engine takes fixed-point vectors only."""
+
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """What equations 20 and 21 say of each vector; nothing changes."""
         answers = [self._ask_one(vector) for vector in vectors.astype(np.int64)]
