@@ -79,6 +79,31 @@ void vnni_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* 
   if (v < n_vectors) single_dots(tiles, width, vectors + v * width, out + v * kLanes);
 }
 
+bool any_above(const std::int32_t* dots, std::int32_t bar) {
+  const __m512i least = _mm512_set1_epi32(bar);
+  const __mmask16 low = _mm512_cmpgt_epi32_mask(_mm512_load_si512(dots), least);
+  const __mmask16 high = _mm512_cmpgt_epi32_mask(_mm512_load_si512(dots + 16), least);
+  return low | high;
+}
+
+std::uint32_t upper_bounds(const std::int32_t* dots, const float* scales, const float* residuals,
+                           const linkstream::VectorCode& code, float* upper) {
+  const __m512i offset = _mm512_set1_epi32(code.offset);
+  const __m512 scale = _mm512_set1_ps(code.scale), reach = _mm512_set1_ps(1.0f + code.residual);
+  const __m512 pad = _mm512_set1_ps(code.residual + kSlack), bar = _mm512_set1_ps(code.bar);
+  std::uint32_t reaching = 0;
+  for (std::size_t lane = 0; lane < kLanes; lane += 16) {
+    const __m512i products = _mm512_sub_epi32(_mm512_load_si512(dots + lane), offset);
+    const __m512 estimate = _mm512_mul_ps(
+        _mm512_mul_ps(_mm512_cvtepi32_ps(products), _mm512_loadu_ps(scales + lane)), scale);
+    const __m512 error = _mm512_mul_ps(reach, _mm512_loadu_ps(residuals + lane));
+    const __m512 bound = _mm512_add_ps(_mm512_add_ps(estimate, error), pad);
+    _mm512_store_ps(upper + lane, bound);
+    reaching |= static_cast<std::uint32_t>(_mm512_cmp_ps_mask(bound, bar, _CMP_GE_OQ)) << lane;
+  }
+  return reaching;
+}
+
 // Eight numbers of 32 bits, each in a lane of 64.
 __m512i eight(const std::int32_t* q) {
   return _mm512_cvtepi32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q)));

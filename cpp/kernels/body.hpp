@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels.hpp"
 
@@ -23,34 +24,54 @@ constexpr std::size_t kVectorsMax = 256;
 void tile_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* vectors,
                std::size_t n_vectors, std::int32_t* out);
 
+// Whether any of kLanes products is above a bar.
+bool any_above(const std::int32_t* dots, std::int32_t bar);
+
+// A product that no row of a job can reach the vector's bar without: most rows fail it, and then
+// nothing else has to be computed. The two is room for roundings.
+std::int32_t least_product(const linkstream::VectorCode& code, float scale, float residual) {
+  const double needed = static_cast<double>(code.bar) - code.residual - kSlack -
+                        (1.0 + code.residual) * residual;
+  if (needed <= 0.0) return std::numeric_limits<std::int32_t>::min();
+  const double product = code.offset + needed / (static_cast<double>(scale) * code.scale) - 2.0;
+  return static_cast<std::int32_t>(std::min(product, 2147483647.0));
+}
+
+// Upper bounds of kLanes similarities, and a bit for each that reaches the vector's bar.
+std::uint32_t upper_bounds(const std::int32_t* dots, const float* scales, const float* residuals,
+                           const linkstream::VectorCode& code, float* upper);
+
 std::size_t select(const std::int32_t* dots, const float* scales, const float* residuals,
                    const linkstream::VectorCode& code, std::uint32_t vector,
                    std::uint32_t first_row, linkstream::Hit* hits) {
-  float upper[kLanes];
-  const float reach = 1.0f + code.residual;
-  const float pad = code.residual + kSlack;
-  int any = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    const float estimate = static_cast<float>(dots[lane] - code.offset) * scales[lane] * code.scale;
-    upper[lane] = estimate + reach * residuals[lane] + pad;
-    any |= upper[lane] >= code.bar;
-  }
-  if (!any) return 0;
+  alignas(64) float upper[kLanes];
+  std::uint32_t reaching = upper_bounds(dots, scales, residuals, code, upper);
   std::size_t n = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    if (upper[lane] >= code.bar) {
-      hits[n++] = {vector, first_row + static_cast<std::uint32_t>(lane), upper[lane]};
-    }
+  for (; reaching; reaching &= reaching - 1) {
+    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(reaching));
+    hits[n++] = {vector, first_row + lane, upper[lane]};
   }
   return n;
 }
 
 std::size_t scan(const linkstream::ScanJob& job, linkstream::Hit* hits) {
   alignas(64) std::int32_t dots[kVectorsMax * kLanes];
+  std::int32_t bars[kVectorsMax];
+  float scale = 0.0f, residual = 0.0f;
+#pragma omp simd reduction(max : scale, residual)
+  for (std::size_t row = 0; row < job.n_rows; ++row) {
+    scale = std::max(scale, job.scales[row]);
+    residual = std::max(residual, job.residuals[row]);
+  }
+  if (scale == 0.0f) return 0;  // free rows only
+  for (std::size_t v = 0; v < job.n_vectors; ++v) {
+    bars[v] = least_product(job.codes[v], scale, residual);
+  }
   std::size_t n = 0;
   for (std::size_t row = 0; row < job.n_rows; row += kLanes) {
     tile_dots(job.tiles + row * job.width, job.width, job.vectors, job.n_vectors, dots);
     for (std::size_t v = 0; v < job.n_vectors; ++v) {
+      if (!any_above(dots + v * kLanes, bars[v])) continue;
       n += select(dots + v * kLanes, job.scales + row, job.residuals + row, job.codes[v],
                   static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(row), hits + n);
     }
@@ -145,6 +166,18 @@ linkstream::Integer dot_wide(const Number* a, const std::int64_t* b, std::size_t
   return even + odd;
 }
 
+// |S / root - anchor|^2, where the anchor is a direction noted earlier; never decides.
+float chord2(const std::int64_t* sum, double root, const float* anchor, std::size_t dimension) {
+  const double unit = 1.0 / root;
+  float total = 0.0f;
+#pragma omp simd reduction(+ : total)
+  for (std::size_t i = 0; i < dimension; ++i) {
+    const float gap = static_cast<float>(static_cast<double>(sum[i]) * unit) - anchor[i];
+    total += gap * gap;
+  }
+  return total;
+}
+
 void add_vector(std::int64_t* sum, const std::int32_t* q, std::size_t dimension) {
   for (std::size_t i = 0; i < dimension; ++i) sum[i] += q[i];
 }
@@ -163,7 +196,8 @@ constexpr linkstream::Kernel plain_kernel(const char* name) {
           dot_wide<std::int32_t>,
           dot_wide<std::int64_t>,
           dot_wide<std::int64_t>,
-          add_vector};
+          add_vector,
+          chord2};
 }
 
 }  // namespace

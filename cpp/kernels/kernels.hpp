@@ -68,6 +68,8 @@ struct Kernel {
   Integer (*dot_unit)(const std::int64_t* unit, const std::int64_t* sum, std::size_t dimension);
   Integer (*dot_sums)(const std::int64_t* a, const std::int64_t* b, std::size_t dimension);
   void (*add_vector)(std::int64_t* sum, const std::int32_t* q, std::size_t dimension);
+  // |S / root - anchor|^2 to about 1e-6: how far a centroid has gone from a direction noted earlier.
+  float (*chord2)(const std::int64_t* sum, double root, const float* anchor, std::size_t);
 };
 
 inline constexpr std::int64_t kNarrow = 7;

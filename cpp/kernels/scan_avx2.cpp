@@ -2,7 +2,7 @@
 //   saturates; each row then has two partial sums, added at the end.
 #include <immintrin.h>
 
-#include "body.hpp"
+#include "plain_bounds.hpp"
 
 namespace {
 
@@ -39,6 +39,16 @@ void tile_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* 
                out + v * kLanes + t * linkstream::kTileRows);
     }
   }
+}
+
+bool any_above(const std::int32_t* dots, std::int32_t bar) {
+  const __m256i least = _mm256_set1_epi32(bar);
+  __m256i above = _mm256_setzero_si256();
+  for (std::size_t lane = 0; lane < kLanes; lane += 8) {
+    const __m256i eight = _mm256_load_si256(reinterpret_cast<const __m256i*>(dots + lane));
+    above = _mm256_or_si256(above, _mm256_cmpgt_epi32(eight, least));
+  }
+  return !_mm256_testz_si256(above, above);
 }
 
 }  // namespace

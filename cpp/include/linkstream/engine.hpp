@@ -45,6 +45,7 @@ struct Candidate {
 
 inline constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 inline constexpr std::size_t kUntrackedEvents = 100000;
+inline constexpr std::size_t kManyEdges = 16;
 
 // How much of the edge checks may be skipped; `kNever` checks all edges of a touched node each time
 // and exists so that a test can compare the two.
@@ -241,13 +242,14 @@ class Engine {
   void join(Row row, std::size_t index) {
     Node& node = forest_.node(row);
     const Incoming& x = block_[index];
-    node.turning += turn(node.square, best_product_, x.square);
+    const double turned = turn(node.square, best_product_, x.square);
     node.square += 2 * best_product_ + x.square;
     node.root = root(node.square);
     node.count += 1;
     node.last_seen = n_vectors_;
     forest_.components[node.component].vectors += 1;
     kernel_.add_vector(rows_.sum(row), x.q, dimension_);
+    move(row, turned);
     encode(row);
     record(Code::kJoined, node.number, cluster_of(node));
   }
@@ -298,16 +300,22 @@ class Engine {
     return row;
   }
 
-  // Edges of a node that may have failed or come to merge since they were last judged.
+  // Edges of a node that may have failed or come to merge since they were last judged. All of them
+  // when the count has outgrown its limit, or when so many are due that judging all afresh pays.
   void collect_due(Row row) {
     Node& node = forest_.node(row);
-    if (skip_ == Skip::kNever || node.count > node.count_limit) {
-      node.count_limit = 2 * node.count;
-      due_.clear();
-      for (const HeldEdge& held : node.edges) due_.push_back(held.edge);
-    } else {
+    if (skip_ == Skip::kWithinBudget && node.count <= node.count_limit) {
       forest_.expired(row, due_);
+      const std::size_t edges = node.edges.size();
+      judging_all_ = false;
+      if (edges < kManyEdges || due_.size() <= 2 * node.hasty + edges / 8) return;
     }
+    judging_all_ = true;
+    node.count_limit = 2 * node.count;
+    node.hasty = 0;
+    if (node.edges.size() >= kManyEdges) note_anchor(row);
+    due_.clear();
+    for (const HeldEdge& held : node.edges) due_.push_back(held.edge);
   }
 
   // Merges with the most similar neighbour at or above T_s, again and again.
@@ -350,7 +358,7 @@ class Engine {
 
     const Integer product =
         dot(kernel_, rows_.sum(kept), node.count, rows_.sum(gone), absorbed.count, dimension_);
-    node.turning += turn(node.square, product, absorbed.square);
+    const double turned = turn(node.square, product, absorbed.square);
     node.square += 2 * product + absorbed.square;
     node.root = root(node.square);
     node.count += absorbed.count;
@@ -360,6 +368,7 @@ class Engine {
     std::int64_t* sum = rows_.sum(kept);
     const std::int64_t* more = rows_.sum(gone);
     for (std::size_t i = 0; i < dimension_; ++i) sum[i] += more[i];
+    move(kept, turned);
     encode(kept);
 
     if (!keep_a) due_.clear();  // they were the absorbed node's: they come along below
@@ -541,11 +550,37 @@ class Engine {
     return along > 0 ? bound / along * (1.0 + 1e-9) + 1e-12 : 4.0;
   }
 
+  // A node with many edges notes where it stands when all of them are judged: it wanders to and fro,
+  // and its distance from there stays much smaller than the way it goes.
+  void note_anchor(Row row) {
+    Node& node = forest_.node(row);
+    if (!node.anchor) node.anchor = std::make_unique<float[]>(dimension_);
+    const std::int64_t* sum = rows_.sum(row);
+    for (std::size_t i = 0; i < dimension_; ++i) {
+      node.anchor[i] = static_cast<float>(static_cast<double>(sum[i]) / node.root);
+    }
+    node.moved = 0.0;
+  }
+
+  // The centroid has turned by at most an angle. An arc is at most its chord and a twentieth of
+  // the chord's cube longer; the rest is room for the roundings of floats.
+  void move(Row row, double turned) {
+    Node& node = forest_.node(row);
+    if (!node.anchor) {
+      node.moved += turned;
+      return;
+    }
+    const double square = kernel_.chord2(rows_.sum(row), node.root, node.anchor.get(), dimension_);
+    const double chord = std::sqrt(square);
+    node.moved = chord < 1.0 ? chord * (1.0 + 0.05 * square) + 4e-6 : 4.0;
+  }
+
   // Just judged to hold at a similarity: it cannot fail equation 22, nor reach T_s, before its two
   // ends together have turned by the lesser of the angles to those bounds, with counts within
   // their limits. Each end holds half.
   void set_budget(Edge edge, Row a, Row b, double score) {
     const double half = half_slack(a, b, score);
+    if (judging_all_ && half <= 0.0) forest_.node(a).hasty += 1;
     forest_.set_expiry(edge, a, expiry(a, half));
     forest_.set_expiry(edge, b, expiry(b, half));
   }
@@ -565,9 +600,13 @@ class Engine {
     return 0.5 * (std::min(to_fail, to_merge) - 1e-6);
   }
 
+  // How far the node may have moved before half of the slack is used up: further along its way; or,
+  // from its anchor, so far that even going back past it and on would not use it up.
   float expiry(Row row, double half) const {
-    if (half <= 0.0) return kAlways;
-    return std::nextafter(static_cast<float>(forest_.node(row).turning + half), kAlways);
+    const Node& node = forest_.node(row);
+    const double reach = node.anchor ? half - node.moved : half;
+    if (reach <= 0.0) return kAlways;
+    return std::nextafter(static_cast<float>(node.anchor ? reach : node.moved + reach), kAlways);
   }
 
   // The graph
@@ -710,6 +749,7 @@ class Engine {
   std::vector<std::int8_t> codes_;
   std::vector<float> room_;
   std::vector<Edge> due_, still_due_;
+  bool judging_all_ = false;
   std::vector<Judged> judged_;
   std::vector<Failing> failing_;
   std::vector<Row> near_side_, far_side_;

@@ -1,13 +1,14 @@
 // What: the graph: nodes (subclusters), edges, components (clusters).
 // Paper: section 3.2. Python twin: the graph part of engine/reference.py.
-// Invariants: the graph is a forest. Each node's edges stand in a heap by the turning at which they
-//   must be looked at again (see `expiry`), so that a hub does not look at all of them each time.
-// Numerics: turning is an upper bound in radians of all a centroid's movements so far.
+// Invariants: the graph is a forest. Each node's edges stand in a heap by how far the node may move
+//   before they must be looked at again, so that a hub does not look at all of them each time.
+// Numerics: `moved` is an upper bound in radians.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "fixed_point.hpp"
@@ -18,14 +19,14 @@ namespace linkstream {
 using Edge = std::uint32_t;
 
 struct HeldEdge {
-  float expiry;  // look again once the node has turned further than this
+  float expiry;  // look again once the node has moved further than this
   Edge edge;
 };
 
 struct Node {
   Integer square = 0;  // S.S
   double root = 0.0;   // its square root
-  double turning = 0.0;
+  double moved = 0.0;  // since the anchor was noted; without one, along the whole way so far
   std::int64_t number = -1;
   std::int64_t count = 0;
   std::int64_t count_limit = 0;  // expiries hold while the count is at most this
@@ -33,7 +34,9 @@ struct Node {
   std::int64_t last_seen = 0;
   std::uint32_t component = 0;
   std::uint32_t mark = 0;
+  std::uint32_t hasty = 0;  // edges due at every touch, when all were last judged
   std::vector<HeldEdge> edges;
+  std::unique_ptr<float[]> anchor;  // of a node with many edges: where it was when they were judged
 };
 
 struct Component {
@@ -93,7 +96,7 @@ class Forest {
     sift(row, place);
   }
 
-  // Edges of a node that must be looked at again: those whose expiry its turning has passed, found
+  // Edges of a node that must be looked at again: those whose expiry its movement has passed, found
   // by walking down the heap no further than needed.
   void expired(Row row, std::vector<Edge>& found) const {
     const Node& held = node(row);
@@ -103,7 +106,7 @@ class Forest {
     while (!todo.empty()) {
       const std::uint32_t place = todo.back();
       todo.pop_back();
-      if (held.edges[place].expiry >= held.turning) continue;
+      if (held.edges[place].expiry >= held.moved) continue;
       found.push_back(held.edges[place].edge);
       for (std::uint32_t child = 2 * place + 1; child <= 2 * place + 2; ++child) {
         if (child < held.edges.size()) todo.push_back(child);

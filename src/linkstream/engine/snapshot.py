@@ -131,7 +131,7 @@ def _layout_entry(entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
             and all(type(n) is int and 0 <= n < 2**48 for n in shape)
         ):
             return name, DTYPES[dtype], tuple(shape)
-    raise _damaged(f"an array described as {str(entry)[:80]}", "name, dtype and shape")
+    raise _damaged(f"an array described as {entry!r:.80}", "name, dtype and shape")
 
 
 def _little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

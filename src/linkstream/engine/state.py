@@ -102,7 +102,8 @@ class State:
         values: dict[str, Any] = dict(scalars)
         try:
             thresholds = Thresholds(**{name: values.pop(name) for name in THRESHOLD_NAMES})
-        except ThresholdError as error:
+            _ = thresholds.lowest  # fails where T_c² is too small for a double to hold
+        except (ThresholdError, ArithmeticError) as error:
             raise _impossible(f"thresholds are in range ({error})") from None
         if not all(type(value) is int and 0 <= value < 2**62 for value in values.values()):
             raise _impossible("counters are whole numbers within 62 bits")
@@ -225,8 +226,14 @@ def _edges_make_the_clusters(state: State) -> bool:
 
 
 def _events_can_be_read(state: State) -> bool:
-    codes = state.events[:, 0]
-    return len(state.events) <= state.n_events and _within(codes, 0, len(events.CLASSES))
+    codes, vectors, numbers = state.events[:, 0], state.events[:, 1], state.events[:, 2:]
+    return (
+        len(state.events) <= state.n_events
+        and _within(codes, 0, len(events.CLASSES))
+        and _within(vectors, 0, state.n_vectors)
+        and bool(np.all(np.diff(vectors) >= 0))
+        and _within(numbers, -1, max(state.next_subcluster, state.next_cluster))
+    )
 
 
 _RULES = (
@@ -237,5 +244,5 @@ _RULES = (
     ("sums are possible for their counts", _sums_fit_counts),
     ("each vector belongs to a subcluster that counts it", _vectors_are_counted),
     ("the edges form one tree for each cluster", _edges_make_the_clusters),
-    ("the events are of known kinds", _events_can_be_read),
+    ("the events are of known kinds, in order, of numbers given", _events_can_be_read),
 )
