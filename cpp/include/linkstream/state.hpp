@@ -2,10 +2,12 @@
 // Python twin: engine/state.py, which also checks it. Nodes by number, edges by their ends.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "graph.hpp"
 #include "log.hpp"
 
 namespace linkstream {
@@ -18,5 +20,63 @@ struct State {
   std::vector<std::int64_t> vectors;
   std::vector<EventRow> events;
 };
+
+// Nodes and edges of a graph, in the order that makes equal states equal bytes.
+inline void write_nodes(State& state, const Graph& graph) {
+  std::vector<Row> order;
+  graph.each_node([&](Row row) { order.push_back(row); });
+  std::sort(order.begin(), order.end(),
+            [&](Row a, Row b) { return graph.number(a) < graph.number(b); });
+  state.sums.reserve(order.size() * graph.dimension());
+  for (const Row row : order) {
+    const Node& node = graph.node(row);
+    state.numbers.push_back(node.number);
+    state.clusters.push_back(graph.cluster(row));
+    state.counts.push_back(node.count);
+    state.first_seen.push_back(node.first_seen);
+    state.last_seen.push_back(node.last_seen);
+    const std::int64_t* sum = graph.rows.sum(row);
+    state.sums.insert(state.sums.end(), sum, sum + graph.dimension());
+    const auto first = static_cast<std::ptrdiff_t>(state.edges.size());
+    for (const HeldEdge& held : node.edges) {
+      const std::int64_t other = graph.number(graph.forest.other_end(held.edge, row));
+      if (node.number < other) state.edges.push_back({node.number, other});
+    }
+    std::sort(state.edges.begin() + first, state.edges.end());
+  }
+}
+
+// The same nodes and edges in an empty graph; all edges are due at the first touch.
+inline void read_nodes(const State& state, Graph& graph) {
+  std::vector<std::int64_t> ids = state.clusters;
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const std::int64_t id : ids) graph.forest.components.push_back({id, 0});
+  const std::size_t dimension = graph.dimension();
+  for (std::size_t i = 0; i < state.numbers.size(); ++i) {
+    const std::int64_t* sum = state.sums.data() + i * dimension;
+    const std::int64_t count = state.counts[i];
+    const Row row = graph.take(state.numbers[i], dot(graph.kernel, sum, count, sum, count, dimension));
+    std::copy(sum, sum + dimension, graph.rows.sum(row));
+    Node& node = graph.node(row);
+    node.count = count;
+    node.count_limit = 2 * count;
+    node.first_seen = state.first_seen[i];
+    node.last_seen = state.last_seen[i];
+    const auto place = std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
+    node.component = static_cast<std::uint32_t>(place);
+    graph.forest.components[node.component].vectors += count;
+    graph.encode(row);
+  }
+  // Rows of an empty graph are taken in order, here the order of the numbers.
+  const auto row_of = [&](std::int64_t number) {
+    return static_cast<Row>(
+        std::lower_bound(state.numbers.begin(), state.numbers.end(), number) -
+        state.numbers.begin());
+  };
+  for (const auto& edge : state.edges) {
+    graph.forest.add_edge(row_of(edge[0]), row_of(edge[1]), kAlways, kAlways);
+  }
+}
 
 }  // namespace linkstream

@@ -58,7 +58,7 @@ class Touched {
 
   // Rows whose similarity to a query may reach `bar`.
   void propose(const Kernel& kernel, const Queries& queries, std::size_t index, float bar,
-               std::vector<Proposal>& proposals) {
+               std::vector<Proposal>& proposals) const {
     proposals.clear();
     if (!used_) return;
     VectorCode code = queries.parameters(index);
@@ -82,7 +82,7 @@ class Touched {
   }
 
   CodeTiles codes_;
-  std::vector<Hit> hits_;
+  mutable std::vector<Hit> hits_;
   std::vector<Row> rows_;
   std::vector<std::int32_t> slots_;  // of each row: its slot here, unknown, or gone
   std::vector<Row> known_;

@@ -1,0 +1,126 @@
+// What: a block of vectors that arrived together, and the nearest subcluster of each.
+// Paper: equation 19. Python twin: `_nearest` of engine/reference.py.
+// Invariants: a batch equals one by one. The block is scanned once against the rows as they stood;
+//   rows touched since are scanned again for each vector; where the few rows kept no longer decide,
+//   the vector is scanned again alone (docs/choices.md, "A batch equals one by one").
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "graph.hpp"
+#include "scan.hpp"
+
+namespace linkstream {
+
+inline constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+// J and x.mu_J; no row where no similarity reaches the lowest threshold.
+struct Nearest {
+  Row row = kNoRow;
+  double similarity = kNothing;
+  Integer product = 0;  // x.S
+};
+
+class Arrivals {
+ public:
+  Arrivals(Graph& graph, Search& search)
+      : graph_(graph),
+        search_(search),
+        queries_(kBlockMax, graph.rows.width()),
+        lowest_(graph.thresholds.lowest()),
+        // Rounded down, so that no row that reaches the lowest threshold stays below the bar.
+        bar_(static_cast<float>(lowest_) - 1e-6f) {}
+
+  // Larger blocks make the scan cheaper a vector, and rows touched within a block more: they grow
+  // with the table.
+  std::size_t block_size() const {
+    return std::clamp<std::size_t>(graph_.rows.size() / 8, 1, kBlockMax / 2);
+  }
+
+  void begin(const std::int32_t* vectors, std::size_t n) {
+    block_.resize(n);
+    lists_.resize(std::max(lists_.size(), n));
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int32_t* q = vectors + i * graph_.dimension();
+      const Integer square = graph_.kernel.square(q, graph_.dimension());
+      block_[i] = {q, square, root(square)};
+      queries_.set(i, q, block_[i].root, graph_.dimension(), bar_, graph_.kernel.encode_vector);
+    }
+    if (n == 1) {
+      search_.nearest(graph_.rows, queries_, 0, lists_[0]);
+      lists_[0].bar = bar_;  // whatever may be the nearest is in the list
+    } else {
+      search_.best_few(graph_.rows, queries_, n, lists_.data());
+      graph_.touched.begin_block();
+    }
+  }
+
+  void end() { graph_.touched.end_block(); }
+
+  const Incoming& operator[](std::size_t index) const { return block_[index]; }
+
+  Nearest nearest(std::size_t index) {
+    Nearest best;
+    Shortlist& list = lists_[index];
+    const Touched& touched = graph_.touched;
+    list.rows.erase(std::remove_if(list.rows.begin(), list.rows.end(),
+                                   [&](const Proposal& p) { return touched.has(p.row); }),
+                    list.rows.end());
+    settle(list.rows, index, best);
+    const float reach = best.row == kNoRow ? bar_ : static_cast<float>(best.similarity) - 1e-6f;
+    touched.propose(graph_.kernel, queries_, index, reach, proposals_);
+    settle(proposals_, index, best);
+    // Rows that were not kept lie below the bar; only they could still beat the best.
+    const bool decided = list.bar <= bar_ || (best.row != kNoRow && best.similarity >= list.bar);
+    if (!decided) {
+      best = Nearest();
+      search_.nearest(graph_.rows, queries_, index, list);
+      settle(list.rows, index, best);
+    }
+    return best;
+  }
+
+ private:
+  // Exact similarities of what the search proposed, the most promising first.
+  void settle(std::vector<Proposal>& proposals, std::size_t index, Nearest& best) {
+    if (proposals.empty()) return;
+    std::iter_swap(proposals.begin(),
+                   std::min_element(proposals.begin(), proposals.end(), Search::higher));
+    weigh(proposals[0], index, best);
+    const double reached = best.row == kNoRow ? lowest_ : best.similarity;
+    const auto rest = std::remove_if(proposals.begin() + 1, proposals.end(),
+                                     [=](const Proposal& p) { return p.upper < reached; });
+    std::sort(proposals.begin() + 1, rest, Search::higher);
+    for (auto proposal = proposals.begin() + 1; proposal != rest; ++proposal) {
+      if (best.row != kNoRow && proposal->upper < best.similarity) break;
+      weigh(*proposal, index, best);
+    }
+  }
+
+  void weigh(const Proposal& proposal, std::size_t index, Nearest& best) {
+    const Node& node = graph_.node(proposal.row);
+    const Incoming& x = block_[index];
+    const Integer product =
+        dot(graph_.kernel, x.q, graph_.rows.sum(proposal.row), node.count, graph_.dimension());
+    const double score = similarity(product, x.root, node.root);
+    // Tie: the older subcluster.
+    const bool better = score >= lowest_ &&
+                        (best.row == kNoRow || score > best.similarity ||
+                         (score == best.similarity && node.number < graph_.number(best.row)));
+    if (better) best = {proposal.row, score, product};
+  }
+
+  Graph& graph_;
+  Search& search_;
+  Queries queries_;
+  std::vector<Incoming> block_;
+  std::vector<Shortlist> lists_;
+  std::vector<Proposal> proposals_;
+  double lowest_;
+  float bar_;
+};
+
+}  // namespace linkstream

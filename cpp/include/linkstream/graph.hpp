@@ -1,0 +1,240 @@
+// What: subclusters and edges with all that must change together: sum, norm, codes, count, budget.
+// Paper: section 3.2; the similarities of sections 3.3 and 3.4. Python twin: the graph part of
+//   engine/reference.py.
+// Invariants: codes are those of the sum; an edge that is not due satisfies equation 22 and is below
+//   T_s (see `half_slack`), so that looking at the others alone decides what looking at all would.
+// Numerics: fixed_point.hpp. Budgets are bounds with room for roundings; they never decide.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fixed_point.hpp"
+#include "forest.hpp"
+#include "rows.hpp"
+#include "thresholds.hpp"
+#include "touched.hpp"
+
+namespace linkstream {
+
+inline constexpr std::size_t kManyEdges = 16;
+
+// How much of the edge checks may be skipped; `kNever` checks all edges of a touched node each time
+// and exists so that a test can compare the two.
+enum class Skip { kWithinBudget, kNever };
+
+// A vector on its way in, or a node that is absorbed: q or S, with its exact square.
+struct Incoming {
+  const std::int32_t* q;
+  Integer square;
+  double root;
+};
+
+class Graph {
+ public:
+  Graph(const Thresholds& limits, std::size_t dimension, const Kernel& kernel, Skip skip)
+      : thresholds(limits),
+        kernel(kernel),
+        rows(dimension),
+        touched(kBlockMax, rows.width()),
+        skip_(skip),
+        codes_(rows.width(), 0),
+        room_(rows.width()) {}
+
+  const Thresholds thresholds;
+  const Kernel& kernel;
+  Rows rows;
+  Forest forest;
+  Touched touched;
+  std::int64_t n_nodes = 0;
+
+  std::size_t dimension() const { return rows.dimension(); }
+  Node& node(Row row) { return forest.node(row); }
+  const Node& node(Row row) const { return forest.node(row); }
+  std::int64_t number(Row row) const { return node(row).number; }
+  std::int64_t cluster(Row row) const { return forest.components[node(row).component].cluster; }
+
+  template <class Visit>
+  void each_node(Visit visit) const {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (number(static_cast<Row>(row)) >= 0) visit(static_cast<Row>(row));
+    }
+  }
+
+  // s~(k, k') of two nodes.
+  double required(Row a, Row b) const {
+    return thresholds.edge(static_cast<double>(node(a).count), static_cast<double>(node(b).count));
+  }
+
+  // The similarity of two centroids.
+  double exact(Row a, Row b) const {
+    return similarity(dot(kernel, rows.sum(a), node(a).count, rows.sum(b), node(b).count, dimension()),
+                      node(a).root, node(b).root);
+  }
+
+  // Nodes
+
+  // A row for a node of this number and sum; counts, times and component are the caller's to set.
+  Row take(std::int64_t number, Integer square) {
+    const Row row = rows.take();
+    forest.make_room(row + 1);
+    Node& fresh = node(row) = Node();
+    fresh.number = number;
+    fresh.square = square;
+    fresh.root = root(square);
+    ++n_nodes;
+    return row;
+  }
+
+  void release(Row row) {
+    node(row) = Node();
+    rows.release(row);
+    touched.drop(row);
+    --n_nodes;
+  }
+
+  // Codes of a sum that has changed.
+  void encode(Row row) {
+    float scale, residual;
+    kernel.encode_sum(rows.sum(row), node(row).root, dimension(), codes_.data(), room_.data(), &scale,
+                      &residual);
+    rows.codes(row).write(row % kChunkRows, codes_.data(), scale, residual);
+    touched.write(row, codes_.data(), scale, residual);
+  }
+
+  // Adds a vector; |S+q|^2 = |S|^2 + 2 q.S + |q|^2 exactly.
+  void add_vector(Row row, const Incoming& x, Integer product) {
+    const double turned = turn(node(row).square, product, x.square);
+    grow(row, product, x.square, 1);
+    kernel.add_vector(rows.sum(row), x.q, dimension());
+    moved(row, turned);
+  }
+
+  // Adds the vectors of another node, which is released.
+  void absorb(Row row, Row gone) {
+    Node& kept = node(row);
+    const Node& other = node(gone);
+    const Integer product =
+        dot(kernel, rows.sum(row), kept.count, rows.sum(gone), other.count, dimension());
+    const double turned = turn(kept.square, product, other.square);
+    grow(row, product, other.square, other.count);
+    kept.first_seen = std::min(kept.first_seen, other.first_seen);
+    kept.last_seen = std::max(kept.last_seen, other.last_seen);
+    std::int64_t* sum = rows.sum(row);
+    const std::int64_t* more = rows.sum(gone);
+    for (std::size_t i = 0; i < dimension(); ++i) sum[i] += more[i];
+    moved(row, turned);
+    while (!other.edges.empty()) forest.move_edge(other.edges.back().edge, gone, row);
+    release(gone);
+  }
+
+  // Edges
+
+  void add_edge(Row a, Row b, double score) {
+    const double half = half_slack(a, b, score);
+    forest.add_edge(a, b, expiry(a, half), expiry(b, half));
+  }
+
+  // Edges of a node that may have failed or come to merge since they were last judged. All of them
+  // when the count has outgrown its limit, or when so many are due that judging all afresh pays.
+  void collect_due(Row row, std::vector<Edge>& due) {
+    Node& held = node(row);
+    due.clear();
+    if (skip_ == Skip::kWithinBudget && held.count <= held.count_limit) {
+      forest.expired(row, due);
+      judging_all_ = false;
+      if (held.edges.size() < kManyEdges) return;
+      if (due.size() <= 2 * held.hasty + held.edges.size() / 8) return;
+    }
+    judging_all_ = true;
+    held.count_limit = 2 * held.count;
+    held.hasty = 0;
+    if (held.edges.size() >= kManyEdges) note_anchor(row);
+    due.clear();
+    for (const HeldEdge& edge : held.edges) due.push_back(edge.edge);
+  }
+
+  // An edge of a node whose due edges were collected, judged to hold at a similarity.
+  void renew(Edge edge, Row row, Row other, double score) {
+    const double half = half_slack(row, other, score);
+    if (judging_all_ && half <= 0.0) node(row).hasty += 1;
+    forest.set_expiry(edge, row, expiry(row, half));
+    forest.set_expiry(edge, other, expiry(other, half));
+  }
+
+ private:
+  void grow(Row row, Integer product, Integer square, std::int64_t count) {
+    Node& grown = node(row);
+    grown.square += 2 * product + square;
+    grown.root = root(grown.square);
+    grown.count += count;
+  }
+
+  // Budgets (docs/choices.md, "Hubs stay cheap")
+
+  // An upper bound of the angle by which a sum a turns when b is added: the part of b across a,
+  // over the length along a. The tangent is at least the angle; the rest is room for roundings.
+  static double turn(Integer square_a, Integer product, Integer square_b) {
+    const double a = static_cast<double>(square_a), b = static_cast<double>(square_b);
+    const double d = static_cast<double>(product);
+    const double across = std::sqrt(std::max(b * a - d * d, 0.0) + 1e-12 * a * b);
+    return a + d > 0.0 ? across / (a + d) * (1.0 + 1e-9) + 1e-12 : 4.0;
+  }
+
+  // A node with many edges notes where it stands when all of them are judged: it wanders to and fro,
+  // and its distance from there stays much smaller than the way it goes.
+  void note_anchor(Row row) {
+    Node& noted = node(row);
+    if (!noted.anchor) noted.anchor = std::make_unique<float[]>(dimension());
+    const std::int64_t* sum = rows.sum(row);
+    for (std::size_t i = 0; i < dimension(); ++i) {
+      noted.anchor[i] = static_cast<float>(static_cast<double>(sum[i]) / noted.root);
+    }
+    noted.moved = 0.0;
+  }
+
+  // A sum has changed, and its centroid has turned by at most an angle. An arc is longer than its
+  // chord by at most a twentieth of the chord's cube; the rest is room for the roundings of floats.
+  void moved(Row row, double turned) {
+    Node& mover = node(row);
+    if (mover.anchor) {
+      const double square = kernel.chord2(rows.sum(row), mover.root, mover.anchor.get(), dimension());
+      const double chord = std::sqrt(square);
+      mover.moved = chord < 1.0 ? chord * (1.0 + 0.05 * square) + 4e-6 : 4.0;
+    } else {
+      mover.moved += turned;
+    }
+    encode(row);
+  }
+
+  // Half of the angle by which the ends of an edge, together, may turn before it can fail equation
+  // 22 or reach T_s, while their counts stay within their limits. Each end holds half of the slack.
+  double half_slack(Row a, Row b, double score) const {
+    const double needed = thresholds.edge(static_cast<double>(node(a).count_limit),
+                                          static_cast<double>(node(b).count_limit));
+    if (score <= needed || score >= thresholds.subcluster_similarity) return 0.0;
+    const double angle = std::acos(score);
+    const double to_fail = std::acos(std::min(needed, 1.0)) - angle;
+    const double to_merge = angle - std::acos(thresholds.subcluster_similarity);
+    return 0.5 * (std::min(to_fail, to_merge) - 1e-6);
+  }
+
+  // How far a node may have moved before half of the slack is used up: further along its way; or,
+  // from its anchor, so far that even going back past it and on would not use it up.
+  float expiry(Row row, double half) const {
+    const Node& mover = node(row);
+    const double reach = mover.anchor ? half - mover.moved : half;
+    if (reach <= 0.0) return kAlways;
+    return std::nextafter(static_cast<float>(mover.anchor ? reach : mover.moved + reach), kAlways);
+  }
+
+  Skip skip_;
+  bool judging_all_ = false;
+  std::vector<std::int8_t> codes_;
+  std::vector<float> room_;
+};
+
+}  // namespace linkstream

@@ -1,0 +1,209 @@
+// What: what follows when a subcluster's centroid has changed: merges, cuts, re-joins, splits.
+// Paper: section 3.4. Python twin: `_update` and below in engine/reference.py.
+// Invariants: merges come first, most similar first; then edges are judged once, worst first; after
+//   each cut the part is re-joined or the cluster split. Ties go to the older.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "graph.hpp"
+#include "journal.hpp"
+#include "members.hpp"
+#include "scan.hpp"
+#include "sides.hpp"
+
+namespace linkstream {
+
+class Update {
+ public:
+  Update(Graph& graph, Search& search, Journal& journal, Members& members)
+      : graph_(graph),
+        search_(search),
+        journal_(journal),
+        members_(members),
+        sides_(graph),
+        query_(kScanRows, graph.rows.width()) {}
+
+  // Merge, then check the edges. Returns the row that now holds the node's vectors.
+  Row operator()(Row row) {
+    graph_.collect_due(row, due_);
+    if (due_.empty()) return row;
+    row = merge_neighbours(row);
+    failing_.clear();
+    for (const Judged& judged : judged_) {
+      const double margin = judged.similarity - graph_.required(row, judged.other);
+      if (margin < 0) {  // equation 22 does not continue to hold
+        failing_.push_back({margin, graph_.number(judged.other), judged.edge});
+      } else {
+        graph_.renew(judged.edge, row, judged.other, judged.similarity);
+      }
+    }
+    std::sort(failing_.begin(), failing_.end());  // worst first; tie: the older
+    for (const Failing& failing : failing_) sever(row, failing.edge);
+    return row;
+  }
+
+ private:
+  struct Judged {
+    Edge edge;
+    Row other;
+    double similarity;
+  };
+
+  struct Failing {
+    double margin;
+    std::int64_t number;
+    Edge edge;
+    bool operator<(const Failing& other) const {
+      return margin < other.margin || (margin == other.margin && number < other.number);
+    }
+  };
+
+  // Merges with the most similar neighbour at or above T_s, again and again.
+  Row merge_neighbours(Row row) {
+    for (;;) {
+      judge(row);
+      const Judged* best = nullptr;
+      for (const Judged& judged : judged_) {
+        if (judged.similarity < graph_.thresholds.subcluster_similarity) continue;
+        if (!best || judged.similarity > best->similarity ||
+            (judged.similarity == best->similarity &&
+             graph_.number(judged.other) < graph_.number(best->other))) {
+          best = &judged;
+        }
+      }
+      if (!best) return row;
+      row = merge(row, best->other, best->edge);
+    }
+  }
+
+  void judge(Row row) {
+    judged_.clear();
+    for (const Edge edge : due_) {
+      const Row other = graph_.forest.other_end(edge, row);
+      judged_.push_back({edge, other, graph_.exact(row, other)});
+    }
+  }
+
+  // Replaces two joined nodes by one with the vectors and the edges of both. The row with more
+  // edges stays, so that a hub absorbs cheaply; the older number survives whichever it is.
+  Row merge(Row a, Row b, Edge edge) {
+    const bool keep_a = graph_.node(a).edges.size() >= graph_.node(b).edges.size();
+    const Row kept = keep_a ? a : b, gone = keep_a ? b : a;
+    const std::int64_t survivor = std::min(graph_.number(a), graph_.number(b));
+    const std::int64_t absorbed = std::max(graph_.number(a), graph_.number(b));
+    graph_.forest.remove_edge(edge);
+    graph_.absorb(kept, gone);
+    graph_.node(kept).number = survivor;
+    members_.merged(absorbed, survivor);
+    journal_.record(Code::kMerged, survivor, absorbed, graph_.cluster(kept));
+    // What was due stays due, except edges of the absorbed node: all of them have become due.
+    still_due_.clear();
+    if (keep_a) std::remove_copy(due_.begin(), due_.end(), std::back_inserter(still_due_), edge);
+    graph_.collect_due(kept, due_);
+    due_.insert(due_.end(), still_due_.begin(), still_due_.end());
+    std::sort(due_.begin(), due_.end());
+    due_.erase(std::unique(due_.begin(), due_.end()), due_.end());
+    return kept;
+  }
+
+  // Removes an edge; then re-joins the part cut off, or lets the cluster be split.
+  void sever(Row row, Edge edge) {
+    const Row partner = graph_.forest.other_end(edge, row);
+    graph_.forest.remove_edge(edge);
+    journal_.record(Code::kSevered, graph_.number(row), graph_.number(partner), graph_.cluster(row));
+    sides_.find(row, partner);
+    const Row found = find_partner(row);
+    if (found != kNoRow) {
+      graph_.add_edge(row, found, graph_.exact(row, found));
+      journal_.record(Code::kRejoined, graph_.number(row), graph_.number(found), graph_.cluster(row));
+    } else {
+      split(row, partner);
+    }
+  }
+
+  // Of the part cut off, the node with the greatest margin to the touched one, if that is >= 0.
+  Row find_partner(Row row) {
+    propose_partners(row);
+    const std::uint32_t component = graph_.node(row).component;
+    Row best = kNoRow;
+    double best_margin = 0.0;
+    for (const Proposal& proposal : proposed_.rows) {
+      const Row other = proposal.row;
+      const bool cut_off = sides_.is_listed(other) == sides_.listed_is_cut_off;
+      if (graph_.node(other).component != component || !cut_off) continue;
+      const double needed = graph_.required(row, other);
+      if (proposal.upper - needed < best_margin) continue;
+      const double margin = graph_.exact(row, other) - needed;
+      if (margin > best_margin ||
+          (margin == best_margin &&
+           (best == kNoRow || graph_.number(other) < graph_.number(best)))) {
+        best = other;
+        best_margin = margin;
+      }
+    }
+    return best;
+  }
+
+  // The part cut off, if it is small and listed; else all rows that a scan says may reach what the
+  // least edge of the touched node needs.
+  void propose_partners(Row row) {
+    if (sides_.listed_is_cut_off && sides_.listed().size() <= graph_.rows.size() / 16 + 64) {
+      proposed_.rows.clear();
+      for (const Row other : sides_.listed()) proposed_.rows.push_back({other, 2.0f});
+      return;
+    }
+    const Node& node = graph_.node(row);
+    const double least = graph_.thresholds.edge(static_cast<double>(node.count), 1.0);
+    query_.set(0, graph_.rows.sum(row), node.root, graph_.dimension(),
+               static_cast<float>(least) - 1e-6f, graph_.kernel.encode_sum);
+    search_.reaching(graph_.rows, query_, 0, proposed_);
+  }
+
+  // Gives the smaller part a fresh ID; the larger keeps the old (tie: the oldest node's). The side
+  // that was listed gets a new component; which of the two IDs it bears is another matter.
+  void split(Row row, Row partner) {
+    std::vector<Component>& components = graph_.forest.components;
+    const std::uint32_t old = graph_.node(row).component;
+    const auto fresh = static_cast<std::uint32_t>(components.size());
+    std::int64_t vectors = 0;
+    for (const Row member : sides_.listed()) vectors += graph_.node(member).count;
+    const std::int64_t others = components[old].vectors - vectors;
+    const bool leaves = vectors != others ? vectors < others : !listed_has_oldest(old);
+    for (const Row member : sides_.listed()) graph_.node(member).component = fresh;
+    const std::int64_t id = components[old].cluster, fresh_id = journal_.new_cluster();
+    components.push_back({leaves ? fresh_id : id, vectors});
+    components[old] = {leaves ? id : fresh_id, others};
+    const bool cut_off_leaves = leaves == sides_.listed_is_cut_off;
+    const Row inside = cut_off_leaves ? partner : row, outside = cut_off_leaves ? row : partner;
+    journal_.record(Code::kSplit, graph_.number(inside), graph_.number(outside), id, fresh_id);
+  }
+
+  // Whether the listed side of a component holds its oldest node; only asked when sizes tie.
+  bool listed_has_oldest(std::uint32_t component) const {
+    std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
+    bool listed = false;
+    graph_.each_node([&](Row row) {
+      if (graph_.node(row).component != component || graph_.number(row) >= oldest) return;
+      oldest = graph_.number(row);
+      listed = sides_.is_listed(row);
+    });
+    return listed;
+  }
+
+  Graph& graph_;
+  Search& search_;
+  Journal& journal_;
+  Members& members_;
+  Sides sides_;
+  Queries query_;
+  Shortlist proposed_;
+  std::vector<Edge> due_, still_due_;
+  std::vector<Judged> judged_;
+  std::vector<Failing> failing_;
+};
+
+}  // namespace linkstream
