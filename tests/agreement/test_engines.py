@@ -6,6 +6,7 @@ and second scans are all at work, and ones made to tempt the search into a wrong
 """
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -213,3 +214,17 @@ def test_without_tracking_the_compiled_log_keeps_the_newest_hundred_thousand_too
     assert newest[-1].vector == 129_999
     with pytest.raises(NotTrackedError, match=str(oldest)):
         links.events(oldest - 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # what it warns of is tested here
+def test_a_forked_process_goes_on_without_the_threads_of_its_parent():
+    stream = scatter()
+    half = len(stream.vectors) // 2
+    links = Links(*stream.thresholds, engine="native", threads=2)
+    links.add_many(stream.vectors[:half])
+    child = os.fork()
+    if child == 0:  # threads do not come along into a fork; waiting for them would never end
+        links.add_many(stream.vectors[half:])
+        os._exit(len(links.labels()) == len(stream.vectors))
+    links.add_many(stream.vectors[half:])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
