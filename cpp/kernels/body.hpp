@@ -95,7 +95,20 @@ double norm(const float* x, std::size_t dimension, double* room) {
   return std::sqrt(room[0]);
 }
 
+// rint(x / norm * 2^30) for each x. Multiplying by 2^30 / norm is much quicker than dividing and
+// differs from it by less than 4e-7 (three roundings of numbers up to 2^30); so the two round alike
+// unless one comes within 1e-6 of the middle between integers. Then all are divided.
 void quantise(const float* x, double norm, std::size_t dimension, std::int32_t* q) {
+  const double factor = 1073741824.0 / norm;
+  double furthest = 0.0;
+#pragma omp simd reduction(max : furthest)
+  for (std::size_t i = 0; i < dimension; ++i) {
+    const double value = static_cast<double>(x[i]) * factor;
+    const double nearest = std::rint(value);
+    q[i] = static_cast<std::int32_t>(nearest);
+    furthest = std::max(furthest, std::fabs(value - nearest));
+  }
+  if (furthest < 0.5 - 1e-6) return;
   for (std::size_t i = 0; i < dimension; ++i) {
     q[i] = static_cast<std::int32_t>(std::rint(static_cast<double>(x[i]) / norm * 1073741824.0));
   }

@@ -19,11 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.errors import ArgumentError, MissingExtraError
-
-Integers = npt.NDArray[np.int64]
-
-NO_ID = -1
+from linkstream.contingency import Integers, Table, best_matching, pair_of_labels, without_id
+from linkstream.errors import ArgumentError
 
 
 class ConflationFracture(NamedTuple):
@@ -109,8 +106,8 @@ def accuracy(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     >>> accuracy(["ann", "ann", "ann", "bob"], [7, 7, 3, 5])
     0.75
     """
-    table = _Table.of(y_true, y_pred)
-    _, _, counts = _best_matching(table)
+    table = Table.of(y_true, y_pred)
+    _, _, counts = best_matching(table)
     return int(counts.sum()) / table.n_vectors
 
 
@@ -120,8 +117,8 @@ def match(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> dict[Any, Any]:
     >>> match(["ann", "ann", "ann", "bob"], [7, 7, 3, 5])
     {5: 'bob', 7: 'ann'}
     """
-    table = _Table.of(y_true, y_pred)
-    rows, columns, _ = _best_matching(table)
+    table = Table.of(y_true, y_pred)
+    rows, columns, _ = best_matching(table)
     pairs = zip(table.ids[columns].tolist(), table.identities[rows].tolist(), strict=True)
     return dict(sorted(pairs))
 
@@ -140,7 +137,7 @@ def conflation_fracture(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Conflat
     >>> conflation_fracture([0, 0, 0, 0], [0, 0, 0, 1])  # one identity over two IDs
     ConflationFracture(conflation=0.0, fracture=0.25)
     """
-    table = _Table.of(y_true, y_pred)
+    table = Table.of(y_true, y_pred)
     at_home = int(_largest(table.columns, table.counts, len(table.ids)).sum())
     together = int(_largest(table.rows, table.counts, len(table.identities)).sum())
     assigned = table.n_vectors - table.n_unassigned
@@ -196,8 +193,8 @@ def id_switches(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> int:
     >>> id_switches(list("aabbaab"), [0, 0, 1, 1, 0, 2, 1])
     1
     """
-    identities, ids = _pair_of_labels(y_true, y_pred)
-    given = ~_without_id(ids)
+    identities, ids = pair_of_labels(y_true, y_pred)
+    given = ~without_id(ids)
     _, who = np.unique(identities[given], return_inverse=True)
     order = np.argsort(who, kind="stable")
     who, ids = who[order], ids[given][order]
@@ -214,7 +211,7 @@ def pair_scores(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> PairScores:
     >>> pair_scores([0, 0, 0, 1], [0, 0, 1, 1])[:3]
     (0.5, 0.3333333333333333, 0.4)
     """
-    table = _Table.of(y_true, y_pred)
+    table = Table.of(y_true, y_pred)
     together = _pairs(table.counts)
     predicted = _pairs(_totals(table.columns, table.counts, len(table.ids)))
     true = _pairs(table.identity_sizes)
@@ -234,7 +231,7 @@ def report(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Report:
     >>> print(report([0, 0, 1], [5, 5, 6]).text().splitlines()[4])
     accuracy (Hungarian)    1.0000
     """
-    table = _Table.of(y_true, y_pred)
+    table = Table.of(y_true, y_pred)
     parts = conflation_fracture(y_true, y_pred)
     pairs = pair_scores(y_true, y_pred)
     nmi, ari = _information_and_rand(y_true, y_pred)
@@ -256,73 +253,6 @@ def report(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Report:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The contingency table: `counts[i]` vectors of identity `rows[i]` have ID `columns[i]`.
-
-    Vectors without an ID are in `identity_sizes` and in no cell.
-    """
-
-    identities: npt.NDArray[Any]
-    ids: npt.NDArray[Any]
-    identity_sizes: Integers
-    rows: Integers
-    columns: Integers
-    counts: Integers
-    n_vectors: int
-    n_unassigned: int
-
-    @classmethod
-    def of(cls, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> _Table:
-        labels_true, labels_pred = _pair_of_labels(y_true, y_pred)
-        identities, who, sizes = np.unique(labels_true, return_inverse=True, return_counts=True)
-        given = ~_without_id(labels_pred)
-        ids, which = np.unique(labels_pred[given], return_inverse=True)
-        width = max(len(ids), 1)
-        cells, counts = np.unique(who[given] * width + which, return_counts=True)
-        return cls(
-            identities=identities,
-            ids=ids,
-            identity_sizes=sizes.astype(np.int64),
-            rows=cells // width,
-            columns=cells % width,
-            counts=counts.astype(np.int64),
-            n_vectors=len(labels_true),
-            n_unassigned=int(np.count_nonzero(~given)),
-        )
-
-
-def _best_matching(table: _Table) -> tuple[Integers, Integers, Integers]:
-    """Rows, columns and counts of the cells of the best one-to-one matching.
-
-    Solved on the sparse table. Each identity also gets a column of its own that is worth nothing,
-    so that every row can be matched; and each edge one more than it is worth, since the solver
-    takes a 0 for no edge. That adds the same to every full matching.
-    """
-    sparse, csgraph = _scipy()
-    n, width = len(table.identities), len(table.ids)
-    own = np.arange(n)
-    worth = np.concatenate([table.counts + 1, np.ones(n, dtype=np.int64)]).astype(np.float64)
-    rows = np.concatenate([table.rows, own])
-    columns = np.concatenate([table.columns, width + own])
-    graph = sparse.csr_matrix((worth, (rows, columns)), shape=(n, width + n))
-    row, column = csgraph.min_weight_full_bipartite_matching(graph, maximize=True)
-    matched = column < width
-    counts = np.asarray(graph[row, column]).ravel().astype(np.int64) - 1
-    return row[matched], column[matched], counts[matched]
-
-
-def _scipy() -> tuple[Any, Any]:
-    try:
-        from scipy import sparse
-        from scipy.sparse import csgraph
-    except ImportError as missing:
-        raise MissingExtraError(
-            "scipy", extra="metrics", purpose="Matching IDs to identities"
-        ) from missing
-    return sparse, csgraph
-
-
 def _information_and_rand(
     y_true: npt.ArrayLike, y_pred: npt.ArrayLike
 ) -> tuple[float | None, float | None]:
@@ -331,10 +261,10 @@ def _information_and_rand(
         return None, None
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    labels_true, labels_pred = _pair_of_labels(y_true, y_pred)
+    labels_true, labels_pred = pair_of_labels(y_true, y_pred)
     _, who = np.unique(labels_true, return_inverse=True)
     ids, which = np.unique(labels_pred, return_inverse=True)
-    alone = _without_id(labels_pred)
+    alone = without_id(labels_pred)
     which[alone] = len(ids) + np.arange(np.count_nonzero(alone))
     with warnings.catch_warnings():
         # It takes many IDs for a mistaken regression target; here they are a fair answer.
@@ -343,53 +273,6 @@ def _information_and_rand(
             float(normalized_mutual_info_score(who, which)),
             float(adjusted_rand_score(who, which)),
         )
-
-
-def _pair_of_labels(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    labels_true, labels_pred = _labels("y_true", y_true), _labels("y_pred", y_pred)
-    if len(labels_true) != len(labels_pred):
-        raise ArgumentError(
-            f"y_true has {len(labels_true)} labels and y_pred {len(labels_pred)}",
-            expected="one of each for every vector",
-            remedy="Give both in order of arrival, none left out.",
-        )
-    return labels_true, labels_pred
-
-
-def _labels(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    try:
-        labels = np.asarray(values)
-    except ValueError:  # rows of unequal lengths
-        labels = np.empty(0, dtype=object)
-    expected = "a list or 1-D array of labels: whole numbers or strings"
-    if labels.dtype.kind not in "biufUS":
-        raise ArgumentError(
-            f"{name} holds {labels.dtype if labels.size else 'values of several kinds'}",
-            expected=expected,
-            remedy="Use one kind of label, without None.",
-        )
-    if labels.ndim != 1 or not len(labels):
-        raise ArgumentError(
-            f"{name} has shape {labels.shape}",
-            expected=f"{expected}, at least one",
-            remedy="Flatten it, or check that the stream was not empty.",
-        )
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        first = int(np.argmin(np.isfinite(labels)))
-        raise ArgumentError(
-            f"{name} is {labels[first]} at position {first}",
-            expected=expected,
-            remedy="Leave such vectors out, or label them; −1 in y_pred says: no ID given.",
-        )
-    return labels
-
-
-def _without_id(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if labels.dtype.kind in "if":
-        return np.asarray(labels == NO_ID)
-    return np.zeros(len(labels), dtype=np.bool_)
 
 
 def _largest(groups: Integers, counts: Integers, n: int) -> Integers:

@@ -204,6 +204,19 @@ def test_fixed_point_rows_are_the_same_bits(dimension):
         np.testing.assert_array_equal(one, other)
 
 
+def test_fixed_point_rows_are_the_same_bits_in_the_middle_between_two():
+    # Coordinates that are odd multiples of 2⁻³¹ of the norm: halves, as near as float32 allows.
+    rng = np.random.default_rng(0)
+    odd = rng.integers(1, 2**23, size=(20_000, 8)) * 2 + 1
+    rows = np.concatenate([np.full((20_000, 1), 2.0**31), odd], axis=1).astype(np.float32) * 2**-31
+    scaled = np.rint(rows.astype(np.float64) * 2.0**31)
+    assert (scaled[:, 1:] % 2 == 1).mean() > 0.5
+    expected, lengths = fixed_point.quantise(rows)
+    seen, seen_lengths = native.quantise(rows)
+    np.testing.assert_array_equal(expected, seen)
+    np.testing.assert_array_equal(lengths, seen_lengths)
+
+
 def test_without_tracking_the_compiled_log_keeps_the_newest_hundred_thousand_too():
     rng = np.random.default_rng(0)
     links = Links(0.8, 0.6, 0.9, engine="native", track_vectors=False)
