@@ -8,6 +8,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -58,14 +60,28 @@ Array<std::int64_t> table(const std::vector<std::array<std::int64_t, Width>>& ro
   return array;
 }
 
+constexpr std::size_t kDimensionMax = std::size_t{1} << 16;
+constexpr std::size_t kThreadsMax = 1024;
+constexpr std::int64_t kVectorsMax = 0xffffffff;  // numbers of 32 bits name them
+
+// A number of the caller's within bounds, or ValueError.
+std::size_t bounded(const char* name, std::size_t value, std::size_t low, std::size_t high) {
+  if (value < low || value > high) {
+    throw nb::value_error((std::string(name) + " is " + std::to_string(value) + ", not from " +
+                           std::to_string(low) + " to " + std::to_string(high)).c_str());
+  }
+  return value;
+}
+
 const Kernel& chosen_kernel(const std::string& name) {
   const Kernel* kernel = name.empty() ? kernel_best() : kernel_named(name.c_str());
   if (!kernel) throw nb::value_error(("no kernel named '" + name + "' on this machine").c_str());
   return *kernel;
 }
 
-using Columns = std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int8_t>,
-                           Array<double>, Array<double>>;
+// The sequence number of the first vector, and the decisions as columns.
+using Columns = std::tuple<std::int64_t, Array<std::int64_t>, Array<std::int64_t>,
+                           Array<std::int8_t>, Array<double>, Array<double>>;
 
 // Lengths of rows.
 void measure(const Kernel& kernel, const float* x, std::size_t n, std::size_t dimension,
@@ -90,10 +106,12 @@ class BoundEngine {
  public:
   BoundEngine(double t_c, double t_s, double t_p, std::size_t dimension, bool track_vectors,
               std::size_t threads, const std::string& kernel, bool check_all_edges)
-      : dimension_(dimension),
+      : dimension_(bounded("dimension", dimension, 2, kDimensionMax)),
         kernel_(chosen_kernel(kernel)),
-        engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, kernel_, threads,
-                check_all_edges ? Skip::kNever : Skip::kWithinBudget) {}
+        engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, kernel_,
+                bounded("threads", threads, 1, kThreadsMax),
+                check_all_edges ? Skip::kNever : Skip::kWithinBudget),
+        track_vectors_(track_vectors) {}
 
   Columns add(Vectors vectors) {
     return decide(vectors, [this](const std::int32_t* q, std::size_t n, Decision* decisions) {
@@ -108,7 +126,9 @@ class BoundEngine {
     const float* x = rows.data();
     std::vector<double> norms(n);
     std::vector<Decision> decisions(n);
+    std::int64_t first = 0;
     const bool taken = locked([&] {
+      first = engine_.n_vectors();
       measure(kernel_, x, n, dimension_, norms.data());
       for (const double norm : norms) {
         if (!(norm >= least && norm <= most)) return false;
@@ -117,7 +137,7 @@ class BoundEngine {
       return true;
     });
     if (!taken) return std::nullopt;
-    return columns_of(decisions);
+    return columns_of(first, decisions);
   }
 
   // One vector, if it is a row of float32 in bounds; else null and nothing has changed. A call with
@@ -127,6 +147,7 @@ class BoundEngine {
     if (!nb::try_cast<Floats1>(given, x, false) || x.shape(0) != dimension_) return nb::none();
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return nb::none();  // another thread is at work: wait the usual way
+    if (engine_.n_vectors() >= kVectorsMax) return nb::none();
     double norm;
     measure(kernel_, x.data(), 1, dimension_, &norm);
     if (!(norm >= least && norm <= most)) return nb::none();
@@ -147,9 +168,11 @@ class BoundEngine {
 
   auto ranked(Vectors vector, std::size_t limit) {
     check(vector);
+    if (vector.shape(0) != 1) throw nb::value_error("one vector is ranked at a time");
+    const std::int32_t* q = vector.data();
+    const std::vector<Candidate> ranked = locked([&] { return engine_.ranked(q, limit); });
     std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t, double, double>> result;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Candidate& c : engine_.ranked(vector.data(), limit)) {
+    for (const Candidate& c : ranked) {
       result.emplace_back(c.subcluster, c.cluster, c.count, c.similarity, c.link_threshold);
     }
     return result;
@@ -158,7 +181,10 @@ class BoundEngine {
   Array<std::int64_t> labels() { return column(locked([&] { return engine_.labels(); })); }
   std::int64_t oldest_event() { return locked([&] { return engine_.log().oldest(); }); }
   Array<std::int64_t> event_rows(std::int64_t since) {
-    return table<kEventWidth>(locked([&] { return engine_.log().rows(since); }));
+    return table<kEventWidth>(locked([&] {
+      if (since < engine_.log().oldest()) throw nb::value_error("events that are not kept");
+      return engine_.log().rows(since);
+    }));
   }
 
   nb::dict state() {
@@ -197,18 +223,52 @@ class BoundEngine {
     state.vectors = taken(given, "vectors");
     state.edges = taken_rows<2>(given, "edges");
     state.events = taken_rows<kEventWidth>(given, "events");
-    locked([&] { engine_.restore(state); });
+    locked([&] {
+      if (engine_.n_vectors() || engine_.n_cluster_ids()) {
+        throw nb::value_error("a state is for an engine that is new");
+      }
+      if (!hangs_together(state)) throw nb::value_error("a state whose parts do not fit");
+      engine_.restore(state);
+    });
   }
 
-  std::int64_t n_vectors() const { return engine_.n_vectors(); }
-  std::int64_t n_subclusters() const { return engine_.n_subclusters(); }
-  std::int64_t n_clusters() const { return engine_.n_clusters(); }
-  std::int64_t n_cluster_ids() const { return engine_.n_cluster_ids(); }
+  std::int64_t n_vectors() { return locked([&] { return engine_.n_vectors(); }); }
+  std::int64_t n_subclusters() { return locked([&] { return engine_.n_subclusters(); }); }
+  std::int64_t n_clusters() { return locked([&] { return engine_.n_clusters(); }); }
+  std::int64_t n_cluster_ids() { return locked([&] { return engine_.n_cluster_ids(); }); }
   std::string kernel() const { return kernel_.name; }
 
  private:
   void check(const Vectors& vectors) const {
     if (vectors.shape(1) != dimension_) throw nb::value_error("vectors of another dimension");
+  }
+
+  // What keeps the engine within its memory; the rest is for state.py to check.
+  bool hangs_together(const State& state) const {
+    const std::size_t n = state.numbers.size();
+    for (const auto* column : {&state.clusters, &state.counts, &state.first_seen, &state.last_seen}) {
+      if (column->size() != n) return false;
+    }
+    const auto given = [&](std::int64_t number) {
+      return number >= 0 && number < state.next_subcluster;
+    };
+    const auto live = [&](std::int64_t number) {
+      return std::binary_search(state.numbers.begin(), state.numbers.end(), number);
+    };
+    const auto lives = [&](const std::array<std::int64_t, 2>& edge) {
+      return edge[0] < edge[1] && live(edge[0]) && live(edge[1]);
+    };
+    const auto rising = [](std::int64_t a, std::int64_t b) { return a >= b; };
+    return state.sums.size() == n * dimension_ && state.n_vectors >= 0 && state.next_cluster >= 0 &&
+           state.next_subcluster >= 0 && state.next_subcluster <= state.n_vectors &&
+           state.n_events >= static_cast<std::int64_t>(state.events.size()) &&
+           state.vectors.size() == (track_vectors_ ? static_cast<std::size_t>(state.n_vectors) : 0) &&
+           std::all_of(state.numbers.begin(), state.numbers.end(), given) &&
+           std::adjacent_find(state.numbers.begin(), state.numbers.end(), rising) ==
+               state.numbers.end() &&
+           std::all_of(state.counts.begin(), state.counts.end(), [](auto k) { return k > 0; }) &&
+           std::all_of(state.vectors.begin(), state.vectors.end(), live) &&
+           std::all_of(state.edges.begin(), state.edges.end(), lives);
   }
 
   template <class Work>
@@ -217,26 +277,34 @@ class BoundEngine {
     const std::size_t n = vectors.shape(0);
     std::vector<Decision> decisions(n);
     const std::int32_t* q = vectors.data();
-    locked([&] { work(q, n, decisions.data()); });
-    return columns_of(decisions);
+    const std::int64_t first = locked([&] {
+      const std::int64_t before = engine_.n_vectors();
+      work(q, n, decisions.data());
+      return before;
+    });
+    return columns_of(first, decisions);
   }
 
-  static Columns columns_of(const std::vector<Decision>& decisions) {
+  static Columns columns_of(std::int64_t first, const std::vector<Decision>& decisions) {
     const std::size_t n = decisions.size();
-    Columns columns(fresh<std::int64_t>({n}), fresh<std::int64_t>({n}), fresh<std::int8_t>({n}),
+    Columns columns(first, fresh<std::int64_t>({n}), fresh<std::int64_t>({n}), fresh<std::int8_t>({n}),
                     fresh<double>({n}), fresh<double>({n}));
     for (std::size_t i = 0; i < n; ++i) {
-      std::get<0>(columns).data()[i] = decisions[i].cluster;
-      std::get<1>(columns).data()[i] = decisions[i].subcluster;
-      std::get<2>(columns).data()[i] = static_cast<std::int8_t>(decisions[i].kind);
-      std::get<3>(columns).data()[i] = decisions[i].similarity;
-      std::get<4>(columns).data()[i] = decisions[i].threshold;
+      std::get<1>(columns).data()[i] = decisions[i].cluster;
+      std::get<2>(columns).data()[i] = decisions[i].subcluster;
+      std::get<3>(columns).data()[i] = static_cast<std::int8_t>(decisions[i].kind);
+      std::get<4>(columns).data()[i] = decisions[i].similarity;
+      std::get<5>(columns).data()[i] = decisions[i].threshold;
     }
     return columns;
   }
 
   static std::vector<std::int64_t> taken(const nb::dict& given, const char* name) {
-    const auto array = nb::cast<nb::ndarray<const std::int64_t, nb::c_contig>>(given[name]);
+    const nb::object value = given[name];
+    nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu> array;
+    if (!nb::try_cast(value, array, false)) {
+      throw nb::type_error((std::string(name) + " is no array of int64").c_str());
+    }
     return {array.data(), array.data() + array.size()};
   }
 
@@ -244,6 +312,7 @@ class BoundEngine {
   static std::vector<std::array<std::int64_t, Width>> taken_rows(const nb::dict& given,
                                                                  const char* name) {
     const std::vector<std::int64_t> flat = taken(given, name);
+    if (flat.size() % Width) throw nb::value_error("rows of another width");
     std::vector<std::array<std::int64_t, Width>> rows(flat.size() / Width);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::copy_n(flat.begin() + static_cast<std::ptrdiff_t>(i * Width), Width, rows[i].begin());
@@ -254,6 +323,7 @@ class BoundEngine {
   std::size_t dimension_;
   const Kernel& kernel_;
   Engine engine_;
+  bool track_vectors_;
   std::mutex mutex_;
 };
 
@@ -288,7 +358,7 @@ std::vector<std::string> kernels() {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-  m.def("quantise", &quantise, nb::arg("rows"),
+  m.def("quantise", &quantise, nb::arg("rows").noconvert(),
         "Fixed-point rows of float32 rows, and the rows' lengths.");
   m.def("kernels", &kernels, "Names of the kernels this machine can run, slowest first.");
   nb::class_<BoundEngine>(m, "Engine", "Links on the compiled core.")
@@ -297,15 +367,15 @@ void bind_engine(nb::module_& m) {
            nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
            nb::arg("pair_similarity_max"), nb::arg("dimension"), nb::arg("track_vectors"),
            nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"))
-      .def("add", &BoundEngine::add, nb::arg("vectors"))
-      .def("add_floats", &BoundEngine::add_floats, nb::arg("rows"), nb::arg("least"),
+      .def("add", &BoundEngine::add, nb::arg("vectors").noconvert())
+      .def("add_floats", &BoundEngine::add_floats, nb::arg("rows").noconvert(), nb::arg("least"),
            nb::arg("most"))
       .def("add_one", &BoundEngine::add_one, nb::arg("vector").none(), nb::arg("least"),
            nb::arg("most"),
            nb::sig("def add_one(self, vector: object, least: float, most: float) -> "
                    "tuple[int, int, int, float | None, float | None, int] | None"))
-      .def("ask", &BoundEngine::ask, nb::arg("vectors"))
-      .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
+      .def("ask", &BoundEngine::ask, nb::arg("vectors").noconvert())
+      .def("ranked", &BoundEngine::ranked, nb::arg("vector").noconvert(), nb::arg("limit"))
       .def("labels", &BoundEngine::labels)
       .def("oldest_event", &BoundEngine::oldest_event)
       .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))

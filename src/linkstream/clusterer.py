@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from linkstream.engine import choice, door, events, snapshot
 from linkstream.engine.contract import Decision, Decisions, Engine
-from linkstream.engine.fixed_point import quantise
+from linkstream.engine.fixed_point import VECTORS_MAX, quantise
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, SnapshotError, UnknownIdError
 from linkstream.explanation import Explanation, explain
@@ -70,6 +71,7 @@ class Links:
             )
         self._factory = choice.choose(engine, threads)
         self._space = space or Space()
+        self._beginning = threading.Lock()
         self._origin = state  # what the engine starts from, once the dimension is known
         self._engine: Engine | None = self._factory.make(state) if state.dimension else None
 
@@ -126,8 +128,19 @@ class Links:
         return fixed
 
     def _add_rows(self, rows: npt.NDArray[np.float32]) -> Decisions:
-        """Take rows, or raise VectorError before anything has changed."""
-        engine = self._engine or self._new_engine(rows.shape[1])
+        """Take rows, or raise an error before anything has changed."""
+        if self._engine is None:
+            with self._beginning:  # two threads may come with the first vectors
+                return self._add_to(self._engine or self._new_engine(rows.shape[1]), rows)
+        return self._add_to(self._engine, rows)
+
+    def _add_to(self, engine: Engine, rows: npt.NDArray[np.float32]) -> Decisions:
+        if engine.n_vectors + len(rows) > VECTORS_MAX:
+            raise ArgumentError(
+                f"{len(rows)} vectors after {engine.n_vectors}",
+                expected=f"no more than {VECTORS_MAX} in one clusterer",
+                remedy="Begin a new one, or one for each source of vectors.",
+            )
         decisions = engine.add_floats(rows) if self._space.mean is None else None
         if decisions is None:
             decisions = engine.add(self._fixed(rows))

@@ -210,3 +210,9 @@ def test_a_threshold_error_says_seen_expected_and_remedy():
     assert "(0, 1)" in error.expected
     assert error.remedy
     assert isinstance(error, (ArgumentError, LinkstreamError, ValueError))
+
+
+@pytest.mark.parametrize("t_c", [1e-200, 5e-324, 10**400, -(10**400)])
+def test_a_cluster_similarity_that_arithmetic_cannot_use_is_refused(t_c):
+    with pytest.raises(ThresholdError, match="cluster_similarity"):
+        Thresholds(t_c, 0.5, 0.9)

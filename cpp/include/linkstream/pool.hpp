@@ -1,7 +1,8 @@
-// What: a few threads that wait for work. Results never depend on how many there are.
-// Invariants: `run` returns when all parts are done, and throws what a part threw. Where threads
-//   cannot be had (a limit of the system, or a process forked from the one that started them), the
-//   parts are done one after the other.
+// What: a few threads that wait for work. Results never depend on how many there are or come.
+// Invariants: `run` returns when all who took part are done, and throws what one of them threw. A
+//   thread that wakes too late is not waited for: on a busy machine that would take longer than
+//   the work. Where threads cannot be had (a limit of the system, or a process forked from the one
+//   that started them), the caller does all the work.
 #pragma once
 
 #include <unistd.h>
@@ -21,7 +22,7 @@ class Pool {
  public:
   using Work = std::function<void(std::size_t)>;
 
-  explicit Pool(std::size_t parts) : parts_(parts < 1 ? 1 : parts) {}
+  explicit Pool(std::size_t size) : size_(size < 1 ? 1 : size) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -38,45 +39,42 @@ class Pool {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  std::size_t size() const { return parts_; }
+  std::size_t size() const { return size_; }
 
-  // Does work(0) ... work(size - 1) and waits for all.
+  // Calls work(0) here and, where a thread comes in time, work(1) ... work(size - 1): they share out
+  // among themselves what there is to do.
   void run(const Work& work) {
-    if (!start()) {
-      for (std::size_t part = 0; part < parts_; ++part) work(part);
-      return;
-    }
+    start();
     {
       std::lock_guard<std::mutex> lock(mutex_);
       work_ = &work;
-      running_ = threads_.size();
       failure_ = nullptr;
       ++round_;
     }
     wake_.notify_all();
-    do_part(0, work);
+    take_part(0, work);
     std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return running_ == 0; });
+    work_ = nullptr;  // whoever comes now comes too late
+    done_.wait(lock, [this] { return working_ == 0; });
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
   bool threads_here() const { return threads_.empty() || process_ == ::getpid(); }
 
-  // Whether a thread for each part but the first is there.
-  bool start() {
-    if (!threads_here()) return false;
+  void start() {
+    if (!threads_here() || threads_.size() + 1 == size_) return;
     process_ = ::getpid();
     try {
-      while (threads_.size() + 1 < parts_) {
+      while (threads_.size() + 1 < size_) {
         threads_.emplace_back([this, part = threads_.size() + 1] { serve(part); });
       }
     } catch (const std::system_error&) {
+      size_ = threads_.size() + 1;  // as many as the system gives
     }
-    return threads_.size() + 1 == parts_;
   }
 
-  void do_part(std::size_t part, const Work& work) noexcept {
+  void take_part(std::size_t part, const Work& work) noexcept {
     try {
       work(part);
     } catch (...) {
@@ -87,28 +85,28 @@ class Pool {
 
   void serve(std::size_t part) {
     std::size_t seen = 0;
+    std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      const Work* work;
-      {
-        std::unique_lock<std::mutex> lock(mutex_);
-        wake_.wait(lock, [&] { return stopping_ || round_ != seen; });
-        if (stopping_) return;
-        seen = round_;
-        work = work_;
-      }
-      do_part(part, *work);
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (--running_ == 0) done_.notify_one();
+      wake_.wait(lock, [&] { return stopping_ || round_ != seen; });
+      if (stopping_) return;
+      seen = round_;
+      if (!work_) continue;
+      const Work& work = *work_;
+      ++working_;
+      lock.unlock();
+      take_part(part, work);
+      lock.lock();
+      if (--working_ == 0) done_.notify_one();
     }
   }
 
-  std::size_t parts_;
+  std::size_t size_;
   std::vector<std::thread> threads_;
   pid_t process_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   const Work* work_ = nullptr;
-  std::size_t running_ = 0;
+  std::size_t working_ = 0;
   std::size_t round_ = 0;
   std::exception_ptr failure_;
   bool stopping_ = false;

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -138,18 +140,18 @@ class Search {
       lists[v].begin(queries.parameters(first + v).bar);
     }
     const std::size_t work = rows.size() * rows.width() * n;
-    const bool alone = pool_.size() == 1 || rows.n_chunks() < 2 || work < kWorthThreads;
-    if (alone) {
-      sweep_part(rows, queries, first, n, 0, 1, lists, workers_[0], trim);
+    std::atomic<std::size_t> next{0};
+    if (pool_.size() == 1 || rows.n_chunks() < 2 || work < kWorthThreads) {
+      sweep_chunks(rows, queries, first, n, next, lists, workers_[0], trim);
       return;
+    }
+    for (Worker& worker : workers_) {
+      worker.lists.resize(std::max(worker.lists.size(), n));
+      for (std::size_t v = 0; v < n; ++v) worker.lists[v].begin(lists[v].bar);
     }
     pool_.run([&](std::size_t part) {
       Worker& worker = workers_[part];
-      worker.lists.resize(std::max(worker.lists.size(), n));
-      for (std::size_t v = 0; v < n; ++v) {
-        worker.lists[v].begin(queries.parameters(first + v).bar);
-      }
-      sweep_part(rows, queries, first, n, part, pool_.size(), worker.lists.data(), worker, trim);
+      sweep_chunks(rows, queries, first, n, next, worker.lists.data(), worker, trim);
     });
     for (const Worker& worker : workers_) {
       for (std::size_t v = 0; v < n; ++v) {
@@ -160,17 +162,16 @@ class Search {
     }
   }
 
-  // Every `parts`-th chunk from `part` on.
+  // Takes the next chunk again and again until there is none left.
   template <class Trim>
-  void sweep_part(const Rows& rows, const Queries& queries, std::size_t first, std::size_t n,
-                  std::size_t part, std::size_t parts, Shortlist* lists, Worker& worker,
-                  Trim trim) {
+  void sweep_chunks(const Rows& rows, const Queries& queries, std::size_t first, std::size_t n,
+                    std::atomic<std::size_t>& next, Shortlist* lists, Worker& worker, Trim trim) {
     worker.hits.resize(std::max(worker.hits.size(), kChunkRows * n));
     worker.parameters.assign(queries.all_parameters() + first,
                              queries.all_parameters() + first + n);
     // Small steps first: the bars rise early, and little is reported afterwards.
     std::size_t step = kScanRows;
-    for (std::size_t chunk = part; chunk < rows.n_chunks(); chunk += parts) {
+    for (std::size_t chunk; (chunk = next++) < rows.n_chunks();) {
       const std::size_t size = rows.rows_in_chunk(chunk);
       for (std::size_t row = 0; row < size; row += step, step = std::min(2 * step, kChunkRows)) {
         const std::size_t n_rows = std::min(step, size - row);

@@ -19,6 +19,7 @@ from linkstream.errors import ArgumentError, EngineUnavailableError
 Quantised = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
 NAMES = ("auto", "native", "reference")
+THREADS_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,10 @@ def choose(name: str, threads: int | None) -> Factory:
             expected=f"one of {', '.join(map(repr, NAMES))}",
             remedy="'auto' takes the fastest engine that is installed.",
         )
-    if threads is not None and (type(threads) is not int or threads < 1):
+    if threads is not None and not (type(threads) is int and 1 <= threads <= THREADS_MAX):
         raise ArgumentError(
             f"threads={threads!r}",
-            expected="a whole number of 1 or more, or None",
+            expected=f"a whole number from 1 to {THREADS_MAX}, or None",
             remedy="None takes as many as the machine has cores. Results do not depend on it.",
         )
     missing = native_missing()

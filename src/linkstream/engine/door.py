@@ -37,7 +37,7 @@ def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.f
         )
     _check_dimension(array.shape[1], dimension)
     with np.errstate(over="ignore", under="ignore"):  # what overflows has no finite norm
-        return np.ascontiguousarray(array, dtype=np.float32)
+        return np.require(array, dtype=np.float32, requirements=["C", "A"])
 
 
 def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float32]:

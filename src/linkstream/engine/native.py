@@ -6,7 +6,7 @@ Only translation. What it decides is what reference.py decides, bit for bit.
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -97,17 +97,17 @@ class NativeEngine:
 
     def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """Take vectors in order of arrival."""
-        first = self._core.n_vectors
-        return _decisions(first, self._core.add(vectors))
+        return _decisions(*self._core.add(vectors))
 
     def add_floats(self, rows: npt.NDArray[np.float32]) -> Decisions | None:
         """Take rows before they are fixed-point; None if a norm is out of bounds."""
-        first = self._core.n_vectors
         columns = self._core.add_floats(rows, NORM_MIN, NORM_MAX)
-        return None if columns is None else _decisions(first, columns)
+        return None if columns is None else _decisions(*columns)
 
     def add_one(self, x: object) -> Decision | None:
         """Take one float32 vector straight from the caller, in the fewest steps."""
+        if type(x) is not np.ndarray or not x.flags.aligned:  # a masked array is one for the door
+            return None
         row = self._core.add_one(x, NORM_MIN, NORM_MAX)
         if row is None:
             return None
@@ -116,7 +116,7 @@ class NativeEngine:
 
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """What equations 20 and 21 say of each vector; nothing changes."""
-        return _decisions(self._core.n_vectors, self._core.ask(vectors))
+        return _decisions(*self._core.ask(vectors))
 
     def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
         """The most similar subclusters, best first (tie: the older)."""
@@ -156,8 +156,14 @@ class NativeEngine:
         return engine
 
 
-def _decisions(first: int, columns: tuple[npt.NDArray[Any], ...]) -> Decisions:
-    cluster, subcluster, kind, similarity, threshold = columns
+def _decisions(
+    first: int,
+    cluster: npt.NDArray[np.int64],
+    subcluster: npt.NDArray[np.int64],
+    kind: npt.NDArray[np.int8],
+    similarity: npt.NDArray[np.float64],
+    threshold: npt.NDArray[np.float64],
+) -> Decisions:
     return Decisions(first, _int64(cluster), _int64(subcluster), kind, similarity, threshold)
 
 

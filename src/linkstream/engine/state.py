@@ -172,7 +172,9 @@ def _counters_bound_numbers(state: State) -> bool:
 
 
 def _counts_add_up(state: State) -> bool:
-    return _within(state.counts, 1, COUNT_MAX + 1) and int(state.counts.sum()) == state.n_vectors
+    # All together stay within the bound of one: any two may come to merge.
+    fits = _within(state.counts, 1, COUNT_MAX + 1) and state.n_vectors <= COUNT_MAX
+    return fits and int(state.counts.sum()) == state.n_vectors
 
 
 def _times_are_in_order(state: State) -> bool:

@@ -98,6 +98,12 @@ class Thresholds:
             _require(name, getattr(self, name), low=0.0, high=1.0, closed=False)
         # The least s~ can be is T_c² = s(1, 1); typed decimals may miss it by a rounding.
         floor = self.cluster_similarity * self.cluster_similarity
+        if not floor > 1e-300:
+            raise ThresholdError(
+                f"cluster_similarity is {self.cluster_similarity!r}",
+                expected="a value whose square is a number apart from 0",
+                remedy="Cosines of one cluster's vectors are far above it.",
+            )
         _require("pair_similarity_max", self.pair_similarity_max, low=floor, high=1.0, closed=True)
 
     @property
@@ -125,7 +131,10 @@ def _number(name: str, value: object) -> float:
             expected="a number",
             remedy="Thresholds are cosines, such as 0.7.",
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf
 
 
 def _require(name: str, value: float, *, low: float, high: float, closed: bool) -> None:
