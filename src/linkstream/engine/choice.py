@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine import fixed_point
 from linkstream.engine.contract import Engine
-from linkstream.engine.reference import ReferenceEngine
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, EngineUnavailableError
 
@@ -52,9 +50,7 @@ def choose(name: str, threads: int | None) -> Factory:
             expected="an installation with the compiled core",
             remedy="Use engine='auto'; `linkstream doctor` says what is installed.",
         )
-    if name == "reference" or missing:
-        return Factory("reference", ReferenceEngine.from_state, fixed_point.quantise)
-    return _native(threads)
+    return _reference() if name == "reference" or missing else _native(threads)
 
 
 @functools.cache
@@ -65,6 +61,15 @@ def native_missing() -> str | None:
     except ImportError as error:
         return f"the compiled core is not there ({error})"
     return None
+
+
+# Each engine is imported when it is chosen: the other's time is saved.
+
+
+def _reference() -> Factory:
+    from linkstream.engine import fixed_point, reference
+
+    return Factory("reference", reference.ReferenceEngine.from_state, fixed_point.quantise)
 
 
 def _native(threads: int | None) -> Factory:
