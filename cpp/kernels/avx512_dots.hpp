@@ -138,7 +138,7 @@ linkstream::Integer dot_split(const Number* a, const std::int64_t* sum, std::siz
 }
 
 constexpr linkstream::Kernel avx512_kernel(const char* name) {
-  linkstream::Kernel kernel = plain_kernel(name);
+  linkstream::Kernel kernel = plain_kernel(name, 300e3);
   kernel.dot_vector = dot_split<std::int32_t>;
   kernel.dot_unit = dot_split<std::int64_t>;
   return kernel;

@@ -196,8 +196,9 @@ void add_vector(std::int64_t* sum, const std::int32_t* q, std::size_t dimension)
 }
 
 // A kernel made of what this file's instruction set compiles the above to.
-constexpr linkstream::Kernel plain_kernel(const char* name) {
+constexpr linkstream::Kernel plain_kernel(const char* name, double products_per_microsecond) {
   return {name,
+          products_per_microsecond,
           scan,
           norm,
           quantise,

@@ -48,6 +48,7 @@ __extension__ typedef __int128 Integer;  // exact dot products
 
 struct Kernel {
   const char* name;
+  double products_per_microsecond;  // of a scan of many vectors, about; says when threads pay
   // Hits of all vectors against all rows; `hits` has room for every pair. Returns how many.
   std::size_t (*scan)(const ScanJob& job, Hit* hits);
   // |x|; `room` holds as many doubles as the least power of two >= dimension.

@@ -84,6 +84,7 @@ std::size_t scan_with_tiles(const linkstream::ScanJob& job, linkstream::Hit* hit
 
 constexpr linkstream::Kernel amx_kernel() {
   linkstream::Kernel kernel = avx512_kernel("amx");
+  kernel.products_per_microsecond = 600e3;
   kernel.scan = scan_with_tiles;
   return kernel;
 }

@@ -55,5 +55,5 @@ bool any_above(const std::int32_t* dots, std::int32_t bar) {
 
 namespace linkstream {
 extern const Kernel kAvx2;
-const Kernel kAvx2 = plain_kernel("avx2");
+const Kernel kAvx2 = plain_kernel("avx2", 35e3);
 }  // namespace linkstream

@@ -32,5 +32,5 @@ bool any_above(const std::int32_t* dots, std::int32_t bar) {
 
 namespace linkstream {
 extern const Kernel kPortable;
-const Kernel kPortable = plain_kernel("portable");
+const Kernel kPortable = plain_kernel("portable", 6e3);
 }  // namespace linkstream

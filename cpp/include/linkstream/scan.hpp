@@ -139,9 +139,8 @@ class Search {
     for (std::size_t v = 0; v < n; ++v) {
       lists[v].begin(queries.parameters(first + v).bar);
     }
-    const std::size_t work = rows.size() * rows.width() * n;
     std::atomic<std::size_t> next{0};
-    if (pool_.size() == 1 || rows.n_chunks() < 2 || work < kWorthThreads) {
+    if (pool_.size() == 1 || rows.n_chunks() < 2 || !worth_threads(rows, n)) {
       sweep_chunks(rows, queries, first, n, next, lists, workers_[0], trim);
       return;
     }
@@ -192,7 +191,16 @@ class Search {
     }
   }
 
-  static constexpr std::size_t kWorthThreads = std::size_t{4} << 20;
+  // Waking a thread and waiting for it takes a good part of this on a virtual machine (measured).
+  static constexpr double kWorthMicroseconds = 700.0;
+  static constexpr double kBytesPerMicrosecond = 30e3;  // what one core reads, about
+
+  bool worth_threads(const Rows& rows, std::size_t n) const {
+    const double bytes = static_cast<double>(rows.size() * rows.width());
+    const double products = bytes * static_cast<double>(n);
+    return products > kWorthMicroseconds * kernel_.products_per_microsecond ||
+           bytes > kWorthMicroseconds * kBytesPerMicrosecond;
+  }
 
   const Kernel& kernel_;
   Pool& pool_;
