@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-long lint bench pictures stubs clean
+.PHONY: demo test test-long sanitize lint bench pictures stubs clean
 
 # One environment, laid again whenever what it is made from changes (a new package counts).
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
@@ -25,13 +25,16 @@ test: lint
 test-long: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(WORKERS)
 
+sanitize: $(VENV)/installed-test
+	$(BIN)/python -m pytest tests/agreement/test_sanitizers.py
+
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/installed-test
+bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks
 
 pictures: $(VENV)/installed-test
