@@ -114,8 +114,6 @@ class Forest {
     }
   }
 
-  std::size_t n_edges() const { return ends_.size() - free_.size(); }
-
   std::vector<Component> components;
 
  private:

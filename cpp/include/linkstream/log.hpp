@@ -13,7 +13,6 @@
 namespace linkstream {
 
 enum class Code : std::uint8_t { kCreated, kJoined, kLinked, kMerged, kSevered, kRejoined, kSplit };
-inline constexpr std::size_t kCodes = 7;
 inline constexpr std::size_t kEventWidth = 6;  // code, vector, and up to four numbers
 using EventRow = std::array<std::int64_t, kEventWidth>;
 

@@ -6,7 +6,7 @@ Replaying the events onto an empty map gives the same subclusters, edges and clu
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -104,12 +104,6 @@ class Split(Event):
 # A class's place here is its code in the engine's rows. Append only.
 CLASSES: tuple[type[Event], ...] = (Created, Joined, Linked, Merged, Severed, Rejoined, Split)
 CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT = range(len(CLASSES))
-
-
-def to_row(event: Event) -> list[int]:
-    """The row of integers that stands for an event (its sequence is its place)."""
-    values = [CLASSES.index(type(event)), *astuple(event)[1:]]
-    return values + [-1] * (WIDTH - len(values))
 
 
 def from_rows(first_sequence: int, rows: npt.NDArray[np.int64]) -> list[Event]:
