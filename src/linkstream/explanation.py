@@ -56,12 +56,13 @@ _VERDICTS: dict[Kind, str] = {
 
 
 def explain(engine: Engine | None, vector: npt.NDArray[np.int32], *, limit: int) -> Explanation:
-    """Rank the subclusters for one vector and apply the tests of section 3.3 to the first."""
+    """Rank the subclusters for one vector, and ask the engine what it would do with it."""
     ranked = _ranked_to_another_cluster(engine, vector, limit) if engine else []
-    if not ranked:
+    if engine is None or not ranked:
         return Explanation("new", None, (), None, None, None)
     best = ranked[0]
-    kind, threshold = _outcome(best)
+    kind = engine.ask(vector[np.newaxis]).at(0).kind
+    threshold = best.join_threshold if kind == "joined" else best.link_threshold
     return Explanation(
         kind=kind,
         cluster=None if kind == "new" else best.cluster,
@@ -70,13 +71,6 @@ def explain(engine: Engine | None, vector: npt.NDArray[np.int32], *, limit: int)
         threshold=threshold,
         margin=best.similarity - threshold,
     )
-
-
-def _outcome(best: Candidate) -> tuple[Kind, float]:
-    if best.similarity >= best.join_threshold:
-        return "joined", best.join_threshold
-    linked = best.similarity >= best.link_threshold
-    return "linked" if linked else "new", best.link_threshold
 
 
 def _ranked_to_another_cluster(
