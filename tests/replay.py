@@ -67,6 +67,19 @@ class Replay:
             assert self.cluster[subcluster] == event.cluster
             self.cluster[subcluster] = event.new_cluster
 
+    def united(self, event):
+        assert {self.cluster[event.subcluster], self.cluster[event.partner]} == {
+            event.cluster,
+            event.gone,
+        }
+        ends = (event.subcluster, event.partner)
+        leaving = next(end for end in ends if self.cluster[end] == event.gone)
+        for subcluster in self.part(leaving):
+            assert self.cluster[subcluster] == event.gone
+            self.cluster[subcluster] = event.cluster
+        assert event.gone not in self.cluster.values()
+        self.edges.add(_edge(event.subcluster, event.partner))
+
     def part(self, start):
         found, frontier = {start}, [start]
         while frontier:

@@ -105,10 +105,10 @@ class BoundEngine {
 
  public:
   BoundEngine(double t_c, double t_s, double t_p, std::size_t dimension, bool track_vectors,
-              std::size_t threads, const std::string& kernel, bool check_all_edges)
+              bool cluster_evidence, std::size_t threads, const std::string& kernel, bool check_all_edges)
       : dimension_(bounded("dimension", dimension, 2, kDimensionMax)),
         kernel_(chosen_kernel(kernel)),
-        engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, kernel_,
+        engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, cluster_evidence, kernel_,
                 bounded("threads", threads, 1, kThreadsMax),
                 check_all_edges ? Skip::kNever : Skip::kWithinBudget),
         track_vectors_(track_vectors) {}
@@ -203,6 +203,7 @@ class BoundEngine {
     std::copy(state.sums.begin(), state.sums.end(), sums.data());
     result["sums"] = sums;
     result["edges"] = table<2>(state.edges);
+    result["firm"] = column(state.firm);
     result["vectors"] = column(state.vectors);
     result["events"] = table<kEventWidth>(state.events);
     return result;
@@ -222,6 +223,7 @@ class BoundEngine {
     state.sums = taken(given, "sums");
     state.vectors = taken(given, "vectors");
     state.edges = taken_rows<2>(given, "edges");
+    state.firm = taken(given, "firm");
     state.events = taken_rows<kEventWidth>(given, "events");
     locked([&] {
       if (engine_.n_vectors() || engine_.n_cluster_ids()) {
@@ -259,7 +261,7 @@ class BoundEngine {
       return edge[0] < edge[1] && live(edge[0]) && live(edge[1]);
     };
     const auto rising = [](std::int64_t a, std::int64_t b) { return a >= b; };
-    return state.sums.size() == n * dimension_ && state.n_vectors >= 0 && state.next_cluster >= 0 &&
+    return state.sums.size() == n * dimension_ && state.firm.size() == state.edges.size() && state.n_vectors >= 0 && state.next_cluster >= 0 &&
            state.next_subcluster >= 0 && state.next_subcluster <= state.n_vectors &&
            state.n_events >= static_cast<std::int64_t>(state.events.size()) &&
            state.vectors.size() == (track_vectors_ ? static_cast<std::size_t>(state.n_vectors) : 0) &&
@@ -362,10 +364,11 @@ void bind_engine(nb::module_& m) {
         "Fixed-point rows of float32 rows, and the rows' lengths.");
   m.def("kernels", &kernels, "Names of the kernels this machine can run, slowest first.");
   nb::class_<BoundEngine>(m, "Engine", "Links on the compiled core.")
-      .def(nb::init<double, double, double, std::size_t, bool, std::size_t, const std::string&,
-                    bool>(),
+      .def(nb::init<double, double, double, std::size_t, bool, bool, std::size_t,
+                    const std::string&, bool>(),
            nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
            nb::arg("pair_similarity_max"), nb::arg("dimension"), nb::arg("track_vectors"),
+           nb::arg("cluster_evidence"),
            nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"))
       .def("add", &BoundEngine::add, nb::arg("vectors").noconvert())
       .def("add_floats", &BoundEngine::add_floats, nb::arg("rows").noconvert(), nb::arg("least"),

@@ -4,3 +4,4 @@
 #include <nanobind/nanobind.h>
 
 void bind_engine(nanobind::module_& m);
+void bind_linkage(nanobind::module_& m);

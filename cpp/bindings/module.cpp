@@ -22,4 +22,5 @@ NB_MODULE(_core, m) {
   m.doc() = "The compiled side of linkstream.";
   m.def("build_info", &compiler, "The compiler this module was built with.");
   bind_engine(m);
+  bind_linkage(m);
 }

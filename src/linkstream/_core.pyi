@@ -18,7 +18,7 @@ def kernels() -> list[str]:
 class Engine:
     """Links on the compiled core."""
 
-    def __init__(self, cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float, dimension: int, track_vectors: bool, threads: int, kernel: str, check_all_edges: bool) -> None: ...
+    def __init__(self, cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float, dimension: int, track_vectors: bool, cluster_evidence: bool, threads: int, kernel: str, check_all_edges: bool) -> None: ...
 
     def add(self, vectors: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> tuple[int, Annotated[NDArray[numpy.int64], dict(order='C')], Annotated[NDArray[numpy.int64], dict(order='C')], Annotated[NDArray[numpy.int8], dict(order='C')], Annotated[NDArray[numpy.float64], dict(order='C')], Annotated[NDArray[numpy.float64], dict(order='C')]]: ...
 
@@ -54,3 +54,6 @@ class Engine:
 
     @property
     def kernel(self) -> str: ...
+
+def unions(table: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float) -> tuple[list[int], list[int], list[float]]:
+    """Rows united by margin, in order; the table is used up."""

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine import choice, door, events, snapshot
+from linkstream import saving
+from linkstream.engine import choice, door, snapshot
 from linkstream.engine.contract import Decision, Decisions, Engine
-from linkstream.engine.fixed_point import VECTORS_MAX, quantise
+from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.state import State
-from linkstream.errors import ArgumentError, NotTrackedError, SnapshotError, UnknownIdError
-from linkstream.explanation import Explanation, explain
+from linkstream.errors import ArgumentError
+from linkstream.identity import aliases, settling
+from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
+from linkstream.presets import preset
+from linkstream.saving import Saved
 from linkstream.space import Space
+from linkstream.views import EVIDENCE, Views
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A view of one cluster; `first_seen` and `last_seen` are sequence numbers of vectors."""
-
-    id: int
-    size: int
-    subclusters: tuple[int, ...]
-    name: str | None
-    first_seen: int
-    last_seen: int
-
-
-class Links:
+class Links(Views):
     """Clusters unit vectors as they arrive (Mansfield et al., "Links").
 
     Thresholds have no defaults: they belong to an encoder. Vectors are normalised at the door.
@@ -58,9 +51,14 @@ class Links:
         engine: str = "auto",
         threads: int | None = None,
         track_vectors: bool = True,
+        evidence: str = "nearest",
+        heal: Healing | str | None = None,
     ) -> None:
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
-        self._start(State(thresholds, 0, bool(track_vectors)), space, engine, threads)
+        self._healing = Healing.of(heal)
+        self._aliases: dict[int, int] = {}
+        state = State(thresholds, 0, bool(track_vectors), _whole_clusters(evidence))
+        self._start(state, space, engine, threads)
 
     def _start(self, state: State, space: Space | None, engine: str, threads: int | None) -> None:
         if not (space is None or isinstance(space, Space)):
@@ -85,11 +83,21 @@ class Links:
             **options,
         )
 
+    @classmethod
+    def preset(cls, name: str, **options: Any) -> Links:
+        """A clusterer for an encoder, with measured thresholds (docs/tuning.md).
+
+        >>> Links.preset("arcface").evidence
+        'cluster'
+        """
+        chosen = preset(name)
+        return cls.from_thresholds(chosen.thresholds, **{**chosen.options, **options})
+
     # Vectors in
 
     def add(self, x: npt.ArrayLike) -> Decision:
         """Take one vector; say at once which cluster it belongs to, and why."""
-        if self._engine is not None and self._space.mean is None:
+        if self._engine is not None and self._space.mean is None and self._healing is None:
             decision = self._engine.add_one(x)
             if decision is not None:
                 return decision
@@ -103,29 +111,6 @@ class Links:
         if not len(rows):
             return np.empty(0, dtype=np.int64)
         return self._add_rows(rows).cluster
-
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Ask for the cluster of each vector, changing nothing; −1 where it would be new."""
-        fixed = self._fixed(door.vectors(X, dimension=self.dimension))
-        if self._engine is None:
-            return np.full(len(fixed), -1, dtype=np.int64)
-        return self._engine.ask(fixed).cluster
-
-    def explain(self, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:
-        """Why a vector would get the answer it would get; changes nothing."""
-        fixed = self._fixed(door.vector(x, dimension=self.dimension))
-        return explain(self._engine, fixed[0], limit=_positive("limit", limit))
-
-    def _fixed(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-        """Rows as the engine's numbers, or VectorError: nothing has changed yet."""
-        if self._space.mean is None:
-            fixed, lengths = self._factory.quantise(rows)
-            door.check_norms(rows, lengths)
-        else:
-            centred = self._space.centre(rows)
-            fixed, lengths = quantise(centred)
-            door.check_norms(centred, lengths)
-        return fixed
 
     def _add_rows(self, rows: npt.NDArray[np.float32]) -> Decisions:
         """Take rows, or raise an error before anything has changed."""
@@ -141,149 +126,86 @@ class Links:
                 expected=f"no more than {VECTORS_MAX} in one clusterer",
                 remedy="Begin a new one, or one for each source of vectors.",
             )
+        if self._healing is not None:
+            return self._add_healing(engine, self._fixed(rows), self._healing)
         decisions = engine.add_floats(rows) if self._space.mean is None else None
         if decisions is None:
             decisions = engine.add(self._fixed(rows))
         self._engine = engine
         return decisions
 
+    def _add_healing(
+        self, engine: Engine, fixed: npt.NDArray[np.int32], healing: Healing
+    ) -> Decisions:
+        """Take vectors up to each place where clusters are healed, and heal them there."""
+        taken, pieces = 0, []
+        self._engine = engine
+        while taken < len(fixed):
+            mark = healing.after(engine.n_vectors)
+            piece = engine.add(fixed[taken : taken + mark - engine.n_vectors])
+            pieces.append(piece)
+            taken += len(piece.cluster)
+            if engine.n_vectors == mark:
+                _, state = healing.run(engine.state(), self._factory.unions)
+                engine = self._replace(state)
+        return Decisions.joined(pieces)
+
+    def _replace(self, state: State) -> Engine:
+        """Go on from another state, of the same vectors."""
+        assert self._engine is not None
+        self._aliases.update(aliases.since(self._engine.state().n_events, state))
+        self._engine = self._factory.make(state)
+        return self._engine
+
     def _new_engine(self, dimension: int) -> Engine:
-        return self._factory.make(
-            State(self._origin.thresholds, dimension, self._origin.track_vectors)
-        )
+        return self._factory.make(replace(self._origin, dimension=dimension))
 
-    # What is there
+    # Putting clusters right
 
-    @property
-    def thresholds(self) -> Thresholds:
-        """The three thresholds."""
-        return self._origin.thresholds
+    def settle(self, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
+        """Compare all subclusters with one another: which clusters to join, which to cut.
 
-    @property
-    def space(self) -> Space:
-        """The space vectors are brought to before they are clustered."""
-        return self._space
-
-    @property
-    def engine(self) -> str:
-        """Name of the engine that runs."""
-        return self._factory.name
-
-    @property
-    def track_vectors(self) -> bool:
-        """Whether the vector → subcluster map and the whole log of events are kept."""
-        return self._origin.track_vectors
-
-    @property
-    def dimension(self) -> int | None:
-        """Dimension of the vectors; None until the space or the first vector fixes it."""
-        return self._space.dimension if self._engine is None else self._engine.dimension
-
-    @property
-    def n_vectors(self) -> int:
-        """Vectors taken so far."""
-        return self._engine.n_vectors if self._engine else 0
-
-    @property
-    def n_subclusters(self) -> int:
-        """Nodes of the graph."""
-        return self._engine.n_subclusters if self._engine else 0
-
-    @property
-    def n_clusters(self) -> int:
-        """Connected components of the graph."""
-        return self._engine.n_clusters if self._engine else 0
-
-    def labels(self) -> npt.NDArray[np.int64]:
-        """Current cluster of every vector seen, in order of arrival."""
-        if not self.track_vectors:
-            raise NotTrackedError(
-                "labels() of a clusterer that does not track vectors",
-                expected="track_vectors=True",
-                remedy="Keep the IDs that add_many() returns, or track vectors.",
-            )
-        return self._engine.labels() if self._engine else np.empty(0, dtype=np.int64)
-
-    def clusters(self) -> list[Cluster]:
-        """All clusters, by ID."""
-        state = self.state()
-        order = np.argsort(state.clusters, kind="stable")
-        ids, starts = np.unique(state.clusters[order], return_index=True)
-        return [
-            Cluster(
-                id=int(cluster),
-                size=int(state.counts[rows].sum()),
-                subclusters=tuple(state.numbers[rows].tolist()),
-                name=None,
-                first_seen=int(state.first_seen[rows].min()),
-                last_seen=int(state.last_seen[rows].max()),
-            )
-            for cluster, rows in zip(ids, np.split(order, starts[1:]), strict=False)
-        ]
-
-    def resolve(self, cluster_id: int) -> int:
-        """The live cluster that an ID now stands for.
-
-        An ID is never used again. Clusters split but never join (section 3.4), and the larger
-        part keeps the ID, so every ID ever given is live.
+        Proposals only, unless `apply`. The test is s~ with this clusterer's T_c and T_p, or with
+        those given. Costs n²·d steps and 8·n² bytes for n subclusters.
         """
-        given = self._engine.n_cluster_ids if self._engine else 0
-        if isinstance(cluster_id, bool) or not isinstance(cluster_id, (int, np.integer)):
-            raise UnknownIdError(
-                f"cluster ID {cluster_id!r} of type {type(cluster_id).__name__}",
-                expected="an integer",
-                remedy="IDs come from add(), add_many(), labels() or clusters().",
-            )
-        if not 0 <= cluster_id < given:
-            raise UnknownIdError(
-                f"cluster ID {cluster_id}",
-                expected=f"an ID from 0 to {given - 1}" if given else "no ID: nothing was added",
-                remedy="IDs come from add(), add_many(), labels() or clusters().",
-            )
-        return int(cluster_id)
-
-    def events(self, since: int = 0) -> list[events.Event]:
-        """Typed events from sequence number `since` on, oldest first.
-
-        To follow a stream, pass the last event's sequence + 1.
-        """
-        if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or since < 0:
-            raise ArgumentError(
-                f"since={since!r}",
-                expected="a sequence number, 0 or more",
-                remedy="Pass the last event's .sequence + 1.",
-            )
         if self._engine is None:
-            return []
-        return events.from_rows(*self._engine.event_rows(int(since)))
+            return Settlement((), (), 0, 0, applied=apply)
+        state = self._engine.state()
+        test = thresholds or self.thresholds
+        changes, after = settling.settle(state, test, self._factory.unions)
+        if apply:
+            self._replace(after)
+        return replace(changes, applied=bool(apply))
 
     # State, files
 
-    def state(self) -> State:
-        """The whole state as plain arrays; a copy."""
-        return self._engine.state() if self._engine else self._origin
-
     def state_hash(self) -> str:
         """Hex digest of the whole state; equal states, equal digests."""
-        sha = hashlib.sha256(self.state().digest().encode())
-        sha.update(repr(self._space.model).encode())
-        for mean in self._space_arrays().values():
-            sha.update(mean.astype("<f8").tobytes())
-        return sha.hexdigest()
+        return saving.digest(Saved(self.state(), self._space, self._healing, self._aliases))
 
     def to_bytes(self) -> bytes:
         """A snapshot: plain arrays, checksummed, no pickle."""
-        state = self.state()
-        meta = {"state": state.scalars(), "model": self._space.model}
-        return snapshot.encode(meta, {**state.arrays(), **self._space_arrays()})
+        return saving.pack(Saved(self.state(), self._space, self._healing, self._aliases))
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, engine: str = "auto", threads: int | None = None) -> Links:
-        """A clusterer that goes on from a snapshot with the very same decisions."""
-        meta, arrays = snapshot.decode(data)
-        state = State.from_parts(meta.get("state"), arrays)
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        space: Space | None = None,
+        engine: str = "auto",
+        threads: int | None = None,
+    ) -> Links:
+        """A clusterer that goes on from a snapshot with the very same decisions.
+
+        With `space=`, that of the vectors to come: SpaceError if the snapshot has another one.
+        """
+        saved = saving.unpack(data)
+        if space is not None:
+            saved.space.check_same(space)
         links = cls.__new__(cls)
-        links._start(state, _space_of(meta, arrays, state.dimension), engine, threads)
+        links._healing, links._aliases = saved.healing, saved.aliases
+        links._start(saved.state, saved.space, engine, threads)
         return links
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -291,47 +213,19 @@ class Links:
         snapshot.write(Path(path), self.to_bytes())
 
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], *, engine: str = "auto", threads: int | None = None
-    ) -> Links:
-        """Read a snapshot that `save` wrote; a damaged or hostile file gives SnapshotError."""
-        return cls.from_bytes(Path(path).read_bytes(), engine=engine, threads=threads)
+    def load(cls, path: str | os.PathLike[str], **options: Any) -> Links:
+        """Read a snapshot that `save` wrote; options are those of `from_bytes`.
 
-    def _space_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {} if self._space.mean is None else {"space_mean": self._space.mean}
-
-    def __repr__(self) -> str:
-        t = self.thresholds
-        return (
-            f"Links({t.cluster_similarity}, {t.subcluster_similarity}, {t.pair_similarity_max}, "
-            f"engine={self.engine!r}: {self.n_vectors} vectors, {self.n_subclusters} subclusters, "
-            f"{self.n_clusters} clusters)"
-        )
+        A damaged or hostile file gives SnapshotError.
+        """
+        return cls.from_bytes(Path(path).read_bytes(), **options)
 
 
-def _space_of(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Space:
-    try:
-        space = Space(arrays.get("space_mean"), meta.get("model"))
-    except ArgumentError as error:
-        raise SnapshotError(
-            f"a space that cannot be ({error.seen})",
-            expected=error.expected,
-            remedy="The file is damaged or was made by another program; use a backup.",
-        ) from None
-    if dimension and space.dimension not in (None, dimension):
-        raise SnapshotError(
-            f"a space of dimension {space.dimension}",
-            expected=f"dimension {dimension}, as the subclusters have",
-            remedy="The file is damaged or was made by another program; use a backup.",
-        )
-    return space
-
-
-def _positive(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+def _whole_clusters(evidence: str) -> bool:
+    if evidence not in EVIDENCE:
         raise ArgumentError(
-            f"{name}={value!r}",
-            expected="a whole number of 1 or more",
-            remedy="It says how many subclusters to show.",
+            f"evidence={evidence!r}",
+            expected=" or ".join(map(repr, EVIDENCE)),
+            remedy="'nearest' is the paper's: the most similar subcluster alone decides.",
         )
-    return int(value)
+    return evidence == EVIDENCE[1]

@@ -57,7 +57,7 @@ def timeline(
     who, given, when = _stream(y_true, ids, times)
     stands_for = _most_frequent(who, given) if matched is None else dict(matched)
     lanes = len(np.unique(who))
-    figure = _figure(9.0, 1.2 + 0.42 * lanes)
+    figure = new_figure(9.0, 1.2 + 0.42 * lanes)
     axes = figure.add_subplot()
     _draw_timeline(axes, who, given, when, stands_for, _colours_of(given, stands_for))
     axes.set_xlabel("order of arrival" if times is None else "time (s)")
@@ -79,7 +79,7 @@ def graph(
         vectors: the vectors it was given, in order, to be drawn as faint dots.
         colours: cluster ID → colour; without it the biggest clusters get one each.
     """
-    figure = _figure(6.0, 5.2)
+    figure = new_figure(6.0, 5.2)
     _draw_graph(figure.add_subplot(), links, vectors, colours)
     return figure
 
@@ -99,7 +99,7 @@ def demo_picture(
     who, given, when = _stream(y_true, ids, times)
     stands_for = _most_frequent(who, given) if matched is None else dict(matched)
     colours = _colours_of(given, stands_for)
-    figure = _figure(12.0, 4.9)
+    figure = new_figure(12.0, 4.9)
     left, right = figure.subplots(1, 2, width_ratios=(1.75, 1.0))
     _draw_timeline(left, who, given, when, stands_for, colours)
     left.set_xlabel("order of arrival" if times is None else "time (s)")
@@ -113,7 +113,8 @@ def demo_picture(
     return figure
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:

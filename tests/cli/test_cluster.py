@@ -135,3 +135,22 @@ def test_a_reader_that_leaves_early_is_no_error_to_see(folder):
     with subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, text=True) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
+
+
+def test_a_preset_stands_for_thresholds(folder):
+    done = run("cluster", "voices.npy", "--preset", "ge2e-windows", cwd=folder)
+    assert (done.returncode, len(json_lines(done.stdout))) == (0, 200)
+
+
+def test_evidence_and_healing_may_be_asked_for(folder, voices):
+    options = (*THRESHOLDS, "--heal", "settle", "--evidence", "cluster")
+    done = run("cluster", "voices.npy", *options, cwd=folder)
+    ids = [line["cluster"] for line in json_lines(done.stdout)]
+    links = Links(T_C, T_S, T_P, heal="settle", evidence="cluster")
+    assert ids == links.add_many(voices).tolist()
+
+
+@pytest.mark.parametrize("options", [[], ["--preset", "arcface", *THRESHOLDS]])
+def test_neither_and_both_of_thresholds_and_preset_are_refused(folder, options):
+    done = run("cluster", "voices.npy", *options, cwd=folder)
+    assert "all three thresholds, or a preset" in failed(done)

@@ -33,7 +33,8 @@ UNIT = 2**30
 
 
 def engine(dimension=4, **options):
-    given = {"track_vectors": True, "threads": 1, "kernel": "", "check_all_edges": False}
+    given = {"track_vectors": True, "cluster_evidence": False, "threads": 1}
+    given |= {"kernel": "", "check_all_edges": False}
     return _core.Engine(0.7, 0.6, 0.9, dimension=dimension, **(given | options))
 
 
@@ -64,7 +65,9 @@ import numpy as np
 from linkstream import _core
 
 def engine(dimension=4, **options):
-    given = dict(track_vectors=True, threads=1, kernel="", check_all_edges=False)
+    given = dict(
+        track_vectors=True, cluster_evidence=False, threads=1, kernel="", check_all_edges=False
+    )
     return _core.Engine(0.7, 0.6, 0.9, dimension=dimension, **(given | options))
 
 def vectors(n=4, dtype=np.int32):

@@ -28,7 +28,7 @@ def cap(seed, count, dimension, width):
 @given(st.floats(0, math.pi))
 def test_the_angle_is_the_one_the_vectors_were_made_with(theta):
     made = angle([1.0, 0.0], [math.cos(theta), math.sin(theta)])
-    assert float(made) == pytest.approx(theta, abs=4e-16)
+    assert float(made) == pytest.approx(theta, abs=1e-15)
 
 
 def test_the_angle_is_exact_near_zero():

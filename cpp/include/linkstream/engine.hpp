@@ -20,6 +20,7 @@
 #include "state.hpp"
 #include "thresholds.hpp"
 #include "update.hpp"
+#include "wholes.hpp"
 
 namespace linkstream {
 
@@ -46,7 +47,8 @@ inline constexpr std::size_t kUntrackedEvents = 100000;
 class Engine {
  public:
   Engine(const Thresholds& thresholds, std::size_t dimension, bool track_vectors,
-         const Kernel& kernel, std::size_t threads, Skip skip = Skip::kWithinBudget)
+         bool cluster_evidence, const Kernel& kernel, std::size_t threads,
+         Skip skip = Skip::kWithinBudget)
       : thresholds_(thresholds),
         kernel_(kernel),
         pool_(threads),
@@ -54,8 +56,9 @@ class Engine {
         graph_(thresholds, dimension, kernel, skip),
         journal_(track_vectors ? 0 : kUntrackedEvents),
         members_(track_vectors),
+        wholes_(graph_, search_, cluster_evidence),
         arrivals_(graph_, search_),
-        update_(graph_, search_, journal_, members_) {}
+        update_(graph_, search_, journal_, members_, wholes_) {}
 
   std::int64_t n_vectors() const { return journal_.n_vectors; }
   std::int64_t n_subclusters() const { return graph_.n_nodes; }
@@ -151,6 +154,7 @@ class Engine {
     journal_.log.set_n_events(state.n_events);
     members_.restore(state.vectors, state.next_subcluster);
     read_nodes(state, graph_);
+    wholes_.read();
   }
 
  private:
@@ -166,41 +170,78 @@ class Engine {
 
   // Section 3.3: assessing cluster membership
 
+  // Which outcome, by which similarity and threshold; whom to join or to link to.
+  struct Verdict {
+    Kind kind = Kind::kNew;
+    double similarity = kNothing;
+    double threshold = kNothing;
+    Row partner = kNoRow;
+  };
+
   Decision add_one(std::size_t index) {
     const Nearest nearest = arrivals_.nearest(index);
-    const auto [kind, threshold] = assess(nearest);
-    Row row = nearest.row;
-    if (kind == Kind::kJoined) {
+    const Verdict verdict = assess(nearest, arrivals_[index]);
+    Row row = verdict.partner;
+    if (row == kNoRow) {
+      row = create(arrivals_[index]);
+    } else if (verdict.kind == Kind::kJoined) {
       join(row, arrivals_[index], nearest.product);
       row = update_(row);
-    } else if (kind == Kind::kLinked) {
-      row = link(row, arrivals_[index], nearest.similarity);
     } else {
-      row = create(arrivals_[index]);
+      row = link(row, arrivals_[index]);
     }
     members_.joined(graph_.number(row));
     journal_.n_vectors += 1;
-    return {graph_.cluster(row), graph_.number(row), kind, nearest.similarity, threshold};
+    return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
+            verdict.threshold};
   }
 
-  // Which of the three outcomes, and the threshold it was judged by.
-  std::pair<Kind, double> assess(const Nearest& nearest) const {
-    if (nearest.row == kNoRow) return {Kind::kNew, kNothing};
-    if (nearest.similarity >= thresholds_.subcluster_similarity) {  // equation 20
-      return {Kind::kJoined, thresholds_.subcluster_similarity};
+  // Which of the three outcomes, and what it was judged by.
+  Verdict assess(const Nearest& nearest, const Incoming& x) {
+    const bool any = nearest.row != kNoRow;
+    const double t_s = thresholds_.subcluster_similarity;
+    if (any && nearest.similarity >= t_s) {  // equation 20
+      return {Kind::kJoined, nearest.similarity, t_s, nearest.row};
     }
+    if (wholes_.on()) return assess_wholes(nearest, x);
+    if (!any) return {};
     const auto count = static_cast<double>(graph_.node(nearest.row).count);
     const double threshold = thresholds_.edge(count, 1.0);  // s~(k_J), equation 25
-    return {nearest.similarity >= threshold ? Kind::kLinked : Kind::kNew, threshold};  // eq 21
+    if (nearest.similarity >= threshold) {                  // equation 21
+      return {Kind::kLinked, nearest.similarity, threshold, nearest.row};
+    }
+    return {Kind::kNew, nearest.similarity, threshold, kNoRow};
+  }
+
+  // Equation 21 with each whole cluster in J's place (docs/choices.md, "cluster evidence").
+  Verdict assess_wholes(const Nearest& nearest, const Incoming& x) {
+    const Wholes::Best best = wholes_.best(x);
+    if (!best.found) return {};
+    if (best.similarity - best.threshold < 0) {
+      return {Kind::kNew, best.similarity, best.threshold, kNoRow};
+    }
+    Row partner = nearest.row;
+    if (partner == kNoRow || graph_.node(partner).component != best.component) {
+      partner = oldest(best.component);
+    }
+    return {Kind::kLinked, best.similarity, best.threshold, partner};
+  }
+
+  Row oldest(std::uint32_t component) const {
+    Row found = kNoRow;
+    graph_.each_node([&](Row row) {
+      if (graph_.node(row).component != component) return;
+      if (found == kNoRow || graph_.number(row) < graph_.number(found)) found = row;
+    });
+    return found;
   }
 
   Decision ask_one(std::size_t index) {
-    const Nearest nearest = arrivals_.nearest(index);
-    const auto [kind, threshold] = assess(nearest);
-    if (nearest.row == kNoRow) return {-1, -1, Kind::kNew, kNothing, kNothing};
-    return {kind == Kind::kNew ? -1 : graph_.cluster(nearest.row),
-            kind == Kind::kJoined ? graph_.number(nearest.row) : -1, kind, nearest.similarity,
-            threshold};
+    const Verdict verdict = assess(arrivals_.nearest(index), arrivals_[index]);
+    const bool any = verdict.partner != kNoRow;
+    return {any ? graph_.cluster(verdict.partner) : -1,
+            any && verdict.kind == Kind::kJoined ? graph_.number(verdict.partner) : -1,
+            verdict.kind, verdict.similarity, verdict.threshold};
   }
 
   // Adds x to subcluster J.
@@ -208,14 +249,16 @@ class Engine {
     graph_.add_vector(row, x, product);
     Node& node = graph_.node(row);
     node.last_seen = journal_.n_vectors;
+    wholes_.add(node.component, x);
     graph_.forest.components[node.component].vectors += 1;
     journal_.record(Code::kJoined, node.number, graph_.cluster(row));
   }
 
-  // Starts a subcluster containing just x, with an edge to J.
-  Row link(Row nearest, const Incoming& x, double score) {
+  // Starts a subcluster containing just x, with an edge to J. Where whole clusters gave the evidence
+  // the edge is firm: that of J alone may not pass.
+  Row link(Row nearest, const Incoming& x) {
     const Row row = new_node(graph_.node(nearest).component, x);
-    graph_.add_edge(row, nearest, score);
+    graph_.add_edge(row, nearest, graph_.exact(row, nearest), wholes_.on());
     journal_.record(Code::kLinked, graph_.number(row), graph_.number(nearest), graph_.cluster(row));
     return row;
   }
@@ -236,6 +279,7 @@ class Engine {
     node.count_limit = 2;
     node.first_seen = node.last_seen = journal_.n_vectors;
     node.component = component;
+    wholes_.add(component, x);
     graph_.forest.components[component].vectors += 1;
     std::copy(x.q, x.q + graph_.dimension(), graph_.rows.sum(row));
     graph_.encode(row);
@@ -250,6 +294,7 @@ class Engine {
   Graph graph_;
   Journal journal_;
   Members members_;
+  Wholes wholes_;
   Arrivals arrivals_;
   Update update_;
   std::vector<std::int32_t> fixed_;

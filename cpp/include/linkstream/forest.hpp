@@ -1,7 +1,8 @@
 // What: the graph: nodes (subclusters), edges, components (clusters).
 // Paper: section 3.2. Python twin: the graph part of engine/reference.py.
 // Invariants: the graph is a forest. Each node's edges stand in a heap by how far the node may move
-//   before they must be looked at again, so that a hub does not look at all of them each time.
+//   before they must be looked at again, so that a hub does not look at all of them each time. A firm
+//   edge was tied by a settlement or a person: equation 22 does not judge it.
 // Numerics: `moved` is an upper bound in radians.
 #pragma once
 
@@ -61,7 +62,9 @@ class Forest {
     return ends_[edge].row[ends_[edge].row[0] == row ? 1 : 0];
   }
 
-  Edge add_edge(Row a, Row b, float expiry_a, float expiry_b) {
+  bool is_firm(Edge edge) const { return ends_[edge].firm; }
+
+  Edge add_edge(Row a, Row b, float expiry_a, float expiry_b, bool firm = false) {
     Edge edge;
     if (free_.empty()) {
       edge = static_cast<Edge>(ends_.size());
@@ -72,6 +75,7 @@ class Forest {
     }
     ends_[edge].row[0] = a;
     ends_[edge].row[1] = b;
+    ends_[edge].firm = firm;
     hold(a, edge, expiry_a);
     hold(b, edge, expiry_b);
     return edge;
@@ -120,6 +124,7 @@ class Forest {
   struct Ends {
     Row row[2];
     std::uint32_t place[2];  // where each end's heap holds the edge
+    bool firm;
   };
 
   int side(Edge edge, Row row) const { return ends_[edge].row[0] == row ? 0 : 1; }

@@ -133,9 +133,9 @@ class Graph {
 
   // Edges
 
-  void add_edge(Row a, Row b, double score) {
-    const double half = half_slack(a, b, score);
-    forest.add_edge(a, b, expiry(a, half), expiry(b, half));
+  void add_edge(Row a, Row b, double score, bool firm = false) {
+    const double half = half_slack(a, b, score, firm);
+    forest.add_edge(a, b, expiry(a, half), expiry(b, half), firm);
   }
 
   // Edges of a node that may have failed or come to merge since they were last judged. All of them
@@ -159,7 +159,7 @@ class Graph {
 
   // An edge of a node whose due edges were collected, judged to hold at a similarity.
   void renew(Edge edge, Row row, Row other, double score) {
-    const double half = half_slack(row, other, score);
+    const double half = half_slack(row, other, score, forest.is_firm(edge));
     if (judging_all_ && half <= 0.0) node(row).hasty += 1;
     forest.set_expiry(edge, row, expiry(row, half));
     forest.set_expiry(edge, other, expiry(other, half));
@@ -212,13 +212,16 @@ class Graph {
 
   // Half of the angle by which the ends of an edge, together, may turn before it can fail equation
   // 22 or reach T_s, while their counts stay within their limits. Each end holds half of the slack.
-  double half_slack(Row a, Row b, double score) const {
+  // A firm edge cannot fail.
+  double half_slack(Row a, Row b, double score, bool firm) const {
+    if (score >= thresholds.subcluster_similarity) return 0.0;
+    const double angle = std::acos(std::max(score, -1.0));
+    const double to_merge = angle - std::acos(thresholds.subcluster_similarity);
+    if (firm) return 0.5 * (to_merge - 1e-6);
     const double needed = thresholds.edge(static_cast<double>(node(a).count_limit),
                                           static_cast<double>(node(b).count_limit));
-    if (score <= needed || score >= thresholds.subcluster_similarity) return 0.0;
-    const double angle = std::acos(score);
+    if (score <= needed) return 0.0;
     const double to_fail = std::acos(std::min(needed, 1.0)) - angle;
-    const double to_merge = angle - std::acos(thresholds.subcluster_similarity);
     return 0.5 * (std::min(to_fail, to_merge) - 1e-6);
   }
 

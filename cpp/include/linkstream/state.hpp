@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "graph.hpp"
@@ -17,6 +18,7 @@ struct State {
   std::vector<std::int64_t> numbers, clusters, counts, first_seen, last_seen;
   std::vector<std::int64_t> sums;  // one row a node
   std::vector<std::array<std::int64_t, 2>> edges;
+  std::vector<std::int64_t> firm;  // of each edge: 1 where equation 22 does not judge it
   std::vector<std::int64_t> vectors;
   std::vector<EventRow> events;
 };
@@ -37,12 +39,16 @@ inline void write_nodes(State& state, const Graph& graph) {
     state.last_seen.push_back(node.last_seen);
     const std::int64_t* sum = graph.rows.sum(row);
     state.sums.insert(state.sums.end(), sum, sum + graph.dimension());
-    const auto first = static_cast<std::ptrdiff_t>(state.edges.size());
+    std::vector<std::pair<std::int64_t, bool>> later;  // neighbours of higher number
     for (const HeldEdge& held : node.edges) {
       const std::int64_t other = graph.number(graph.forest.other_end(held.edge, row));
-      if (node.number < other) state.edges.push_back({node.number, other});
+      if (node.number < other) later.emplace_back(other, graph.forest.is_firm(held.edge));
     }
-    std::sort(state.edges.begin() + first, state.edges.end());
+    std::sort(later.begin(), later.end());
+    for (const auto& [other, firm] : later) {
+      state.edges.push_back({node.number, other});
+      state.firm.push_back(firm);
+    }
   }
 }
 
@@ -74,8 +80,9 @@ inline void read_nodes(const State& state, Graph& graph) {
         std::lower_bound(state.numbers.begin(), state.numbers.end(), number) -
         state.numbers.begin());
   };
-  for (const auto& edge : state.edges) {
-    graph.forest.add_edge(row_of(edge[0]), row_of(edge[1]), kAlways, kAlways);
+  for (std::size_t i = 0; i < state.edges.size(); ++i) {
+    graph.forest.add_edge(row_of(state.edges[i][0]), row_of(state.edges[i][1]), kAlways, kAlways,
+                          state.firm[i] != 0);
   }
 }
 

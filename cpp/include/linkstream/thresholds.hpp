@@ -14,11 +14,16 @@ struct Thresholds {
   double pair_similarity_max;    // T_p
 
   // s~(k, k'): what an edge between subclusters of k and k' vectors needs (equation 24).
-  double edge(double k, double k2) const {
-    const double t_c = cluster_similarity;
-    const double tan2 = 1.0 / (t_c * t_c) - 1.0;
-    const double multi = 1.0 / std::sqrt((1.0 + tan2 / k) * (1.0 + tan2 / k2));  // equation 16
-    const double c2 = t_c * t_c;
+  double edge(double k, double k2) const { return required(spread(k), spread(k2)); }
+
+  // The same in two steps, for loops in which a count stays the same.
+  double spread(double k) const {
+    const double tan2 = 1.0 / (cluster_similarity * cluster_similarity) - 1.0;
+    return 1.0 + tan2 / k;
+  }
+  double required(double spread, double spread2) const {
+    const double multi = 1.0 / std::sqrt(spread * spread2);  // equation 16
+    const double c2 = cluster_similarity * cluster_similarity;
     const double slope = std::max(pair_similarity_max - c2, 0.0) / (1.0 - c2);
     return c2 + slope * (multi - c2);
   }

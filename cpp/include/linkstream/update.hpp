@@ -14,16 +14,18 @@
 #include "members.hpp"
 #include "scan.hpp"
 #include "sides.hpp"
+#include "wholes.hpp"
 
 namespace linkstream {
 
 class Update {
  public:
-  Update(Graph& graph, Search& search, Journal& journal, Members& members)
+  Update(Graph& graph, Search& search, Journal& journal, Members& members, Wholes& wholes)
       : graph_(graph),
         search_(search),
         journal_(journal),
         members_(members),
+        wholes_(wholes),
         sides_(graph),
         query_(kScanRows, graph.rows.width()) {}
 
@@ -35,7 +37,7 @@ class Update {
     failing_.clear();
     for (const Judged& judged : judged_) {
       const double margin = judged.similarity - graph_.required(row, judged.other);
-      if (margin < 0) {  // equation 22 does not continue to hold
+      if (margin < 0 && !graph_.forest.is_firm(judged.edge)) {  // equation 22 no longer holds
         failing_.push_back({margin, graph_.number(judged.other), judged.edge});
       } else {
         graph_.renew(judged.edge, row, judged.other, judged.similarity);
@@ -177,6 +179,7 @@ class Update {
     const std::int64_t id = components[old].cluster, fresh_id = journal_.new_cluster();
     components.push_back({leaves ? fresh_id : id, vectors});
     components[old] = {leaves ? id : fresh_id, others};
+    wholes_.split(old, fresh, sides_.listed());
     const bool cut_off_leaves = leaves == sides_.listed_is_cut_off;
     const Row inside = cut_off_leaves ? partner : row, outside = cut_off_leaves ? row : partner;
     journal_.record(Code::kSplit, graph_.number(inside), graph_.number(outside), id, fresh_id);
@@ -198,6 +201,7 @@ class Update {
   Search& search_;
   Journal& journal_;
   Members& members_;
+  Wholes& wholes_;
   Sides sides_;
   Queries query_;
   Shortlist proposed_;

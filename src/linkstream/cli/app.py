@@ -9,7 +9,9 @@ import typer
 from linkstream import __version__
 from linkstream.cli.cluster import cluster
 from linkstream.cli.demo import demo
+from linkstream.cli.diagnose import diagnose
 from linkstream.cli.doctor import doctor
+from linkstream.cli.tune import tune
 
 app = typer.Typer(
     name="linkstream",
@@ -40,4 +42,6 @@ def linkstream(
 
 app.command()(demo)
 app.command()(cluster)
+app.command()(tune)
+app.command()(diagnose)
 app.command()(doctor)

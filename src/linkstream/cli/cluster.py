@@ -27,9 +27,18 @@ Advance = Callable[[int], None]
 
 def cluster(
     file: Annotated[Path, typer.Argument(help="Vectors, one a row: .npy or .npz.")],
-    cluster_similarity: Annotated[float, typer.Option(help="T_c, in (0, 1).")],
-    subcluster_similarity: Annotated[float, typer.Option(help="T_s, in (0, 1).")],
-    pair_similarity_max: Annotated[float, typer.Option(help="T_p, in [T_c², 1].")],
+    cluster_similarity: Annotated[float | None, typer.Option(help="T_c, in (0, 1).")] = None,
+    subcluster_similarity: Annotated[float | None, typer.Option(help="T_s, in (0, 1).")] = None,
+    pair_similarity_max: Annotated[float | None, typer.Option(help="T_p, in [T_c², 1].")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Instead of thresholds: an encoder, such as arcface.")
+    ] = None,
+    evidence: Annotated[
+        str | None, typer.Option(help="What decides: nearest or cluster.", show_default="nearest")
+    ] = None,
+    heal: Annotated[
+        str | None, typer.Option(help="Put clusters right on the way: join or settle.")
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -44,8 +53,8 @@ def cluster(
 ) -> None:
     """Give every vector of a file an ID, in order of arrival.
 
-    Thresholds belong to an encoder and have no defaults. Into a pipe go JSON lines, one decision
-    each: vector, cluster, subcluster, kind, similarity, threshold.
+    Thresholds belong to an encoder and have no defaults: give all three, or a preset. Into a pipe
+    go JSON lines, one decision each: vector, cluster, subcluster, kind, similarity, threshold.
 
     Example: linkstream cluster voices.npy --cluster-similarity 0.766
     --subcluster-similarity 0.645 --pair-similarity-max 0.738 --output ids.npy
@@ -55,7 +64,8 @@ def cluster(
     _check_target(output, (".npy", ".jsonl"))
     if save is not None:
         _check_target(str(save), None)
-    links = Links(cluster_similarity, subcluster_similarity, pair_similarity_max)
+    thresholds = (cluster_similarity, subcluster_similarity, pair_similarity_max)
+    links = _clusterer(preset, thresholds, {"evidence": evidence, "heal": heal})
     X = read_vectors(file, key=key)
     with _progress(len(X)) as advance:
         if output is None:
@@ -68,6 +78,23 @@ def cluster(
         links.save(save)
     if output is None:
         _tell(links)
+
+
+def _clusterer(
+    preset: str | None, thresholds: tuple[float | None, ...], options: dict[str, Any]
+) -> Links:
+    """The clusterer that thresholds or a preset stand for; options of None are left out."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if preset is not None and not any(thresholds):
+        return Links.preset(preset, **given)
+    t_c, t_s, t_p = thresholds
+    if preset is not None or t_c is None or t_s is None or t_p is None:
+        raise ArgumentError(
+            f"preset {preset!r} and thresholds {thresholds}",
+            expected="all three thresholds, or a preset and none of them",
+            remedy="linkstream tune finds thresholds; docs/tuning.md lists the presets.",
+        )
+    return Links(t_c, t_s, t_p, **given)
 
 
 def _check_target(output: str | None, suffixes: tuple[str, ...] | None) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import Engine
+from linkstream.engine.linkage import Floats, Integers, Unions
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, EngineUnavailableError
+from linkstream.paper.thresholds import Thresholds
 
 Quantised = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
@@ -22,11 +24,12 @@ THREADS_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """Makes engines of one kind from a state, and fixed-point rows for them."""
+    """Makes engines of one kind from a state, and does what goes with them."""
 
     name: str
     make: Callable[[State], Engine]
     quantise: Callable[[npt.NDArray[np.float32]], Quantised]
+    unions: Callable[[Floats, Floats, Integers, Thresholds], Unions]
 
 
 def choose(name: str, threads: int | None) -> Factory:
@@ -67,13 +70,14 @@ def native_missing() -> str | None:
 
 
 def _reference() -> Factory:
-    from linkstream.engine import fixed_point, reference
+    from linkstream.engine import fixed_point, linkage, reference
 
-    return Factory("reference", reference.ReferenceEngine.from_state, fixed_point.quantise)
+    make = reference.ReferenceEngine.from_state
+    return Factory("reference", make, fixed_point.quantise, linkage.unions)
 
 
 def _native(threads: int | None) -> Factory:
     from linkstream.engine import native
 
     make = functools.partial(native.NativeEngine.from_state, threads=threads)
-    return Factory("native", make, native.quantise)
+    return Factory("native", make, native.quantise, native.unions)

@@ -56,6 +56,31 @@ class Decisions:
     similarity: npt.NDArray[np.float64]
     threshold: npt.NDArray[np.float64]
 
+    @classmethod
+    def of(cls, first_sequence: int, rows: list[tuple[int, int, int, float, float]]) -> Decisions:
+        """Decisions from rows of cluster, subcluster, kind, similarity and threshold."""
+        cluster, subcluster, kind, score, threshold = zip(*rows, strict=True) if rows else ((),) * 5
+        return cls(
+            first_sequence=first_sequence,
+            cluster=np.array(cluster, dtype=np.int64),
+            subcluster=np.array(subcluster, dtype=np.int64),
+            kind=np.array(kind, dtype=np.int8),
+            similarity=np.array(score, dtype=np.float64),
+            threshold=np.array(threshold, dtype=np.float64),
+        )
+
+    @classmethod
+    def joined(cls, pieces: list[Decisions]) -> Decisions:
+        """Decisions of one batch that was taken in pieces."""
+        return cls(
+            pieces[0].first_sequence,
+            np.concatenate([piece.cluster for piece in pieces]),
+            np.concatenate([piece.subcluster for piece in pieces]),
+            np.concatenate([piece.kind for piece in pieces]),
+            np.concatenate([piece.similarity for piece in pieces]),
+            np.concatenate([piece.threshold for piece in pieces]),
+        )
+
     def at(self, index: int) -> Decision:
         """The decision of one row."""
         similarity = float(self.similarity[index])

@@ -6,18 +6,22 @@ Replaying the events onto an empty map gives the same subclusters, edges and clu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.errors import ArgumentError
+
 WIDTH = 6  # code, vector, and up to four numbers
+VERSION = 1  # of the plain values; a change that old readers would misread raises it
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something changed; `vector` is the number of the vector that brought it about."""
+    """Something changed; `vector` is the newest vector then: the one that brought it about."""
 
     kind: ClassVar[str] = "event"
     sequence: int
@@ -101,9 +105,32 @@ class Split(Event):
     new_cluster: int
 
 
+@dataclass(frozen=True, slots=True)
+class United(Event):
+    """Two clusters became one, tied between two subclusters: `gone` now stands for `cluster`.
+
+    The edge is firm: equation 22 does not judge it. Comes from settling or healing.
+    """
+
+    kind: ClassVar[str] = "united"
+    subcluster: int
+    partner: int
+    cluster: int
+    gone: int
+
+
 # A class's place here is its code in the engine's rows. Append only.
-CLASSES: tuple[type[Event], ...] = (Created, Joined, Linked, Merged, Severed, Rejoined, Split)
-CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT = range(len(CLASSES))
+CLASSES: tuple[type[Event], ...] = (
+    Created,
+    Joined,
+    Linked,
+    Merged,
+    Severed,
+    Rejoined,
+    Split,
+    United,
+)
+CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT, UNITED = range(len(CLASSES))
 
 
 def from_rows(first_sequence: int, rows: npt.NDArray[np.int64]) -> list[Event]:
@@ -111,6 +138,27 @@ def from_rows(first_sequence: int, rows: npt.NDArray[np.int64]) -> list[Event]:
     return [
         _from_row(sequence, values) for sequence, values in enumerate(rows.tolist(), first_sequence)
     ]
+
+
+def from_dict(values: Mapping[str, Any]) -> Event:
+    """The event that `to_dict` made plain values of; ArgumentError for anything else."""
+    known = {event.kind: event for event in CLASSES}
+    event = known.get(values.get("kind", ""))
+    if event is None or values.get("version", VERSION) != VERSION:
+        raise ArgumentError(
+            f"an event of kind {values.get('kind')!r}, version {values.get('version', VERSION)!r}",
+            expected=f"version {VERSION}, of kind {', '.join(known)}",
+            remedy="A newer linkstream may have written it.",
+        )
+    given = {name: value for name, value in values.items() if name not in ("kind", "version")}
+    wanted = [field.name for field in fields(event)]
+    if sorted(given) != sorted(wanted) or not all(type(v) is int for v in given.values()):
+        raise ArgumentError(
+            f"a {event.kind!r} event with {given}",
+            expected=f"whole numbers for {', '.join(wanted)}",
+            remedy="Pass on what to_dict() gave, whole.",
+        )
+    return event(**given)
 
 
 def _from_row(sequence: int, row: list[int]) -> Event:

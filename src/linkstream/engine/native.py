@@ -14,6 +14,7 @@ import numpy.typing as npt
 from linkstream import _core
 from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions
 from linkstream.engine.door import NORM_MAX, NORM_MIN
+from linkstream.engine.linkage import Unions
 from linkstream.engine.log import refuse_forgotten
 from linkstream.engine.state import State
 from linkstream.errors import EngineUnavailableError
@@ -53,18 +54,21 @@ class NativeEngine:
         dimension: int,
         *,
         track_vectors: bool,
+        cluster_evidence: bool = False,
         threads: int | None = None,
         check_all_edges: bool = False,
     ) -> None:
         self.thresholds = thresholds
         self.dimension = dimension
         self.track_vectors = track_vectors
+        self._cluster_evidence = cluster_evidence
         self._core = _core.Engine(
             thresholds.cluster_similarity,
             thresholds.subcluster_similarity,
             thresholds.pair_similarity_max,
             dimension=dimension,
             track_vectors=track_vectors,
+            cluster_evidence=cluster_evidence,
             threads=threads or default_threads(),
             kernel=kernel_name(),
             check_all_edges=check_all_edges,
@@ -143,6 +147,7 @@ class NativeEngine:
             thresholds=self.thresholds,
             dimension=self.dimension,
             track_vectors=self.track_vectors,
+            cluster_evidence=self._cluster_evidence,
             **self._core.state(),
         )
 
@@ -150,7 +155,11 @@ class NativeEngine:
     def from_state(cls, state: State, *, threads: int | None = None) -> NativeEngine:
         """An engine that goes on from a state."""
         engine = cls(
-            state.thresholds, state.dimension, track_vectors=state.track_vectors, threads=threads
+            state.thresholds,
+            state.dimension,
+            track_vectors=state.track_vectors,
+            cluster_evidence=state.cluster_evidence,
+            threads=threads,
         )
         engine._core.restore({**state.scalars(), **state.arrays()})
         return engine
@@ -177,3 +186,25 @@ def quantise(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
     """Fixed-point rows and lengths, as `fixed_point.quantise` gives them, bit for bit."""
     return _core.quantise(rows)
+
+
+def unions(
+    table: npt.NDArray[np.float64],
+    squares: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.int64],
+    thresholds: Thresholds,
+) -> Unions:
+    """The pairs and margins that `linkage.unions` gives, bit for bit."""
+    kept, gone, margins = _core.unions(
+        table,
+        squares,
+        counts,
+        thresholds.cluster_similarity,
+        thresholds.subcluster_similarity,
+        thresholds.pair_similarity_max,
+    )
+    return Unions(
+        np.array(kept, dtype=np.int64),
+        np.array(gone, dtype=np.int64),
+        np.array(margins, dtype=np.float64),
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,23 +19,12 @@ import numpy.typing as npt
 from linkstream.engine import events
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decisions
 from linkstream.engine.fixed_point import dot, dots, similarity
+from linkstream.engine.forest import Node, add_edge, part_of, remove_edge
 from linkstream.engine.log import EventLog
 from linkstream.engine.state import State
 from linkstream.engine.table import Table
+from linkstream.engine.wholes import Wholes
 from linkstream.paper.thresholds import Thresholds
-
-
-@dataclass(slots=True)
-class Node:
-    """A subcluster (section 3.2): its count k, S·S, its edges; its sum S stands in the table."""
-
-    number: int
-    cluster: int
-    count: int
-    square: int
-    first_seen: int
-    last_seen: int
-    neighbours: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +35,36 @@ class Nearest:
     similarity: float
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which outcome, by which similarity and threshold; whom to join or to link to."""
+
+    kind: int
+    similarity: float = math.nan
+    threshold: float = math.nan
+    partner: Node | None = None
+
+
 class ReferenceEngine:
     """Links on one core in plain Python; see `contract.Engine`."""
 
     name: ClassVar[str] = "reference"
 
-    def __init__(self, thresholds: Thresholds, dimension: int, *, track_vectors: bool) -> None:
+    def __init__(
+        self,
+        thresholds: Thresholds,
+        dimension: int,
+        *,
+        track_vectors: bool,
+        cluster_evidence: bool = False,
+    ) -> None:
         self.thresholds = thresholds
         self.dimension = dimension
         self.track_vectors = track_vectors
         self._nodes: dict[int, Node] = {}
         self._table = Table(dimension)
         self._cluster_sizes: dict[int, int] = {}  # vectors in each cluster
+        self._wholes = Wholes(dimension) if cluster_evidence else None
         self._n_vectors = 0
         self._next_subcluster = 0
         self._next_cluster = 0
@@ -88,7 +95,7 @@ class ReferenceEngine:
     def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """Take vectors in order of arrival."""
         first = self._n_vectors
-        return _decisions(first, [self._add_one(vector) for vector in vectors.astype(np.int64)])
+        return Decisions.of(first, [self._add_one(vector) for vector in vectors.astype(np.int64)])
 
     def add_floats(self, rows: npt.NDArray[np.float32]) -> None:
         """Nothing: this engine takes fixed-point vectors only."""
@@ -99,26 +106,24 @@ class ReferenceEngine:
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """What equations 20 and 21 say of each vector; nothing changes."""
         answers = [self._ask_one(vector) for vector in vectors.astype(np.int64)]
-        return _decisions(self._n_vectors, answers)
+        return Decisions.of(self._n_vectors, answers)
 
     # Section 3.3: assessing cluster membership
 
     def _add_one(self, q: npt.NDArray[np.int64]) -> tuple[int, int, int, float, float]:
         square = dot(q, q)
-        nearest = self._nearest(q, square)
-        kind, threshold = self._assess(nearest)
-        if nearest is not None and kind == JOINED:
-            self._join(nearest.node, q, square)
-            node = self._update(nearest.node)
-        elif nearest is not None and kind == LINKED:
-            node = self._link(nearest.node, q, square)
-        else:
+        verdict = self._assess(q, square)
+        if verdict.partner is None:
             node = self._create(q, square)
+        elif verdict.kind == JOINED:
+            self._join(verdict.partner, q, square)
+            node = self._update(verdict.partner)
+        else:
+            node = self._link(verdict.partner, q, square)
         if self.track_vectors:
             self._vector_nodes.append(node.number)
         self._n_vectors += 1
-        score = nearest.similarity if nearest else math.nan
-        return node.cluster, node.number, kind, score, threshold
+        return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
 
     def _nearest(self, q: npt.NDArray[np.int64], square: int) -> Nearest | None:
         """J = argmax x·μ_j (eq 19); None where no similarity reaches the lowest threshold."""
@@ -132,23 +137,45 @@ class ReferenceEngine:
                 best = Nearest(node, score)
         return best
 
-    def _assess(self, nearest: Nearest | None) -> tuple[int, float]:
-        """Which of the three outcomes, and the threshold it was judged by."""
+    def _assess(self, q: npt.NDArray[np.int64], square: int) -> Verdict:
+        """Which of the three outcomes, and what it was judged by."""
+        nearest = self._nearest(q, square)
+        t_s = self.thresholds.subcluster_similarity
+        if nearest is not None and nearest.similarity >= t_s:  # equation 20
+            return Verdict(JOINED, nearest.similarity, t_s, nearest.node)
+        if self._wholes is not None:
+            return self._assess_wholes(self._wholes, q, square, nearest)
         if nearest is None:
-            return NEW, math.nan
-        if nearest.similarity >= self.thresholds.subcluster_similarity:  # equation 20
-            return JOINED, self.thresholds.subcluster_similarity
+            return Verdict(NEW)
         threshold = self.thresholds.edge(nearest.node.count, 1)  # s~(k_J), equation 25
-        return (LINKED if nearest.similarity >= threshold else NEW), threshold  # equation 21
+        if nearest.similarity >= threshold:  # equation 21
+            return Verdict(LINKED, nearest.similarity, threshold, nearest.node)
+        return Verdict(NEW, nearest.similarity, threshold)
+
+    def _assess_wholes(
+        self, wholes: Wholes, q: npt.NDArray[np.int64], square: int, nearest: Nearest | None
+    ) -> Verdict:
+        """Equation 21 with each whole cluster in J's place (choices.md, "cluster evidence")."""
+        best: tuple[float, int, float, float] | None = None
+        for cluster, score in wholes.reaching(q, square, at_least=self.thresholds.edge(1, 1)):
+            threshold = self.thresholds.edge(self._cluster_sizes[cluster], 1)
+            found = (score - threshold, -cluster, score, threshold)  # tie: the lower ID
+            best = found if best is None else max(best, found)
+        if best is None:
+            return Verdict(NEW)
+        margin, cluster, score, threshold = best[0], -best[1], best[2], best[3]
+        if margin < 0:
+            return Verdict(NEW, score, threshold)
+        if nearest is not None and nearest.node.cluster == cluster:
+            return Verdict(LINKED, score, threshold, nearest.node)
+        oldest = min(node.number for node in self._nodes.values() if node.cluster == cluster)
+        return Verdict(LINKED, score, threshold, self._nodes[oldest])
 
     def _ask_one(self, q: npt.NDArray[np.int64]) -> tuple[int, int, int, float, float]:
-        nearest = self._nearest(q, dot(q, q))
-        kind, threshold = self._assess(nearest)
-        if nearest is None:
-            return -1, -1, NEW, math.nan, math.nan
-        cluster = nearest.node.cluster if kind != NEW else -1
-        number = nearest.node.number if kind == JOINED else -1
-        return cluster, number, kind, nearest.similarity, threshold
+        verdict = self._assess(q, dot(q, q))
+        cluster = verdict.partner.cluster if verdict.partner else -1
+        number = verdict.partner.number if verdict.partner and verdict.kind == JOINED else -1
+        return cluster, number, verdict.kind, verdict.similarity, verdict.threshold
 
     def _join(self, node: Node, q: npt.NDArray[np.int64], square: int) -> None:
         """Add x to subcluster J; ‖S+q‖² = ‖S‖² + 2 q·S + ‖q‖² exactly."""
@@ -157,12 +184,17 @@ class ReferenceEngine:
         node.last_seen = self._n_vectors
         self._cluster_sizes[node.cluster] += 1
         self._table.set(node.number, self._table.sum(node.number) + q, node.square)
+        if self._wholes:
+            self._wholes.add(node.cluster, q, square)
         self._record(events.JOINED, node.number, node.cluster)
 
     def _link(self, nearest: Node, q: npt.NDArray[np.int64], square: int) -> Node:
-        """Start a subcluster containing just x, with an edge to J."""
+        """Start a subcluster containing just x, with an edge to J.
+
+        Where whole clusters gave the evidence the edge is firm: that of J alone may not pass.
+        """
         node = self._new_node(nearest.cluster, q, square)
-        self._add_edge(node, nearest)
+        add_edge(node, nearest, firm=self._wholes is not None)
         self._record(events.LINKED, node.number, nearest.number, node.cluster)
         return node
 
@@ -178,7 +210,7 @@ class ReferenceEngine:
         """After a subcluster's centroid has changed: merge, then check the edges (choices.md)."""
         node = self._merge_neighbours(node)
         for margin, partner in sorted(self._edge_margins(node)):  # worst first; tie: the older
-            if margin < 0:  # equation 22 does not continue to hold
+            if margin < 0 and partner not in node.firm:  # equation 22 no longer holds
                 self._sever(node, self._nodes[partner])
         return node
 
@@ -201,9 +233,9 @@ class ReferenceEngine:
         node.first_seen = min(a.first_seen, b.first_seen)
         node.last_seen = max(a.last_seen, b.last_seen)
         for other in list(absorbed.neighbours):
-            self._remove_edge(absorbed, self._nodes[other])
+            firm = remove_edge(absorbed, self._nodes[other])
             if other != node.number:
-                self._add_edge(node, self._nodes[other])
+                add_edge(node, self._nodes[other], firm=firm)
         self._table.set(node.number, united, node.square)
         self._table.remove(absorbed.number)
         del self._nodes[absorbed.number]
@@ -221,23 +253,23 @@ class ReferenceEngine:
 
     def _sever(self, node: Node, partner: Node) -> None:
         """Remove an edge; then re-join the part cut off, or let the cluster be split."""
-        self._remove_edge(node, partner)
+        remove_edge(node, partner)
         self._record(events.SEVERED, node.number, partner.number, node.cluster)
-        part = self._part(partner)
+        part = part_of(self._nodes, partner)
         candidates = (
             (score - self.thresholds.edge(node.count, other.count), -other.number)
             for other, score in self._similarities(node, part)
         )
         margin, number = max(candidates)  # tie: the older
         if margin >= 0:
-            self._add_edge(node, self._nodes[-number])
+            add_edge(node, self._nodes[-number])
             self._record(events.REJOINED, node.number, -number, node.cluster)
         else:
             self._split(node, partner, part)
 
     def _split(self, node: Node, partner: Node, part: set[int]) -> None:
         """Give the smaller part a fresh ID; the larger keeps the old (tie: the oldest node's)."""
-        cluster, rest = node.cluster, self._part(node)
+        cluster, rest = node.cluster, part_of(self._nodes, node)
         vectors = sum(self._nodes[number].count for number in part)
         others = self._cluster_sizes[cluster] - vectors
         leaves = (vectors, -min(part)) < (others, -min(rest))
@@ -247,6 +279,8 @@ class ReferenceEngine:
             self._nodes[number].cluster = fresh
         self._cluster_sizes[fresh] = vectors if leaves else others
         self._cluster_sizes[cluster] = others if leaves else vectors
+        if self._wholes:
+            self._wholes.split(cluster, fresh, self._table.sums(sorted(leaving)))
         self._record(events.SPLIT, inside.number, outside.number, cluster, fresh)
 
     # The graph
@@ -257,6 +291,8 @@ class ReferenceEngine:
         node = Node(number, cluster, 1, square, self._n_vectors, self._n_vectors)
         self._nodes[number] = node
         self._table.set(number, q, square)
+        if self._wholes:
+            self._wholes.add(cluster, q, square)
         self._cluster_sizes[cluster] = self._cluster_sizes.get(cluster, 0) + 1
         return node
 
@@ -264,26 +300,6 @@ class ReferenceEngine:
         cluster = self._next_cluster
         self._next_cluster += 1
         return cluster
-
-    @staticmethod
-    def _add_edge(a: Node, b: Node) -> None:
-        a.neighbours.add(b.number)
-        b.neighbours.add(a.number)
-
-    @staticmethod
-    def _remove_edge(a: Node, b: Node) -> None:
-        a.neighbours.remove(b.number)
-        b.neighbours.remove(a.number)
-
-    def _part(self, start: Node) -> set[int]:
-        """Numbers of the nodes in one piece with `start`."""
-        seen = {start.number}
-        todo = [start]
-        while todo:
-            for number in todo.pop().neighbours - seen:
-                seen.add(number)
-                todo.append(self._nodes[number])
-        return seen
 
     def _record(self, code: int, *numbers: int) -> None:
         self._log.append((code, self._n_vectors, *numbers))
@@ -351,6 +367,7 @@ class ReferenceEngine:
             thresholds=self.thresholds,
             dimension=self.dimension,
             track_vectors=self.track_vectors,
+            cluster_evidence=self._wholes is not None,
             n_vectors=self._n_vectors,
             n_events=self._log.n_events,
             next_subcluster=self._next_subcluster,
@@ -362,6 +379,7 @@ class ReferenceEngine:
             last_seen=_column(node.last_seen for node in nodes),
             sums=self._table.sums(numbers),
             edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+            firm=_column(b in self._nodes[a].firm for a, b in edges),
             vectors=_column(self._live_nodes()),
             events=self._log.rows(),
         )
@@ -369,7 +387,12 @@ class ReferenceEngine:
     @classmethod
     def from_state(cls, state: State) -> ReferenceEngine:
         """An engine that goes on from a state."""
-        engine = cls(state.thresholds, state.dimension, track_vectors=state.track_vectors)
+        engine = cls(
+            state.thresholds,
+            state.dimension,
+            track_vectors=state.track_vectors,
+            cluster_evidence=state.cluster_evidence,
+        )
         engine._n_vectors = state.n_vectors
         engine._next_subcluster = state.next_subcluster
         engine._next_cluster = state.next_cluster
@@ -384,22 +407,12 @@ class ReferenceEngine:
             engine._table.set(number, total, node.square)
             size = engine._cluster_sizes.get(cluster, 0)
             engine._cluster_sizes[cluster] = size + count
-        for a, b in state.edges.tolist():
-            engine._add_edge(engine._nodes[a], engine._nodes[b])
+            if engine._wholes:
+                engine._wholes.add(cluster, total, node.square)
+        for (a, b), firm in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
+            add_edge(engine._nodes[a], engine._nodes[b], firm=bool(firm))
         return engine
 
 
 def _column(values: Iterable[int]) -> npt.NDArray[np.int64]:
     return np.array(list(values), dtype=np.int64)
-
-
-def _decisions(first: int, rows: list[tuple[int, int, int, float, float]]) -> Decisions:
-    cluster, subcluster, kind, score, threshold = zip(*rows, strict=True) if rows else ((),) * 5
-    return Decisions(
-        first_sequence=first,
-        cluster=np.array(cluster, dtype=np.int64),
-        subcluster=np.array(subcluster, dtype=np.int64),
-        kind=np.array(kind, dtype=np.int8),
-        similarity=np.array(score, dtype=np.float64),
-        threshold=np.array(threshold, dtype=np.float64),
-    )

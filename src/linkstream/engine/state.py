@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
-from linkstream.engine.fixed_point import COUNT_MAX, DIMENSION_MAX
+from linkstream.engine.fixed_point import DIMENSION_MAX, VECTORS_MAX
 from linkstream.errors import SnapshotError, ThresholdError
 from linkstream.paper.thresholds import Thresholds
 
@@ -31,6 +31,7 @@ ARRAYS = {
     "last_seen": 1,
     "sums": 2,
     "edges": 2,
+    "firm": 1,
     "vectors": 1,
     "events": 2,
 }
@@ -38,6 +39,7 @@ ARRAYS = {
 COUNTERS = (
     "dimension",
     "track_vectors",
+    "cluster_evidence",
     "n_vectors",
     "n_events",
     "next_subcluster",
@@ -57,7 +59,9 @@ class State:
     Attributes:
         numbers, clusters, counts, first_seen, last_seen, sums: one entry a subcluster: its
             number, its cluster's ID, how many vectors, the first's and the last's sequence, ΣQ.
+        cluster_evidence: whether vectors are judged by whole clusters, not by J alone.
         edges: pairs of subcluster numbers, the older first.
+        firm: of each edge, 1 where a settlement or a person tied it: equation 22 does not judge it.
         vectors: subcluster of each vector, in order of arrival; empty when not tracked.
         events: the event rows kept, the newest last; `n_events` counts all there ever were.
     """
@@ -65,6 +69,7 @@ class State:
     thresholds: Thresholds
     dimension: int
     track_vectors: bool = True
+    cluster_evidence: bool = False
     n_vectors: int = 0
     n_events: int = 0
     next_subcluster: int = 0
@@ -76,6 +81,7 @@ class State:
     last_seen: Integers = field(default_factory=lambda: _empty(0))
     sums: Integers = field(default_factory=lambda: _empty(0, 0))
     edges: Integers = field(default_factory=lambda: _empty(0, 2))
+    firm: Integers = field(default_factory=lambda: _empty(0))
     vectors: Integers = field(default_factory=lambda: _empty(0))
     events: Integers = field(default_factory=lambda: _empty(0, events.WIDTH))
 
@@ -107,9 +113,10 @@ class State:
             raise _impossible(f"thresholds are in range ({error})") from None
         if not all(type(value) is int and 0 <= value < 2**62 for value in values.values()):
             raise _impossible("counters are whole numbers within 62 bits")
-        if values["track_vectors"] > 1:
-            raise _impossible("vectors are tracked or not, 1 or 0")
-        values["track_vectors"] = bool(values["track_vectors"])
+        for name in ("track_vectors", "cluster_evidence"):
+            if values[name] > 1:
+                raise _impossible(f"{name} is so or not, 1 or 0")
+            values[name] = bool(values[name])
         values.update((name, arrays[name]) for name in ARRAYS)
         state = cls(thresholds=thresholds, **values)
         state.check()
@@ -148,8 +155,9 @@ def _sizes_agree(state: State) -> bool:
     vectors = state.n_vectors if state.track_vectors else 0
     return (
         all(len(column) == n for column in per_node)
-        and state.sums.shape == ((n, state.dimension) if n else state.sums.shape)
+        and (state.sums.shape == (n, state.dimension) if n else state.sums.size == 0)
         and state.edges.shape[1] == 2
+        and len(state.firm) == len(state.edges)
         and state.events.shape[1] == events.WIDTH
         and len(state.vectors) == vectors
     )
@@ -173,7 +181,7 @@ def _counters_bound_numbers(state: State) -> bool:
 
 def _counts_add_up(state: State) -> bool:
     # All together stay within the bound of one: any two may come to merge.
-    fits = _within(state.counts, 1, COUNT_MAX + 1) and state.n_vectors <= COUNT_MAX
+    fits = _within(state.counts, 1, VECTORS_MAX + 1) and state.n_vectors <= VECTORS_MAX
     return fits and int(state.counts.sum()) == state.n_vectors
 
 
@@ -205,6 +213,8 @@ def _vectors_are_counted(state: State) -> bool:
 def _edges_make_the_clusters(state: State) -> bool:
     """Edges join live nodes, the older first, in order, and their trees are the clusters."""
     a, b = state.edges[:, 0], state.edges[:, 1]
+    if not _within(state.firm, 0, 2):
+        return False
     order = np.lexsort((b, a))
     if not (np.all(a < b) and np.array_equal(order, np.arange(len(order)))):
         return False

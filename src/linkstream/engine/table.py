@@ -62,6 +62,14 @@ class Table:
         found: list[int] = self._numbers[np.flatnonzero(estimates >= bar)].tolist()
         return found
 
+    def reaching(self, q: npt.NDArray[np.int64], *, at_least: float) -> list[int]:
+        """All whose similarity may reach `at_least`."""
+        if not self._rows:
+            return []
+        found = np.flatnonzero(self._estimates(q) >= at_least - self._bound)
+        numbers: list[int] = self._numbers[found].tolist()
+        return numbers
+
     def top(self, q: npt.NDArray[np.int64], limit: int) -> list[int]:
         """All subclusters that may be among the `limit` most similar ones."""
         estimates = self._estimates(q)

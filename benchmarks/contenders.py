@@ -1,0 +1,226 @@
+"""Who is compared in the quality table: methods that take vectors one by one, and the whole list.
+
+To add a row, add an object to METHODS: see `protocol.Method`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.offline import Dbscan, Hdbscan, KMeans, Linkage
+from benchmarks.protocol import CAP, Answer, Labels, Method, Parameters, Vectors, objective
+from benchmarks.search import along_a_line
+from linkstream import Links
+from linkstream.tuning import tune
+
+
+@dataclass(frozen=True, slots=True)
+class OneCentroid:
+    """The plain way: a vector joins the nearest centroid if that is near enough, else starts one.
+
+    Nothing is ever moved, so what is given at arrival stays.
+    """
+
+    name: str = "one centroid"
+    note: str = "our own few lines: nearest normalised sum, one threshold; labels never change"
+    ordered: bool = True
+    cap: int = CAP
+
+    def tune(self, X: Vectors, y: Labels) -> Parameters:
+        """The threshold whose labels are most accurate."""
+
+        def score(threshold: float) -> float:
+            return objective(self.run(X, {"similarity": threshold}), y)
+
+        return {"similarity": along_a_line(score, np.linspace(0.08, 0.96, 23).tolist(), rounds=2)}
+
+    def run(self, X: Vectors, parameters: Parameters) -> Answer:
+        """One label a vector, given at arrival."""
+        sums, centroids = np.empty_like(X), np.empty_like(X)
+        labels, n = np.empty(len(X), dtype=np.int64), 0
+        for place, vector in enumerate(X):
+            similarities = centroids[:n] @ vector
+            nearest = int(np.argmax(similarities)) if n else 0
+            if n and similarities[nearest] >= parameters["similarity"]:
+                sums[nearest] += vector
+                centroids[nearest] = sums[nearest] / np.linalg.norm(sums[nearest])
+            else:
+                nearest = n
+                sums[n] = centroids[n] = vector
+                n += 1
+            labels[place] = nearest
+        return {"instant": labels, "current": labels}
+
+
+@dataclass(frozen=True, slots=True)
+class Birch:
+    """scikit-learn's Birch without its global step."""
+
+    name: str = "Birch"
+    note: str = "radius of a subcluster tuned, no global step; labels by nearest subcluster"
+    ordered: bool = True
+    cap: int = CAP
+
+    def tune(self, X: Vectors, y: Labels) -> Parameters:
+        """The radius whose subclusters are most accurate."""
+
+        def score(radius: float) -> float:
+            return objective(self.run(X, {"threshold": radius}), y)
+
+        return {"threshold": along_a_line(score, np.linspace(0.2, 1.1, 13).tolist(), rounds=2)}
+
+    def run(self, X: Vectors, parameters: Parameters) -> Answer:
+        """The nearest subcluster of each vector once all have come."""
+        from sklearn.cluster import Birch as Peer
+
+        return {"current": Peer(threshold=parameters["threshold"], n_clusters=None).fit(X).labels_}
+
+
+@dataclass(frozen=True, slots=True)
+class Dbstream:
+    """DBSTREAM of river, which is pure Python and so gets fewer vectors.
+
+    Its clusters are numbered anew each time they are asked for: there is no ID at arrival.
+    """
+
+    name: str = "DBSTREAM"
+    note: str = (
+        "pure Python, so fewer vectors: tuned on the first 500 of its half, scored on the first "
+        "1,000 of the other, which is not the same task; nothing fades"
+    )
+    ordered: bool = True
+    cap: int = 1_000
+    tuning_cap: int = 500
+
+    def tune(self, X: Vectors, y: Labels) -> Parameters:
+        """The radius first, then how much two micro-clusters must share to be one."""
+        X, y = X[: self.tuning_cap], y[: self.tuning_cap]
+
+        def score(radius: float, shared: float = 0.3) -> float:
+            return objective(self.run(X, {"radius": radius, "shared": shared}), y)
+
+        radius = along_a_line(score, np.linspace(0.3, 1.3, 11).tolist())
+        shared = max((0.3, 0.1, 0.6), key=lambda value: score(radius, value))
+        return {"radius": radius, "shared": shared}
+
+    def run(self, X: Vectors, parameters: Parameters) -> Answer:
+        """The nearest cluster of each vector once all have come, as its `predict_one` says."""
+        from river.cluster import DBSTREAM
+
+        peer = DBSTREAM(
+            clustering_threshold=parameters["radius"],
+            intersection_factor=parameters["shared"],
+            fading_factor=1e-6,  # 0 is refused
+            cleanup_interval=len(X) + 1,
+        )
+        for row in X.tolist():
+            peer.learn_one(dict(enumerate(row)))
+        centres = np.array([list(centre.values()) for centre in peer.centers.values()])
+        apart = (centres**2).sum(axis=1) - 2.0 * X.astype(np.float64) @ centres.T
+        return {"current": apart.argmin(axis=1)}
+
+
+def tune_links(X: Vectors, y: Labels, *, trials: int, **options: Any) -> Parameters:
+    """Thresholds of Links for labelled vectors: the one place where Links is tuned here."""
+    thresholds = tune(X, y, trials=trials, workers=1, **options).thresholds
+    return {
+        "cluster_similarity": thresholds.cluster_similarity,
+        "subcluster_similarity": thresholds.subcluster_similarity,
+        "pair_similarity_max": thresholds.pair_similarity_max,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Linkscluster:
+    """The other implementation of Links, by a co-author of the paper."""
+
+    name: str = "linkscluster"
+    note: str = (
+        "the other package of Links, by a co-author of the paper, with the thresholds that were "
+        "tuned for `links`: it brings no tuning of its own, and the model is the same"
+    )
+    ordered: bool = True
+    cap: int = CAP
+    trials: int = 200
+
+    def tune(self, X: Vectors, y: Labels) -> Parameters:
+        """The thresholds tuned for the same model."""
+        return tune_links(X, y, trials=self.trials)
+
+    def run(self, X: Vectors, parameters: Parameters) -> Answer:
+        """IDs at arrival, and labels at the end."""
+        from linkscluster import LinksClusterer
+
+        peer = LinksClusterer(*parameters.values())
+        instant = np.array([peer.predict_next(vector) for vector in X])
+        return {"instant": instant, "current": peer.get_final_labels()}
+
+
+@dataclass(frozen=True, slots=True)
+class PaperLinks:
+    """Links as in the paper."""
+
+    name: str = "links"
+    note: str = "this project, as in the paper; `tune` with 200 trials, three orders"
+    ordered: bool = True
+    cap: int = CAP
+    trials: int = 200
+
+    def tune(self, X: Vectors, y: Labels) -> Parameters:
+        """Thresholds by `linkstream.tuning.tune`."""
+        return tune_links(X, y, trials=self.trials)
+
+    def run(self, X: Vectors, parameters: Parameters) -> Answer:
+        """IDs at arrival, and labels at the end."""
+        links = Links(**parameters, threads=1)
+        return {"instant": links.add_many(X), "current": links.labels()}
+
+
+@dataclass(frozen=True, slots=True)
+class HealedLinks:
+    """Links with cluster evidence and settlements as the stream goes on."""
+
+    name: str = "links, healed"
+    note: str = (
+        'this project with evidence="cluster", heal="settle"; `tune` with 64 trials, three orders; '
+        "settled: `settle(apply=True)` after the last vector, with the same thresholds"
+    )
+    ordered: bool = True
+    cap: int = CAP
+    trials: int = 64
+
+    def tune(self, X: Vectors, y: Labels) -> Parameters:
+        """Thresholds by `linkstream.tuning.tune`."""
+        return tune_links(X, y, trials=self.trials, **HEALED)
+
+    def run(self, X: Vectors, parameters: Parameters) -> Answer:
+        """IDs at arrival, labels at the end, and labels once settled."""
+        links = Links(**parameters, threads=1, **HEALED)
+        instant, current = links.add_many(X), links.labels()
+        links.settle(apply=True)
+        return {"instant": instant, "current": current, "settled": links.labels()}
+
+
+HEALED = {"evidence": "cluster", "heal": "settle"}
+
+METHODS: tuple[Method, ...] = (
+    Linkage("average linkage", "average", "SciPy, cosine, 400 cuts tried"),
+    Linkage("Ward linkage", "ward", "SciPy, 400 cuts tried"),
+    Hdbscan(),
+    Dbscan(),
+    KMeans(),
+    Birch(),
+    Dbstream(),
+    OneCentroid(),
+    Linkscluster(),
+    PaperLinks(),
+    HealedLinks(),
+)
+
+
+def by_name(name: str) -> Method:
+    """The method of that name."""
+    return {method.name: method for method in METHODS}[name]

@@ -1,0 +1,183 @@
+"""How good the labels are, with peers: `python -m benchmarks.quality FOLDER`.
+
+FOLDER holds .npz files with arrays X (vectors in order of arrival) and y (identities). The
+protocol is that of `protocol.py`. What comes out is kept in benchmarks/quality.json; a later run of
+some methods or sets replaces theirs and leaves the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks import dots, standings
+from benchmarks.contenders import METHODS, by_name
+from benchmarks.machine import describe, installed, usable_cores
+from benchmarks.protocol import CAP, SEED, judge, load
+from linkstream.engine import native
+
+RESULTS = Path(__file__).with_name("quality.json")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Job = tuple[str, str]  # method, path of the set
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what is asked for, print the tables, keep the figures; 1 if a method failed, else 0."""
+    options = parser().parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    failed: list[str] = []
+    if options.folder is not None:
+        failed = run(console, options)
+    elif not options.docs:
+        parser().error("FOLDER is missing (only --docs works without one)")
+    results = read(options.json)
+    for table in standings.tables(results):
+        console.print(table)
+    if options.docs:
+        standings.write(results)
+        dots.draw(results, dots.IMAGE)
+    for line in failed:
+        console.print(line, style="bold red", markup=False)
+    return 1 if failed else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m benchmarks.quality",
+        description="Held-out accuracy of Links and its peers. "
+        "Example: python -m benchmarks.quality data --methods links 'one centroid'",
+    )
+    made.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help=".npz files, X and y")
+    made.add_argument("--sets", nargs="+", metavar="SET", help="names of files; all if none")
+    names = ", ".join(method.name for method in METHODS)
+    made.add_argument("--methods", nargs="+", metavar="NAME", help=f"{names}; all if none")
+    made.add_argument(
+        "--orders", type=int, default=5, help="orders of arrival, the given one first"
+    )
+    made.add_argument("--jobs", type=int, default=usable_cores(), help="processes at a time")
+    made.add_argument("--json", type=Path, default=RESULTS, help="file that keeps the figures")
+    made.add_argument(
+        "--docs", action="store_true", help="write table and picture; without FOLDER run nothing"
+    )
+    return made
+
+
+# Running
+
+
+def run(console: Console, options: argparse.Namespace) -> list[str]:
+    """Judge every method on every set, keep each result as it comes; what failed, a line each."""
+    jobs = wanted(options)
+    results = fresh(read(options.json), options.orders)
+    began, failed = time.monotonic(), []
+    with progress(console) as bar:
+        task = bar.add_task("", total=len(jobs))
+        for (name, path), outcome in outcomes(jobs, options):
+            bar.update(task, advance=1, description=f"{name}, {Path(path).stem}")
+            if isinstance(outcome, str):
+                failed.append(f"{name} on {Path(path).stem}: {outcome}")
+                continue
+            kept = results["methods"].setdefault(name, {"sets": {}})
+            kept |= {"note": by_name(name).note, "ordered": by_name(name).ordered}
+            kept["sets"][Path(path).stem] = outcome
+            write(options.json, results)
+    console.print(f"{len(jobs)} runs in {time.monotonic() - began:.0f} s, {options.jobs} at a time")
+    return failed
+
+
+def wanted(options: argparse.Namespace) -> list[Job]:
+    """Every method with every set, the slow ones first so that no process ends up waiting."""
+    paths = {path.stem: path for path in sorted(options.folder.glob("*.npz"))}
+    names = [method.name for method in METHODS]
+    for what, asked, known in (
+        ("set", options.sets or [], list(paths)),
+        ("method", options.methods or [], names),
+    ):
+        for unknown in sorted(set(asked) - set(known)):
+            raise SystemExit(f"no {what} {unknown!r}; there are: {', '.join(known) or 'none'}")
+    if not paths:
+        raise SystemExit(f"no .npz files in {options.folder}")
+    if options.orders < 1 or options.jobs < 1:
+        raise SystemExit("--orders and --jobs are 1 or more")
+    sets = [str(path) for stem, path in paths.items() if stem in (options.sets or paths)]
+    return [(name, path) for name in options.methods or names for path in sets]
+
+
+def outcomes(
+    jobs: list[Job], options: argparse.Namespace
+) -> Iterator[tuple[Job, dict[str, Any] | str]]:
+    """Each job with its result, or with why there is none; one thread a process."""
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for the processes to come
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
+        running = {pool.submit(work, *job, options.orders): job for job in jobs}
+        try:
+            for done in as_completed(running):
+                error = done.exception()
+                outcome = f"{type(error).__name__}: {error}" if error else done.result()
+                yield running[done], outcome
+        finally:
+            pool.shutdown(cancel_futures=True)  # an interrupted run does not finish the rest
+
+
+def work(name: str, path: str, count: int) -> dict[str, Any]:
+    """One method on one set, in a process of its own."""
+    return judge(by_name(name), *load(Path(path)), count=count)
+
+
+def progress(console: Console) -> Progress:
+    """A bar that also says what came last."""
+    return Progress(
+        TextColumn("{task.description:40}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+# Keeping
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What was kept of earlier runs."""
+    return json.loads(path.read_text("utf-8")) if path.exists() else {"methods": {}}
+
+
+def fresh(results: dict[str, Any], count: int) -> dict[str, Any]:
+    """Earlier results, if they were made by the same protocol on the same processor."""
+    machine = describe(native.kernel_name() or native._core.kernels()[-1])
+    versions = dict(machine.pop("versions"))  # type: ignore[call-overload]
+    versions |= {name: installed(name) for name in ("scipy", "hdbscan")}
+    for searcher in ("faiss-cpu", "hnswlib", "usearch"):
+        versions.pop(searcher, None)
+    protocol = {"cap": CAP, "seed": SEED, "orders": count}
+    head = {"machine": machine | {"versions": versions}, "protocol": protocol}
+    earlier = results.get("machine", {}).get("processor") == machine["processor"]
+    same = earlier and results.get("protocol") == protocol
+    return head | {"methods": results["methods"] if same else {}}
+
+
+def write(path: Path, results: dict[str, Any]) -> None:
+    """Keep the results, methods in the order of the list."""
+    ranks = {method.name: rank for rank, method in enumerate(METHODS)}
+    names = sorted(results["methods"], key=lambda name: ranks.get(name, len(ranks)))
+    results["methods"] = {name: results["methods"][name] for name in names}
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

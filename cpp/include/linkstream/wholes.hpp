@@ -1,0 +1,132 @@
+// What: whole clusters: the sum of all vectors of each, where these are to give the evidence instead
+//   of J alone.
+// Paper: equation 21 with a cluster in J's place. Python twin: engine/wholes.py and `_assess_wholes`.
+// Invariants: row i holds the exact sum of component i of the forest; codes are those of the sum.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph.hpp"
+#include "scan.hpp"
+
+namespace linkstream {
+
+class Wholes {
+ public:
+  struct Best {
+    std::uint32_t component = 0;
+    double similarity = 0.0;
+    double threshold = 0.0;
+    bool found = false;
+  };
+
+  Wholes(const Graph& graph, Search& search, bool on)
+      : on_(on),
+        graph_(graph),
+        search_(search),
+        rows_(graph.dimension()),
+        query_(kScanRows, rows_.width()),
+        codes_(rows_.width(), 0),
+        room_(rows_.width()) {}
+
+  bool on() const { return on_; }
+
+  // A vector has come to a component, which may be new.
+  void add(std::uint32_t component, const Incoming& x) {
+    if (!on_) return;
+    open(component);
+    Integer& square = squares_[component];
+    const std::int64_t count = graph_.forest.components[component].vectors;
+    square += 2 * dot(graph_.kernel, x.q, rows_.sum(component), count, graph_.dimension()) + x.square;
+    graph_.kernel.add_vector(rows_.sum(component), x.q, graph_.dimension());
+    encode(component);
+  }
+
+  // These nodes have left a component for a fresh one.
+  void split(std::uint32_t old, std::uint32_t fresh, const std::vector<Row>& nodes) {
+    if (!on_) return;
+    open(fresh);
+    std::int64_t* part = rows_.sum(fresh);
+    for (const Row row : nodes) add_sum(part, graph_.rows.sum(row));
+    std::int64_t* rest = rows_.sum(old);
+    for (std::size_t i = 0; i < graph_.dimension(); ++i) rest[i] -= part[i];
+    for (const std::uint32_t component : {old, fresh}) {
+      squares_[component] = square_of(component);
+      encode(component);
+    }
+  }
+
+  // The sums of all components of a graph that was read.
+  void read() {
+    if (!on_) return;
+    const auto n = static_cast<std::uint32_t>(graph_.forest.components.size());
+    for (std::uint32_t component = 0; component < n; ++component) open(component);
+    graph_.each_node([&](Row row) {
+      add_sum(rows_.sum(graph_.node(row).component), graph_.rows.sum(row));
+    });
+    for (std::uint32_t component = 0; component < n; ++component) {
+      squares_[component] = square_of(component);
+      encode(component);
+    }
+  }
+
+  // The component with the greatest margin over s~(k, 1), among those that reach the least s~.
+  Best best(const Incoming& x) {
+    Best best;
+    const double lowest = graph_.thresholds.edge(1.0, 1.0);
+    query_.set(0, x.q, x.root, graph_.dimension(), static_cast<float>(lowest) - 1e-6f,
+               graph_.kernel.encode_vector);
+    search_.reaching(rows_, query_, 0, proposed_);
+    for (const Proposal& proposal : proposed_.rows) {
+      const Component& whole = graph_.forest.components[proposal.row];
+      const Integer product = dot(graph_.kernel, x.q, rows_.sum(proposal.row), whole.vectors,
+                                  graph_.dimension());
+      const double score = similarity(product, x.root, root(squares_[proposal.row]));
+      if (score < lowest) continue;
+      const double threshold = graph_.thresholds.edge(static_cast<double>(whole.vectors), 1.0);
+      const double margin = score - threshold, reached = best.similarity - best.threshold;
+      const bool tie = margin == reached &&
+                       whole.cluster < graph_.forest.components[best.component].cluster;
+      if (!best.found || margin > reached || tie) best = {proposal.row, score, threshold, true};
+    }
+    return best;
+  }
+
+ private:
+  void open(std::uint32_t component) {
+    if (component < rows_.size()) return;
+    const Row row = rows_.take();
+    std::fill_n(rows_.sum(row), graph_.dimension(), std::int64_t{0});
+    squares_.push_back(0);
+  }
+
+  void add_sum(std::int64_t* sum, const std::int64_t* more) const {
+    for (std::size_t i = 0; i < graph_.dimension(); ++i) sum[i] += more[i];
+  }
+
+  Integer square_of(std::uint32_t component) const {
+    const std::int64_t* sum = rows_.sum(component);
+    const std::int64_t count = graph_.forest.components[component].vectors;
+    return dot(graph_.kernel, sum, count, sum, count, graph_.dimension());
+  }
+
+  void encode(std::uint32_t component) {
+    float scale, residual;
+    graph_.kernel.encode_sum(rows_.sum(component), root(squares_[component]), graph_.dimension(),
+                             codes_.data(), room_.data(), &scale, &residual);
+    rows_.codes(component).write(component % kChunkRows, codes_.data(), scale, residual);
+  }
+
+  bool on_;
+  const Graph& graph_;
+  Search& search_;
+  Rows rows_;
+  Queries query_;
+  std::vector<Integer> squares_;
+  std::vector<std::int8_t> codes_;
+  std::vector<float> room_;
+  Shortlist proposed_;
+};
+
+}  // namespace linkstream

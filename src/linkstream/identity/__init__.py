@@ -1,0 +1,1 @@
+"""Identities that last: what ties clusters, cuts them, and says which ID goes on."""

@@ -1,0 +1,217 @@
+"""Settling: an offline pass over the subclusters that proposes joins and cuts of clusters.
+
+The subclusters, with their counts, are few enough to be compared with one another. Margin linkage
+(engine/linkage.py) groups them by the paper's own test; where the groups differ from the clusters,
+edges are cut or tied, and those within a group become firm: what was settled holds until it is
+settled again. Cost: n²·d steps and 8·n² bytes for n subclusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine import linkage
+from linkstream.engine.linkage import Floats, Integers, Unions
+from linkstream.engine.state import State
+from linkstream.identity.regrouping import Regrouping
+from linkstream.identity.totals import Totals
+from linkstream.paper.thresholds import Thresholds
+
+ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them
+
+Unite = Callable[[Floats, Floats, Integers, Thresholds], Unions]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Two clusters that the evidence holds for one, tied between the largest subclusters of each.
+
+    `margin` is how far the two groups' similarity lay above s~ when they were united.
+    """
+
+    clusters: tuple[int, int]
+    subclusters: tuple[int, int]
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An edge between subclusters that the evidence puts in two clusters.
+
+    `margin` is how far the two groups' similarity lies above s~: below 0, but where a third group
+    had the greater margin.
+    """
+
+    cluster: int
+    subclusters: tuple[int, int]
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What settling would change, or has changed: cuts first, then joins."""
+
+    joins: tuple[Join, ...]
+    cuts: tuple[Cut, ...]
+    n_clusters_before: int
+    n_clusters_after: int
+    applied: bool = False
+
+    def text(self) -> str:
+        """The proposals, one a line."""
+        done = "settled" if self.applied else "proposed"
+        lines = [f"{done}: {self.n_clusters_before} clusters → {self.n_clusters_after}"]
+        lines += [f"cut  {cut.cluster} between {_pair(cut)}" for cut in self.cuts]
+        lines += [f"join {j.clusters[0]} and {j.clusters[1]} at {_pair(j)}" for j in self.joins]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def _pair(change: Join | Cut) -> str:
+    return f"subclusters {change.subclusters[0]} and {change.subclusters[1]} ({change.margin:+.3f})"
+
+
+def settle(state: State, thresholds: Thresholds, unite: Unite) -> tuple[Settlement, State]:
+    """What margin linkage would change, and the state with it done."""
+    table, squares = linkage.products(state.sums)
+    unions = unite(table, squares, state.counts, thresholds)
+    del table
+    changes, graph = _change(state, unions, state.numbers[:, np.newaxis].tolist(), thresholds)
+    for a, b in list(graph.firm):
+        graph.hold(a, b)
+    return changes, graph.finish()
+
+
+def heal(
+    state: State, thresholds: Thresholds, unite: Unite, *, min_size: int
+) -> tuple[Settlement, State]:
+    """The same among whole clusters of at least `min_size` vectors: joins only.
+
+    A cluster is judged by the centroid and the count of all its vectors, so that one stray
+    subcluster cannot tie two clusters. And two clusters must be nearly as alike to each other as
+    either is within itself, as fragments of one identity are: thresholds that were tuned without
+    healing may have a T_p that nothing ever tested (.61 → .28 was seen). Where any two clusters
+    are not, no group holds both.
+    """
+    totals = Totals.of(state)
+    large = np.flatnonzero(totals.counts >= min_size)
+    counts = totals.counts[large]
+    table, squares = linkage.products(totals.sums[large])
+    table[_unlike(table, squares, counts)] = -np.inf
+    unions = unite(table, squares, counts, thresholds)
+    members = [state.numbers[totals.place == cluster].tolist() for cluster in large.tolist()]
+    changes, graph = _change(state, unions, members, thresholds)
+    return changes, graph.finish()
+
+
+def _unlike(table: Floats, squares: Floats, counts: Integers) -> npt.NDArray[np.bool_]:
+    """Which pairs are less alike, in the mean over vectors, than ALIKE times within either."""
+    k = counts.astype(np.float64)
+    within = (squares - k) / (k * np.maximum(k - 1.0, 1.0))
+    unlike: npt.NDArray[np.bool_] = table / (k[:, np.newaxis] * k) < ALIKE * np.maximum(
+        within[:, np.newaxis], within
+    )
+    return unlike
+
+
+def _change(
+    state: State, unions: Unions, members: list[list[int]], thresholds: Thresholds
+) -> tuple[Settlement, Regrouping]:
+    """Cuts between groups, ties within them; `members` are the subclusters of each row."""
+    ties = []
+    tree = _Trees(state, _groups(unions, members, state))
+    size = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
+    heads = [max(row, key=lambda number: (size[number], -number)) for row in members]
+    columns = (unions.kept.tolist(), unions.gone.tolist(), unions.margins.tolist())
+    for kept, gone, margin in zip(*columns, strict=True):
+        a, b = sorted((heads[kept], heads[gone]))
+        if not tree.together(a, b):
+            tree.tie(a, b)
+            ties.append(((a, b), margin))
+        heads[kept] = max(a, b, key=lambda number: (size[number], -number))
+    graph = Regrouping(state)
+    margins = _cut_margins(state, tree, thresholds)
+    cuts = []
+    for (a, b), margin in zip(tree.crossing, margins, strict=True):
+        cuts.append(Cut(graph.clusters[a], (a, b), margin))
+        graph.cut(a, b)
+    joins = []
+    for (a, b), margin in ties:
+        joins.append(Join((graph.clusters[a], graph.clusters[b]), (a, b), margin))
+        graph.tie(a, b)
+    before, after = len(np.unique(state.clusters)), len(set(graph.clusters.values()))
+    return Settlement(tuple(joins), tuple(cuts), before, after), graph
+
+
+def _groups(unions: Unions, members: list[list[int]], state: State) -> dict[int, int]:
+    """Final group of each subcluster; one that took no part stays with its cluster."""
+    root = list(range(len(members)))
+    for kept, gone in zip(unions.kept.tolist(), unions.gone.tolist(), strict=True):
+        root[gone] = kept
+    for row in range(len(root)):
+        top = row
+        while root[top] != top:
+            top = root[top]
+        root[row] = top
+    numbers, clusters = state.numbers.tolist(), state.clusters.tolist()
+    groups = {n: -1 - cluster for n, cluster in zip(numbers, clusters, strict=True)}
+    groups.update((number, root[row]) for row, list_ in enumerate(members) for number in list_)
+    return groups
+
+
+class _Trees:
+    """Which subclusters hang together through the edges that stay and those tied so far."""
+
+    def __init__(self, state: State, groups: dict[int, int]) -> None:
+        self.groups = groups
+        self._root = {number: number for number in groups}
+        self.crossing: list[tuple[int, int]] = []
+        for a, b in state.edges.tolist():
+            if groups[a] == groups[b]:
+                self.tie(a, b)
+            else:
+                self.crossing.append((a, b))
+
+    def together(self, a: int, b: int) -> bool:
+        return self._find(a) == self._find(b)
+
+    def tie(self, a: int, b: int) -> None:
+        self._root[self._find(a)] = self._find(b)
+
+    def _find(self, number: int) -> int:
+        root = self._root
+        while root[number] != number:
+            root[number] = root[root[number]]
+            number = root[number]
+        return number
+
+
+def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[float]:
+    """Margin of the final groups on the two sides of each edge to cut."""
+    if not tree.crossing:
+        return []
+    numbers = state.numbers.tolist()
+    groups, place = np.unique([tree.groups[number] for number in numbers], return_inverse=True)
+    sums = np.zeros((len(groups), state.dimension), dtype=np.int64)
+    counts = np.zeros(len(groups), dtype=np.int64)
+    np.add.at(sums, place, state.sums)
+    np.add.at(counts, place, state.counts)
+    units = linkage.centroids(sums)
+    ends = place[np.searchsorted(state.numbers, np.array(tree.crossing))]
+    products = (units[ends[:, 0]] * units[ends[:, 1]]).sum(axis=1) / linkage.CENTROID_SCALE**2
+    required = thresholds.edges(
+        counts[ends[:, 0]].astype(np.float64), counts[ends[:, 1]].astype(np.float64)
+    )
+    margins: list[float] = (products - required).tolist()
+    return margins

@@ -1,0 +1,100 @@
+"""Who each vector of a file is: labels from the same archive or from a file of their own."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.errors import InputFileError
+
+DEFAULT_KEY = "y"
+
+_LABEL_BYTES_MAX = 4096  # a label longer than this is none
+_DAMAGED = (ValueError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error)
+
+
+def read_labels(source: str | None, *, vectors: str | os.PathLike[str], n: int) -> npt.NDArray[Any]:
+    """The labels of a file of n vectors, in the same order.
+
+    Args:
+        source: name of an array in the `.npz` of the vectors, or a `.npy` file. None: `y` of the
+            `.npz`.
+        vectors: the file that holds the vectors.
+        n: how many there are.
+
+    Raises:
+        InputFileError: no such array or file, damaged, pickled, or not one label a vector.
+    """
+    archive = Path(vectors)
+    name = DEFAULT_KEY if source is None else source
+    packed = archive.is_file() and zipfile.is_zipfile(archive)
+    if packed and f"{name}.npy" in _members(archive):
+        return _checked(f"array {name!r} of {archive}", _from_archive(archive, name, n), n)
+    if source is not None and Path(source).is_file():
+        return _checked(source, _from_file(Path(source)), n)
+    arrays = ", ".join(member.removesuffix(".npy") for member in _members(archive)[:10])
+    raise InputFileError(
+        f"no labels {name!r}" + ("" if source is None else ", neither an array nor a file"),
+        expected=f"an array of {archive} ({arrays})" if packed else "a .npy file of labels",
+        remedy="Name them with --labels.",
+    )
+
+
+def _members(archive: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return opened.namelist()
+    except _DAMAGED:
+        return []
+
+
+def _from_archive(archive: Path, name: str, n: int) -> npt.NDArray[Any]:
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            size = opened.getinfo(f"{name}.npy").file_size
+            if size > (n + 1) * _LABEL_BYTES_MAX:  # before anything is unpacked
+                raise InputFileError(
+                    f"array {name!r} of {archive} would take {size} bytes",
+                    expected=f"one label for each of {n} vectors",
+                    remedy="Name another array with --labels.",
+                )
+            with opened.open(f"{name}.npy") as member:
+                labels: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+                return labels
+    except InputFileError:
+        raise
+    except _DAMAGED as error:
+        raise _unreadable(f"array {name!r} of {archive}", error) from None
+
+
+def _from_file(path: Path) -> npt.NDArray[Any]:
+    try:
+        labels: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except _DAMAGED as error:
+        raise _unreadable(str(path), error) from None
+    return labels
+
+
+def _checked(where: str, labels: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
+    if labels.shape != (n,) or labels.dtype.kind not in "biufUS":
+        raise InputFileError(
+            f"{where} has shape {labels.shape} and dtype {labels.dtype}",
+            expected=f"{n} whole numbers or strings, one a vector: shape ({n},)",
+            remedy="Save them in order of arrival, none left out.",
+        )
+    return np.array(labels)
+
+
+def _unreadable(where: str, error: object) -> InputFileError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
+    return InputFileError(
+        f"{where} cannot be read ({reason})",
+        expected="a 1-D array of whole numbers or strings; pickled objects are never read",
+        remedy="Save the labels with numpy.save(path, y).",
+    )

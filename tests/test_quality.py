@@ -1,0 +1,262 @@
+"""The laws of the held-out protocol, its searches and its tables, on tiny sets."""
+
+import json
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from benchmarks import dots, quality, standings
+from benchmarks.contenders import METHODS, OneCentroid, PaperLinks, by_name
+from benchmarks.offline import alone
+from benchmarks.protocol import figures, halves, judge, load, objective, orders
+from benchmarks.search import along_a_line
+
+from linkstream.errors import ArgumentError
+
+PEERS = {"HDBSCAN": "hdbscan", "DBSTREAM": "river"}  # not installed for the tests
+
+
+def tiny(identities=12, each=10, dimension=24, noise=0.04, seed=0):
+    """Well separated identities in random order, not of unit length."""
+    rng = np.random.default_rng(seed)
+    centres = np.linalg.qr(rng.normal(size=(dimension, identities)))[0].T
+    y = rng.permutation(np.repeat(np.arange(identities), each))
+    X = centres[y] + noise * rng.normal(size=(len(y), dimension))
+    return 3.0 * X, y
+
+
+@dataclass(frozen=True)
+class Spy:
+    """Answers with whatever it was told to, and remembers what it was shown."""
+
+    ordered: bool = True
+    cap: int = 10_000
+    name: str = "spy"
+    note: str = ""
+    tuned_on: list = field(default_factory=list)
+    ran_on: list = field(default_factory=list)
+
+    def tune(self, X, y):
+        self.tuned_on.append((X, y))
+        return {}
+
+    def run(self, X, parameters):
+        self.ran_on.append(X)
+        return {"current": np.arange(len(X)) // 2}
+
+
+# The protocol
+
+
+def test_no_identity_is_in_both_halves():
+    tuning, scored = halves(*tiny())
+    assert not set(tuning.y) & set(scored.y)
+    assert len(set(tuning.y)) == len(set(scored.y)) == 6
+
+
+def test_halves_keep_every_vector_and_the_order_of_arrival():
+    X, y = np.eye(40)[:, :] + 0.5, np.arange(40) % 7
+    tuning, scored = halves(X, y)
+    for half in (tuning, scored):
+        places = half.X.argmax(axis=1)
+        assert np.array_equal(places, np.sort(places))
+        assert np.array_equal(half.y, y[places])
+    assert len(tuning.y) + len(scored.y) == 40
+
+
+def test_halves_are_unit_float32_and_cut_at_the_cap():
+    X, y = tiny()
+    for half in halves(X.astype(np.float16), y, cap=17):
+        assert half.X.dtype == np.float32
+        assert half.X.shape == (17, 24)
+        assert np.allclose(np.linalg.norm(half.X, axis=1), 1.0, atol=1e-6)
+
+
+def test_who_tunes_depends_on_the_identities_alone():
+    X, y = tiny()
+    other, _ = tiny(seed=1)
+    assert np.array_equal(halves(X, y)[0].y, halves(other, y)[0].y)
+
+
+@pytest.mark.parametrize(("X", "y"), [([[1.0, 0.0]], [3]), ([[1.0, 0.0], [0.0, 0.0]], [0, 1])])
+def test_sets_that_cannot_be_halved_are_refused(X, y):
+    with pytest.raises(ArgumentError, match="expected two identities or more"):
+        halves(X, y)
+
+
+def test_a_file_without_identities_is_refused(tmp_path):
+    np.savez(tmp_path / "odd.npz", X=np.eye(3), names=np.arange(3))
+    with pytest.raises(ArgumentError, match=r"odd\.npz holds X, names"):
+        load(tmp_path / "odd.npz")
+
+
+def test_the_given_order_comes_first_and_the_others_are_the_same_each_time():
+    one, again = orders(50, 5), orders(50, 5)
+    assert np.array_equal(one[0], np.arange(50))
+    assert all(np.array_equal(np.sort(order), np.arange(50)) for order in one)
+    assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
+    assert len({tuple(order) for order in one}) == 5
+
+
+def test_a_method_is_tuned_once_and_never_sees_the_scored_half_before():
+    tuning, scored = halves(*tiny())
+    spy = Spy()
+    judge(spy, tuning, scored, count=3)
+    ((X, y),) = spy.tuned_on
+    assert np.array_equal(X, tuning.X)
+    assert not set(y) & set(scored.y)
+
+
+def test_only_a_method_that_depends_on_order_is_run_in_several():
+    tuning, scored = halves(*tiny())
+    assert len(judge(Spy(), tuning, scored, count=4)["orders"]) == 4
+    assert len(judge(Spy(ordered=False), tuning, scored, count=4)["orders"]) == 1
+
+
+def test_a_slow_method_gets_the_first_vectors_only():
+    tuning, scored = halves(*tiny())
+    spy = Spy(cap=9)
+    assert judge(spy, tuning, scored, count=1)["vectors"] == [9, 9]
+    assert np.array_equal(spy.ran_on[0], scored.X[:9])
+
+
+def test_labels_are_judged_in_the_order_they_were_given():
+    tuning, scored = halves(*tiny())
+    kept = judge(PaperLinks(trials=12), tuning, scored, count=5)["orders"]
+    assert all(order == {"instant": 1.0, "current": 1.0} for order in kept)
+
+
+def test_tuning_looks_at_instant_and_current_and_at_settled_only_alone():
+    y, right, half = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), np.zeros(4, dtype=int)
+    assert objective({"instant": half, "current": right}, y) == 0.75
+    assert objective({"instant": half, "settled": right}, y) == 0.5
+    assert objective({"settled": right}, y) == 1.0
+    assert figures({"current": half}, y) == {"current": 0.5}
+
+
+# The methods
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_every_method_finds_well_separated_strangers(method):
+    pytest.importorskip(PEERS.get(method.name, "sklearn"))
+    tuning, scored = halves(*tiny(noise=0.02))
+    floor = 0.8 if method.name == "MiniBatchKMeans" else 1.0  # its random start may miss one
+    for order in judge(method, tuning, scored, count=2)["orders"]:
+        assert set(order) <= {"instant", "current", "settled"}
+        assert min(order.values()) >= floor
+
+
+def test_names_of_methods_are_unique_and_notes_are_given():
+    assert len({method.name for method in METHODS}) == len(METHODS)
+    assert all(method.note and by_name(method.name) is method for method in METHODS)
+
+
+def test_noise_counts_as_clusters_of_one():
+    labels = alone(np.array([0, -1, 1, -1, 0]))
+    assert len(set(labels.tolist())) == 4
+    assert labels[0] == labels[4]
+    assert len(set(alone(np.array([-1, -1, -1])).tolist())) == 3
+
+
+def test_one_centroid_goes_from_one_cluster_to_all_alone_as_its_threshold_rises():
+    X = halves(*tiny())[0].X
+    counts = [
+        len(set(OneCentroid().run(X, {"similarity": t})["instant"])) for t in (-1.0, 0.5, 1.1)
+    ]
+    assert counts == [1, 6, len(X)]
+
+
+# The searches
+
+
+def test_the_middle_of_a_plateau_is_chosen():
+    found = along_a_line(lambda value: float(0.3 <= value <= 0.7), np.linspace(0, 1, 11).tolist())
+    assert found == pytest.approx(0.5, abs=0.051)
+
+
+def test_a_peak_between_the_grid_points_is_found():
+    grid = np.linspace(0, 1, 6).tolist()
+    found = along_a_line(lambda value: -((value - 0.47) ** 2), grid, rounds=2)
+    assert found == pytest.approx(0.47, abs=0.05)
+
+
+# The command
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sets")
+    for seed, name in enumerate(("one", "two")):
+        X, y = tiny(seed=seed)
+        np.savez(path / f"{name}.npz", X=X, y=y)
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    kept = folder / "kept.json"
+    options = ["--orders", "2", "--jobs", "1", "--json", str(kept)]
+    assert quality.main([str(folder), "--methods", "one centroid", "Birch", *options]) == 0
+    with pytest.MonkeyPatch.context() as patch:  # once in processes is enough: they start slowly
+        patch.setattr(quality, "outcomes", lambda jobs, _: ((j, quality.work(*j, 2)) for j in jobs))
+        assert quality.main([str(folder), "--methods", "Birch", "--sets", "two", *options]) == 0
+    return json.loads(kept.read_text("utf-8"))
+
+
+def test_a_later_run_leaves_what_it_did_not_run(results):
+    assert list(results["methods"]) == ["Birch", "one centroid"]
+    assert all(set(kept["sets"]) == {"one", "two"} for kept in results["methods"].values())
+    assert results["machine"]["versions"]["linkstream"]
+
+
+def test_another_protocol_starts_anew(results):
+    assert quality.fresh(results, 2)["methods"] == results["methods"]
+    assert quality.fresh(results, 3)["methods"] == {}
+
+
+@pytest.mark.parametrize("wrong", [["--sets", "three"], ["--methods", "magic"], ["--orders", "0"]])
+def test_what_is_not_there_is_named(folder, wrong):
+    with pytest.raises(SystemExit, match=r"there are: |1 or more"):
+        quality.main([str(folder), "--json", str(folder / "none.json"), *wrong])
+
+
+def test_moments_that_never_differ_share_a_row(results):
+    moments = {row.method: row.moment for row in standings.rows(results)}
+    assert moments == {"Birch": "current", "one centroid": "instant = current"}
+
+
+def test_a_method_with_fewer_vectors_is_marked_and_never_the_best(results):
+    results = json.loads(json.dumps(results))
+    for cell in results["methods"]["Birch"]["sets"].values():
+        cell["vectors"] = [5, 5]
+    _, birch, centroid = standings.accuracy_grid(results)
+    assert birch[0] == "Birch †"
+    assert not any("**" in text for text in birch)
+    assert all("**" in text for text in centroid[2:])
+
+
+def test_the_page_keeps_what_stands_around_the_markers(results, tmp_path):
+    page = tmp_path / "tuning.md"
+    page.write_text(
+        "# T\n\nbefore\n\n<!-- quality -->\nstale\n<!-- /quality -->\n\nafter\n", "utf-8"
+    )
+    standings.write(results, page)
+    once = page.read_text("utf-8")
+    assert "stale" not in once
+    assert once.startswith("# T\n\nbefore\n\n<!-- quality -->\n")
+    assert once.endswith("<!-- /quality -->\n\nafter\n")
+    standings.write(results, page)
+    assert page.read_text("utf-8") == once
+
+
+def test_a_page_without_markers_gets_a_section(results, tmp_path):
+    page = tmp_path / "tuning.md"
+    page.write_text("# T\n\nbefore\n", "utf-8")
+    standings.write(results, page)
+    assert standings.SECTION in page.read_text("utf-8")
+
+
+def test_the_picture_is_drawn(results, tmp_path):
+    dots.draw(results, tmp_path / "dots.png")
+    assert (tmp_path / "dots.png").stat().st_size > 5_000
