@@ -13,8 +13,6 @@ from benchmarks.search import along_a_line
 
 from linkstream.errors import ArgumentError
 
-PEERS = {"HDBSCAN": "hdbscan", "DBSTREAM": "river"}  # not installed for the tests
-
 
 def tiny(identities=12, each=10, dimension=24, noise=0.04, seed=0):
     """Well separated identities in random order, not of unit length."""
@@ -139,7 +137,6 @@ def test_tuning_looks_at_instant_and_current_and_at_settled_only_alone():
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_every_method_finds_well_separated_strangers(method):
-    pytest.importorskip(PEERS.get(method.name, "sklearn"))
     tuning, scored = halves(*tiny(noise=0.02))
     floor = 0.8 if method.name == "MiniBatchKMeans" else 1.0  # its random start may miss one
     for order in judge(method, tuning, scored, count=2)["orders"]:
