@@ -54,7 +54,8 @@ def digest(saved: Saved) -> str:
     """Hex digest of all that decides answers now and later."""
     sha = hashlib.sha256(saved.state.digest().encode())
     sha.update(repr(saved.space.model).encode())
-    sha.update(repr(saved.healing).encode() + repr(sorted(saved.aliases.items())).encode())
+    if saved.healing or saved.aliases:
+        sha.update(repr((saved.healing, sorted(saved.aliases.items()))).encode())
     for mean in saved.space_arrays().values():
         sha.update(mean.astype("<f8").tobytes())
     return sha.hexdigest()

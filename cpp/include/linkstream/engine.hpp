@@ -188,7 +188,7 @@ class Engine {
       join(row, arrivals_[index], nearest.product);
       row = update_(row);
     } else {
-      row = link(row, arrivals_[index]);
+      row = link(row, arrivals_[index], verdict.similarity);
     }
     members_.joined(graph_.number(row));
     journal_.n_vectors += 1;
@@ -256,9 +256,10 @@ class Engine {
 
   // Starts a subcluster containing just x, with an edge to J. Where whole clusters gave the evidence
   // the edge is firm: that of J alone may not pass.
-  Row link(Row nearest, const Incoming& x) {
+  Row link(Row nearest, const Incoming& x, double score) {
     const Row row = new_node(graph_.node(nearest).component, x);
-    graph_.add_edge(row, nearest, graph_.exact(row, nearest), wholes_.on());
+    if (wholes_.on()) score = graph_.exact(row, nearest);
+    graph_.add_edge(row, nearest, score, wholes_.on());
     journal_.record(Code::kLinked, graph_.number(row), graph_.number(nearest), graph_.cluster(row));
     return row;
   }

@@ -123,13 +123,20 @@ class State:
         return state
 
     def digest(self) -> str:
-        """Hex digest of all that decides answers now and later; the log of events is history."""
+        """Hex digest of all that decides answers now and later; the log of events is history.
+
+        What only exists beyond the paper counts where it is used, so that a digest written down
+        stays true when more of it is added.
+        """
+        unused = {"n_events", "events"}
+        unused |= set() if self.cluster_evidence else {"cluster_evidence"}
+        unused |= set() if np.any(self.firm) else {"firm"}
         sha = hashlib.sha256()
         for name, value in self.scalars().items():
-            if name != "n_events":
+            if name not in unused:
                 sha.update(f"{name}={value!r};".encode())
         for name, array in self.arrays().items():
-            if name != "events":
+            if name not in unused:
                 sha.update(f"{name}{array.shape};".encode())
                 sha.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
         return sha.hexdigest()
