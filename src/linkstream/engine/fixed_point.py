@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 SCALE = 2.0**30
-COUNT_MAX = 2**33 - 1  # S·S ≤ k²·2⁶⁰ stays within a signed 128-bit integer, S within int64
-VECTORS_MAX = 2**32 - 1  # of one clusterer: the compiled engine names them by 32 bits
+# Of one clusterer: the compiled engine names them by 32 bits. Whatever merges, S·S ≤ k²·2⁶⁰ then
+# stays within a signed 128-bit integer, and S within 64 bits.
+VECTORS_MAX = 2**32 - 1
 DIMENSION_MAX = 2**16
 
 _LIMB = 22  # 3 limbs of 22 bits hold an int64; 2²² · 2²² · DIMENSION_MAX < 2⁶³
