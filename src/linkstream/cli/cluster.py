@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,19 +100,13 @@ def _check_target(output: str | None, suffixes: tuple[str, ...] | None) -> None:
     """Refuse a target that cannot be written, before the work and not after it."""
     if output is None or output == STDOUT:
         return
-    path = Path(output).absolute()
-    if suffixes and path.suffix not in suffixes:
+    if suffixes and Path(output).suffix not in suffixes:
         raise ArgumentError(
             f"output {output!r}",
             expected=f"a name that ends in {' or '.join(suffixes)}, or - for stdout",
             remedy="Try --output ids.jsonl.",
         )
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ArgumentError(
-            f"{output!r} cannot be written",
-            expected="a file in a folder that is there and may be written to",
-            remedy="Make the folder first, or choose another one.",
-        )
+    screen.check_writable(Path(output))
 
 
 def _ids(links: Links, X: npt.NDArray[Any], file: Path, advance: Advance) -> npt.NDArray[np.int64]:

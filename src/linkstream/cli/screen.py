@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
 from rich.table import Table
+
+from linkstream.errors import ArgumentError
 
 _PLAIN_WIDTH = 100
 
@@ -37,3 +41,13 @@ def table(title: str, *columns: str) -> Table:
     for place, name in enumerate(columns):
         made.add_column(name, justify="right" if place else "left")
     return made
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a target that cannot be written, before the work and not after it."""
+    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+        raise ArgumentError(
+            f"{str(path)!r} cannot be written",
+            expected="a file in a folder that is there and may be written to",
+            remedy="Make the folder first, or choose another one.",
+        )

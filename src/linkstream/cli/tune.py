@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,12 +113,7 @@ def _check_target(path: Path | None, suffixes: tuple[str, ...]) -> None:
             expected=f"a name that ends in {' or '.join(suffixes)}",
             remedy=f"Try {path.with_suffix(suffixes[0])}.",
         )
-    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise ArgumentError(
-            f"{str(path)!r} cannot be written",
-            expected="a file in a folder that is there and may be written to",
-            remedy="Make the folder first, or choose another one.",
-        )
+    screen.check_writable(path)
 
 
 @contextmanager

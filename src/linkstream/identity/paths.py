@@ -13,6 +13,7 @@ from linkstream.engine import linkage
 from linkstream.engine.events import Event, Linked, Merged, Rejoined, United
 from linkstream.engine.linkage import CENTROID_SCALE
 from linkstream.engine.state import State
+from linkstream.identity.regrouping import neighbours_of
 from linkstream.identity.suggestions import edge_figures
 
 
@@ -87,14 +88,11 @@ def between(state: State, a: int, b: int, events: Sequence[Event]) -> Pair:
 
 def _way(state: State, start: int, end: int) -> list[int]:
     """Numbers of the subclusters from start to end; the forest has one way only."""
-    neighbours: dict[int, list[int]] = {}
-    for a, b in state.edges.tolist():
-        neighbours.setdefault(a, []).append(b)
-        neighbours.setdefault(b, []).append(a)
+    neighbours = neighbours_of(state)
     before, todo = {start: start}, [start]
     while todo and end not in before:
         number = todo.pop()
-        for other in neighbours.get(number, []):
+        for other in neighbours[number]:
             if other not in before:
                 before[other] = number
                 todo.append(other)

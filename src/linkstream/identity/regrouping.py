@@ -37,10 +37,9 @@ class Regrouping:
         numbers = self.state.numbers.tolist()
         self.clusters = dict(zip(numbers, self.state.clusters.tolist(), strict=True))
         self.counts = dict(zip(numbers, self.state.counts.tolist(), strict=True))
-        self.neighbours = {number: set() for number in numbers}
-        self.firm = {}
-        for (a, b), firm in zip(self.state.edges.tolist(), self.state.firm.tolist(), strict=True):
-            self._add(a, b, firm)
+        self.neighbours = neighbours_of(self.state)
+        edges = map(tuple, self.state.edges.tolist())
+        self.firm = dict(zip(edges, self.state.firm.tolist(), strict=True))
         self.next_cluster = self.state.next_cluster
 
     def cut(self, a: int, b: int) -> None:
@@ -112,6 +111,15 @@ class Regrouping:
     def _record(self, code: int, *numbers: int) -> None:
         row = (code, max(self.state.n_vectors - 1, 0), *numbers)
         self.rows.append(row + (-1,) * (events.WIDTH - len(row)))
+
+
+def neighbours_of(state: State) -> dict[int, set[int]]:
+    """The subclusters that each one is tied to."""
+    found: dict[int, set[int]] = {number: set() for number in state.numbers.tolist()}
+    for a, b in state.edges.tolist():
+        found[a].add(b)
+        found[b].add(a)
+    return found
 
 
 def _edge(a: int, b: int) -> Edge:

@@ -6,6 +6,7 @@ cluster may hang together by one weak edge. Both are ranked by margin, similarit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from linkstream.engine import linkage
 from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
 from linkstream.engine.state import State
+from linkstream.identity.regrouping import neighbours_of
 from linkstream.identity.totals import Totals
 
 
@@ -106,10 +108,12 @@ def splits(state: State, limit: int) -> list[SplitSuggestion]:
     total = Totals.of(state)
     size = dict(zip(total.ids.tolist(), total.counts.tolist(), strict=True))
     cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
+    neighbours = neighbours_of(state)
+    counts = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
     found = []
     for i in order.tolist():
         a, b = state.edges[i].tolist()
-        ours = _vectors_beyond(state, a, b)
+        ours = _vectors_beyond(neighbours, counts, a, b)
         found.append(
             SplitSuggestion(
                 cluster=cluster[a],
@@ -141,19 +145,16 @@ def _nearest(state: State, units: Floats, place: Integers, one: int, other: int)
     return int(state.numbers[a]), int(state.numbers[b])
 
 
-def _vectors_beyond(state: State, start: int, barred: int) -> int:
+def _vectors_beyond(
+    neighbours: Mapping[int, set[int]], counts: Mapping[int, int], start: int, barred: int
+) -> int:
     """Vectors of the part that holds `start` once its edge to `barred` is gone."""
-    neighbours: dict[int, list[int]] = {}
-    for a, b in state.edges.tolist():
-        neighbours.setdefault(a, []).append(b)
-        neighbours.setdefault(b, []).append(a)
-    counts = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
     seen, todo = {start, barred}, [start]
     vectors = 0
     while todo:
         number = todo.pop()
         vectors += counts[number]
-        fresh = [other for other in neighbours[number] if other not in seen]
-        seen.update(fresh)
+        fresh = neighbours[number] - seen
+        seen |= fresh
         todo += fresh
     return vectors

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import Links
+from linkstream.errors import SpaceError
 from linkstream.identity.healing import Healing
 from linkstream.space import Space
 from linkstream.tuning import plateau, studies
@@ -35,10 +36,8 @@ if TYPE_CHECKING:
 
 BATCH = 8
 METHOD = 1  # of searching; a study begun by another one is not gone on with
-CENTRING_IDENTITIES = 30  # a mean of fewer hurts on others (docs/choices.md)
 GIVEN, CENTRED = "given", "centred"
 _DESIGN = 32  # trials before the estimator takes over
-_NARROW_CONE = 0.99  # a longer mean leaves rounding errors of the vectors, and little else
 _HOPELESS = 0.05  # so far below the best, and below the middle, one order is enough
 
 Progress = Callable[[int, int, float], None]
@@ -81,7 +80,7 @@ def tune(
         workers: threads to judge trials with; None for one a core.
         study: a file to keep the trials in. Where it is there, the search goes on from it.
         space: the space of the trials; None for vectors as given.
-        search_space: also try the space centred on the mean of X, given 30 identities or more.
+        search_space: also try the space that `Space.fit` finds, where X is wide enough for it.
         evidence: as for `Links`. With "cluster", T_s only says how fine subclusters are: it is set
             where the closest pairs of one identity lie, and the other two are searched for.
         heal: as for `Links`.
@@ -109,12 +108,13 @@ def tune(
 def _spaces(examples: Examples, space: Space | None, *, also_centred: bool) -> dict[str, Space]:
     """The spaces to try, by name."""
     given = space or Space()
-    if not also_centred or examples.n_identities < CENTRING_IDENTITIES:
+    if not also_centred:
         return {GIVEN: given}
-    mean = Space().centre(examples.X).mean(axis=0).astype(np.float32)
-    if np.linalg.norm(mean) > _NARROW_CONE:
+    try:
+        centred = Space.fit(examples.X, y=examples.y, model=given.model)
+    except SpaceError:  # a sample too narrow, or vectors that are all but one
         return {GIVEN: given}
-    return {GIVEN: given, CENTRED: Space(mean=mean, model=given.model)}
+    return {GIVEN: given} if centred.mean is None else {GIVEN: given, CENTRED: centred}
 
 
 class _Search:
