@@ -2,76 +2,28 @@
 //   while the engine works, one caller at a time.
 #include "engine.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
+#include "arrays.hpp"
+#include "exchange.hpp"
+#include "kept.hpp"
 #include "linkstream/engine.hpp"
 
-namespace nb = nanobind;
 using namespace linkstream;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<nb::numpy, T, nb::c_contig>;
-using Vectors = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Floats = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Floats1 = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-Array<T> fresh(std::initializer_list<std::size_t> shape) {
-  std::size_t size = 1;
-  for (const std::size_t side : shape) size *= side;
-  auto memory = std::make_unique<T[]>(size ? size : 1);
-  T* data = memory.get();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  memory.release();
-  return Array<T>(data, shape, owner);
-}
-
-Array<std::int64_t> column(const std::vector<std::int64_t>& values) {
-  Array<std::int64_t> array = fresh<std::int64_t>({values.size()});
-  std::copy(values.begin(), values.end(), array.data());
-  return array;
-}
-
-template <std::size_t Width>
-Array<std::int64_t> table(const std::vector<std::array<std::int64_t, Width>>& rows) {
-  Array<std::int64_t> array = fresh<std::int64_t>({rows.size(), Width});
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::copy(rows[i].begin(), rows[i].end(), array.data() + i * Width);
-  }
-  return array;
-}
-
-constexpr std::size_t kDimensionMax = std::size_t{1} << 16;
-constexpr std::size_t kThreadsMax = 1024;
-constexpr std::int64_t kVectorsMax = 0xffffffff;  // numbers of 32 bits name them
-
-// A number of the caller's within bounds, or ValueError.
-std::size_t bounded(const char* name, std::size_t value, std::size_t low, std::size_t high) {
-  if (value < low || value > high) {
-    throw nb::value_error((std::string(name) + " is " + std::to_string(value) + ", not from " +
-                           std::to_string(low) + " to " + std::to_string(high)).c_str());
-  }
-  return value;
-}
 
 const Kernel& chosen_kernel(const std::string& name) {
   const Kernel* kernel = name.empty() ? kernel_best() : kernel_named(name.c_str());
@@ -105,12 +57,13 @@ class BoundEngine {
 
  public:
   BoundEngine(double t_c, double t_s, double t_p, std::size_t dimension, bool track_vectors,
-              bool cluster_evidence, std::size_t threads, const std::string& kernel, bool check_all_edges)
+              bool cluster_evidence, std::size_t threads, const std::string& kernel,
+              bool check_all_edges, const BoundKept* keep)
       : dimension_(bounded("dimension", dimension, 2, kDimensionMax)),
         kernel_(chosen_kernel(kernel)),
         engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, cluster_evidence, kernel_,
                 bounded("threads", threads, 1, kThreadsMax),
-                check_all_edges ? Skip::kNever : Skip::kWithinBudget),
+                check_all_edges ? Skip::kNever : Skip::kWithinBudget, chosen_keep(keep, dimension)),
         track_vectors_(track_vectors) {}
 
   Columns add(Vectors vectors) {
@@ -166,10 +119,37 @@ class BoundEngine {
     });
   }
 
+  // One vector with less weight, or an outcome that is given, or a number of its own.
+  auto take(Vectors vector, std::int64_t light, int outcome, std::int64_t target, std::int64_t member,
+            int firm) {
+    const std::int32_t* q = one(vector);
+    const Decision d =
+        locked([&] { return engine_.take(q, {light, outcome, target, member, firm}); });
+    return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
+                           d.threshold);
+  }
+
+  void withdraw(Vectors vector, std::int64_t light, std::int64_t target, std::int64_t member) {
+    const std::int32_t* q = one(vector);
+    locked([&] { engine_.withdraw(q, light, target, member); });
+  }
+
+  void flag(std::int64_t number, std::int64_t flags) {
+    locked([&] { engine_.flag(number, flags); });
+  }
+
+  // Rows of events; the engine fills in the vector.
+  void note(EventRows rows) {
+    if (rows.shape(1) != kEventWidth) throw nb::value_error("rows of another width");
+    std::vector<EventRow> copied(rows.shape(0));
+    for (std::size_t i = 0; i < copied.size(); ++i) {
+      std::copy_n(rows.data() + i * kEventWidth, kEventWidth, copied[i].begin());
+    }
+    locked([&] { engine_.note(copied); });
+  }
+
   auto ranked(Vectors vector, std::size_t limit) {
-    check(vector);
-    if (vector.shape(0) != 1) throw nb::value_error("one vector is ranked at a time");
-    const std::int32_t* q = vector.data();
+    const std::int32_t* q = one(vector);
     const std::vector<Candidate> ranked = locked([&] { return engine_.ranked(q, limit); });
     std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t, double, double>> result;
     for (const Candidate& c : ranked) {
@@ -178,6 +158,22 @@ class BoundEngine {
     return result;
   }
 
+  std::int64_t holder(std::int64_t member) {
+    return locked([&] { return engine_.holder(member); });
+  }
+  std::tuple<std::int64_t, Array<std::int64_t>> total_of(std::int64_t number) {
+    Array<std::int64_t> sum = fresh<std::int64_t>({dimension_});
+    std::fill_n(sum.data(), dimension_, std::int64_t{0});
+    const std::int64_t count = locked([&] {
+      const auto [n, total] = engine_.total_of(number);
+      if (total) std::copy_n(total, dimension_, sum.data());
+      return n;
+    });
+    return {count, sum};
+  }
+  std::int64_t cluster_of(std::int64_t number) {
+    return locked([&] { return engine_.cluster_of(number); });
+  }
   Array<std::int64_t> labels() { return column(locked([&] { return engine_.labels(); })); }
   std::int64_t oldest_event() { return locked([&] { return engine_.log().oldest(); }); }
   Array<std::int64_t> event_rows(std::int64_t since) {
@@ -189,47 +185,16 @@ class BoundEngine {
 
   nb::dict state() {
     const State state = locked([&] { return engine_.state(); });
-    nb::dict result;
-    result["n_vectors"] = state.n_vectors;
-    result["n_events"] = state.n_events;
-    result["next_subcluster"] = state.next_subcluster;
-    result["next_cluster"] = state.next_cluster;
-    result["numbers"] = column(state.numbers);
-    result["clusters"] = column(state.clusters);
-    result["counts"] = column(state.counts);
-    result["first_seen"] = column(state.first_seen);
-    result["last_seen"] = column(state.last_seen);
-    Array<std::int64_t> sums = fresh<std::int64_t>({state.numbers.size(), dimension_});
-    std::copy(state.sums.begin(), state.sums.end(), sums.data());
-    result["sums"] = sums;
-    result["edges"] = table<2>(state.edges);
-    result["firm"] = column(state.firm);
-    result["vectors"] = column(state.vectors);
-    result["events"] = table<kEventWidth>(state.events);
-    return result;
+    return dict_of(state, dimension_);
   }
 
   void restore(const nb::dict& given) {
-    State state;
-    state.n_vectors = nb::cast<std::int64_t>(given["n_vectors"]);
-    state.n_events = nb::cast<std::int64_t>(given["n_events"]);
-    state.next_subcluster = nb::cast<std::int64_t>(given["next_subcluster"]);
-    state.next_cluster = nb::cast<std::int64_t>(given["next_cluster"]);
-    state.numbers = taken(given, "numbers");
-    state.clusters = taken(given, "clusters");
-    state.counts = taken(given, "counts");
-    state.first_seen = taken(given, "first_seen");
-    state.last_seen = taken(given, "last_seen");
-    state.sums = taken(given, "sums");
-    state.vectors = taken(given, "vectors");
-    state.edges = taken_rows<2>(given, "edges");
-    state.firm = taken(given, "firm");
-    state.events = taken_rows<kEventWidth>(given, "events");
+    const State state = state_of(given);
     locked([&] {
-      if (engine_.n_vectors() || engine_.n_cluster_ids()) {
+      if (engine_.n_vectors() || engine_.n_cluster_ids() || engine_.log().n_events()) {
         throw nb::value_error("a state is for an engine that is new");
       }
-      if (!hangs_together(state)) throw nb::value_error("a state whose parts do not fit");
+      if (!hangs_together(state, dimension_, track_vectors_)) throw nb::value_error("a state whose parts do not fit");
       engine_.restore(state);
     });
   }
@@ -245,32 +210,10 @@ class BoundEngine {
     if (vectors.shape(1) != dimension_) throw nb::value_error("vectors of another dimension");
   }
 
-  // What keeps the engine within its memory; the rest is for state.py to check.
-  bool hangs_together(const State& state) const {
-    const std::size_t n = state.numbers.size();
-    for (const auto* column : {&state.clusters, &state.counts, &state.first_seen, &state.last_seen}) {
-      if (column->size() != n) return false;
-    }
-    const auto given = [&](std::int64_t number) {
-      return number >= 0 && number < state.next_subcluster;
-    };
-    const auto live = [&](std::int64_t number) {
-      return std::binary_search(state.numbers.begin(), state.numbers.end(), number);
-    };
-    const auto lives = [&](const std::array<std::int64_t, 2>& edge) {
-      return edge[0] < edge[1] && live(edge[0]) && live(edge[1]);
-    };
-    const auto rising = [](std::int64_t a, std::int64_t b) { return a >= b; };
-    return state.sums.size() == n * dimension_ && state.firm.size() == state.edges.size() && state.n_vectors >= 0 && state.next_cluster >= 0 &&
-           state.next_subcluster >= 0 && state.next_subcluster <= state.n_vectors &&
-           state.n_events >= static_cast<std::int64_t>(state.events.size()) &&
-           state.vectors.size() == (track_vectors_ ? static_cast<std::size_t>(state.n_vectors) : 0) &&
-           std::all_of(state.numbers.begin(), state.numbers.end(), given) &&
-           std::adjacent_find(state.numbers.begin(), state.numbers.end(), rising) ==
-               state.numbers.end() &&
-           std::all_of(state.counts.begin(), state.counts.end(), [](auto k) { return k > 0; }) &&
-           std::all_of(state.vectors.begin(), state.vectors.end(), live) &&
-           std::all_of(state.edges.begin(), state.edges.end(), lives);
+  const std::int32_t* one(const Vectors& vector) const {
+    check(vector);
+    if (vector.shape(0) != 1) throw nb::value_error("one vector at a time");
+    return vector.data();
   }
 
   template <class Work>
@@ -299,27 +242,6 @@ class BoundEngine {
       std::get<5>(columns).data()[i] = decisions[i].threshold;
     }
     return columns;
-  }
-
-  static std::vector<std::int64_t> taken(const nb::dict& given, const char* name) {
-    const nb::object value = given[name];
-    nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu> array;
-    if (!nb::try_cast(value, array, false)) {
-      throw nb::type_error((std::string(name) + " is no array of int64").c_str());
-    }
-    return {array.data(), array.data() + array.size()};
-  }
-
-  template <std::size_t Width>
-  static std::vector<std::array<std::int64_t, Width>> taken_rows(const nb::dict& given,
-                                                                 const char* name) {
-    const std::vector<std::int64_t> flat = taken(given, name);
-    if (flat.size() % Width) throw nb::value_error("rows of another width");
-    std::vector<std::array<std::int64_t, Width>> rows(flat.size() / Width);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::copy_n(flat.begin() + static_cast<std::ptrdiff_t>(i * Width), Width, rows[i].begin());
-    }
-    return rows;
   }
 
   std::size_t dimension_;
@@ -363,13 +285,20 @@ void bind_engine(nb::module_& m) {
   m.def("quantise", &quantise, nb::arg("rows").noconvert(),
         "Fixed-point rows of float32 rows, and the rows' lengths.");
   m.def("kernels", &kernels, "Names of the kernels this machine can run, slowest first.");
+  nb::class_<BoundKept>(m, "Kept", "Fixed-point vectors in order of arrival.")
+      .def(nb::init<std::size_t>(), nb::arg("dimension"))
+      .def("__len__", &BoundKept::size)
+      .def("append", &BoundKept::append, nb::arg("rows").noconvert())
+      .def("rows", &BoundKept::rows, nb::arg("numbers").noconvert())
+      .def("cut", &BoundKept::cut, nb::arg("size"));
   nb::class_<BoundEngine>(m, "Engine", "Links on the compiled core.")
       .def(nb::init<double, double, double, std::size_t, bool, bool, std::size_t,
-                    const std::string&, bool>(),
+                    const std::string&, bool, const BoundKept*>(),
            nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
            nb::arg("pair_similarity_max"), nb::arg("dimension"), nb::arg("track_vectors"),
            nb::arg("cluster_evidence"),
-           nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"))
+           nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"),
+           nb::arg("keep").none() = nb::none())
       .def("add", &BoundEngine::add, nb::arg("vectors").noconvert())
       .def("add_floats", &BoundEngine::add_floats, nb::arg("rows").noconvert(), nb::arg("least"),
            nb::arg("most"))
@@ -378,7 +307,16 @@ void bind_engine(nb::module_& m) {
            nb::sig("def add_one(self, vector: object, least: float, most: float) -> "
                    "tuple[int, int, int, float | None, float | None, int] | None"))
       .def("ask", &BoundEngine::ask, nb::arg("vectors").noconvert())
+      .def("take", &BoundEngine::take, nb::arg("vector").noconvert(), nb::arg("light"),
+           nb::arg("outcome"), nb::arg("target"), nb::arg("member"), nb::arg("firm"))
+      .def("withdraw", &BoundEngine::withdraw, nb::arg("vector").noconvert(), nb::arg("light"),
+           nb::arg("target"), nb::arg("member"))
+      .def("flag", &BoundEngine::flag, nb::arg("number"), nb::arg("flags"))
+      .def("note", &BoundEngine::note, nb::arg("rows").noconvert())
       .def("ranked", &BoundEngine::ranked, nb::arg("vector").noconvert(), nb::arg("limit"))
+      .def("holder", &BoundEngine::holder, nb::arg("member"))
+      .def("total_of", &BoundEngine::total_of, nb::arg("number"))
+      .def("cluster_of", &BoundEngine::cluster_of, nb::arg("number"))
       .def("labels", &BoundEngine::labels)
       .def("oldest_event", &BoundEngine::oldest_event)
       .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))

@@ -8,7 +8,10 @@ LinkstreamError                      root of all
 │   │   └── DimensionError           a vector of another dimension
 │   ├── SpaceError                   a space that does not fit the vectors
 │   ├── InputFileError               a file of vectors that cannot be read
-│   └── UnknownIdError               an ID that was never given
+│   ├── UnknownIdError               an ID that was never given
+│   │   └── RemovedError             a vector or cluster that is no longer there
+│   ├── ContradictionError           a correction that others forbid; names the chain
+│   └── UndoError                    there is nothing there to undo
 ├── SnapshotError                    a file that is damaged, hostile or from a newer version
 ├── NotTrackedError                  an answer that needs what the caller chose not to keep
 ├── ConvergenceError                 an iteration that did not reach its tolerance
@@ -62,6 +65,22 @@ class InputFileError(ArgumentError):
 
 class UnknownIdError(ArgumentError):
     """An ID that was never given."""
+
+
+class RemovedError(UnknownIdError):
+    """A vector or a cluster that was there and was removed."""
+
+
+class ContradictionError(ArgumentError):
+    """A correction that earlier ones forbid; `chain` says which, one after the other."""
+
+    def __init__(self, seen: str, *, expected: str, remedy: str, chain: tuple[str, ...]) -> None:
+        super().__init__(f"{seen} ({'; '.join(chain)})", expected=expected, remedy=remedy)
+        self.chain = chain
+
+
+class UndoError(ArgumentError):
+    """There is nothing there to undo."""
 
 
 class SnapshotError(LinkstreamError):

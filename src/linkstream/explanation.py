@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import Candidate, Engine, Kind
+from linkstream.identity import counterfactual
+from linkstream.identity.counterfactual import Judged
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What would happen to a vector, and the evidence.
+    """What would happen to a vector, the evidence, and what would change the answer.
 
     Attributes:
         kind: "joined", "linked" or "new".
         cluster: the cluster it would belong to; None where it would be new.
         nearest: the most similar subclusters, best first; the first is J (equation 19).
         runner_up: the most similar subcluster of any other cluster than J's.
-        threshold: what J's similarity was judged by: T_s if it joins, else s~(k_J).
-        margin: J's similarity less that threshold.
+        judged: what equation 21 was, or would be, asked of: J, or under `evidence="cluster"` the
+            whole cluster with the greatest margin.
+        threshold: what decided: T_s if it joins, else s~ of what was judged.
+        margin: the similarity less that threshold.
+        to_join: how much more similar to J it would have to be to join it; None if it joins.
+        to_link: how much more similar to what was judged, to be linked; None unless it is new.
+        changes: what would change the answer, in sentences.
     """
 
     kind: Kind
     cluster: int | None
     nearest: tuple[Candidate, ...]
     runner_up: Candidate | None
+    judged: Judged | None
     threshold: float | None
     margin: float | None
+    to_join: float | None = None
+    to_link: float | None = None
+    changes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain values, for JSON."""
@@ -38,38 +49,58 @@ class Explanation:
     def __str__(self) -> str:
         if not self.nearest:
             return "new cluster: nothing has been added yet"
-        lines = [_VERDICTS[self.kind].format(c=self.nearest[0], threshold=self.threshold)]
+        lines = [self._verdict()]
         lines += [f"  {_describe(candidate)}" for candidate in self.nearest]
         if self.runner_up is not None:
             lines.append(f"next cluster: {_describe(self.runner_up)}")
+        lines += [f"change: {change}" for change in self.changes]
         return "\n".join(lines)
 
-
-_VERDICTS: dict[Kind, str] = {
-    "joined": "joins subcluster {c.subcluster} of cluster {c.cluster}: "
-    "similarity {c.similarity:.4f} reaches T_s {threshold:.4f}",
-    "linked": "new subcluster in cluster {c.cluster}: similarity {c.similarity:.4f} to "
-    "subcluster {c.subcluster} reaches s~({c.count}) {threshold:.4f}",
-    "new": "new cluster: similarity {c.similarity:.4f} to the nearest subcluster, "
-    "{c.subcluster} of cluster {c.cluster}, is below s~({c.count}) {threshold:.4f}",
-}
+    def _verdict(self) -> str:
+        best, judged = self.nearest[0], self.judged
+        if self.kind == "joined" or judged is None:
+            return (
+                f"joins subcluster {best.subcluster} of cluster {best.cluster}: "
+                f"similarity {best.similarity:.4f} reaches T_s {self.threshold:.4f}"
+            )
+        if judged.subcluster is None:
+            to, whom = "to the whole of it", f"the whole of cluster {judged.cluster}"
+        else:
+            to = f"to subcluster {judged.subcluster}"
+            whom = f"the nearest subcluster, {judged.subcluster} of cluster {judged.cluster},"
+        asked = f"s~({judged.mass:.6g}) {self.threshold:.4f}"
+        if self.kind == "linked":
+            return (
+                f"new subcluster in cluster {judged.cluster}: similarity "
+                f"{judged.similarity:.4f} {to} reaches {asked}"
+            )
+        return f"new cluster: similarity {judged.similarity:.4f} to {whom} is below {asked}"
 
 
 def explain(engine: Engine | None, vector: npt.NDArray[np.int32], *, limit: int) -> Explanation:
     """Rank the subclusters for one vector, and ask the engine what it would do with it."""
-    ranked = _ranked_to_another_cluster(engine, vector, limit) if engine else []
+    ranked = _ranked_to_another_cluster(engine, vector, max(limit, 2)) if engine else []
     if engine is None or not ranked:
-        return Explanation("new", None, (), None, None, None)
-    best = ranked[0]
-    kind = engine.ask(vector[np.newaxis]).at(0).kind
-    threshold = best.join_threshold if kind == "joined" else best.link_threshold
+        return Explanation("new", None, (), None, None, None, None)
+    best, answer = ranked[0], engine.ask(vector[np.newaxis]).at(0)
+    asked = counterfactual.asked(engine, vector, ranked)
+    judged = asked.best()
+    if answer.kind != "joined" and answer.similarity is not None and answer.threshold is not None:
+        # The engine's own figures, exact to the last bit.
+        judged = replace(judged, similarity=answer.similarity, threshold=answer.threshold)
+    joined = answer.kind == "joined"
+    threshold = best.join_threshold if joined else judged.threshold
     return Explanation(
-        kind=kind,
-        cluster=None if kind == "new" else best.cluster,
+        kind=answer.kind,
+        cluster=None if answer.kind == "new" else answer.cluster,
         nearest=tuple(ranked[:limit]),
         runner_up=next((c for c in ranked if c.cluster != best.cluster), None),
+        judged=judged,
         threshold=threshold,
-        margin=best.similarity - threshold,
+        margin=(best if joined else judged).similarity - threshold,
+        to_join=None if joined else best.join_threshold - best.similarity,
+        to_link=-judged.margin if answer.kind == "new" else None,
+        changes=tuple(counterfactual.changes(answer.kind, ranked, judged, asked)),
     )
 
 

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import snapshot
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, SnapshotError
-from linkstream.identity import aliases
+from linkstream.identity import records
 from linkstream.identity.healing import Healing
+from linkstream.identity.ledger import Ledger
+from linkstream.identity.limits import Limits
 from linkstream.space import Space
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a snapshot holds."""
+    """What a snapshot holds; `kept` are the vectors themselves, where they are kept."""
 
     state: State
     space: Space
     healing: Healing | None
-    aliases: dict[int, int]
+    ledger: Ledger
+    limits: Limits = field(default_factory=Limits)
+    min_size: int = 1
+    keeping: bool = False
+    kept: npt.NDArray[np.int32] | None = None
 
     def space_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The mean of the space, where there is one."""
@@ -32,21 +39,33 @@ class Saved:
 
 def pack(saved: Saved) -> bytes:
     """A snapshot: plain arrays, checksummed, no pickle."""
-    heal = saved.healing.to_dict() if saved.healing else None
-    meta = {"state": saved.state.scalars(), "model": saved.space.model, "heal": heal}
-    table = {"aliases": aliases.to_array(saved.aliases)}
-    return snapshot.encode(meta, {**saved.state.arrays(), **table, **saved.space_arrays()})
+    meta = {
+        "state": saved.state.scalars(),
+        "model": saved.space.model,
+        "heal": saved.healing.to_dict() if saved.healing else None,
+        "ledger": records.to_plain(saved.ledger),
+        "limits": asdict(saved.limits),
+        "min_size": saved.min_size,
+        "keep_vectors": saved.keeping,
+    }
+    kept = {} if saved.kept is None else {"kept": saved.kept}
+    return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **kept})
 
 
 def unpack(data: bytes) -> Saved:
     """What `pack` was given, checked (SnapshotError)."""
     meta, arrays = snapshot.decode(data)
     state = State.from_parts(meta.get("state"), arrays)
+    limits, min_size, keeping = _options(meta)
     return Saved(
         state=state,
         space=_space(meta, arrays, state.dimension),
         healing=Healing.read(meta.get("heal")),
-        aliases=aliases.from_array(arrays.get("aliases"), state),
+        ledger=records.from_plain(meta.get("ledger"), state),
+        limits=limits,
+        min_size=min_size,
+        keeping=keeping,
+        kept=_kept(arrays.get("kept"), state, keeping),
     )
 
 
@@ -54,26 +73,59 @@ def digest(saved: Saved) -> str:
     """Hex digest of all that decides answers now and later."""
     sha = hashlib.sha256(saved.state.digest().encode())
     sha.update(repr(saved.space.model).encode())
-    if saved.healing or saved.aliases:
-        sha.update(repr((saved.healing, sorted(saved.aliases.items()))).encode())
+    if saved.healing or saved.ledger.aliases:
+        sha.update(repr((saved.healing, sorted(saved.ledger.aliases.items()))).encode())
+    signature = records.signature(saved.ledger)
+    if signature or saved.limits:
+        sha.update(repr((saved.limits, signature)).encode())
     for mean in saved.space_arrays().values():
         sha.update(mean.astype("<f8").tobytes())
     return sha.hexdigest()
+
+
+def _options(meta: dict[str, Any]) -> tuple[Limits, int, bool]:
+    min_size, keeping = meta.get("min_size"), meta.get("keep_vectors")
+    try:
+        limits = Limits(**meta.get("limits"))  # type: ignore[arg-type]
+    except (TypeError, ArgumentError) as error:
+        raise _damaged(f"limits that cannot be ({error})", "what linkstream wrote") from None
+    if type(min_size) is not int or min_size < 1 or type(keeping) is not bool:
+        raise _damaged(
+            f"min_size {min_size!r}, keep_vectors {keeping!r}", "a number and a yes or no"
+        )
+    return limits, min_size, keeping
+
+
+def _kept(
+    array: npt.NDArray[Any] | None, state: State, keeping: bool
+) -> npt.NDArray[np.int32] | None:
+    if array is None and not (keeping and state.n_vectors):
+        return None
+    if array is None or not keeping or not state.track_vectors:
+        raise _damaged("vectors kept, and a header that knows nothing of them", "both or none")
+    if array.dtype != np.int32 or array.shape != (state.n_vectors, state.dimension):
+        raise _damaged(
+            f"vectors of shape {array.shape}", f"{state.n_vectors} rows of {state.dimension}"
+        )
+    return array
 
 
 def _space(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Space:
     try:
         space = Space(arrays.get("space_mean"), meta.get("model"))
     except ArgumentError as error:
-        raise SnapshotError(
-            f"a space that cannot be ({error.seen})",
-            expected=error.expected,
-            remedy="The file is damaged or was made by another program; use a backup.",
-        ) from None
+        raise _damaged(f"a space that cannot be ({error.seen})", error.expected) from None
     if dimension and space.dimension not in (None, dimension):
-        raise SnapshotError(
+        raise _damaged(
             f"a space of dimension {space.dimension}",
-            expected=f"dimension {dimension}, as the subclusters have",
-            remedy="The file is damaged or was made by another program; use a backup.",
+            f"dimension {dimension}, as the subclusters have",
         )
     return space
+
+
+def _damaged(seen: str, expected: str) -> SnapshotError:
+    return SnapshotError(
+        seen,
+        expected=expected,
+        remedy="The file is damaged or was made by another program; use a backup.",
+    )

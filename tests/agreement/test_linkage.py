@@ -31,7 +31,7 @@ def thresholds(seed):
 
 def run(engine, sums, counts, test):
     table, squares = linkage.products(sums)
-    return choose(engine, None).unions(table, squares, counts, test)
+    return choose(engine, None).unions(table, squares, counts.astype(float), test)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

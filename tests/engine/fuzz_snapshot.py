@@ -29,7 +29,7 @@ from linkstream.errors import SnapshotError
 from streams import ENGINES, make
 
 MORE = 20  # vectors that a mutant which is taken for good has to take
-DTYPES = {"<i8": np.int64, "<f8": np.float64}
+DTYPES = {"<i4": np.int32, "<i8": np.int64, "<f8": np.float64}
 PREFIX = struct.Struct("<8sII")
 
 

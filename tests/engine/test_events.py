@@ -30,7 +30,7 @@ def test_every_event_survives_json(kind):
     "values",
     [
         {},
-        {"kind": "vanished", "sequence": 0, "vector": 0},
+        {"kind": "evaporated", "sequence": 0, "vector": 0},
         {"kind": "joined", "sequence": 0, "vector": 0, "subcluster": 0},
         {"kind": "joined", "sequence": 0, "vector": 0, "subcluster": 0, "cluster": "0"},
         {"kind": "joined", "sequence": 0, "vector": 0, "subcluster": 0, "cluster": 0, "x": 1},

@@ -142,7 +142,7 @@ MISUSE = {
     "an edge to itself": "restored(edges=np.array([[1, 1]]))",
     "edges of three ends": "restored(edges=np.ones((1, 3), whole))",
     "a vector of nobody": "restored(vectors=np.full(8, 10**6))",
-    "a vector of a negative": "restored(vectors=np.full(8, -1))",
+    "a vector of a negative": "restored(vectors=np.full(8, -2))",
     "too few vectors": "restored(vectors=np.zeros(3, whole))",
     "events of five columns": "restored(events=np.zeros((8, 5), whole))",
     "more events than there were": "restored(n_events=3)",
@@ -416,7 +416,7 @@ def test_a_number_of_threads_out_of_bounds_is_refused(threads):
 
 
 def test_more_vectors_than_can_be_numbered_are_refused_before_any_change(monkeypatch):
-    monkeypatch.setattr("linkstream.clusterer.VECTORS_MAX", 5)
+    monkeypatch.setattr("linkstream.clusterer.adding.VECTORS_MAX", 5)
     links = Links(0.7, 0.6, 0.9)
     rows = np.eye(6, dtype=np.float32)
     links.add_many(rows[:3])

@@ -13,7 +13,7 @@ from linkstream import Links, Space
 from linkstream.errors import SnapshotError
 from streams import ENGINES, make
 
-DTYPES = {"<i8": np.int64, "<f8": np.float64}
+DTYPES = {"<i4": np.int32, "<i8": np.int64, "<f8": np.float64}
 
 
 def grown(engine="auto", kind="lobes", seed=7, **options):
@@ -300,7 +300,7 @@ ENTRIES = {
 def test_an_array_described_wrongly_is_refused_before_memory_is_taken(entry):
     meta, arrays = unpack(small().to_bytes())
     layout = [
-        entry if name == "sums" else [name, "<i8", list(array.shape)]
+        entry if name == "sums" else [name, array.dtype.str, list(array.shape)]
         for name, array in arrays.items()
     ]
     payload = b"".join(array.tobytes() for array in arrays.values())

@@ -8,13 +8,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "arrivals.hpp"
+#include "assess.hpp"
 #include "graph.hpp"
+#include "hands.hpp"
 #include "journal.hpp"
+#include "kept.hpp"
 #include "members.hpp"
+#include "places.hpp"
 #include "pool.hpp"
 #include "scan.hpp"
 #include "state.hpp"
@@ -23,8 +28,6 @@
 #include "wholes.hpp"
 
 namespace linkstream {
-
-enum class Kind : std::int8_t { kJoined, kLinked, kNew };
 
 struct Decision {
   std::int64_t cluster;
@@ -48,7 +51,7 @@ class Engine {
  public:
   Engine(const Thresholds& thresholds, std::size_t dimension, bool track_vectors,
          bool cluster_evidence, const Kernel& kernel, std::size_t threads,
-         Skip skip = Skip::kWithinBudget)
+         Skip skip = Skip::kWithinBudget, std::shared_ptr<Kept> keep = nullptr)
       : thresholds_(thresholds),
         kernel_(kernel),
         pool_(threads),
@@ -57,19 +60,24 @@ class Engine {
         journal_(track_vectors ? 0 : kUntrackedEvents),
         members_(track_vectors),
         wholes_(graph_, search_, cluster_evidence),
+        assess_(graph_, wholes_),
         arrivals_(graph_, search_),
-        update_(graph_, search_, journal_, members_, wholes_) {}
+        update_(graph_, search_, journal_, members_, wholes_),
+        places_(graph_, journal_, members_, wholes_, update_),
+        hands_(graph_, journal_, members_, places_),
+        keep_(std::move(keep)) {}
 
   std::int64_t n_vectors() const { return journal_.n_vectors; }
   std::int64_t n_subclusters() const { return graph_.n_nodes; }
   std::int64_t n_clusters() const {
-    return static_cast<std::int64_t>(graph_.forest.components.size());
+    return static_cast<std::int64_t>(graph_.forest.n_components());
   }
-  std::int64_t n_cluster_ids() const { return journal_.next_cluster; }
+  std::int64_t n_cluster_ids() const { return journal_.free_cluster; }
   const EventLog& log() const { return journal_.log; }
 
   // Takes fixed-point vectors in order of arrival.
   void add(const std::int32_t* vectors, std::size_t n, Decision* decisions) {
+    make_room(n);
     each_block(n, [&](std::size_t first, std::size_t block) {
       arrivals_.begin(vectors + first * graph_.dimension(), block);
       for (std::size_t i = 0; i < block; ++i) decisions[first + i] = add_one(i);
@@ -79,6 +87,7 @@ class Engine {
   // The same of vectors as they come, whose norms are given and in bounds.
   void add(const float* vectors, const double* norms, std::size_t n, Decision* decisions) {
     const std::size_t dimension = graph_.dimension();
+    make_room(n);
     each_block(n, [&](std::size_t first, std::size_t block) {
       fixed_.resize(std::max(fixed_.size(), block * dimension));
       for (std::size_t i = 0; i < block; ++i) {
@@ -109,7 +118,7 @@ class Engine {
       const Integer product = dot(kernel_, q, graph_.rows.sum(row), node.count, dimension);
       all.push_back({node.number, graph_.cluster(row), node.count,
                      similarity(product, root_q, node.root),
-                     thresholds_.edge(static_cast<double>(node.count), 1.0)});
+                     thresholds_.edge(node.mass(), 1.0)});
     });
     limit = std::min(limit, all.size());
     std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(limit), all.end(),
@@ -121,16 +130,56 @@ class Engine {
     return all;
   }
 
-  // Current cluster of each vector, in order of arrival.
+  // Current cluster of each vector, in order of arrival; -1 for one that was removed.
   std::vector<std::int64_t> labels() {
-    std::vector<std::int64_t> clusters(static_cast<std::size_t>(journal_.next_subcluster), -1);
-    graph_.each_node([&](Row row) {
-      clusters[static_cast<std::size_t>(graph_.number(row))] = graph_.cluster(row);
+    return members_.live([this](auto visit) {
+      graph_.each_node([&](Row row) { visit(graph_.number(row), graph_.cluster(row)); });
     });
-    std::vector<std::int64_t> result = members_.live();
-    for (std::int64_t& value : result) value = clusters[static_cast<std::size_t>(value)];
-    return result;
   }
+
+  // The subcluster that holds a vector, where these are tracked; -1 if it was removed.
+  std::int64_t holder(std::int64_t member) {
+    refuse_unless(members_.tracked() && member >= 0 && member < journal_.n_vectors, "no such vector");
+    return members_.holder(member);
+  }
+
+  std::int64_t cluster_of(std::int64_t number) { return hands_.cluster_of(number); }
+  auto total_of(std::int64_t number) { return hands_.total_of(number); }
+
+  // Beyond the paper: a person's side. What cannot be is refused before anything changes.
+
+  // Takes one vector of less weight, or with an outcome that is given; or puts a member that was
+  // withdrawn in a new place.
+  Decision take(const std::int32_t* q, const Order& order) {
+    hands_.check(order);
+    const bool is_new = order.member == -1;
+    if (is_new) make_room(1);
+    const Verdict verdict = order.outcome < 0 ? tested(q) : hands_.given(order);
+    const Incoming share = hands_.share_of(q, order.light);
+    const Integer product = hands_.check_sum(verdict, share);
+    if (is_new) journal_.newest = journal_.n_vectors;
+    if (is_new && order.light) journal_.record(Code::kWeighed, kFull - order.light);
+    const std::int64_t member = is_new ? journal_.n_vectors : order.member;
+    // The node that is made holds the share, not the vector the verdict is about.
+    const Row row = place(verdict, {share, order.light, member}, product, kNothing);
+    if (is_new) {
+      arrived(row, q);
+    } else {
+      members_.moved(member, graph_.number(row));
+    }
+    return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
+            verdict.threshold};
+  }
+
+  // Takes a vector's share out of the subcluster that holds it, exactly.
+  void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target, std::int64_t member) {
+    hands_.withdraw(q, light, target, member);
+  }
+
+  void flag(std::int64_t number, std::int64_t flags) { hands_.flag(number, flags); }
+
+  // Writes events of what is not the engine's to do; their vector is the newest.
+  void note(const std::vector<EventRow>& rows) { hands_.note(rows); }
 
   // All there is to know, as plain arrays.
   State state() {
@@ -139,6 +188,8 @@ class Engine {
     state.n_events = journal_.log.n_events();
     state.next_subcluster = journal_.next_subcluster;
     state.next_cluster = journal_.next_cluster;
+    state.free_subcluster = journal_.free_subcluster;
+    state.free_cluster = journal_.free_cluster;
     write_nodes(state, graph_);
     state.vectors = members_.live();
     state.events = journal_.log.rows(journal_.log.oldest());
@@ -150,9 +201,12 @@ class Engine {
     journal_.n_vectors = state.n_vectors;
     journal_.next_subcluster = state.next_subcluster;
     journal_.next_cluster = state.next_cluster;
+    journal_.free_subcluster = state.free_subcluster;
+    journal_.free_cluster = state.free_cluster;
+    journal_.newest = std::max<std::int64_t>(state.n_vectors - 1, 0);
     for (const EventRow& row : state.events) journal_.log.append(row);
     journal_.log.set_n_events(state.n_events);
-    members_.restore(state.vectors, state.next_subcluster);
+    members_.restore(state.vectors, state.numbers, state.free_subcluster);
     read_nodes(state, graph_);
     wholes_.read();
   }
@@ -170,122 +224,56 @@ class Engine {
 
   // Section 3.3: assessing cluster membership
 
-  // Which outcome, by which similarity and threshold; whom to join or to link to.
-  struct Verdict {
-    Kind kind = Kind::kNew;
-    double similarity = kNothing;
-    double threshold = kNothing;
-    Row partner = kNoRow;
-  };
-
   Decision add_one(std::size_t index) {
+    journal_.newest = journal_.n_vectors;
     const Nearest nearest = arrivals_.nearest(index);
-    const Verdict verdict = assess(nearest, arrivals_[index]);
-    Row row = verdict.partner;
-    if (row == kNoRow) {
-      row = create(arrivals_[index]);
-    } else if (verdict.kind == Kind::kJoined) {
-      join(row, arrivals_[index], nearest.product);
-      row = update_(row);
-    } else {
-      row = link(row, arrivals_[index], verdict.similarity);
-    }
-    members_.joined(graph_.number(row));
-    journal_.n_vectors += 1;
+    const Incoming& x = arrivals_[index];
+    const Verdict verdict = assess_(nearest, x);
+    const double score = wholes_.on() ? kNothing : verdict.similarity;
+    const Row row = place(verdict, {x, 0, journal_.n_vectors}, nearest.product, score);
+    arrived(row, x.q);
     return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
             verdict.threshold};
   }
 
-  // Which of the three outcomes, and what it was judged by.
-  Verdict assess(const Nearest& nearest, const Incoming& x) {
-    const bool any = nearest.row != kNoRow;
-    const double t_s = thresholds_.subcluster_similarity;
-    if (any && nearest.similarity >= t_s) {  // equation 20
-      return {Kind::kJoined, nearest.similarity, t_s, nearest.row};
-    }
-    if (wholes_.on()) return assess_wholes(nearest, x);
-    if (!any) return {};
-    const auto count = static_cast<double>(graph_.node(nearest.row).count);
-    const double threshold = thresholds_.edge(count, 1.0);  // s~(k_J), equation 25
-    if (nearest.similarity >= threshold) {                  // equation 21
-      return {Kind::kLinked, nearest.similarity, threshold, nearest.row};
-    }
-    return {Kind::kNew, nearest.similarity, threshold, kNoRow};
+  // Does what the verdict says; the row that holds the vector then. The product is that with the sum
+  // it joins; the score is the similarity to what it is linked to, or NaN.
+  Row place(const Verdict& verdict, const Part& part, Integer product, double score) {
+    if (verdict.partner == kNoRow) return places_.create(part);
+    if (verdict.kind == Kind::kJoined) return places_.join(verdict.partner, part, product);
+    return places_.link(verdict.partner, part, score, verdict.firm);
   }
 
-  // Equation 21 with each whole cluster in J's place (docs/choices.md, "cluster evidence").
-  Verdict assess_wholes(const Nearest& nearest, const Incoming& x) {
-    const Wholes::Best best = wholes_.best(x);
-    if (!best.found) return {};
-    if (best.similarity - best.threshold < 0) {
-      return {Kind::kNew, best.similarity, best.threshold, kNoRow};
-    }
-    Row partner = nearest.row;
-    if (partner == kNoRow || graph_.node(partner).component != best.component) {
-      partner = oldest(best.component);
-    }
-    return {Kind::kLinked, best.similarity, best.threshold, partner};
-  }
-
-  Row oldest(std::uint32_t component) const {
-    Row found = kNoRow;
-    graph_.each_node([&](Row row) {
-      if (graph_.node(row).component != component) return;
-      if (found == kNoRow || graph_.number(row) < graph_.number(found)) found = row;
-    });
-    return found;
+  // A new vector is in its place.
+  void arrived(Row row, const std::int32_t* q) {
+    members_.joined(graph_.number(row));
+    if (keep_) keep_->append(q, 1);
+    journal_.n_vectors += 1;
   }
 
   Decision ask_one(std::size_t index) {
-    const Verdict verdict = assess(arrivals_.nearest(index), arrivals_[index]);
+    const Verdict verdict = assess_(arrivals_.nearest(index), arrivals_[index]);
     const bool any = verdict.partner != kNoRow;
     return {any ? graph_.cluster(verdict.partner) : -1,
             any && verdict.kind == Kind::kJoined ? graph_.number(verdict.partner) : -1,
             verdict.kind, verdict.similarity, verdict.threshold};
   }
 
-  // Adds x to subcluster J.
-  void join(Row row, const Incoming& x, Integer product) {
-    graph_.add_vector(row, x, product);
-    Node& node = graph_.node(row);
-    node.last_seen = journal_.n_vectors;
-    wholes_.add(node.component, x);
-    graph_.forest.components[node.component].vectors += 1;
-    journal_.record(Code::kJoined, node.number, graph_.cluster(row));
+  // Beyond the paper
+
+  // Each vector that comes is kept: memory for that is found before anything changes.
+  void make_room(std::size_t n) {
+    const auto more = static_cast<std::int64_t>(n);
+    refuse_unless(more <= kVectorsMax - journal_.n_vectors, "more vectors than can be numbered");
+    refuse_unless(more <= kSubclustersMax - journal_.free_subcluster, "no numbers left");
+    if (keep_) keep_->reserve(n);
   }
 
-  // Starts a subcluster containing just x, with an edge to J. Where whole clusters gave the evidence
-  // the edge is firm: that of J alone may not pass.
-  Row link(Row nearest, const Incoming& x, double score) {
-    const Row row = new_node(graph_.node(nearest).component, x);
-    if (wholes_.on()) score = graph_.exact(row, nearest);
-    graph_.add_edge(row, nearest, score, wholes_.on());
-    journal_.record(Code::kLinked, graph_.number(row), graph_.number(nearest), graph_.cluster(row));
-    return row;
-  }
-
-  // Starts a subcluster containing just x, in a cluster of its own.
-  Row create(const Incoming& x) {
-    const auto component = static_cast<std::uint32_t>(graph_.forest.components.size());
-    graph_.forest.components.push_back({journal_.new_cluster(), 0});
-    const Row row = new_node(component, x);
-    journal_.record(Code::kCreated, graph_.number(row), graph_.cluster(row));
-    return row;
-  }
-
-  Row new_node(std::uint32_t component, const Incoming& x) {
-    const Row row = graph_.take(journal_.new_subcluster(), x.square);
-    Node& node = graph_.node(row);
-    node.count = 1;
-    node.count_limit = 2;
-    node.first_seen = node.last_seen = journal_.n_vectors;
-    node.component = component;
-    wholes_.add(component, x);
-    graph_.forest.components[component].vectors += 1;
-    std::copy(x.q, x.q + graph_.dimension(), graph_.rows.sum(row));
-    graph_.encode(row);
-    members_.born(node.number);
-    return row;
+  Verdict tested(const std::int32_t* q) {
+    arrivals_.begin(q, 1);
+    const Verdict verdict = assess_(arrivals_.nearest(0), arrivals_[0]);
+    arrivals_.end();
+    return verdict;
   }
 
   Thresholds thresholds_;
@@ -296,8 +284,12 @@ class Engine {
   Journal journal_;
   Members members_;
   Wholes wholes_;
+  Assess assess_;
   Arrivals arrivals_;
   Update update_;
+  Places places_;
+  Hands hands_;
+  std::shared_ptr<Kept> keep_;
   std::vector<std::int32_t> fixed_;
 };
 

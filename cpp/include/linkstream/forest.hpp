@@ -1,8 +1,9 @@
 // What: the graph: nodes (subclusters), edges, components (clusters).
-// Paper: section 3.2. Python twin: the graph part of engine/reference.py.
+// Paper: section 3.2. Python twin: engine/forest.py.
 // Invariants: the graph is a forest. Each node's edges stand in a heap by how far the node may move
 //   before they must be looked at again, so that a hub does not look at all of them each time. A firm
-//   edge was tied by a settlement or a person: equation 22 does not judge it.
+//   edge was tied by a settlement or a person: equation 22 does not judge it. Components that are gone
+//   are used again, and hold nothing until then.
 // Numerics: `moved` is an upper bound in radians.
 #pragma once
 
@@ -19,6 +20,21 @@ namespace linkstream {
 
 using Edge = std::uint32_t;
 
+// How firm an edge is: judged by equation 22; settled; a person's word.
+using Firmness = std::uint8_t;
+inline constexpr Firmness kLoose = 0, kFirm = 1, kLaw = 2;
+
+// Flags of a node: its centroid stays; its part keeps the ID at a split.
+inline constexpr std::uint8_t kLocked = 1, kClaim = 2;
+
+inline constexpr std::int64_t kFull = 256;  // the weight of a vector of full weight
+
+// What so many vectors weigh, as k; one at the least.
+inline double mass(std::int64_t count, std::int64_t light) {
+  constexpr double part = 1.0 / static_cast<double>(kFull);
+  return std::max(static_cast<double>(count) - static_cast<double>(light) * part, 1.0);
+}
+
 struct HeldEdge {
   float expiry;  // look again once the node has moved further than this
   Edge edge;
@@ -33,16 +49,27 @@ struct Node {
   std::int64_t count_limit = 0;  // expiries hold while the count is at most this
   std::int64_t first_seen = 0;
   std::int64_t last_seen = 0;
+  std::int64_t light = 0;  // how much less than `count` the vectors weigh, in 256ths
   std::uint32_t component = 0;
   std::uint32_t mark = 0;
   std::uint32_t hasty = 0;  // edges due at every touch, when all were last judged
+  std::uint8_t flags = 0;
   std::vector<HeldEdge> edges;
   std::unique_ptr<float[]> anchor;  // of a node with many edges: where it was when they were judged
+
+  double mass() const { return linkstream::mass(count, light); }
+  bool locked() const { return flags & kLocked; }
+  bool claims() const { return flags & kClaim; }
 };
 
+// A cluster: vectors in it, what these weigh less, how many of its nodes claim its ID.
 struct Component {
   std::int64_t cluster;
-  std::int64_t vectors;
+  std::int64_t vectors = 0;
+  std::int64_t light = 0;
+  std::int64_t claims = 0;
+
+  double mass() const { return linkstream::mass(vectors, light); }
 };
 
 inline constexpr float kAlways = -std::numeric_limits<float>::infinity();
@@ -62,9 +89,10 @@ class Forest {
     return ends_[edge].row[ends_[edge].row[0] == row ? 1 : 0];
   }
 
-  bool is_firm(Edge edge) const { return ends_[edge].firm; }
+  bool is_firm(Edge edge) const { return ends_[edge].firm != kLoose; }
+  Firmness firmness(Edge edge) const { return ends_[edge].firm; }
 
-  Edge add_edge(Row a, Row b, float expiry_a, float expiry_b, bool firm = false) {
+  Edge add_edge(Row a, Row b, float expiry_a, float expiry_b, Firmness firm = kLoose) {
     Edge edge;
     if (free_.empty()) {
       edge = static_cast<Edge>(ends_.size());
@@ -86,7 +114,7 @@ class Forest {
     free_.push_back(edge);
   }
 
-  // One end of an edge becomes another node: what happens to the edges of a node that is absorbed.
+  // One end of an edge becomes another node: what happens to the edges of a node that is no more.
   void move_edge(Edge edge, Row from, Row to) {
     let_go(from, edge);
     ends_[edge].row[ends_[edge].row[0] == from ? 0 : 1] = to;
@@ -118,13 +146,32 @@ class Forest {
     }
   }
 
-  std::vector<Component> components;
+  std::uint32_t open_component(std::int64_t cluster) {
+    if (free_components_.empty()) {
+      components.push_back({cluster});
+      return static_cast<std::uint32_t>(components.size() - 1);
+    }
+    const std::uint32_t component = free_components_.back();
+    free_components_.pop_back();
+    components[component] = {cluster};
+    return component;
+  }
+
+  // A component without a node is no more.
+  void close_component(std::uint32_t component) {
+    free_components_.push_back(component);
+    components[component] = {-1};
+  }
+
+  std::size_t n_components() const { return components.size() - free_components_.size(); }
+
+  std::vector<Component> components;  // free ones too
 
  private:
   struct Ends {
     Row row[2];
     std::uint32_t place[2];  // where each end's heap holds the edge
-    bool firm;
+    Firmness firm;
   };
 
   int side(Edge edge, Row row) const { return ends_[edge].row[0] == row ? 0 : 1; }
@@ -173,6 +220,7 @@ class Forest {
   std::vector<std::unique_ptr<Node[]>> nodes_;
   std::vector<Ends> ends_;
   std::vector<Edge> free_;
+  std::vector<std::uint32_t> free_components_;
   mutable std::vector<std::uint32_t> walk_;
 };
 

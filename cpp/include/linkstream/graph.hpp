@@ -1,6 +1,5 @@
 // What: subclusters and edges with all that must change together: sum, norm, codes, count, budget.
-// Paper: section 3.2; the similarities of sections 3.3 and 3.4. Python twin: the graph part of
-//   engine/reference.py.
+// Paper: section 3.2; the similarities of sections 3.3 and 3.4. Python twin: engine/graph.py.
 // Invariants: codes are those of the sum; an edge that is not due satisfies equation 22 and is below
 //   T_s (see `half_slack`), so that looking at the others alone decides what looking at all would.
 // Numerics: fixed_point.hpp. Budgets are bounds with room for roundings; they never decide.
@@ -66,7 +65,7 @@ class Graph {
 
   // s~(k, k') of two nodes.
   double required(Row a, Row b) const {
-    return thresholds.edge(static_cast<double>(node(a).count), static_cast<double>(node(b).count));
+    return thresholds.edge(node(a).mass(), node(b).mass());
   }
 
   // The similarity of two centroids.
@@ -113,6 +112,15 @@ class Graph {
     moved(row, turned);
   }
 
+  // Takes a vector out again.
+  void take_vector(Row row, const Incoming& x, Integer product) {
+    const double turned = turn(node(row).square, -product, x.square);
+    grow(row, -product, x.square, -1);
+    std::int64_t* sum = rows.sum(row);
+    for (std::size_t i = 0; i < dimension(); ++i) sum[i] -= x.q[i];
+    moved(row, turned);
+  }
+
   // Adds the vectors of another node, which is released.
   void absorb(Row row, Row gone) {
     Node& kept = node(row);
@@ -121,6 +129,9 @@ class Graph {
         dot(kernel, rows.sum(row), kept.count, rows.sum(gone), other.count, dimension());
     const double turned = turn(kept.square, product, other.square);
     grow(row, product, other.square, other.count);
+    kept.light += other.light;
+    forest.components[kept.component].claims -= kept.claims() && other.claims();
+    kept.flags |= other.flags;
     kept.first_seen = std::min(kept.first_seen, other.first_seen);
     kept.last_seen = std::max(kept.last_seen, other.last_seen);
     std::int64_t* sum = rows.sum(row);
@@ -133,8 +144,8 @@ class Graph {
 
   // Edges
 
-  void add_edge(Row a, Row b, double score, bool firm = false) {
-    const double half = half_slack(a, b, score, firm);
+  void add_edge(Row a, Row b, double score, Firmness firm = kLoose) {
+    const double half = half_slack(a, b, score, firm != kLoose);
     forest.add_edge(a, b, expiry(a, half), expiry(b, half), firm);
   }
 
@@ -211,7 +222,8 @@ class Graph {
   }
 
   // Half of the angle by which the ends of an edge, together, may turn before it can fail equation
-  // 22 or reach T_s, while their counts stay within their limits. Each end holds half of the slack.
+  // 22 or reach T_s, while their counts stay within their limits (what vectors weigh is no more than
+  // their count). Each end holds half of the slack.
   // A firm edge cannot fail.
   double half_slack(Row a, Row b, double score, bool firm) const {
     if (score >= thresholds.subcluster_similarity) return 0.0;

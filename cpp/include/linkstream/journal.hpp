@@ -1,5 +1,5 @@
 // What: the counters that only rise, and the log of events they number.
-// Python twin: the counters and `_record` of engine/reference.py.
+// Python twin: the counters and `_record` of engine/graph.py.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,29 @@ struct Journal {
   explicit Journal(std::size_t limit) : log(limit) {}
 
   EventLog log;
-  std::int64_t n_vectors = 0;  // also the sequence number of the vector on its way in
-  std::int64_t next_subcluster = 0;
+  std::int64_t n_vectors = 0;
+  std::int64_t newest = 0;           // the vector on its way in, or the newest: events bear it
+  std::int64_t next_subcluster = 0;  // how many were ever born
   std::int64_t next_cluster = 0;
+  std::int64_t free_subcluster = 0;  // the next numbers to be given
+  std::int64_t free_cluster = 0;
 
-  std::int64_t new_subcluster() { return next_subcluster++; }
-  std::int64_t new_cluster() { return next_cluster++; }
+  std::int64_t new_subcluster() { return given(free_subcluster, next_subcluster); }
+  std::int64_t new_cluster() { return given(free_cluster, next_cluster); }
 
   template <class... Numbers>
   void record(Code code, Numbers... numbers) {
-    EventRow row{static_cast<std::int64_t>(code), n_vectors, -1, -1, -1, -1};
+    EventRow row{static_cast<std::int64_t>(code), newest, -1, -1, -1, -1};
     std::size_t place = 2;
     ((row[place++] = numbers), ...);
     log.append(row);
+  }
+
+ private:
+  static std::int64_t given(std::int64_t& free, std::int64_t& next) {
+    const std::int64_t number = free;
+    next = free = number + 1;
+    return number;
   }
 };
 

@@ -22,14 +22,14 @@ struct Union {
 class Linkage {
  public:
   // `table` holds n rows of n products S_i.S_j and is used up.
-  Linkage(double* table, const double* squares, const std::int64_t* counts, std::size_t n,
+  Linkage(double* table, const double* squares, const double* masses, std::size_t n,
           const Thresholds& thresholds)
       : table_(table),
         n_(n),
         test_(thresholds),
         squares_(squares, squares + n),
         roots_(n),
-        counts_(counts, counts + n),
+        masses_(masses, masses + n),
         spread_(n),
         live_(n),
         partner_(n, 0),
@@ -65,13 +65,13 @@ class Linkage {
 
   void measure(std::size_t row) {
     roots_[row] = std::sqrt(squares_[row]);
-    spread_[row] = test_.spread(counts_[row]);
+    spread_[row] = test_.spread(masses_[row]);
   }
 
   // The group of a row takes in another, and all partners are put right.
   void unite(std::size_t row, std::size_t gone) {
     squares_[row] = squares_[row] + squares_[gone] + 2.0 * at(row)[gone];
-    counts_[row] += counts_[gone];
+    masses_[row] += masses_[gone];
     measure(row);
     const double* more = at(gone);
     double* mine = at(row);
@@ -111,7 +111,7 @@ class Linkage {
   double* table_;
   std::size_t n_;
   Thresholds test_;
-  std::vector<double> squares_, roots_, counts_;
+  std::vector<double> squares_, roots_, masses_;
   std::vector<double> spread_;     // 1 + tan^2 / k of each
   std::vector<std::size_t> live_;  // rows that still stand for a group, rising
   std::vector<std::size_t> partner_;

@@ -12,7 +12,21 @@
 
 namespace linkstream {
 
-enum class Code : std::uint8_t { kCreated, kJoined, kLinked, kMerged, kSevered, kRejoined, kSplit };
+// Those the engine writes itself; the others only pass through.
+enum class Code : std::uint8_t {
+  kCreated = 0,
+  kJoined = 1,
+  kLinked = 2,
+  kMerged = 3,
+  kSevered = 4,
+  kRejoined = 5,
+  kSplit = 6,
+  kWeighed = 8,
+  kMoved = 9,
+  kRemoved = 10,
+  kVanished = 11,
+  kFlagged = 16
+};
 inline constexpr std::size_t kEventWidth = 6;  // code, vector, and up to four numbers
 using EventRow = std::array<std::int64_t, kEventWidth>;
 

@@ -1,8 +1,12 @@
 // What: which subcluster holds each vector, through all merges; kept only where the user asks.
-// Memory: 4 bytes a vector and 4 a subcluster ever born.
+// Invariants: subclusters go by places: those there were when a state was read, in the order of their
+//   numbers, then those born since, whose numbers follow on one another.
+// Memory: 4 bytes a vector and 4 a subcluster ever born here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -12,40 +16,98 @@ class Members {
  public:
   explicit Members(bool tracked) : tracked_(tracked) {}
 
-  void born(std::int64_t number) {
-    if (tracked_) survivors_.push_back(static_cast<std::uint32_t>(number));
+  bool tracked() const { return tracked_; }
+
+  void born() {
+    if (tracked_) survivors_.push_back(static_cast<std::uint32_t>(survivors_.size()));
   }
   void merged(std::int64_t absorbed, std::int64_t survivor) {
-    if (tracked_) survivors_[static_cast<std::size_t>(absorbed)] = static_cast<std::uint32_t>(survivor);
+    if (tracked_) survivors_[place(absorbed)] = place(survivor);
   }
   void joined(std::int64_t number) {
-    if (tracked_) numbers_.push_back(static_cast<std::uint32_t>(number));
+    if (tracked_) places_.push_back(place(number));
+  }
+  void moved(std::int64_t member, std::int64_t number) {
+    if (tracked_) places_[static_cast<std::size_t>(member)] = place(number);
+  }
+  void removed(std::int64_t member) {
+    if (tracked_) places_[static_cast<std::size_t>(member)] = kRemoved;
+  }
+
+  // Subcluster that now holds a vector; -1 where it was removed.
+  std::int64_t holder(std::int64_t member) {
+    const std::uint32_t found = settled(places_[static_cast<std::size_t>(member)]);
+    return found == kRemoved ? -1 : number(found);
   }
 
   // Subcluster that now holds each vector, in order of arrival.
   std::vector<std::int64_t> live() {
+    return each([this](std::uint32_t place) { return number(place); });
+  }
+
+  // The same through a table by place, which `each_node(visit)` fills with visit(number, value).
+  template <class EachNode>
+  std::vector<std::int64_t> live(EachNode each_node) {
+    if (!tracked_) return {};
+    std::vector<std::int64_t> values(survivors_.size(), -1);
+    each_node([&](std::int64_t number, std::int64_t value) { values[place(number)] = value; });
+    return each([&](std::uint32_t place) { return values[place]; });
+  }
+
+  // Vectors by subcluster (-1: removed), all subclusters there are, and the next one's number.
+  void restore(const std::vector<std::int64_t>& vectors, const std::vector<std::int64_t>& numbers,
+               std::int64_t free_subcluster) {
+    if (!tracked_) return;
+    first_ = free_subcluster;
+    old_ = numbers;
+    survivors_.resize(old_.size());
+    std::iota(survivors_.begin(), survivors_.end(), 0u);
+    places_.reserve(vectors.size());
+    for (const std::int64_t number : vectors) {
+      places_.push_back(number < 0 ? kRemoved : place(number));
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kRemoved = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t place(std::int64_t number) const {
+    if (number >= first_) {
+      return static_cast<std::uint32_t>(number - first_ + static_cast<std::int64_t>(old_.size()));
+    }
+    return static_cast<std::uint32_t>(std::lower_bound(old_.begin(), old_.end(), number) -
+                                      old_.begin());
+  }
+
+  std::int64_t number(std::uint32_t place) const {
+    return place < old_.size() ? old_[place]
+                               : first_ + static_cast<std::int64_t>(place - old_.size());
+  }
+
+  // Follows merges, and shortens their chains on the way.
+  std::uint32_t settled(std::uint32_t& place) {
+    if (place == kRemoved) return kRemoved;
+    while (survivors_[place] != place) {
+      place = survivors_[place] = survivors_[survivors_[place]];
+    }
+    return place;
+  }
+
+  template <class Value>
+  std::vector<std::int64_t> each(Value value) {
     std::vector<std::int64_t> result;
-    result.reserve(numbers_.size());
-    for (std::uint32_t& number : numbers_) {
-      while (survivors_[number] != number) {
-        number = survivors_[number] = survivors_[survivors_[number]];
-      }
-      result.push_back(number);
+    result.reserve(places_.size());
+    for (std::uint32_t& place : places_) {
+      result.push_back(settled(place) == kRemoved ? -1 : value(place));
     }
     return result;
   }
 
-  void restore(const std::vector<std::int64_t>& numbers, std::int64_t next_subcluster) {
-    if (!tracked_) return;
-    survivors_.resize(static_cast<std::size_t>(next_subcluster));
-    std::iota(survivors_.begin(), survivors_.end(), 0u);
-    numbers_.assign(numbers.begin(), numbers.end());
-  }
-
- private:
   bool tracked_;
-  std::vector<std::uint32_t> numbers_;    // subcluster of each vector, when it came
-  std::vector<std::uint32_t> survivors_;  // of each subcluster: itself, or what absorbed it
+  std::int64_t first_ = 0;                // number of the first subcluster born here
+  std::vector<std::int64_t> old_;         // numbers of those there were before, rising
+  std::vector<std::uint32_t> places_;     // of each vector: its subcluster's place, when it came
+  std::vector<std::uint32_t> survivors_;  // of each place: itself, or what absorbed it
 };
 
 }  // namespace linkstream

@@ -15,10 +15,11 @@ namespace linkstream {
 
 struct State {
   std::int64_t n_vectors = 0, n_events = 0, next_subcluster = 0, next_cluster = 0;
-  std::vector<std::int64_t> numbers, clusters, counts, first_seen, last_seen;
+  std::int64_t free_subcluster = 0, free_cluster = 0;
+  std::vector<std::int64_t> numbers, clusters, counts, first_seen, last_seen, light, flags;
   std::vector<std::int64_t> sums;  // one row a node
   std::vector<std::array<std::int64_t, 2>> edges;
-  std::vector<std::int64_t> firm;  // of each edge: 1 where equation 22 does not judge it
+  std::vector<std::int64_t> firm;  // of each edge; not 0 where equation 22 does not judge it
   std::vector<std::int64_t> vectors;
   std::vector<EventRow> events;
 };
@@ -37,12 +38,14 @@ inline void write_nodes(State& state, const Graph& graph) {
     state.counts.push_back(node.count);
     state.first_seen.push_back(node.first_seen);
     state.last_seen.push_back(node.last_seen);
+    state.light.push_back(node.light);
+    state.flags.push_back(node.flags);
     const std::int64_t* sum = graph.rows.sum(row);
     state.sums.insert(state.sums.end(), sum, sum + graph.dimension());
-    std::vector<std::pair<std::int64_t, bool>> later;  // neighbours of higher number
+    std::vector<std::pair<std::int64_t, Firmness>> later;  // neighbours of higher number
     for (const HeldEdge& held : node.edges) {
       const std::int64_t other = graph.number(graph.forest.other_end(held.edge, row));
-      if (node.number < other) later.emplace_back(other, graph.forest.is_firm(held.edge));
+      if (node.number < other) later.emplace_back(other, graph.forest.firmness(held.edge));
     }
     std::sort(later.begin(), later.end());
     for (const auto& [other, firm] : later) {
@@ -57,7 +60,7 @@ inline void read_nodes(const State& state, Graph& graph) {
   std::vector<std::int64_t> ids = state.clusters;
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  for (const std::int64_t id : ids) graph.forest.components.push_back({id, 0});
+  for (const std::int64_t id : ids) graph.forest.open_component(id);
   const std::size_t dimension = graph.dimension();
   for (std::size_t i = 0; i < state.numbers.size(); ++i) {
     const std::int64_t* sum = state.sums.data() + i * dimension;
@@ -69,9 +72,14 @@ inline void read_nodes(const State& state, Graph& graph) {
     node.count_limit = 2 * count;
     node.first_seen = state.first_seen[i];
     node.last_seen = state.last_seen[i];
+    node.light = state.light[i];
+    node.flags = static_cast<std::uint8_t>(state.flags[i]);
     const auto place = std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
     node.component = static_cast<std::uint32_t>(place);
-    graph.forest.components[node.component].vectors += count;
+    Component& whole = graph.forest.components[node.component];
+    whole.vectors += count;
+    whole.light += node.light;
+    whole.claims += node.claims();
     graph.encode(row);
   }
   // Rows of an empty graph are taken in order, here the order of the numbers.
@@ -82,7 +90,7 @@ inline void read_nodes(const State& state, Graph& graph) {
   };
   for (std::size_t i = 0; i < state.edges.size(); ++i) {
     graph.forest.add_edge(row_of(state.edges[i][0]), row_of(state.edges[i][1]), kAlways, kAlways,
-                          state.firm[i] != 0);
+                          static_cast<Firmness>(state.firm[i]));
   }
 }
 

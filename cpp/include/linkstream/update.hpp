@@ -1,5 +1,5 @@
 // What: what follows when a subcluster's centroid has changed: merges, cuts, re-joins, splits.
-// Paper: section 3.4. Python twin: `_update` and below in engine/reference.py.
+// Paper: section 3.4. Python twin: `_update` and below in engine/graph.py.
 // Invariants: merges come first, most similar first; then edges are judged once, worst first; after
 //   each cut the part is re-joined or the cluster split. Ties go to the older.
 #pragma once
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "graph.hpp"
@@ -71,6 +72,7 @@ class Update {
       const Judged* best = nullptr;
       for (const Judged& judged : judged_) {
         if (judged.similarity < graph_.thresholds.subcluster_similarity) continue;
+        if (graph_.node(row).locked() || graph_.node(judged.other).locked()) continue;
         if (!best || judged.similarity > best->similarity ||
             (judged.similarity == best->similarity &&
              graph_.number(judged.other) < graph_.number(best->other))) {
@@ -159,40 +161,49 @@ class Update {
       return;
     }
     const Node& node = graph_.node(row);
-    const double least = graph_.thresholds.edge(static_cast<double>(node.count), 1.0);
+    const double least = graph_.thresholds.edge(node.mass(), 1.0);
     query_.set(0, graph_.rows.sum(row), node.root, graph_.dimension(),
                static_cast<float>(least) - 1e-6f, graph_.kernel.encode_sum);
     search_.reaching(graph_.rows, query_, 0, proposed_);
   }
 
-  // Gives the smaller part a fresh ID; the larger keeps the old (tie: the oldest node's). The side
-  // that was listed gets a new component; which of the two IDs it bears is another matter.
+  // Gives the part with fewer claims a fresh ID (tie: the smaller; then not the oldest node's). The
+  // side that was listed gets a new component; which of the two IDs it bears is another matter.
   void split(Row row, Row partner) {
     std::vector<Component>& components = graph_.forest.components;
     const std::uint32_t old = graph_.node(row).component;
-    const auto fresh = static_cast<std::uint32_t>(components.size());
-    std::int64_t vectors = 0;
-    for (const Row member : sides_.listed()) vectors += graph_.node(member).count;
-    const std::int64_t others = components[old].vectors - vectors;
-    const bool leaves = vectors != others ? vectors < others : !listed_has_oldest(old);
-    for (const Row member : sides_.listed()) graph_.node(member).component = fresh;
     const std::int64_t id = components[old].cluster, fresh_id = journal_.new_cluster();
-    components.push_back({leaves ? fresh_id : id, vectors});
-    components[old] = {leaves ? id : fresh_id, others};
+    const std::uint32_t fresh = graph_.forest.open_component(fresh_id);
+    Component &part = components[fresh], &rest = components[old];
+    for (const Row member : sides_.listed()) {
+      Node& node = graph_.node(member);
+      node.component = fresh;
+      part.vectors += node.count;
+      part.light += node.light;
+      part.claims += node.claims();
+    }
+    rest.vectors -= part.vectors;
+    rest.light -= part.light;
+    rest.claims -= part.claims;
+    const bool leaves = part.claims != rest.claims     ? part.claims < rest.claims
+                        : part.vectors != rest.vectors ? part.vectors < rest.vectors
+                                                       : !listed_has_oldest(old, fresh);
+    if (!leaves) std::swap(part.cluster, rest.cluster);
     wholes_.split(old, fresh, sides_.listed());
     const bool cut_off_leaves = leaves == sides_.listed_is_cut_off;
     const Row inside = cut_off_leaves ? partner : row, outside = cut_off_leaves ? row : partner;
     journal_.record(Code::kSplit, graph_.number(inside), graph_.number(outside), id, fresh_id);
   }
 
-  // Whether the listed side of a component holds its oldest node; only asked when sizes tie.
-  bool listed_has_oldest(std::uint32_t component) const {
+  // Whether the listed side, now `part`, holds the oldest node of both; only asked when sizes tie.
+  bool listed_has_oldest(std::uint32_t rest, std::uint32_t part) const {
     std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
     bool listed = false;
     graph_.each_node([&](Row row) {
-      if (graph_.node(row).component != component || graph_.number(row) >= oldest) return;
+      const std::uint32_t component = graph_.node(row).component;
+      if ((component != rest && component != part) || graph_.number(row) >= oldest) return;
       oldest = graph_.number(row);
-      listed = sides_.is_listed(row);
+      listed = component == part;
     });
     return listed;
   }

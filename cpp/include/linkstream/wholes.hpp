@@ -4,6 +4,7 @@
 // Invariants: row i holds the exact sum of component i of the forest; codes are those of the sum.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,34 @@ class Wholes {
     square += 2 * dot(graph_.kernel, x.q, rows_.sum(component), count, graph_.dimension()) + x.square;
     graph_.kernel.add_vector(rows_.sum(component), x.q, graph_.dimension());
     encode(component);
+  }
+
+  // A vector has left a component.
+  void take(std::uint32_t component, const Incoming& x) {
+    if (!on_) return;
+    std::int64_t* sum = rows_.sum(component);
+    const std::int64_t count = graph_.forest.components[component].vectors;
+    squares_[component] += x.square - 2 * dot(graph_.kernel, x.q, sum, count, graph_.dimension());
+    for (std::size_t i = 0; i < graph_.dimension(); ++i) sum[i] -= x.q[i];
+    encode(component);
+  }
+
+  // A node has left a component for good, others stay.
+  void take(std::uint32_t component, Row row) {
+    if (!on_) return;
+    std::int64_t* sum = rows_.sum(component);
+    const std::int64_t* gone = graph_.rows.sum(row);
+    for (std::size_t i = 0; i < graph_.dimension(); ++i) sum[i] -= gone[i];
+    squares_[component] = square_of(component);
+    encode(component);
+  }
+
+  // A component is no more; what takes its place begins with nothing.
+  void close(std::uint32_t component) {
+    if (!on_) return;
+    std::fill_n(rows_.sum(component), graph_.dimension(), std::int64_t{0});
+    squares_[component] = 0;
+    rows_.codes(component).clear(component % kChunkRows);
   }
 
   // These nodes have left a component for a fresh one.
@@ -84,7 +113,7 @@ class Wholes {
                                   graph_.dimension());
       const double score = similarity(product, x.root, root(squares_[proposal.row]));
       if (score < lowest) continue;
-      const double threshold = graph_.thresholds.edge(static_cast<double>(whole.vectors), 1.0);
+      const double threshold = graph_.thresholds.edge(whole.mass(), 1.0);
       const double margin = score - threshold, reached = best.similarity - best.threshold;
       const bool tie = margin == reached &&
                        whole.cluster < graph_.forest.components[best.component].cluster;
@@ -111,7 +140,12 @@ class Wholes {
     return dot(graph_.kernel, sum, count, sum, count, graph_.dimension());
   }
 
+  // Vectors that cancel out have no direction: no scan is to find them.
   void encode(std::uint32_t component) {
+    if (squares_[component] == 0) {
+      rows_.codes(component).clear(component % kChunkRows);
+      return;
+    }
     float scale, residual;
     graph_.kernel.encode_sum(rows_.sum(component), root(squares_[component]), graph_.dimension(),
                              codes_.data(), room_.data(), &scale, &residual);

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.contract import Engine
-from linkstream.engine.linkage import Floats, Integers, Unions
+from linkstream.engine.contract import Engine, Keep
+from linkstream.engine.linkage import Floats, Unions
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, EngineUnavailableError
 from linkstream.paper.thresholds import Thresholds
@@ -27,9 +27,10 @@ class Factory:
     """Makes engines of one kind from a state, and does what goes with them."""
 
     name: str
-    make: Callable[[State], Engine]
+    make: Callable[[State, Keep | None], Engine]
+    keep: Callable[[int], Keep]
     quantise: Callable[[npt.NDArray[np.float32]], Quantised]
-    unions: Callable[[Floats, Floats, Integers, Thresholds], Unions]
+    unions: Callable[[Floats, Floats, Floats, Thresholds], Unions]
 
 
 def choose(name: str, threads: int | None) -> Factory:
@@ -70,14 +71,16 @@ def native_missing() -> str | None:
 
 
 def _reference() -> Factory:
-    from linkstream.engine import fixed_point, linkage, reference
+    from linkstream.engine import fixed_point, kept, linkage, reference
 
     make = reference.ReferenceEngine.from_state
-    return Factory("reference", make, fixed_point.quantise, linkage.unions)
+    return Factory("reference", make, kept.Kept, fixed_point.quantise, linkage.unions)
 
 
 def _native(threads: int | None) -> Factory:
     from linkstream.engine import native
 
-    make = functools.partial(native.NativeEngine.from_state, threads=threads)
-    return Factory("native", make, native.quantise, native.unions)
+    def make(state: State, keep: Keep | None) -> Engine:
+        return native.NativeEngine.from_state(state, keep, threads=threads)
+
+    return Factory("native", make, native.Kept, native.quantise, native.unions)

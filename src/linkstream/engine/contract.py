@@ -7,12 +7,15 @@ door has checked, so that nothing it does can fail half-way.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.engine.forest import LOOSE
 from linkstream.engine.state import State
 from linkstream.paper.thresholds import Thresholds
 
@@ -36,6 +39,13 @@ class Decision:
     similarity: float | None
     threshold: float | None
     sequence: int
+
+    def as_batch(self) -> Decisions:
+        """The decision as a batch of one."""
+        near = self.similarity is not None and self.threshold is not None
+        figures = (self.similarity, self.threshold) if near else (math.nan, math.nan)
+        row = (self.cluster, self.subcluster, KINDS.index(self.kind), *figures)
+        return Decisions.of(self.sequence, [row])  # type: ignore[list-item]
 
     @property
     def margin(self) -> float | None:
@@ -107,6 +117,22 @@ class Candidate:
     link_threshold: float
 
 
+class Keep(Protocol):
+    """Fixed-point vectors in order of arrival, kept so that they can be moved or removed."""
+
+    def __len__(self) -> int:
+        """How many are kept."""
+
+    def append(self, rows: npt.NDArray[np.int32]) -> None:
+        """Keep some more."""
+
+    def rows(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """The vectors of these numbers, each below the length."""
+
+    def cut(self, size: int) -> None:
+        """Keep only the first so many."""
+
+
 class Engine(Protocol):
     """A Links engine. Vectors are rows of fixed-point int32, checked at the door."""
 
@@ -114,6 +140,7 @@ class Engine(Protocol):
     thresholds: Thresholds
     dimension: int
     track_vectors: bool
+    cluster_evidence: bool
 
     @property
     def n_vectors(self) -> int:
@@ -146,8 +173,50 @@ class Engine(Protocol):
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """What the tests of eqs 20 and 21 say of each vector; cluster −1 where it would be new."""
 
+    def take(
+        self,
+        vector: npt.NDArray[np.int32],
+        *,
+        light: int = 0,
+        outcome: int = -1,
+        target: int = -1,
+        member: int = -1,
+        firm: int = LOOSE,
+    ) -> Decision:
+        """Take one vector (a row of its own) that weighs `light` 256ths less than a full one.
+
+        With an outcome it is not assessed: JOINED to the target, LINKED to it by an edge so firm,
+        or NEW. With a member's number it is that vector, withdrawn before, put in a new place.
+        """
+
+    def withdraw(
+        self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
+    ) -> None:
+        """Take a vector's share out of the subcluster that holds it, exactly.
+
+        Member −1: its number is not known.
+        """
+
+    def flag(self, number: int, flags: int) -> None:
+        """Lock a subcluster, or give it a claim to the ID at a split (forest.LOCKED, CLAIM)."""
+
+    def note(self, rows: Iterable[tuple[int, ...]]) -> None:
+        """Write events of what is not the engine's to do: code and numbers of each."""
+
     def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
         """The most similar subclusters, best first (tie: the older)."""
+
+    def holder(self, member: int) -> int:
+        """The subcluster that holds a vector, −1 if it was removed; needs `track_vectors`."""
+
+    def cluster_of(self, number: int) -> int:
+        """The cluster of a subcluster that is there; −1 if it is not."""
+
+    def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """How many vectors a subcluster holds, and their sum; 0 and zeros if it is not there."""
+
+    def oldest_event(self) -> int:
+        """The sequence number from which on events are kept."""
 
     def labels(self) -> npt.NDArray[np.int64]:
         """Current cluster of each vector, in order of arrival; needs `track_vectors`."""

@@ -1,8 +1,8 @@
 """Margin linkage: groups of subclusters by the paper's own test, greatest margin first.
 
-Two groups of k and k' vectors may be one cluster while their centroids' similarity is at least
-s~(k, k') (equation 24). Again and again the pair with the greatest margin, similarity − s~, is
-united, until no margin is left that is 0 or more. This file is the definition; the compiled core
+Two groups that weigh k and k' vectors may be one cluster while their centroids' similarity is at
+least s~(k, k') (equation 24). Again and again the pair with the greatest margin, similarity − s~,
+is united, until no margin is left that is 0 or more. This file is the definition; the compiled core
 has a twin that gives the same pairs and margins bit for bit.
 
 Numerics: centroids are rounded to 25 bits, so that every partial sum of a product is a whole
@@ -46,7 +46,7 @@ def centroids(sums: Integers) -> Floats:
 def _units(sums: Integers) -> tuple[Floats, Floats]:
     """Unit centroids, and the lengths of the sums."""
     wide = sums.astype(np.float64)
-    lengths = norms(wide)
+    lengths = np.maximum(norms(wide), 1.0)  # opposite vectors may sum to nothing
     return np.rint(wide / lengths[:, np.newaxis] * CENTROID_SCALE), lengths
 
 
@@ -69,12 +69,12 @@ def products(sums: Integers) -> tuple[Floats, Floats]:
     return table, lengths * lengths
 
 
-def unions(table: Floats, squares: Floats, counts: Integers, thresholds: Thresholds) -> Unions:
+def unions(table: Floats, squares: Floats, masses: Floats, thresholds: Thresholds) -> Unions:
     """Unite the pair of greatest margin (tie: the lowest rows) while a margin is 0 or more.
 
     `table` is used up.
     """
-    forest = _Groups(table, squares.copy(), counts.astype(np.float64), thresholds)
+    forest = _Groups(table, squares.copy(), masses.copy(), thresholds)
     found = []
     while (pair := forest.best()) is not None:
         found.append(pair)

@@ -31,6 +31,11 @@ class EventLog:
             log._rows.extend(tuple(row) for row in rows.tolist())
         return log
 
+    @property
+    def oldest(self) -> int:
+        """The sequence number of the oldest row kept."""
+        return self.n_events - len(self._rows)
+
     def append(self, row: tuple[int, ...]) -> None:
         """Write one event."""
         self._rows.append(row + (-1,) * (WIDTH - len(row)))
@@ -38,14 +43,13 @@ class EventLog:
 
     def since(self, sequence: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Rows from a sequence number on, and the number of the first of them."""
-        oldest = self.n_events - len(self._rows)
-        refuse_forgotten(sequence, oldest)
-        kept = islice(self._rows, sequence - oldest, None)
+        refuse_forgotten(sequence, self.oldest)
+        kept = islice(self._rows, sequence - self.oldest, None)
         return sequence, np.array(list(kept), dtype=np.int64).reshape(-1, WIDTH)
 
     def rows(self) -> npt.NDArray[np.int64]:
         """All rows kept."""
-        return self.since(self.n_events - len(self._rows))[1]
+        return self.since(self.oldest)[1]
 
 
 def refuse_forgotten(sequence: int, oldest: int) -> None:

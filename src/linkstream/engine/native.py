@@ -6,14 +6,17 @@ Only translation. What it decides is what reference.py decides, bit for bit.
 from __future__ import annotations
 
 import os
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream import _core
-from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions
+from linkstream.engine import events
+from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, Keep
 from linkstream.engine.door import NORM_MAX, NORM_MIN
+from linkstream.engine.forest import LOOSE
 from linkstream.engine.linkage import Unions
 from linkstream.engine.log import refuse_forgotten
 from linkstream.engine.state import State
@@ -21,6 +24,8 @@ from linkstream.errors import EngineUnavailableError
 from linkstream.paper.thresholds import Thresholds
 
 KERNEL_VARIABLE = "LINKSTREAM_KERNEL"
+
+Kept = _core.Kept  # what this engine can add to; see `contract.Keep`
 
 
 def default_threads() -> int:
@@ -57,11 +62,12 @@ class NativeEngine:
         cluster_evidence: bool = False,
         threads: int | None = None,
         check_all_edges: bool = False,
+        keep: Keep | None = None,
     ) -> None:
         self.thresholds = thresholds
         self.dimension = dimension
         self.track_vectors = track_vectors
-        self._cluster_evidence = cluster_evidence
+        self.cluster_evidence = cluster_evidence
         self._core = _core.Engine(
             thresholds.cluster_similarity,
             thresholds.subcluster_similarity,
@@ -72,6 +78,7 @@ class NativeEngine:
             threads=threads or default_threads(),
             kernel=kernel_name(),
             check_all_edges=check_all_edges,
+            keep=cast("_core.Kept | None", keep),
         )
 
     @property
@@ -122,6 +129,36 @@ class NativeEngine:
         """What equations 20 and 21 say of each vector; nothing changes."""
         return _decisions(*self._core.ask(vectors))
 
+    def take(
+        self,
+        vector: npt.NDArray[np.int32],
+        *,
+        light: int = 0,
+        outcome: int = -1,
+        target: int = -1,
+        member: int = -1,
+        firm: int = LOOSE,
+    ) -> Decision:
+        """Take one vector of less weight, or with an outcome that is given; or put an old one."""
+        sequence = self.n_vectors if member < 0 else member
+        row = self._core.take(vector[np.newaxis], light, outcome, target, member, firm)
+        return Decisions.of(sequence, [row]).at(0)
+
+    def withdraw(
+        self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
+    ) -> None:
+        """Take a vector's share out of the subcluster that holds it, exactly."""
+        self._core.withdraw(vector[np.newaxis], light, target, member)
+
+    def flag(self, number: int, flags: int) -> None:
+        """Lock a subcluster, or give it a claim to the ID at a split, or neither."""
+        self._core.flag(number, flags)
+
+    def note(self, rows: Iterable[tuple[int, ...]]) -> None:
+        """Write events of what is not the engine's to do: code and numbers of each."""
+        padded = [events.row(code, 0, *numbers) for code, *numbers in rows]
+        self._core.note(np.array(padded, dtype=np.int64).reshape(-1, events.WIDTH))
+
     def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
         """The most similar subclusters, best first (tie: the older)."""
         join = self.thresholds.subcluster_similarity
@@ -132,13 +169,30 @@ class NativeEngine:
             )
         ]
 
+    def holder(self, member: int) -> int:
+        """The subcluster that holds a vector; −1 if it was removed."""
+        return self._core.holder(member)
+
+    def cluster_of(self, number: int) -> int:
+        """The cluster of a subcluster; −1 if that is no more."""
+        return self._core.cluster_of(number)
+
+    def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """How many vectors a subcluster holds, and their sum."""
+        count, total = self._core.total_of(number)
+        return count, _int64(total)
+
+    def oldest_event(self) -> int:
+        """The sequence number from which on events are kept."""
+        return self._core.oldest_event()
+
     def labels(self) -> npt.NDArray[np.int64]:
         """Current cluster of each vector, in order of arrival."""
         return _int64(self._core.labels())
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Events kept from sequence `since` on."""
-        refuse_forgotten(since, self._core.oldest_event())
+        refuse_forgotten(since, self.oldest_event())
         return since, self._core.event_rows(since)
 
     def state(self) -> State:
@@ -147,12 +201,14 @@ class NativeEngine:
             thresholds=self.thresholds,
             dimension=self.dimension,
             track_vectors=self.track_vectors,
-            cluster_evidence=self._cluster_evidence,
+            cluster_evidence=self.cluster_evidence,
             **self._core.state(),
         )
 
     @classmethod
-    def from_state(cls, state: State, *, threads: int | None = None) -> NativeEngine:
+    def from_state(
+        cls, state: State, keep: Keep | None = None, *, threads: int | None = None
+    ) -> NativeEngine:
         """An engine that goes on from a state."""
         engine = cls(
             state.thresholds,
@@ -160,6 +216,7 @@ class NativeEngine:
             track_vectors=state.track_vectors,
             cluster_evidence=state.cluster_evidence,
             threads=threads,
+            keep=keep,
         )
         engine._core.restore({**state.scalars(), **state.arrays()})
         return engine
@@ -191,14 +248,14 @@ def quantise(
 def unions(
     table: npt.NDArray[np.float64],
     squares: npt.NDArray[np.float64],
-    counts: npt.NDArray[np.int64],
+    masses: npt.NDArray[np.float64],
     thresholds: Thresholds,
 ) -> Unions:
     """The pairs and margins that `linkage.unions` gives, bit for bit."""
     kept, gone, margins = _core.unions(
         table,
         squares,
-        counts,
+        masses,
         thresholds.cluster_similarity,
         thresholds.subcluster_similarity,
         thresholds.pair_similarity_max,

@@ -17,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
-from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decisions
-from linkstream.engine.fixed_point import dot, dots, similarity
-from linkstream.engine.forest import Node, add_edge, part_of, remove_edge
+from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decision, Decisions, Keep
+from linkstream.engine.fixed_point import dot
+from linkstream.engine.forest import CLAIM, FIRM, FULL, LOOSE, Node, Whole, add_edge, remove_edge
+from linkstream.engine.graph import Graph
+from linkstream.engine.kept import share
 from linkstream.engine.log import EventLog
 from linkstream.engine.state import State
-from linkstream.engine.table import Table
 from linkstream.engine.wholes import Wholes
-from linkstream.paper.thresholds import Thresholds
+from linkstream.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,59 +44,18 @@ class Verdict:
     similarity: float = math.nan
     threshold: float = math.nan
     partner: Node | None = None
+    firm: int = LOOSE  # the edge of a link: where whole clusters gave the evidence it is firm
 
 
-class ReferenceEngine:
+class ReferenceEngine(Graph):
     """Links on one core in plain Python; see `contract.Engine`."""
 
     name: ClassVar[str] = "reference"
 
-    def __init__(
-        self,
-        thresholds: Thresholds,
-        dimension: int,
-        *,
-        track_vectors: bool,
-        cluster_evidence: bool = False,
-    ) -> None:
-        self.thresholds = thresholds
-        self.dimension = dimension
-        self.track_vectors = track_vectors
-        self._nodes: dict[int, Node] = {}
-        self._table = Table(dimension)
-        self._cluster_sizes: dict[int, int] = {}  # vectors in each cluster
-        self._wholes = Wholes(dimension) if cluster_evidence else None
-        self._n_vectors = 0
-        self._next_subcluster = 0
-        self._next_cluster = 0
-        self._vector_nodes: list[int] = []  # subcluster of each vector, when it came
-        self._survivor: dict[int, int] = {}  # a merged subcluster → the one that holds it
-        self._log = EventLog.keeping(track_vectors)
-
-    @property
-    def n_vectors(self) -> int:
-        """Vectors added so far."""
-        return self._n_vectors
-
-    @property
-    def n_subclusters(self) -> int:
-        """Nodes of the graph."""
-        return len(self._nodes)
-
-    @property
-    def n_clusters(self) -> int:
-        """Connected components of the graph."""
-        return len(self._cluster_sizes)
-
-    @property
-    def n_cluster_ids(self) -> int:
-        """Cluster IDs given so far."""
-        return self._next_cluster
-
     def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """Take vectors in order of arrival."""
         first = self._n_vectors
-        return Decisions.of(first, [self._add_one(vector) for vector in vectors.astype(np.int64)])
+        return Decisions.of(first, [self._add_one(vector) for vector in vectors])
 
     def add_floats(self, rows: npt.NDArray[np.float32]) -> None:
         """Nothing: this engine takes fixed-point vectors only."""
@@ -110,20 +70,28 @@ class ReferenceEngine:
 
     # Section 3.3: assessing cluster membership
 
-    def _add_one(self, q: npt.NDArray[np.int64]) -> tuple[int, int, int, float, float]:
-        square = dot(q, q)
-        verdict = self._assess(q, square)
-        if verdict.partner is None:
-            node = self._create(q, square)
-        elif verdict.kind == JOINED:
-            self._join(verdict.partner, q, square)
-            node = self._update(verdict.partner)
-        else:
-            node = self._link(verdict.partner, q, square)
+    def _add_one(
+        self, vector: npt.NDArray[np.int32], light: int = 0, verdict: Verdict | None = None
+    ) -> tuple[int, int, int, float, float]:
+        self._newest = self._n_vectors
+        q = vector.astype(np.int64)
+        verdict = verdict or self._assess(q, dot(q, q))
+        node = self._place(verdict, q, light, self._n_vectors)
         if self.track_vectors:
             self._vector_nodes.append(node.number)
+        if self._keep is not None:
+            self._keep.append(vector[np.newaxis])
         self._n_vectors += 1
         return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
+
+    def _place(self, verdict: Verdict, q: npt.NDArray[np.int64], light: int, member: int) -> Node:
+        """Do what the verdict says with a vector; the node that holds it then."""
+        if verdict.partner is None:
+            return self._create(q, light, member)
+        if verdict.kind == LINKED:
+            return self._link(verdict, q, light, member)
+        self._join(verdict.partner, q, light, member)
+        return verdict.partner if verdict.partner.locked else self._update(verdict.partner)
 
     def _nearest(self, q: npt.NDArray[np.int64], square: int) -> Nearest | None:
         """J = argmax x·μ_j (eq 19); None where no similarity reaches the lowest threshold."""
@@ -147,7 +115,7 @@ class ReferenceEngine:
             return self._assess_wholes(self._wholes, q, square, nearest)
         if nearest is None:
             return Verdict(NEW)
-        threshold = self.thresholds.edge(nearest.node.count, 1)  # s~(k_J), equation 25
+        threshold = self.thresholds.edge(nearest.node.mass, 1)  # s~(k_J), equation 25
         if nearest.similarity >= threshold:  # equation 21
             return Verdict(LINKED, nearest.similarity, threshold, nearest.node)
         return Verdict(NEW, nearest.similarity, threshold)
@@ -158,7 +126,7 @@ class ReferenceEngine:
         """Equation 21 with each whole cluster in J's place (choices.md, "cluster evidence")."""
         best: tuple[float, int, float, float] | None = None
         for cluster, score in wholes.reaching(q, square, at_least=self.thresholds.edge(1, 1)):
-            threshold = self.thresholds.edge(self._cluster_sizes[cluster], 1)
+            threshold = self.thresholds.edge(self._clusters[cluster].mass, 1)
             found = (score - threshold, -cluster, score, threshold)  # tie: the lower ID
             best = found if best is None else max(best, found)
         if best is None:
@@ -167,9 +135,9 @@ class ReferenceEngine:
         if margin < 0:
             return Verdict(NEW, score, threshold)
         if nearest is not None and nearest.node.cluster == cluster:
-            return Verdict(LINKED, score, threshold, nearest.node)
+            return Verdict(LINKED, score, threshold, nearest.node, FIRM)
         oldest = min(node.number for node in self._nodes.values() if node.cluster == cluster)
-        return Verdict(LINKED, score, threshold, self._nodes[oldest])
+        return Verdict(LINKED, score, threshold, self._nodes[oldest], FIRM)
 
     def _ask_one(self, q: npt.NDArray[np.int64]) -> tuple[int, int, int, float, float]:
         verdict = self._assess(q, dot(q, q))
@@ -177,150 +145,146 @@ class ReferenceEngine:
         number = verdict.partner.number if verdict.partner and verdict.kind == JOINED else -1
         return cluster, number, verdict.kind, verdict.similarity, verdict.threshold
 
-    def _join(self, node: Node, q: npt.NDArray[np.int64], square: int) -> None:
-        """Add x to subcluster J; ‖S+q‖² = ‖S‖² + 2 q·S + ‖q‖² exactly."""
-        node.square += 2 * dot(q, self._table.sum(node.number)) + square
+    def _join(self, node: Node, q: npt.NDArray[np.int64], light: int, member: int) -> None:
+        """Add x to subcluster J; ‖S+q‖² = ‖S‖² + 2 q·S + ‖q‖² exactly. A locked one only counts."""
+        light = FULL if node.locked else light
+        self._arrive(events.JOINED, member, node.number, -1, node.cluster)
         node.count += 1
-        node.last_seen = self._n_vectors
-        self._cluster_sizes[node.cluster] += 1
-        self._table.set(node.number, self._table.sum(node.number) + q, node.square)
+        node.light += light
+        node.first_seen = min(node.first_seen, member)
+        node.last_seen = max(node.last_seen, member)
+        self._clusters[node.cluster].size += 1
+        self._clusters[node.cluster].light += light
+        self._change_sum(node, share(q, light))
+
+    def _change_sum(self, node: Node, added: npt.NDArray[np.int64]) -> None:
+        total, square = self._table.sum(node.number), dot(added, added)
+        node.square += 2 * dot(added, total) + square
+        self._table.set(node.number, total + added, node.square)
         if self._wholes:
-            self._wholes.add(node.cluster, q, square)
-        self._record(events.JOINED, node.number, node.cluster)
+            self._wholes.add(node.cluster, added, square)
 
-    def _link(self, nearest: Node, q: npt.NDArray[np.int64], square: int) -> Node:
-        """Start a subcluster containing just x, with an edge to J.
-
-        Where whole clusters gave the evidence the edge is firm: that of J alone may not pass.
-        """
-        node = self._new_node(nearest.cluster, q, square)
-        add_edge(node, nearest, firm=self._wholes is not None)
-        self._record(events.LINKED, node.number, nearest.number, node.cluster)
+    def _link(self, verdict: Verdict, q: npt.NDArray[np.int64], light: int, member: int) -> Node:
+        """Start a subcluster containing just x, with an edge to J."""
+        assert verdict.partner is not None
+        node = self._new_node(verdict.partner.cluster, share(q, light), light, member)
+        add_edge(node, verdict.partner, firm=verdict.firm)
+        self._arrive(events.LINKED, member, node.number, verdict.partner.number, node.cluster)
         return node
 
-    def _create(self, q: npt.NDArray[np.int64], square: int) -> Node:
+    def _create(self, q: npt.NDArray[np.int64], light: int, member: int) -> Node:
         """Start a subcluster containing just x, in a cluster of its own."""
-        node = self._new_node(self._new_cluster(), q, square)
-        self._record(events.CREATED, node.number, node.cluster)
+        node = self._new_node(self._new_cluster(), share(q, light), light, member)
+        self._arrive(events.CREATED, member, node.number, -1, node.cluster)
         return node
 
-    # Section 3.4: updating clusters
-
-    def _update(self, node: Node) -> Node:
-        """After a subcluster's centroid has changed: merge, then check the edges (choices.md)."""
-        node = self._merge_neighbours(node)
-        for margin, partner in sorted(self._edge_margins(node)):  # worst first; tie: the older
-            if margin < 0 and partner not in node.firm:  # equation 22 no longer holds
-                self._sever(node, self._nodes[partner])
-        return node
-
-    def _merge_neighbours(self, node: Node) -> Node:
-        """Merge with the most similar neighbour at or above T_s, again and again."""
-        while node.neighbours:
-            scores = self._similarities(node, node.neighbours)
-            best, score = max(scores, key=lambda pair: (pair[1], -pair[0].number))
-            if score < self.thresholds.subcluster_similarity:
-                break
-            node = self._merge(node, best)
-        return node
-
-    def _merge(self, a: Node, b: Node) -> Node:
-        """Replace two joined nodes by one with the vectors and the edges of both."""
-        node, absorbed = (a, b) if a.number < b.number else (b, a)  # the older number survives
-        united = self._table.sum(a.number) + self._table.sum(b.number)
-        node.square = dot(united, united)
-        node.count += absorbed.count
-        node.first_seen = min(a.first_seen, b.first_seen)
-        node.last_seen = max(a.last_seen, b.last_seen)
-        for other in list(absorbed.neighbours):
-            firm = remove_edge(absorbed, self._nodes[other])
-            if other != node.number:
-                add_edge(node, self._nodes[other], firm=firm)
-        self._table.set(node.number, united, node.square)
-        self._table.remove(absorbed.number)
-        del self._nodes[absorbed.number]
-        if self.track_vectors:
-            self._survivor[absorbed.number] = node.number
-        self._record(events.MERGED, node.number, absorbed.number, node.cluster)
-        return node
-
-    def _edge_margins(self, node: Node) -> list[tuple[float, int]]:
-        """Similarity − s~(k_i, k_j) of each edge of a node, with the other end's number."""
-        return [
-            (score - self.thresholds.edge(node.count, other.count), other.number)
-            for other, score in self._similarities(node, node.neighbours)
-        ]
-
-    def _sever(self, node: Node, partner: Node) -> None:
-        """Remove an edge; then re-join the part cut off, or let the cluster be split."""
-        remove_edge(node, partner)
-        self._record(events.SEVERED, node.number, partner.number, node.cluster)
-        part = part_of(self._nodes, partner)
-        candidates = (
-            (score - self.thresholds.edge(node.count, other.count), -other.number)
-            for other, score in self._similarities(node, part)
-        )
-        margin, number = max(candidates)  # tie: the older
-        if margin >= 0:
-            add_edge(node, self._nodes[-number])
-            self._record(events.REJOINED, node.number, -number, node.cluster)
+    def _arrive(self, code: int, member: int, number: int, partner: int, cluster: int) -> None:
+        """Record where a vector came to: a new one, or one that was moved."""
+        if member < self._n_vectors:
+            self._record(events.MOVED, member, number, partner, cluster)
+        elif code == events.LINKED:
+            self._record(code, number, partner, cluster)
         else:
-            self._split(node, partner, part)
+            self._record(code, number, cluster)
 
-    def _split(self, node: Node, partner: Node, part: set[int]) -> None:
-        """Give the smaller part a fresh ID; the larger keeps the old (tie: the oldest node's)."""
-        cluster, rest = node.cluster, part_of(self._nodes, node)
-        vectors = sum(self._nodes[number].count for number in part)
-        others = self._cluster_sizes[cluster] - vectors
-        leaves = (vectors, -min(part)) < (others, -min(rest))
-        leaving, inside, outside = (part, partner, node) if leaves else (rest, node, partner)
-        fresh = self._new_cluster()
-        for number in leaving:
-            self._nodes[number].cluster = fresh
-        self._cluster_sizes[fresh] = vectors if leaves else others
-        self._cluster_sizes[cluster] = others if leaves else vectors
+    # Beyond the paper: a person's side (docs/identity.md)
+
+    def take(
+        self,
+        vector: npt.NDArray[np.int32],
+        *,
+        light: int = 0,
+        outcome: int = -1,
+        target: int = -1,
+        member: int = -1,
+        firm: int = LOOSE,
+    ) -> Decision:
+        """Take one vector of less weight, or with an outcome that is given; or put an old one."""
+        verdict = None
+        if outcome >= 0:
+            verdict = Verdict(outcome, partner=self._nodes.get(target), firm=firm)
+            self._refuse_nothing(verdict, share(vector, light))
+        if member < 0:
+            if light:
+                self._newest = self._n_vectors
+                self._record(events.WEIGHED, FULL - light)
+            first = self._n_vectors
+            return Decisions.of(first, [self._add_one(vector, light, verdict)]).at(0)
+        assert verdict is not None
+        node = self._place(verdict, vector.astype(np.int64), light, member)
+        if self.track_vectors:
+            self._vector_nodes[member] = node.number
+        return Decisions.of(member, [(node.cluster, node.number, outcome, math.nan, math.nan)]).at(
+            0
+        )
+
+    def withdraw(
+        self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
+    ) -> None:
+        """Take a vector's share out of the subcluster that holds it, exactly."""
+        node = self._nodes[target]
+        taken = share(vector, light)
+        if node.count > 1 and not (self._table.sum(target) - taken).any():
+            raise _nothing()
+        whole = self._clusters[node.cluster]
+        node.count, whole.size = node.count - 1, whole.size - 1
+        node.light, whole.light = node.light - light, whole.light - light
+        if self.track_vectors:
+            self._vector_nodes[member] = -1
+        self._record(events.REMOVED, member, target, node.cluster)
+        if not node.count:
+            self._vanish(node)
+        elif taken.any():
+            self._change_sum(node, -taken)
+            self._update(node)
+
+    def _refuse_nothing(self, verdict: Verdict, added: npt.NDArray[np.int64]) -> None:
+        """A centroid must have a direction: refuse what would cancel out."""
+        partner = verdict.partner if verdict.kind == JOINED else None
+        if partner is not None:
+            added = self._table.sum(partner.number) + (0 if partner.locked else added)
+        if not added.any():
+            raise _nothing()
+
+    def _vanish(self, node: Node) -> None:
+        """An empty subcluster goes; its edges become those of its largest neighbour."""
+        heir = max(
+            (self._nodes[number] for number in node.neighbours),
+            key=lambda other: (other.count, -other.number),
+            default=None,
+        )
+        for number in list(node.neighbours):
+            firm = remove_edge(node, self._nodes[number])
+            if heir is not None and number != heir.number:
+                add_edge(heir, self._nodes[number], firm=firm)
+        if self._wholes and heir is not None:
+            self._wholes.add(node.cluster, -self._table.sum(node.number), node.square)
+        self._clusters[node.cluster].take(node, -1)
+        self._table.remove(node.number)
+        del self._nodes[node.number]
+        self._record(events.VANISHED, node.number, heir.number if heir else -1, node.cluster)
+        if heir is not None:
+            self._update(heir)
+            return
+        del self._clusters[node.cluster]
         if self._wholes:
-            self._wholes.split(cluster, fresh, self._table.sums(sorted(leaving)))
-        self._record(events.SPLIT, inside.number, outside.number, cluster, fresh)
+            self._wholes.remove(node.cluster)
 
-    # The graph
+    def flag(self, number: int, flags: int) -> None:
+        """Lock a subcluster, or give it a claim to the ID at a split, or neither."""
+        node = self._nodes[number]
+        self._clusters[node.cluster].claims += bool(flags & CLAIM) - bool(node.flags & CLAIM)
+        node.flags = flags
+        self._note((events.FLAGGED, number, flags))
 
-    def _new_node(self, cluster: int, q: npt.NDArray[np.int64], square: int) -> Node:
-        number = self._next_subcluster
-        self._next_subcluster += 1
-        node = Node(number, cluster, 1, square, self._n_vectors, self._n_vectors)
-        self._nodes[number] = node
-        self._table.set(number, q, square)
-        if self._wholes:
-            self._wholes.add(cluster, q, square)
-        self._cluster_sizes[cluster] = self._cluster_sizes.get(cluster, 0) + 1
-        return node
+    def note(self, rows: Iterable[tuple[int, ...]]) -> None:
+        """Write events of what is not the engine's to do: code and numbers of each."""
+        for code, *numbers in rows:
+            self._note((code, *numbers))
 
-    def _new_cluster(self) -> int:
-        cluster = self._next_cluster
-        self._next_cluster += 1
-        return cluster
-
-    def _record(self, code: int, *numbers: int) -> None:
-        self._log.append((code, self._n_vectors, *numbers))
-
-    # Exact similarities
-
-    def _similarities(self, node: Node, numbers: Iterable[int]) -> list[tuple[Node, float]]:
-        """Similarity of a node's centroid to those of others."""
-        return self._exact(list(numbers), self._table.sum(node.number), node.square)
-
-    def _exact(
-        self, numbers: list[int], vector: npt.NDArray[np.int64], square: int
-    ) -> list[tuple[Node, float]]:
-        if not numbers:
-            return []
-        nodes = [self._nodes[number] for number in numbers]
-        products = dots(self._table.sums(numbers), vector)
-        return [
-            (node, similarity(product, square, node.square))
-            for node, product in zip(nodes, products, strict=True)
-        ]
+    def _note(self, row: tuple[int, ...]) -> None:
+        code, *numbers = row
+        self._log.append(events.row(code, self._newest, *numbers))
 
     # Answers and exchange
 
@@ -336,14 +300,36 @@ class ReferenceEngine:
                 count=node.count,
                 similarity=score,
                 join_threshold=self.thresholds.subcluster_similarity,
-                link_threshold=self.thresholds.edge(node.count, 1),
+                link_threshold=self.thresholds.edge(node.mass, 1),
             )
             for node, score in found[:limit]
         ]
 
+    def holder(self, member: int) -> int:
+        """The subcluster that holds a vector; −1 if it was removed."""
+        number = self._vector_nodes[member]
+        while number in self._survivor:
+            number = self._survivor[number]
+        return number if number in self._nodes else -1
+
+    def cluster_of(self, number: int) -> int:
+        """The cluster of a subcluster; −1 if that is no more."""
+        return self._nodes[number].cluster if number in self._nodes else -1
+
+    def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """How many vectors a subcluster holds, and their sum."""
+        if number not in self._nodes:
+            return 0, np.zeros(self.dimension, dtype=np.int64)
+        return self._nodes[number].count, self._table.sum(number).copy()
+
+    def oldest_event(self) -> int:
+        """The sequence number from which on events are kept."""
+        return self._log.oldest
+
     def labels(self) -> npt.NDArray[np.int64]:
         """Current cluster of each vector, in order of arrival."""
-        clusters = [self._nodes[number].cluster for number in self._live_nodes()]
+        nodes = self._nodes
+        clusters = [nodes[n].cluster if n >= 0 else -1 for n in self._live_nodes()]
         return np.array(clusters, dtype=np.int64)
 
     def _live_nodes(self) -> list[int]:
@@ -367,51 +353,65 @@ class ReferenceEngine:
             thresholds=self.thresholds,
             dimension=self.dimension,
             track_vectors=self.track_vectors,
-            cluster_evidence=self._wholes is not None,
+            cluster_evidence=self.cluster_evidence,
             n_vectors=self._n_vectors,
             n_events=self._log.n_events,
             next_subcluster=self._next_subcluster,
             next_cluster=self._next_cluster,
+            free_subcluster=self._free_subcluster,
+            free_cluster=self._free_cluster,
             numbers=_column(numbers),
             clusters=_column(node.cluster for node in nodes),
             counts=_column(node.count for node in nodes),
             first_seen=_column(node.first_seen for node in nodes),
             last_seen=_column(node.last_seen for node in nodes),
+            light=_column(node.light for node in nodes),
+            flags=_column(node.flags for node in nodes),
             sums=self._table.sums(numbers),
             edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-            firm=_column(b in self._nodes[a].firm for a, b in edges),
+            firm=_column(self._nodes[a].firm.get(b, LOOSE) for a, b in edges),
             vectors=_column(self._live_nodes()),
             events=self._log.rows(),
         )
 
     @classmethod
-    def from_state(cls, state: State) -> ReferenceEngine:
+    def from_state(cls, state: State, keep: Keep | None = None) -> ReferenceEngine:
         """An engine that goes on from a state."""
         engine = cls(
             state.thresholds,
             state.dimension,
             track_vectors=state.track_vectors,
             cluster_evidence=state.cluster_evidence,
+            keep=keep,
         )
         engine._n_vectors = state.n_vectors
-        engine._next_subcluster = state.next_subcluster
-        engine._next_cluster = state.next_cluster
+        engine._newest = max(state.n_vectors - 1, 0)
+        engine._next_subcluster, engine._next_cluster = state.next_subcluster, state.next_cluster
+        engine._free_subcluster, engine._free_cluster = state.free_subcluster, state.free_cluster
         engine._vector_nodes = state.vectors.tolist()
         engine._log = EventLog.keeping(state.track_vectors, state.n_events, state.events)
-        columns = (state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen)
+        columns = [state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen]
+        columns += [state.light, state.flags]
         for place, values in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-            number, cluster, count, first_seen, last_seen = values
+            number, cluster, count, *rest = values
             total = state.sums[place]
-            node = Node(number, cluster, count, dot(total, total), first_seen, last_seen)
+            node = Node(number, cluster, count, dot(total, total), *rest)
             engine._nodes[number] = node
             engine._table.set(number, total, node.square)
-            size = engine._cluster_sizes.get(cluster, 0)
-            engine._cluster_sizes[cluster] = size + count
+            engine._clusters.setdefault(cluster, Whole()).take(node)
             if engine._wholes:
                 engine._wholes.add(cluster, total, node.square)
         for (a, b), firm in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
-            add_edge(engine._nodes[a], engine._nodes[b], firm=bool(firm))
+            add_edge(engine._nodes[a], engine._nodes[b], firm=firm)
         return engine
+
+
+def _nothing() -> ArgumentError:
+    return ArgumentError(
+        "a subcluster whose vectors would sum to nothing",
+        expected="a centroid with a direction",
+        remedy="Put the vector elsewhere, or remove the others first.",
+    )
 
 
 def _column(values: Iterable[int]) -> npt.NDArray[np.int64]:

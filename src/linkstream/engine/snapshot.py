@@ -33,7 +33,7 @@ from linkstream.errors import SnapshotError
 
 MAGIC = b"LINKSNAP"
 VERSION = 1
-DTYPES = {"<i8": np.dtype("<i8"), "<f8": np.dtype("<f8")}
+DTYPES = {code: np.dtype(code) for code in ("<i4", "<i8", "<f8")}
 
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_SIZE = hashlib.sha256().digest_size

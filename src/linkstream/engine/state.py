@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.fixed_point import DIMENSION_MAX, VECTORS_MAX
+from linkstream.engine.forest import CLAIM, FULL, LAW, LOCKED
 from linkstream.errors import SnapshotError, ThresholdError
 from linkstream.paper.thresholds import Thresholds
 
@@ -29,6 +30,8 @@ ARRAYS = {
     "counts": 1,
     "first_seen": 1,
     "last_seen": 1,
+    "light": 1,
+    "flags": 1,
     "sums": 2,
     "edges": 2,
     "firm": 1,
@@ -44,6 +47,8 @@ COUNTERS = (
     "n_events",
     "next_subcluster",
     "next_cluster",
+    "free_subcluster",
+    "free_cluster",
 )
 THRESHOLD_NAMES = tuple(field.name for field in fields(Thresholds))
 
@@ -58,12 +63,18 @@ class State:
 
     Attributes:
         numbers, clusters, counts, first_seen, last_seen, sums: one entry a subcluster: its
-            number, its cluster's ID, how many vectors, the first's and the last's sequence, ΣQ.
+            number, its cluster's ID, how many vectors, the first's and the last's sequence, Σq.
+        light: of each subcluster, how much less than their count its vectors weigh, in 256ths.
+        flags: of each subcluster, forest.LOCKED and forest.CLAIM.
         cluster_evidence: whether vectors are judged by whole clusters, not by J alone.
         edges: pairs of subcluster numbers, the older first.
-        firm: of each edge, 1 where a settlement or a person tied it: equation 22 does not judge it.
-        vectors: subcluster of each vector, in order of arrival; empty when not tracked.
+        firm: of each edge: 0 judged by equation 22; 1 tied by a settlement; 2 by a person, law.
+        vectors: subcluster of each vector, in order of arrival, −1 for one that was removed; empty
+            when not tracked.
         events: the event rows kept, the newest last; `n_events` counts all there ever were.
+        next_subcluster, next_cluster: how many were ever born.
+        free_subcluster, free_cluster: the next numbers to be given; higher where an undo left
+            numbers that are not to be used again. History, not in the digest.
     """
 
     thresholds: Thresholds
@@ -74,11 +85,15 @@ class State:
     n_events: int = 0
     next_subcluster: int = 0
     next_cluster: int = 0
+    free_subcluster: int = 0
+    free_cluster: int = 0
     numbers: Integers = field(default_factory=lambda: _empty(0))
     clusters: Integers = field(default_factory=lambda: _empty(0))
     counts: Integers = field(default_factory=lambda: _empty(0))
     first_seen: Integers = field(default_factory=lambda: _empty(0))
     last_seen: Integers = field(default_factory=lambda: _empty(0))
+    light: Integers = field(default_factory=lambda: _empty(0))
+    flags: Integers = field(default_factory=lambda: _empty(0))
     sums: Integers = field(default_factory=lambda: _empty(0, 0))
     edges: Integers = field(default_factory=lambda: _empty(0, 2))
     firm: Integers = field(default_factory=lambda: _empty(0))
@@ -128,18 +143,27 @@ class State:
         What only exists beyond the paper counts where it is used, so that a digest written down
         stays true when more of it is added.
         """
-        unused = {"n_events", "events"}
+        unused = {"n_events", "events", "free_subcluster", "free_cluster"}
         unused |= set() if self.cluster_evidence else {"cluster_evidence"}
-        unused |= set() if np.any(self.firm) else {"firm"}
+        unused |= {name for name in ("light", "flags", "firm") if not getattr(self, name).any()}
         sha = hashlib.sha256()
-        for name, value in self.scalars().items():
+        scalars = self.scalars()
+        if not self.n_vectors and not self.next_subcluster:  # as if nothing had ever come
+            scalars["dimension"] = 0
+        for name, value in scalars.items():
             if name not in unused:
                 sha.update(f"{name}={value!r};".encode())
         for name, array in self.arrays().items():
             if name not in unused:
-                sha.update(f"{name}{array.shape};".encode())
+                shape = array.shape if len(array) or name != "sums" else (0, 0)
+                sha.update(f"{name}{shape};".encode())
                 sha.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
         return sha.hexdigest()
+
+    def masses(self) -> npt.NDArray[np.float64]:
+        """What each subcluster weighs: k, as the formulas of the paper take it."""
+        k: npt.NDArray[np.float64] = np.maximum(self.counts - self.light / FULL, 1.0)
+        return k
 
     def check(self) -> None:
         """Refuse a state that no stream could have led to (SnapshotError names the rule)."""
@@ -158,7 +182,8 @@ def _impossible(rule: str) -> SnapshotError:
 
 def _sizes_agree(state: State) -> bool:
     n = len(state.numbers)
-    per_node = (state.clusters, state.counts, state.first_seen, state.last_seen)
+    per_node = [state.clusters, state.counts, state.first_seen, state.last_seen]
+    per_node += [state.light, state.flags]
     vectors = state.n_vectors if state.track_vectors else 0
     return (
         all(len(column) == n for column in per_node)
@@ -180,8 +205,8 @@ def _counters_bound_numbers(state: State) -> bool:
         (2 <= state.dimension <= DIMENSION_MAX or state.dimension == state.n_vectors == 0)
         and _within(state.numbers, 0, state.next_subcluster)
         and _within(state.clusters, 0, state.next_cluster)
-        and state.next_cluster <= state.next_subcluster + len(state.events) + state.n_events
-        and state.next_subcluster <= state.n_vectors
+        and state.next_subcluster <= state.free_subcluster <= 2**32 - 2
+        and state.next_cluster <= state.free_cluster <= state.free_subcluster + 2 * state.n_events
         and bool(np.all(np.diff(state.numbers) > 0))
     )
 
@@ -189,7 +214,13 @@ def _counters_bound_numbers(state: State) -> bool:
 def _counts_add_up(state: State) -> bool:
     # All together stay within the bound of one: any two may come to merge.
     fits = _within(state.counts, 1, VECTORS_MAX + 1) and state.n_vectors <= VECTORS_MAX
-    return fits and int(state.counts.sum()) == state.n_vectors
+    return fits and int(state.counts.sum()) <= state.n_vectors
+
+
+def _weights_fit_counts(state: State) -> bool:
+    return _within(state.flags, 0, (LOCKED | CLAIM) + 1) and bool(
+        np.all((state.light >= 0) & (state.light <= FULL * state.counts))
+    )
 
 
 def _times_are_in_order(state: State) -> bool:
@@ -213,14 +244,15 @@ def _sums_fit_counts(state: State) -> bool:
 def _vectors_are_counted(state: State) -> bool:
     if not state.track_vectors:
         return True
-    numbers, counts = np.unique(state.vectors, return_counts=True)
+    there = state.vectors[state.vectors != -1]
+    numbers, counts = np.unique(there, return_counts=True)
     return np.array_equal(numbers, state.numbers) and np.array_equal(counts, state.counts)
 
 
 def _edges_make_the_clusters(state: State) -> bool:
     """Edges join live nodes, the older first, in order, and their trees are the clusters."""
     a, b = state.edges[:, 0], state.edges[:, 1]
-    if not _within(state.firm, 0, 2):
+    if not _within(state.firm, 0, LAW + 1):
         return False
     order = np.lexsort((b, a))
     if not (np.all(a < b) and np.array_equal(order, np.arange(len(order)))):
@@ -246,19 +278,32 @@ def _edges_make_the_clusters(state: State) -> bool:
 
 def _events_can_be_read(state: State) -> bool:
     codes, vectors, numbers = state.events[:, 0], state.events[:, 1], state.events[:, 2:]
+    if len(state.events) > state.n_events or not _within(codes, 0, len(events.CLASSES)):
+        return False
+    # What was undone had vectors of its own; before the first undo they only rise.
+    undone = codes == events.UNDONE
+    latest = VECTORS_MAX if undone.any() else max(state.n_vectors, 1)
+    before = vectors[: int(np.argmax(undone))] if undone.any() else vectors
+    ends = {
+        events.SUBCLUSTER: state.free_subcluster,
+        events.CLUSTER: state.free_cluster,
+        events.VECTOR: latest,
+        events.NUMBER: 2**32,
+        events.NOTHING: 0,
+    }
+    limits = np.array([[ends[kind] for kind in row] for row in events.KINDS_OF_NUMBERS])[codes]
     return (
-        len(state.events) <= state.n_events
-        and _within(codes, 0, len(events.CLASSES))
-        and _within(vectors, 0, state.n_vectors)
-        and bool(np.all(np.diff(vectors) >= 0))
-        and _within(numbers, -1, max(state.next_subcluster, state.next_cluster))
+        _within(vectors, 0, latest)
+        and bool(np.all(np.diff(before) >= 0))
+        and bool(np.all((numbers >= -1) & (numbers < limits)))
     )
 
 
 _RULES = (
     ("the arrays agree in size", _sizes_agree),
     ("numbers and IDs lie below their counters", _counters_bound_numbers),
-    ("counts are positive and add up to the number of vectors", _counts_add_up),
+    ("counts are positive and add up to no more than the number of vectors", _counts_add_up),
+    ("weights and flags are possible", _weights_fit_counts),
     ("first and last sequence are in order", _times_are_in_order),
     ("sums are possible for their counts", _sums_fit_counts),
     ("each vector belongs to a subcluster that counts it", _vectors_are_counted),

@@ -32,7 +32,8 @@ class Table:
             self._grow(row + 1)
             self._numbers[row] = number
         self._sums[row] = total
-        self._units[row] = total / math.sqrt(float(square))
+        # What cancels out has no direction and is similar to nothing.
+        self._units[row] = total / math.sqrt(float(square)) if square else 0.0
 
     def remove(self, number: int) -> None:
         """Forget a subcluster: the last row takes its place."""

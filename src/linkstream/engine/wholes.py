@@ -38,9 +38,15 @@ class Wholes:
         self._set(cluster, rest, dot(rest, rest))
         self._set(fresh, part, dot(part, part))
 
+    def remove(self, cluster: int) -> None:
+        """A cluster is gone."""
+        self._table.remove(cluster)
+        del self._squares[cluster]
+
     def reaching(self, q: Integers, square: int, *, at_least: float) -> Iterator[tuple[int, float]]:
         """Clusters whose similarity is at least so much, with that similarity."""
-        found = self._table.reaching(q, at_least=at_least)
+        near = self._table.reaching(q, at_least=at_least)
+        found = [cluster for cluster in near if self._squares[cluster]]
         products = dots(self._table.sums(found), q) if found else []
         for cluster, product in zip(found, products, strict=True):
             score = similarity(product, square, self._squares[cluster])

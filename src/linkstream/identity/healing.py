@@ -13,6 +13,7 @@ from typing import Any
 
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, SnapshotError
+from linkstream.identity.laws import Laws
 from linkstream.identity.settling import Settlement, Unite, heal, settle
 
 MODES = ("join", "settle")
@@ -53,11 +54,11 @@ class Healing:
             mark = max(mark + 1, int(mark * self.growth))
         return mark
 
-    def run(self, state: State, unite: Unite) -> tuple[Settlement, State]:
+    def run(self, state: State, unite: Unite, laws: Laws) -> tuple[Settlement, State]:
         """What is changed now, and the state with it done."""
         if self.mode == "settle":
-            return settle(state, state.thresholds, unite)
-        return heal(state, state.thresholds, unite, min_size=self.min_size)
+            return settle(state, state.thresholds, unite, laws=laws)
+        return heal(state, state.thresholds, unite, min_size=self.min_size, laws=laws)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for snapshots."""

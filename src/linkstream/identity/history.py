@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from linkstream.engine.events import Created, Event, Split, United
+from linkstream.engine.events import (
+    Created,
+    Event,
+    Forgotten,
+    Moved,
+    Named,
+    Split,
+    Tied,
+    United,
+    Vanished,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +25,7 @@ class History:
 
     Attributes:
         cluster: the ID.
-        chapters: its events, oldest first: created or split off, splits, joins.
+        chapters: its events, oldest first: born or split off, splits, joins, names, its end.
         survivor: the ID it was joined into, or None while it is live.
     """
 
@@ -32,32 +42,43 @@ class History:
         }
 
     def __str__(self) -> str:
-        return "\n".join(_line(self.cluster, event) for event in self.chapters)
+        return "\n".join(
+            f"event {event.sequence}, vector {event.vector}: "
+            f"{_line(self.cluster, event, born=place > 0)}"
+            for place, event in enumerate(self.chapters)
+        )
 
 
 def of(cluster: int, events: Iterable[Event]) -> History:
     """The history of an ID, from all events that are kept."""
-    chapters = tuple(event for event in events if _concerns(cluster, event))
-    gone = [event for event in chapters if isinstance(event, United) and event.gone == cluster]
-    return History(cluster, chapters, gone[-1].cluster if gone else None)
+    chapters: list[Event] = []
+    survivor = None
+    for event in events:
+        if _line(cluster, event, born=bool(chapters)) is None:
+            continue
+        chapters.append(event)
+        if isinstance(event, (United, Tied)) and event.gone == cluster:
+            survivor = event.cluster
+    return History(cluster, tuple(chapters), survivor)
 
 
-def _concerns(cluster: int, event: Event) -> bool:
-    if isinstance(event, Created):
-        return event.cluster == cluster
-    if isinstance(event, Split):
-        return cluster in (event.cluster, event.new_cluster)
-    return isinstance(event, United) and cluster in (event.cluster, event.gone)
-
-
-def _line(cluster: int, event: Event) -> str:
-    at = f"event {event.sequence}, vector {event.vector}: "
-    if isinstance(event, Split):
-        if event.new_cluster == cluster:
-            return f"{at}split off from cluster {event.cluster}"
-        return f"{at}cluster {event.new_cluster} split off"
-    if isinstance(event, United):
-        if event.gone == cluster:
-            return f"{at}joined into cluster {event.cluster}"
-        return f"{at}cluster {event.gone} joined it"
-    return f"{at}born"
+def _line(cluster: int, event: Event, *, born: bool) -> str | None:
+    """What an event was to an ID; None if it was nothing."""
+    match event:
+        case Created(cluster=here) if here == cluster:
+            return "born"
+        case Moved(cluster=here, member=member) if here == cluster and not born:
+            return f"born when vector {member} was taken out"
+        case Split(cluster=here, new_cluster=fresh) if fresh == cluster:
+            return f"split off from cluster {here}"
+        case Split(cluster=here, new_cluster=fresh) if here == cluster:
+            return f"cluster {fresh} split off"
+        case United(cluster=kept, gone=gone) | Tied(cluster=kept, gone=gone) if gone == cluster:
+            return f"joined into cluster {kept}"
+        case United(cluster=kept, gone=gone) | Tied(cluster=kept, gone=gone) if kept == cluster:
+            return f"cluster {gone} joined it"
+        case Vanished(cluster=here, heir=-1) | Forgotten(cluster=here) if here == cluster:
+            return "forgotten" if isinstance(event, Forgotten) else "its last subcluster vanished"
+        case Named(cluster=here, name=name) if here == cluster:
+            return f"named {name!r}" if name else "its name taken away"
+    return None

@@ -1,4 +1,4 @@
-"""Paths: the edges between two vectors of one cluster, or why there are none."""
+"""Paths: the edges between two of one cluster, or what keeps two apart."""
 
 from __future__ import annotations
 
@@ -10,17 +10,33 @@ from typing import Any
 import numpy as np
 
 from linkstream.engine import linkage
-from linkstream.engine.events import Event, Linked, Merged, Rejoined, United
-from linkstream.engine.linkage import CENTROID_SCALE
+from linkstream.engine.events import (
+    Event,
+    Linked,
+    Merged,
+    Moved,
+    Rejoined,
+    Retied,
+    Tied,
+    Undone,
+    United,
+    Vanished,
+)
 from linkstream.engine.state import State
+from linkstream.identity.comparison import similarities
+from linkstream.identity.laws import Laws
+from linkstream.identity.ledger import KINDS
 from linkstream.identity.regrouping import neighbours_of
-from linkstream.identity.suggestions import edge_figures
+from linkstream.identity.suggestions import edge_figures, nearest
+
+_FIRM = ("", ", firm", ", a person's word")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """An edge on the way: what it has, what s~ asks of it, and the event that made it.
 
+    `firm` is 0 where equation 22 judges it, 1 where it was settled, 2 where it is a person's word.
     `made` is None where that event is no longer kept, or the edge came through merges alone.
     """
 
@@ -28,19 +44,33 @@ class Step:
     similarity: float
     threshold: float
     margin: float
-    firm: bool
+    firm: int
     made: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two vectors: their subclusters, their clusters, and the edges between them."""
+    """Two vectors, subclusters or clusters: the edges between them, or what keeps them apart.
 
-    vectors: tuple[int, int]
+    Attributes:
+        of: what the two are: "vectors", "subclusters" or "clusters".
+        ends: the two, by number or ID.
+        subclusters: those that hold them; of two clusters the most similar ones.
+        clusters: those that hold them.
+        similarity, threshold, margin: of the two subclusters, and what s~ asks of them.
+        steps: the edges from one to the other; none where they are apart, or in one subcluster.
+        barred: the person's word that keeps their clusters apart; None where there is none.
+    """
+
+    of: str
+    ends: tuple[int, int]
     subclusters: tuple[int, int]
     clusters: tuple[int, int]
     similarity: float
+    threshold: float
+    margin: float
     steps: tuple[Step, ...]
+    barred: str | None = None
 
     @property
     def together(self) -> bool:
@@ -52,38 +82,91 @@ class Pair:
         return asdict(self) | {"together": self.together}
 
     def __str__(self) -> str:
-        (a, b), (left, right) = self.vectors, self.clusters
         if not self.together:
-            return (
-                f"vector {a} is in cluster {left}, vector {b} in cluster {right}; their "
-                f"subclusters have similarity {self.similarity:.4f}"
-            )
+            return f"{self._where()}; {self._why_apart()}"
+        a, b = self.ends
+        if a == b and self.of != KINDS[0]:
+            return f"{self.of.removesuffix('s')} {a} is one"
         if not self.steps:
-            return f"vectors {a} and {b} are in one subcluster, {self.subclusters[0]}"
-        lines = [f"vectors {a} and {b} are in cluster {left}, {len(self.steps)} edges apart:"]
+            return f"{self.of} {a} and {b} are in one subcluster, {self.subclusters[0]}"
+        edges = "1 edge" if len(self.steps) == 1 else f"{len(self.steps)} edges"
+        lines = [f"{self.of} {a} and {b} are in cluster {self.clusters[0]}, {edges} apart:"]
         for step in self.steps:
             when = "" if step.made is None else f", made by event {step.made}"
             lines.append(
                 f"  {step.subclusters[0]} – {step.subclusters[1]}: similarity "
                 f"{step.similarity:.4f}, s~ {step.threshold:.4f} ({step.margin:+.4f})"
-                f"{', firm' if step.firm else ''}{when}"
+                f"{_FIRM[step.firm]}{when}"
             )
         return "\n".join(lines)
 
+    def _where(self) -> str:
+        (a, b), (left, right), one = self.ends, self.clusters, self.of.removesuffix("s")
+        if self.of == KINDS[2]:
+            x, y = self.subclusters
+            return f"clusters {a} and {b} are nearest in subclusters {x} and {y}"
+        return f"{one} {a} is in cluster {left}, {one} {b} in cluster {right}"
 
-def between(state: State, a: int, b: int, events: Sequence[Event]) -> Pair:
-    """The way from one vector to another over the edges of their cluster."""
-    ends = int(state.vectors[a]), int(state.vectors[b])
+    def _why_apart(self) -> str:
+        figures = f"{self.similarity:.4f}, s~ {self.threshold:.4f} ({self.margin:+.4f})"
+        text = f"their subclusters have similarity {figures}"
+        if self.barred is not None:
+            return f"{text}; they are kept apart: {self.barred}"
+        return text if self.margin < 0 else f"{text}: enough for an edge, but none was made"
+
+
+def between(
+    state: State,
+    a: int,
+    b: int,
+    events: Sequence[Event],
+    *,
+    of: str = "vectors",
+    laws: Laws | None = None,
+) -> Pair:
+    """The way from one to the other over the edges of their cluster, or what keeps them apart.
+
+    Both must be there: vectors that were not removed, live subclusters or live clusters.
+    """
+    ends = _subclusters(state, a, b, of)
     rows = np.searchsorted(state.numbers, ends)
-    units = linkage.centroids(state.sums[rows])
-    way = _way(state, *ends) if state.clusters[rows[0]] == state.clusters[rows[1]] else []
+    units, masses = linkage.centroids(state.sums[rows]), state.masses()[rows]
+    similarity = float(similarities(units[:1], units[1:])[0])
+    threshold = state.thresholds.edge(float(masses[0]), float(masses[1]))
+    clusters = int(state.clusters[rows[0]]), int(state.clusters[rows[1]])
+    together = clusters[0] == clusters[1]
     return Pair(
-        vectors=(a, b),
+        of=of,
+        ends=(a, b),
         subclusters=ends,
-        clusters=(int(state.clusters[rows[0]]), int(state.clusters[rows[1]])),
-        similarity=float((units[0] * units[1]).sum() / CENTROID_SCALE**2),
-        steps=tuple(_steps(state, way, events)),
+        clusters=clusters,
+        similarity=similarity,
+        threshold=threshold,
+        margin=similarity - threshold,
+        steps=tuple(_steps(state, _way(state, *ends), events)) if together else (),
+        barred=None if together else _barred(state, clusters, laws or Laws()),
     )
+
+
+def _subclusters(state: State, a: int, b: int, of: str) -> tuple[int, int]:
+    if of == KINDS[0]:
+        return int(state.vectors[a]), int(state.vectors[b])
+    if of == KINDS[1]:
+        return a, b
+    if a == b:
+        oldest = int(state.numbers[state.clusters == a][0])
+        return oldest, oldest
+    return nearest(state, linkage.centroids(state.sums), state.clusters, a, b)
+
+
+def _barred(state: State, clusters: tuple[int, int], laws: Laws) -> str | None:
+    """The reason why two clusters may not be one."""
+    names = [laws.names.get(cluster) for cluster in clusters]
+    if None not in names and names[0] != names[1]:
+        return f"one is named {names[0]!r}, the other {names[1]!r}"
+    ours, theirs = (state.numbers[state.clusters == cluster].tolist() for cluster in clusters)
+    pair = laws.clash(ours, theirs)
+    return None if pair is None else laws.barred(pair[0])[pair[1]]
 
 
 def _way(state: State, start: int, end: int) -> list[int]:
@@ -113,7 +196,7 @@ def _steps(state: State, way: list[int], events: Sequence[Event]) -> list[Step]:
         edge = (a, b) if a < b else (b, a)
         i = place[edge]
         margin = float(similarity[i] - threshold[i])
-        figures = float(similarity[i]), float(threshold[i]), margin, bool(state.firm[i])
+        figures = float(similarity[i]), float(threshold[i]), margin, int(state.firm[i])
         steps.append(Step((a, b), *figures, made.get(edge)))
     return steps
 
@@ -121,13 +204,29 @@ def _steps(state: State, way: list[int], events: Sequence[Event]) -> list[Step]:
 def _makers(events: Sequence[Event]) -> dict[tuple[int, int], int]:
     """The event that last made each edge, merges followed: an edge moves with its ends."""
     made: dict[tuple[int, int], int] = {}
-    for event in events:
-        if isinstance(event, (Linked, Rejoined, United)):
+    for event in _standing(events):
+        if isinstance(event, (Linked, Rejoined, United, Tied, Retied)) or (
+            isinstance(event, Moved) and event.partner >= 0
+        ):
             a, b = sorted((event.subcluster, event.partner))
             made[a, b] = event.sequence
         elif isinstance(event, Merged):
             made = _renamed(made, event.absorbed, event.subcluster)
+        elif isinstance(event, Vanished) and event.heir >= 0:
+            made = _renamed(made, event.subcluster, event.heir)
     return made
+
+
+def _standing(events: Sequence[Event]) -> list[Event]:
+    """Events that were not undone."""
+    kept: list[Event] = []
+    for event in events:
+        if isinstance(event, Undone):
+            while kept and kept[-1].sequence >= event.to:
+                kept.pop()
+        else:
+            kept.append(event)
+    return kept
 
 
 def _renamed(

@@ -1,20 +1,19 @@
-"""A state whose subclusters are grouped anew: edges cut, edges tied, IDs kept by the majority.
+"""A state whose subclusters are grouped anew: edges cut, edges tied, IDs kept by rule.
 
-Pure functions on `State`. Cuts come first, each an edge between two groups: the part with more
-vectors keeps the ID, the other gets a fresh one. Then ties, firm edges within a group: of two
-clusters the one whose ID is older news survives, that is, one that was there before the cuts, then
-the one with more vectors, then the lower ID. Every step is an event, so that replaying gives
-the same map.
+Pure functions on `State`. At a cut the part with more nodes that claim the ID keeps it, then the
+one with more vectors; the other gets a fresh one. At a tie a named cluster survives one without a
+name, then the older. Every step is an event, so that replaying gives the same map.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from linkstream.engine import events
+from linkstream.engine.forest import CLAIM, FIRM, LAW
 from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.engine.state import Integers, State
 
@@ -26,6 +25,8 @@ class Regrouping:
     """A graph on its way from one state to another; nodes are named by number."""
 
     state: State
+    named: Collection[int] = ()  # clusters
+    places: dict[int, int] = field(init=False)
     clusters: dict[int, int] = field(init=False)
     counts: dict[int, int] = field(init=False)
     neighbours: dict[int, set[int]] = field(init=False)
@@ -37,42 +38,51 @@ class Regrouping:
         numbers = self.state.numbers.tolist()
         self.clusters = dict(zip(numbers, self.state.clusters.tolist(), strict=True))
         self.counts = dict(zip(numbers, self.state.counts.tolist(), strict=True))
+        self.places = {number: place for place, number in enumerate(numbers)}
         self.neighbours = neighbours_of(self.state)
         edges = map(tuple, self.state.edges.tolist())
         self.firm = dict(zip(edges, self.state.firm.tolist(), strict=True))
-        self.next_cluster = self.state.next_cluster
+        self.next_cluster = self.state.free_cluster
+
+    def begin(self, cuts: int, joins: int, *, asked: bool) -> None:
+        """A settlement begins: each edge there is becomes firm."""
+        self._record(events.SETTLED, cuts, joins, int(asked))
+        self.firm = {edge: max(firm, FIRM) for edge, firm in self.firm.items()}
 
     def cut(self, a: int, b: int) -> None:
-        """Remove an edge; the part with fewer vectors gets a fresh ID (tie: the younger part)."""
+        """Remove an edge; one part keeps the ID, the other gets a fresh one."""
         cluster = self.clusters[a]
-        self.neighbours[a].remove(b)
-        self.neighbours[b].remove(a)
-        del self.firm[_edge(a, b)]
+        self._remove(a, b)
         self._record(events.SEVERED, a, b, cluster)
-        sides = [(self._vectors(part), -min(part), part) for part in (self.part(a), self.part(b))]
-        inside, outside = (a, b) if sides[0][:2] < sides[1][:2] else (b, a)
+        parts = self.part(a), self.part(b)
+        inside, outside, leaving = (
+            (a, b, parts[0]) if self._claim(parts[0]) < self._claim(parts[1]) else (b, a, parts[1])
+        )
         fresh, self.next_cluster = self.next_cluster, self.next_cluster + 1
-        for number in min(sides)[2]:
+        for number in leaving:
             self.clusters[number] = fresh
         self._record(events.SPLIT, inside, outside, cluster, fresh)
 
-    def tie(self, a: int, b: int) -> None:
-        """Join two clusters by a firm edge between two of their subclusters."""
+    def tie(self, a: int, b: int, firm: int = FIRM) -> None:
+        """Join two clusters by an edge between two of their subclusters."""
         one, other = self.clusters[a], self.clusters[b]
-        sizes = {self.clusters[end]: self._vectors(self.part(end)) for end in (a, b)}
-
-        def claim(cluster: int) -> tuple[bool, int, int]:
-            return cluster < self.state.next_cluster, sizes[cluster], -cluster
-
-        kept, gone = (one, other) if claim(one) > claim(other) else (other, one)
+        kept, gone = sorted((one, other), key=lambda cluster: (cluster not in self.named, cluster))
         for number in self.part(a if gone == one else b):
             self.clusters[number] = kept
-        self._add(a, b, 1)
-        self._record(events.UNITED, a, b, kept, gone)
+        self._add(a, b, firm)
+        self._record(events.TIED if firm == LAW else events.UNITED, a, b, kept, gone)
 
-    def hold(self, a: int, b: int) -> None:
-        """Make an edge firm: equation 22 no longer judges it."""
-        self.firm[_edge(a, b)] = 1
+    def retie(self, a: int, b: int, old: Edge) -> None:
+        """Within a cluster an edge that is law takes the place of another between the two."""
+        self._remove(*old)
+        self._add(a, b, LAW)
+        self._record(events.RETIED, a, b, *old)
+
+    def hold(self, a: int, b: int, firm: int) -> None:
+        """Say how firm an edge is."""
+        if self.firm[edge_of(a, b)] != firm:
+            self.firm[edge_of(a, b)] = firm
+            self._record(events.HELD, a, b, firm)
 
     def part(self, start: int) -> set[int]:
         """Numbers of the nodes in one piece with `start`."""
@@ -90,27 +100,36 @@ class Regrouping:
         log = np.concatenate([self.state.events, rows])
         if not self.state.track_vectors:
             log = log[-UNTRACKED_LIMIT:]
+        fresh = self.next_cluster > self.state.free_cluster
         return replace(
             self.state,
             clusters=_column(self.clusters[number] for number in self.state.numbers.tolist()),
             edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
             firm=_column(self.firm[edge] for edge in edges),
-            next_cluster=self.next_cluster,
+            next_cluster=self.next_cluster if fresh else self.state.next_cluster,
+            free_cluster=self.next_cluster,
             events=log,
             n_events=self.state.n_events + len(rows),
         )
 
-    def _vectors(self, part: set[int]) -> int:
-        return sum(self.counts[number] for number in part)
+    def _claim(self, part: set[int]) -> tuple[int, int, int]:
+        """What a part of a cluster has to say for keeping the ID."""
+        flags = self.state.flags
+        claims = sum(bool(flags[self.places[number]] & CLAIM) for number in part)
+        return claims, sum(self.counts[number] for number in part), -min(part)
 
     def _add(self, a: int, b: int, firm: int) -> None:
         self.neighbours[a].add(b)
         self.neighbours[b].add(a)
-        self.firm[_edge(a, b)] = firm
+        self.firm[edge_of(a, b)] = firm
+
+    def _remove(self, a: int, b: int) -> None:
+        self.neighbours[a].remove(b)
+        self.neighbours[b].remove(a)
+        del self.firm[edge_of(a, b)]
 
     def _record(self, code: int, *numbers: int) -> None:
-        row = (code, max(self.state.n_vectors - 1, 0), *numbers)
-        self.rows.append(row + (-1,) * (events.WIDTH - len(row)))
+        self.rows.append(events.row(code, max(self.state.n_vectors - 1, 0), *numbers))
 
 
 def neighbours_of(state: State) -> dict[int, set[int]]:
@@ -122,7 +141,8 @@ def neighbours_of(state: State) -> dict[int, set[int]]:
     return found
 
 
-def _edge(a: int, b: int) -> Edge:
+def edge_of(a: int, b: int) -> Edge:
+    """An edge by its ends, the older first."""
     return (a, b) if a < b else (b, a)
 
 

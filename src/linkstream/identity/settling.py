@@ -18,13 +18,15 @@ import numpy.typing as npt
 from linkstream.engine import linkage
 from linkstream.engine.linkage import Floats, Integers, Unions
 from linkstream.engine.state import State
+from linkstream.identity.laws import Laws, blocs
 from linkstream.identity.regrouping import Regrouping
 from linkstream.identity.totals import Totals
 from linkstream.paper.thresholds import Thresholds
 
 ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them
 
-Unite = Callable[[Floats, Floats, Integers, Thresholds], Unions]
+Unite = Callable[[Floats, Floats, Floats, Thresholds], Unions]
+NO_LAWS = Laws()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +84,38 @@ def _pair(change: Join | Cut) -> str:
     return f"subclusters {change.subclusters[0]} and {change.subclusters[1]} ({change.margin:+.3f})"
 
 
-def settle(state: State, thresholds: Thresholds, unite: Unite) -> tuple[Settlement, State]:
-    """What margin linkage would change, and the state with it done."""
-    table, squares = linkage.products(state.sums)
-    unions = unite(table, squares, state.counts, thresholds)
+def settle(
+    state: State,
+    thresholds: Thresholds,
+    unite: Unite,
+    *,
+    laws: Laws = NO_LAWS,
+    asked: bool = False,
+) -> tuple[Settlement, State]:
+    """What margin linkage would change, and the state with it done.
+
+    Subclusters tied by law are one from the beginning; what is barred is never united.
+    """
+    members = blocs(state)
+    place = np.empty(len(state.numbers), dtype=np.int64)
+    rows = np.searchsorted(
+        state.numbers, np.array([n for bloc in members for n in bloc], dtype=int)
+    )
+    place[rows] = np.repeat(np.arange(len(members)), [len(bloc) for bloc in members])
+    sums = np.zeros((len(members), state.dimension), dtype=np.int64)
+    masses = np.zeros(len(members))
+    np.add.at(sums, place, state.sums)
+    np.add.at(masses, place, state.masses())
+    table, squares = linkage.products(sums)
+    _bar(table, laws.rows(state, members))
+    unions = unite(table, squares, masses, thresholds)
     del table
-    changes, graph = _change(state, unions, state.numbers[:, np.newaxis].tolist(), thresholds)
-    for a, b in list(graph.firm):
-        graph.hold(a, b)
+    changes, graph = _change(state, unions, members, thresholds, laws, asked=asked)
     return changes, graph.finish()
 
 
 def heal(
-    state: State, thresholds: Thresholds, unite: Unite, *, min_size: int
+    state: State, thresholds: Thresholds, unite: Unite, *, min_size: int, laws: Laws = NO_LAWS
 ) -> tuple[Settlement, State]:
     """The same among whole clusters of at least `min_size` vectors: joins only.
 
@@ -106,18 +127,24 @@ def heal(
     """
     totals = Totals.of(state)
     large = np.flatnonzero(totals.counts >= min_size)
-    counts = totals.counts[large]
-    table, squares = linkage.products(totals.sums[large])
-    table[_unlike(table, squares, counts)] = -np.inf
-    unions = unite(table, squares, counts, thresholds)
+    masses = totals.masses[large]
     members = [state.numbers[totals.place == cluster].tolist() for cluster in large.tolist()]
-    changes, graph = _change(state, unions, members, thresholds)
+    table, squares = linkage.products(totals.sums[large])
+    table[_unlike(table, squares, masses)] = -np.inf
+    _bar(table, laws.rows(state, members))
+    unions = unite(table, squares, masses, thresholds)
+    changes, graph = _change(state, unions, members, thresholds, laws)
     return changes, graph.finish()
 
 
-def _unlike(table: Floats, squares: Floats, counts: Integers) -> npt.NDArray[np.bool_]:
+def _bar(table: Floats, pairs: Integers) -> None:
+    """No group holds both rows of a pair: the sum of products with either stays −∞."""
+    table[pairs[:, 0], pairs[:, 1]] = -np.inf
+    table[pairs[:, 1], pairs[:, 0]] = -np.inf
+
+
+def _unlike(table: Floats, squares: Floats, k: Floats) -> npt.NDArray[np.bool_]:
     """Which pairs are less alike, in the mean over vectors, than ALIKE times within either."""
-    k = counts.astype(np.float64)
     within = (squares - k) / (k * np.maximum(k - 1.0, 1.0))
     unlike: npt.NDArray[np.bool_] = table / (k[:, np.newaxis] * k) < ALIKE * np.maximum(
         within[:, np.newaxis], within
@@ -126,9 +153,18 @@ def _unlike(table: Floats, squares: Floats, counts: Integers) -> npt.NDArray[np.
 
 
 def _change(
-    state: State, unions: Unions, members: list[list[int]], thresholds: Thresholds
+    state: State,
+    unions: Unions,
+    members: list[list[int]],
+    thresholds: Thresholds,
+    laws: Laws,
+    *,
+    asked: bool | None = None,
 ) -> tuple[Settlement, Regrouping]:
-    """Cuts between groups, ties within them; `members` are the subclusters of each row."""
+    """Cuts between groups, ties within them; `members` are the subclusters of each row.
+
+    `asked` says whether a settlement was asked for; None: it is none.
+    """
     ties = []
     tree = _Trees(state, _groups(unions, members, state))
     size = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
@@ -140,7 +176,9 @@ def _change(
             tree.tie(a, b)
             ties.append(((a, b), margin))
         heads[kept] = max(a, b, key=lambda number: (size[number], -number))
-    graph = Regrouping(state)
+    graph = Regrouping(state, laws.names)
+    if asked is not None:
+        graph.begin(len(tree.crossing), len(ties), asked=asked)
     margins = _cut_margins(state, tree, thresholds)
     cuts = []
     for (a, b), margin in zip(tree.crossing, margins, strict=True):
@@ -204,14 +242,12 @@ def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[flo
     numbers = state.numbers.tolist()
     groups, place = np.unique([tree.groups[number] for number in numbers], return_inverse=True)
     sums = np.zeros((len(groups), state.dimension), dtype=np.int64)
-    counts = np.zeros(len(groups), dtype=np.int64)
+    masses = np.zeros(len(groups))
     np.add.at(sums, place, state.sums)
-    np.add.at(counts, place, state.counts)
+    np.add.at(masses, place, state.masses())
     units = linkage.centroids(sums)
     ends = place[np.searchsorted(state.numbers, np.array(tree.crossing))]
     products = (units[ends[:, 0]] * units[ends[:, 1]]).sum(axis=1) / linkage.CENTROID_SCALE**2
-    required = thresholds.edges(
-        counts[ends[:, 0]].astype(np.float64), counts[ends[:, 1]].astype(np.float64)
-    )
+    required = thresholds.edges(masses[ends[:, 0]], masses[ends[:, 1]])
     margins: list[float] = (products - required).tolist()
     return margins

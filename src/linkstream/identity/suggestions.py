@@ -1,21 +1,24 @@
 """Suggestions: clusters that may be one, and edges that may not hold; people decide.
 
 Sections 3.3 and 3.4 never join two clusters, so fragments stay until somebody ties them; and a
-cluster may hang together by one weak edge. Both are ranked by margin, similarity − s~.
+cluster may hang together by one weak edge, or be a blend of two that sound edges hold together.
+All are ranked by margin, similarity − s~.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from linkstream.engine import linkage
-from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
+from linkstream.engine.forest import FIRM, LAW, LOOSE
+from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
-from linkstream.identity.regrouping import neighbours_of
+from linkstream.identity.comparison import Comparison, Parts, similarities
+from linkstream.identity.laws import Laws
 from linkstream.identity.totals import Totals
 
 
@@ -48,7 +51,17 @@ class MergeSuggestion:
 
 @dataclass(frozen=True, slots=True)
 class SplitSuggestion:
-    """An edge that holds a cluster together: without it the two parts would be apart."""
+    """An edge that holds a cluster together: without it the two parts would be apart.
+
+    Attributes:
+        subclusters: the edge's ends, the older first.
+        sizes: vectors of the part of each end.
+        evidence: what the figures are of: "edge", the two subclusters; or "parts", the two parts
+            as wholes, where these are less alike, or the edge is firm. Parts that are less alike
+            than s~ asks though the edge itself holds are a blend of two clusters.
+        firm: the edge was tied by a settlement, or by evidence of whole clusters; equation 22
+            does not judge it.
+    """
 
     cluster: int
     subclusters: tuple[int, int]
@@ -57,104 +70,96 @@ class SplitSuggestion:
     threshold: float
     margin: float
     firm: bool
+    evidence: Literal["edge", "parts"] = "edge"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        tied = "was tied by a settlement" if self.firm else "is tied by similarity alone"
+        figures = f"{self.similarity:.4f}, s~ {self.threshold:.4f} ({self.margin:+.4f})"
+        edge = f"the edge of subclusters {self.subclusters[0]} and {self.subclusters[1]}"
+        if self.evidence == "edge":
+            why = f"{edge} has similarity {figures}"
+        else:
+            why = f"as wholes they have similarity {figures}; {edge} holds them together"
         return (
-            f"cluster {self.cluster} may be two, of {self.sizes[0]} and {self.sizes[1]} vectors: "
-            f"the edge of subclusters {self.subclusters[0]} and {self.subclusters[1]} has "
-            f"similarity {self.similarity:.4f}, s~ {self.threshold:.4f} ({self.margin:+.4f}), "
-            f"and {tied}"
+            f"cluster {self.cluster} may be two, of {self.sizes[0]} and {self.sizes[1]} "
+            f"vectors: {why}"
         )
 
 
-def merges(state: State, limit: int) -> list[MergeSuggestion]:
+def merges(
+    state: State, limit: int, *, laws: Laws | None = None, ignored: Collection[int] = ()
+) -> list[MergeSuggestion]:
     """The pairs of clusters with the greatest margins, best first (tie: the lower IDs).
 
-    Costs n²·d steps and 8·n² bytes for n clusters.
+    None that a person's word keeps apart, nor of clusters to be ignored. Costs n²·d steps for n
+    clusters.
     """
-    totals = Totals.of(state)
-    table, squares = linkage.products(totals.sums)
-    roots = np.sqrt(squares)
-    counts = totals.counts.astype(np.float64)
-    first, second = np.triu_indices(len(counts), k=1)
-    similarity = table[first, second] / (roots[first] * roots[second])
-    threshold = state.thresholds.edges(counts[first], counts[second])
-    margin = similarity - threshold
-    order = np.lexsort((second, first, -margin))[:limit]
-    units = linkage.centroids(state.sums)
+    wholes = Comparison.of(state, laws or Laws(), ignored)
+    totals = wholes.totals
+    pairs = wholes.best(lambda margins, _, __: margins, limit)
+    units = linkage.centroids(state.sums) if len(pairs) else np.empty((0, 0))
+    similarity, threshold = wholes.figures(pairs)
     return [
         MergeSuggestion(
-            clusters=(int(totals.ids[first[i]]), int(totals.ids[second[i]])),
-            sizes=(int(totals.counts[first[i]]), int(totals.counts[second[i]])),
-            similarity=float(similarity[i]),
-            threshold=float(threshold[i]),
-            margin=float(margin[i]),
-            subclusters=_nearest(state, units, totals.place, int(first[i]), int(second[i])),
+            clusters=(int(totals.ids[one]), int(totals.ids[other])),
+            sizes=(int(totals.counts[one]), int(totals.counts[other])),
+            similarity=score,
+            threshold=required,
+            margin=score - required,
+            subclusters=nearest(state, units, totals.place, one, other),
         )
-        for i in order.tolist()
+        for (one, other), score, required in zip(
+            pairs.tolist(), similarity.tolist(), threshold.tolist(), strict=True
+        )
     ]
 
 
-def splits(state: State, limit: int) -> list[SplitSuggestion]:
-    """The edges with the least margins, weakest first (tie: the older)."""
+def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[SplitSuggestion]:
+    """The edges with the least margins, weakest first (tie: the older); none that is law.
+
+    An edge is as weak as its own margin, or as that of the two parts it holds together; of a firm
+    one only that.
+    """
     similarity, threshold = edge_figures(state)
-    margin = similarity - threshold
-    order = np.argsort(margin, kind="stable")[:limit]
-    total = Totals.of(state)
-    size = dict(zip(total.ids.tolist(), total.counts.tolist(), strict=True))
-    cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
-    neighbours = neighbours_of(state)
-    counts = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
-    found = []
-    for i in order.tolist():
-        a, b = state.edges[i].tolist()
-        ours = _vectors_beyond(neighbours, counts, a, b)
-        found.append(
-            SplitSuggestion(
-                cluster=cluster[a],
-                subclusters=(a, b),
-                sizes=(ours, size[cluster[a]] - ours),
-                similarity=float(similarity[i]),
-                threshold=float(threshold[i]),
-                margin=float(margin[i]),
-                firm=bool(state.firm[i]),
-            )
+    totals = Totals.of(state)
+    parts = Parts.of(state, totals)
+    blended = (parts.margin < similarity - threshold) | (state.firm != LOOSE)
+    scores = np.where(blended, parts.similarity, similarity)
+    required = np.where(blended, parts.threshold, threshold)
+    place = totals.place[np.searchsorted(state.numbers, state.edges[:, 0])]
+    clusters = totals.ids[place]
+    asked = (state.firm != LAW) & ~np.isin(clusters, list(ignored))
+    order = np.argsort(np.where(asked, scores - required, np.inf), kind="stable")
+    return [
+        SplitSuggestion(
+            cluster=int(clusters[i]),
+            subclusters=(int(state.edges[i, 0]), int(state.edges[i, 1])),
+            sizes=(int(parts.sizes[i, 0]), int(parts.sizes[i, 1])),
+            similarity=float(scores[i]),
+            threshold=float(required[i]),
+            margin=float(scores[i] - required[i]),
+            firm=bool(state.firm[i] == FIRM),
+            evidence="parts" if blended[i] else "edge",
         )
-    return found
+        for i in order[: min(limit, int(asked.sum()))].tolist()
+    ]
 
 
 def edge_figures(state: State) -> tuple[Floats, Floats]:
     """Similarity of each edge, and what s~ asks of it."""
     ends = np.searchsorted(state.numbers, state.edges)
     units = linkage.centroids(state.sums)
-    products = (units[ends[:, 0]] * units[ends[:, 1]]).sum(axis=1)
-    counts = state.counts.astype(np.float64)
-    threshold = state.thresholds.edges(counts[ends[:, 0]], counts[ends[:, 1]])
-    return products / CENTROID_SCALE**2, threshold
+    masses = state.masses()
+    threshold = state.thresholds.edges(masses[ends[:, 0]], masses[ends[:, 1]])
+    return similarities(units[ends[:, 0]], units[ends[:, 1]]), threshold
 
 
-def _nearest(state: State, units: Floats, place: Integers, one: int, other: int) -> tuple[int, int]:
+def nearest(state: State, units: Floats, place: Integers, one: int, other: int) -> tuple[int, int]:
+    """The two most similar subclusters of two clusters (tie: the older), by number."""
     rows, columns = np.flatnonzero(place == one), np.flatnonzero(place == other)
     best = int(np.argmax(units[rows] @ units[columns].T))
     a, b = rows[best // len(columns)], columns[best % len(columns)]
     return int(state.numbers[a]), int(state.numbers[b])
-
-
-def _vectors_beyond(
-    neighbours: Mapping[int, set[int]], counts: Mapping[int, int], start: int, barred: int
-) -> int:
-    """Vectors of the part that holds `start` once its edge to `barred` is gone."""
-    seen, todo = {start, barred}, [start]
-    vectors = 0
-    while todo:
-        number = todo.pop()
-        vectors += counts[number]
-        fresh = neighbours[number] - seen
-        seen |= fresh
-        todo += fresh
-    return vectors

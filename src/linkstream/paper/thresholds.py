@@ -121,7 +121,8 @@ class Thresholds:
         self, k: npt.NDArray[np.float64], k2: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
         """`edge` over arrays of counts, bit for bit the same."""
-        return anisotropic_multi(self.cluster_similarity, self.pair_similarity_max, k, k2)
+        with np.errstate(over="ignore"):  # a tiny T_c asks for nothing
+            return anisotropic_multi(self.cluster_similarity, self.pair_similarity_max, k, k2)
 
 
 def _number(name: str, value: object) -> float:

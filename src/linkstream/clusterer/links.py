@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from dataclasses import replace
@@ -12,22 +13,26 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.engine import choice, door, snapshot
-from linkstream.engine.contract import Decision, Decisions, Engine
-from linkstream.engine.fixed_point import VECTORS_MAX
+from linkstream.clusterer.adding import Adding
+from linkstream.clusterer.base import whole_number
+from linkstream.clusterer.views import EVIDENCE
+from linkstream.engine import choice, events, snapshot
+from linkstream.engine.contract import Engine
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
-from linkstream.identity import aliases, settling
+from linkstream.identity import settling
+from linkstream.identity.folding import Base
 from linkstream.identity.healing import Healing
+from linkstream.identity.ledger import Ledger
+from linkstream.identity.limits import Limits
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset
 from linkstream.saving import Saved
 from linkstream.space import Space
-from linkstream.views import EVIDENCE, Views
 
 
-class Links(Views):
+class Links(Adding):
     """Clusters unit vectors as they arrive (Mansfield et al., "Links").
 
     Thresholds have no defaults: they belong to an encoder. Vectors are normalised at the door.
@@ -51,16 +56,30 @@ class Links(Views):
         engine: str = "auto",
         threads: int | None = None,
         track_vectors: bool = True,
+        keep_vectors: bool | None = None,
         evidence: str = "nearest",
         heal: Healing | str | None = None,
+        max_subclusters: int | None = None,
+        max_idle: int | None = None,
+        min_size: int = 1,
     ) -> None:
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
-        self._healing = Healing.of(heal)
-        self._aliases: dict[int, int] = {}
         state = State(thresholds, 0, bool(track_vectors), _whole_clusters(evidence))
-        self._start(state, space, engine, threads)
+        self._healing = Healing.of(heal)
+        self._limits = Limits(max_subclusters, max_idle)
+        self._min_size = whole_number("min_size", min_size, "how many vectors make a cluster")
+        self._keeping = _keeping(keep_vectors, track_vectors=bool(track_vectors))
+        self._start(state, Ledger(), space, engine, threads)
 
-    def _start(self, state: State, space: Space | None, engine: str, threads: int | None) -> None:
+    def _start(
+        self,
+        state: State,
+        ledger: Ledger,
+        space: Space | None,
+        engine: str,
+        threads: int | None,
+        kept: npt.NDArray[np.int32] | None = None,
+    ) -> None:
         if not (space is None or isinstance(space, Space)):
             raise ArgumentError(
                 f"space is of type {type(space).__name__}",
@@ -71,7 +90,18 @@ class Links(Views):
         self._space = space or Space()
         self._beginning = threading.Lock()
         self._origin = state  # what the engine starts from, once the dimension is known
-        self._engine: Engine | None = self._factory.make(state) if state.dimension else None
+        self._ledger = ledger
+        empty = replace(self._empty(), dimension=state.dimension)
+        whole = state.n_events == len(state.events)
+        self._base = Base(empty, Ledger()) if whole else Base(state, copy.deepcopy(ledger))
+        self._straight = self._space.mean is None and self._healing is None and not self._limits
+        self._keep = None
+        self._engine: Engine | None = None
+        self._synced()
+        if state.dimension:
+            self._engine = self._new_engine(state)
+            if self._keep is not None and kept is not None:
+                self._keep.append(kept)
 
     @classmethod
     def from_thresholds(cls, thresholds: Thresholds, **options: Any) -> Links:
@@ -93,74 +123,25 @@ class Links(Views):
         chosen = preset(name)
         return cls.from_thresholds(chosen.thresholds, **{**chosen.options, **options})
 
-    # Vectors in
-
-    def add(self, x: npt.ArrayLike) -> Decision:
-        """Take one vector; say at once which cluster it belongs to, and why."""
-        if self._engine is not None and self._space.mean is None and self._healing is None:
-            decision = self._engine.add_one(x)
-            if decision is not None:
-                return decision
-        return self._add_rows(door.vector(x, dimension=self.dimension)).at(0)
-
-    def add_many(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Take vectors in order; the same IDs as `add` one by one. All of them or, if one is
-        not usable, none.
-        """  # noqa: D205
-        rows = door.vectors(X, dimension=self.dimension)
-        if not len(rows):
-            return np.empty(0, dtype=np.int64)
-        return self._add_rows(rows).cluster
-
-    def _add_rows(self, rows: npt.NDArray[np.float32]) -> Decisions:
-        """Take rows, or raise an error before anything has changed."""
-        if self._engine is None:
-            with self._beginning:  # two threads may come with the first vectors
-                return self._add_to(self._engine or self._new_engine(rows.shape[1]), rows)
-        return self._add_to(self._engine, rows)
-
-    def _add_to(self, engine: Engine, rows: npt.NDArray[np.float32]) -> Decisions:
-        if engine.n_vectors + len(rows) > VECTORS_MAX:
-            raise ArgumentError(
-                f"{len(rows)} vectors after {engine.n_vectors}",
-                expected=f"no more than {VECTORS_MAX} in one clusterer",
-                remedy="Begin a new one, or one for each source of vectors.",
-            )
-        if self._healing is not None:
-            return self._add_healing(engine, self._fixed(rows), self._healing)
-        decisions = engine.add_floats(rows) if self._space.mean is None else None
-        if decisions is None:
-            decisions = engine.add(self._fixed(rows))
-        self._engine = engine
-        return decisions
-
-    def _add_healing(
-        self, engine: Engine, fixed: npt.NDArray[np.int32], healing: Healing
-    ) -> Decisions:
-        """Take vectors up to each place where clusters are healed, and heal them there."""
-        taken, pieces = 0, []
-        self._engine = engine
-        while taken < len(fixed):
-            mark = healing.after(engine.n_vectors)
-            piece = engine.add(fixed[taken : taken + mark - engine.n_vectors])
-            pieces.append(piece)
-            taken += len(piece.cluster)
-            if engine.n_vectors == mark:
-                _, state = healing.run(engine.state(), self._factory.unions)
-                engine = self._replace(state)
-        return Decisions.joined(pieces)
-
     def _replace(self, state: State) -> Engine:
-        """Go on from another state, of the same vectors."""
-        assert self._engine is not None
-        self._aliases.update(aliases.since(self._engine.state().n_events, state))
-        self._engine = self._factory.make(state)
+        """Go on from another state."""
+        self._engine = self._factory.make(state, self._keep)
+        self._synced()
         return self._engine
 
-    def _new_engine(self, dimension: int) -> Engine:
-        return self._factory.make(replace(self._origin, dimension=dimension))
+    def _begun(self, dimension: int) -> Engine:
+        if self._engine is None:
+            self._engine = self._new_engine(replace(self._origin, dimension=dimension))
+        return self._engine
 
-    # Putting clusters right
+    def _new_engine(self, state: State) -> Engine:
+        if self._keeping and self._keep is None:
+            self._keep = self._factory.keep(state.dimension)
+        return self._factory.make(state, self._keep)
+
+    def _empty(self) -> State:
+        origin = self._origin
+        return State(origin.thresholds, 0, origin.track_vectors, origin.cluster_evidence)
 
     def settle(self, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
         """Compare all subclusters with one another: which clusters to join, which to cut.
@@ -172,20 +153,44 @@ class Links(Views):
             return Settlement((), (), 0, 0, applied=apply)
         state = self._engine.state()
         test = thresholds or self.thresholds
-        changes, after = settling.settle(state, test, self._factory.unions)
+        laws = self._laws()
+        changes, after = settling.settle(state, test, self._factory.unions, laws=laws, asked=True)
         if apply:
             self._replace(after)
         return replace(changes, applied=bool(apply))
 
-    # State, files
-
     def state_hash(self) -> str:
         """Hex digest of the whole state; equal states, equal digests."""
-        return saving.digest(Saved(self.state(), self._space, self._healing, self._aliases))
+        return saving.digest(self._saved())
 
     def to_bytes(self) -> bytes:
         """A snapshot: plain arrays, checksummed, no pickle."""
-        return saving.pack(Saved(self.state(), self._space, self._healing, self._aliases))
+        kept = None
+        if self._keep is not None and self.n_vectors:
+            kept = self._keep.rows(np.arange(self.n_vectors, dtype=np.int64))
+        return saving.pack(replace(self._saved(), kept=kept))
+
+    def _saved(self) -> Saved:
+        ledger = self._synced()
+        return Saved(
+            self.state(),
+            self._space,
+            self._healing,
+            ledger,
+            self._limits,
+            self._min_size,
+            self._keeping,
+        )
+
+    def drain_events(self) -> list[events.Event]:
+        """All events kept, which are then forgotten: what came before cannot be undone any more."""
+        drained = self.events(self._oldest_event())
+        if self._engine is not None:
+            state = self.state()
+            state = replace(state, events=state.events[:0])
+            self._replace(state)
+            self._base = Base(state, copy.deepcopy(self._ledger))
+        return drained
 
     @classmethod
     def from_bytes(
@@ -204,8 +209,10 @@ class Links(Views):
         if space is not None:
             saved.space.check_same(space)
         links = cls.__new__(cls)
-        links._healing, links._aliases = saved.healing, saved.aliases
-        links._start(saved.state, saved.space, engine, threads)
+        links._healing, links._limits = saved.healing, saved.limits
+        links._min_size = saved.min_size
+        links._keeping = saved.keeping
+        links._start(saved.state, saved.ledger, saved.space, engine, threads, saved.kept)
         return links
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -229,3 +236,13 @@ def _whole_clusters(evidence: str) -> bool:
             remedy="'nearest' is the paper's: the most similar subcluster alone decides.",
         )
     return evidence == EVIDENCE[1]
+
+
+def _keeping(keep_vectors: bool | None, *, track_vectors: bool) -> bool:
+    if keep_vectors and not track_vectors:
+        raise ArgumentError(
+            "keep_vectors=True with track_vectors=False",
+            expected="vectors that are tracked",
+            remedy="Leave track_vectors=True; vectors are then kept too, unless you say otherwise.",
+        )
+    return track_vectors if keep_vectors is None else bool(keep_vectors)

@@ -1,0 +1,215 @@
+"""What a person's answers are worth: `python -m benchmarks.review FOLDER`.
+
+The held-out protocol of `protocol.py`, healed Links, both halves of each set: each is clustered
+with thresholds tuned on the other, then reviewed. One row is of a whole set with the preset as
+shipped, which half of its identities helped to make. The labels play the person: asked whether
+two subclusters are the same, they look at the most central vector of each. The queue is compared
+with questions drawn at random, half of them about two clusters, half about an edge. Prints a
+table and draws docs/img/review.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.progress import track
+
+from benchmarks.contenders import HEALED, HealedLinks
+from benchmarks.picture import INK, OURS, QUIET, THEIRS
+from benchmarks.protocol import Half, Vectors, load
+from benchmarks.quality import RESULTS
+from linkstream import Links, Thresholds
+from linkstream.engine.forest import LAW
+from linkstream.errors import ContradictionError
+from linkstream.metrics import accuracy
+
+SETS = ("voice_libri261", "face_lfw_facenet", "voice_stream10", "voice_stream261")
+WHOLE = {"voice_libri261": "ge2e"}
+QUESTIONS, SEEDS, GOAL = 150, 5, 0.99
+IMAGE = Path(__file__).resolve().parent.parent / "docs" / "img" / "review.png"
+
+Ask = Callable[[Links], tuple[int, int] | None]  # two subclusters to ask about
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Accuracy after 0, 1, 2, … answers: by the queue, and by questions drawn at random."""
+
+    vectors: int
+    identities: int
+    queue: list[float]
+    random: list[list[float]]
+
+    def reached(self, goal: float) -> str:
+        """After how many answers the queue is as good as that."""
+        places = [place for place, value in enumerate(self.queue) if value >= goal]
+        return str(places[0]) if places else f"> {len(self.queue) - 1}"
+
+
+def by_queue(links: Links) -> tuple[int, int] | None:
+    """The first question of the queue."""
+    first = links.review_queue(limit=1)
+    return (first[0].a, first[0].b) if first else None
+
+
+def at_random(rng: np.random.Generator) -> Ask:
+    """Two clusters or the ends of an edge, as often the one as the other; none settled by law."""
+
+    def ask(links: Links) -> tuple[int, int] | None:
+        state = links.state()
+        edges = state.edges[state.firm != LAW]
+        if len(edges) and rng.random() < 0.5:
+            a, b = edges[rng.integers(len(edges))].tolist()
+            return a, b
+        clusters = np.unique(state.clusters)
+        if len(clusters) < 2:
+            return None
+        pair = rng.choice(clusters, 2, replace=False)
+        a, b = (int(rng.choice(state.numbers[state.clusters == cluster])) for cluster in pair)
+        return a, b
+
+    return ask
+
+
+def curve(half: Half, links: Links, ask: Ask) -> list[float]:
+    """Accuracy as the questions are answered; the clusterer has taken the vectors."""
+    scores = [accuracy(half.y, links.labels())]
+    for _ in range(QUESTIONS):
+        pair = ask(links)
+        if pair is not None:
+            answer(half, links, *pair)
+        scores.append(accuracy(half.y, links.labels()))
+    return scores
+
+
+def answer(half: Half, links: Links, a: int, b: int) -> None:
+    """What somebody says who looks at the most central vector of either subcluster."""
+    one, other = (half.y[central(half.X, links, number)] for number in (a, b))
+    # Answers about subclusters of several identities may contradict: the first one stands.
+    with contextlib.suppress(ContradictionError):
+        (links.same if one == other else links.different)(a, b, of="subclusters")
+
+
+def central(X: Vectors, links: Links, number: int) -> int:
+    """The vector of a subcluster that is nearest to its centroid."""
+    state = links.state()
+    vectors = np.flatnonzero(state.vectors == number)
+    centroid = state.sums[np.searchsorted(state.numbers, number)].astype(np.float64)
+    rows = links.space.centre(X[vectors])
+    return int(vectors[np.argmax(rows / np.linalg.norm(rows, axis=1, keepdims=True) @ centroid)])
+
+
+def healed(thresholds: Thresholds) -> Links:
+    """A clusterer of the best configuration."""
+    return Links.from_thresholds(thresholds, threads=1, **HEALED)
+
+
+def review(half: Half, links: Links) -> Curves:
+    """The curves of some vectors, with a clusterer that has taken none yet."""
+    links.add_many(half.X)
+    start = links.to_bytes()
+
+    def run(ask: Ask) -> list[float]:
+        return curve(half, Links.from_bytes(start, threads=1), ask)
+
+    asks = [at_random(np.random.default_rng(seed)) for seed in range(SEEDS)]
+    identities = len(np.unique(half.y))
+    return Curves(len(half.y), identities, run(by_queue), [run(ask) for ask in asks])
+
+
+def whole(path: Path) -> Half:
+    """All vectors of a set in order of arrival."""
+    with np.load(path) as arrays:
+        return Half(arrays["X"].astype(np.float32), arrays["y"])
+
+
+def table(rows: dict[str, Curves]) -> str:
+    """Sets and scores in Markdown."""
+    marks = (0, 20, 50, 100, 150)
+    heads = " | ".join(f"{mark}" for mark in marks)
+    lines = [
+        f"| set | vectors, identities | questions to {GOAL:.2f} | {heads} | 150 at random |",
+        "| --- | --: | --: |" + " --: |" * (len(marks) + 1),
+    ]
+    for name, curves in rows.items():
+        cells = " | ".join(f"{curves.queue[mark]:.3f}" for mark in marks)
+        drawn = np.mean([scores[-1] for scores in curves.random])
+        lines.append(
+            f"| {name.replace('_', ' ')} | {curves.vectors}, {curves.identities} | "
+            f"{curves.reached(GOAL)} | {cells} | {drawn:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def draw(rows: dict[str, Curves]) -> None:
+    """A panel a set: the queue's curve, and those of random questions."""
+    figure = Figure(figsize=(8.6, 2.6 * ((len(rows) + 1) // 2) + 0.3))
+    axes = figure.subplots((len(rows) + 1) // 2, 2, squeeze=False)
+    for axis, (name, curves) in zip(axes.flat, rows.items(), strict=False):
+        panel(axis, name, curves)
+    for axis in axes[-1]:
+        axis.set_xlabel("questions answered", color=INK, fontsize=9.5)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("current accuracy", color=INK, fontsize=9.5)
+    figure.tight_layout(h_pad=1.2, w_pad=1.6, rect=(0, 0, 1, 0.95))
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(),
+        loc="upper center",
+        ncols=3,
+        frameon=False,
+        fontsize=9.5,
+        labelcolor=INK,
+    )
+    figure.savefig(IMAGE, dpi=130, metadata={"Software": None})
+
+
+def panel(axis: Axes, name: str, curves: Curves) -> None:
+    """One set; random curves that fall far leave it at the bottom."""
+    for place, scores in enumerate(curves.random):
+        label = None if place else "questions at random, five seeds"
+        axis.plot(scores, color=THEIRS, lw=0.9, alpha=0.8, label=label)
+    axis.plot(curves.queue, color=OURS, lw=2.2, label="review queue")
+    axis.axhline(GOAL, color=QUIET, lw=0.8, ls=(0, (4, 3)), label=f"{GOAL:.2f}")
+    title = f"{name.replace('_', ' ')}: {curves.vectors} vectors, {curves.identities} identities"
+    axis.set_title(title, loc="left", fontsize=10, color=INK)
+    axis.set_xlim(0, QUESTIONS)
+    lowest = max(min(map(min, [curves.queue, *curves.random])), curves.queue[0] - 0.03)
+    axis.set_ylim(lowest - (1 - lowest) * 0.08, 1.0 + (1 - lowest) * 0.05)
+    axis.tick_params(labelsize=9, colors=INK)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axis.spines[side].set_color(QUIET)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Review both halves of each set; print the table and draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.review")
+    parser.add_argument("folder", type=Path, help="folder of .npz sets with X and y")
+    folder = parser.parse_args(arguments).folder
+    tuned = json.loads(RESULTS.read_text("utf-8"))["methods"][HealedLinks().name]["sets"]
+    rows, shown = {}, {}
+    for name in track(SETS, "reviewing", disable=not sys.stderr.isatty()):
+        tuning, scored = load(folder / f"{name}.npz")
+        shown[name] = rows[name] = review(scored, healed(Thresholds(**tuned[name]["parameters"])))
+        swapped = Thresholds(**HealedLinks().tune(scored.X, scored.y))
+        rows[f"{name}, halves swapped"] = review(tuning, healed(swapped))
+    for name, preset in WHOLE.items():
+        everyone = whole(folder / f"{name}.npz")
+        rows[f"{name}, all, preset {preset}"] = review(everyone, Links.preset(preset, threads=1))
+    print(table(rows))
+    draw(shown)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+// What: a state as a Python dict of arrays, both ways, and whether one may be taken over.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "arrays.hpp"
+#include "linkstream/engine.hpp"
+
+namespace linkstream {
+
+inline nb::dict dict_of(const State& state, std::size_t dimension) {
+  nb::dict result;
+  result["n_vectors"] = state.n_vectors;
+  result["n_events"] = state.n_events;
+  result["next_subcluster"] = state.next_subcluster;
+  result["next_cluster"] = state.next_cluster;
+  result["free_subcluster"] = state.free_subcluster;
+  result["free_cluster"] = state.free_cluster;
+  result["numbers"] = column(state.numbers);
+  result["clusters"] = column(state.clusters);
+  result["counts"] = column(state.counts);
+  result["first_seen"] = column(state.first_seen);
+  result["last_seen"] = column(state.last_seen);
+  result["light"] = column(state.light);
+  result["flags"] = column(state.flags);
+  Array<std::int64_t> sums = fresh<std::int64_t>({state.numbers.size(), dimension});
+  std::copy(state.sums.begin(), state.sums.end(), sums.data());
+  result["sums"] = sums;
+  result["edges"] = table<2>(state.edges);
+  result["firm"] = column(state.firm);
+  result["vectors"] = column(state.vectors);
+  result["events"] = table<kEventWidth>(state.events);
+  return result;
+}
+
+inline std::vector<std::int64_t> taken(const nb::dict& given, const char* name) {
+  const nb::object value = given[name];
+  nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu> array;
+  if (!nb::try_cast(value, array, false)) {
+    throw nb::type_error((std::string(name) + " is no array of int64").c_str());
+  }
+  return {array.data(), array.data() + array.size()};
+}
+
+template <std::size_t Width>
+std::vector<std::array<std::int64_t, Width>> taken_rows(const nb::dict& given, const char* name) {
+  const std::vector<std::int64_t> flat = taken(given, name);
+  if (flat.size() % Width) throw nb::value_error("rows of another width");
+  std::vector<std::array<std::int64_t, Width>> rows(flat.size() / Width);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::copy_n(flat.begin() + static_cast<std::ptrdiff_t>(i * Width), Width, rows[i].begin());
+  }
+  return rows;
+}
+
+inline State state_of(const nb::dict& given) {
+  State state;
+  state.n_vectors = nb::cast<std::int64_t>(given["n_vectors"]);
+  state.n_events = nb::cast<std::int64_t>(given["n_events"]);
+  state.next_subcluster = nb::cast<std::int64_t>(given["next_subcluster"]);
+  state.next_cluster = nb::cast<std::int64_t>(given["next_cluster"]);
+  state.free_subcluster = nb::cast<std::int64_t>(given["free_subcluster"]);
+  state.free_cluster = nb::cast<std::int64_t>(given["free_cluster"]);
+  state.numbers = taken(given, "numbers");
+  state.clusters = taken(given, "clusters");
+  state.counts = taken(given, "counts");
+  state.first_seen = taken(given, "first_seen");
+  state.last_seen = taken(given, "last_seen");
+  state.light = taken(given, "light");
+  state.flags = taken(given, "flags");
+  state.sums = taken(given, "sums");
+  state.vectors = taken(given, "vectors");
+  state.edges = taken_rows<2>(given, "edges");
+  state.firm = taken(given, "firm");
+  state.events = taken_rows<kEventWidth>(given, "events");
+  return state;
+}
+
+inline bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
+  return low <= value && value <= high;
+}
+
+inline bool sizes_fit(const State& state, std::size_t dimension, bool track_vectors) {
+  const std::size_t n = state.numbers.size();
+  for (const auto* column : {&state.clusters, &state.counts, &state.first_seen, &state.last_seen,
+                             &state.light, &state.flags}) {
+    if (column->size() != n) return false;
+  }
+  const auto vectors = static_cast<std::size_t>(state.n_vectors);
+  return state.n_vectors >= 0 && state.sums.size() == n * dimension &&
+         state.firm.size() == state.edges.size() &&
+         state.vectors.size() == (track_vectors ? vectors : 0);
+}
+
+inline bool counters_fit(const State& state) {
+  return state.n_vectors <= kVectorsMax && state.next_subcluster >= 0 && state.next_cluster >= 0 &&
+         state.next_subcluster <= state.free_subcluster &&
+         state.free_subcluster <= kSubclustersMax && state.next_cluster <= state.free_cluster &&
+         state.free_cluster < std::int64_t{1} << 62 && state.n_events < std::int64_t{1} << 62 &&
+         state.n_events >= static_cast<std::int64_t>(state.events.size());
+}
+
+inline bool nodes_fit(const State& state) {
+  const auto live = [&](std::int64_t number) {
+    return std::binary_search(state.numbers.begin(), state.numbers.end(), number);
+  };
+  const auto lives = [&](const std::array<std::int64_t, 2>& edge) {
+    return edge[0] < edge[1] && live(edge[0]) && live(edge[1]);
+  };
+  for (std::size_t i = 0; i < state.numbers.size(); ++i) {
+    if (i && state.numbers[i] <= state.numbers[i - 1]) return false;
+    const bool fits = within(state.numbers[i], 0, state.next_subcluster - 1) &&
+                      within(state.counts[i], 1, kVectorsMax) &&
+                      within(state.light[i], 0, kFull * state.counts[i]) &&
+                      within(state.flags[i], 0, kLocked | kClaim);
+    if (!fits) return false;
+  }
+  return std::all_of(state.vectors.begin(), state.vectors.end(),
+                     [&](std::int64_t number) { return number == -1 || live(number); }) &&
+         std::all_of(state.edges.begin(), state.edges.end(), lives) &&
+         std::all_of(state.firm.begin(), state.firm.end(),
+                     [](std::int64_t firm) { return within(firm, kLoose, kLaw); });
+}
+
+// What keeps the engine within its memory; the rest is for state.py to check.
+inline bool hangs_together(const State& state, std::size_t dimension, bool track_vectors) {
+  return sizes_fit(state, dimension, track_vectors) && counters_fit(state) && nodes_fit(state);
+}
+
+}  // namespace linkstream

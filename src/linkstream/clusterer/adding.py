@@ -1,0 +1,195 @@
+"""Adding: vectors in, decisions out; one by one, in batches, in groups."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer.people import People
+from linkstream.engine import door, events
+from linkstream.engine.contract import NEW, Decision, Decisions, Engine
+from linkstream.engine.fixed_point import VECTORS_MAX
+from linkstream.engine.forest import FULL
+from linkstream.engine.state import State
+from linkstream.errors import ArgumentError
+from linkstream.identity import grouping, weights
+
+_PIECE = 10_000  # vectors after which the log is read, where all of it is not kept
+
+
+class Adding(People):
+    """The side of `Links` that vectors come in by."""
+
+    _beginning: threading.Lock
+
+    def add(self, x: npt.ArrayLike, *, weight: float = 1.0, group: str | None = None) -> Decision:
+        """Take one vector; say at once which cluster it belongs to, and why.
+
+        A vector of low quality may weigh less than 1; with weight 0 it is asked about and nothing
+        is learnt. Vectors of one `group` were seen together: they get different clusters.
+        """
+        if self._direct and self._engine is not None and group is None and weight == 1.0:
+            decision = self._engine.add_one(x)
+            if decision is not None:
+                return decision
+        rows = door.vector(x, dimension=self.dimension)
+        return self._add_rows(rows, weight, group).at(0)
+
+    def add_many(
+        self, X: npt.ArrayLike, *, weight: npt.ArrayLike = 1.0, group: str | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Take vectors in order; the same IDs as `add` one by one. All of them or, if one is
+        not usable, none. `weight` is one for all, or one for each.
+        """  # noqa: D205
+        rows = door.vectors(X, dimension=self.dimension)
+        if not len(rows):
+            return np.empty(0, dtype=np.int64)
+        return self._add_rows(rows, weight, group).cluster
+
+    def add_group(
+        self, X: npt.ArrayLike, *, key: str | None = None, weight: npt.ArrayLike = 1.0
+    ) -> npt.NDArray[np.int64]:
+        """Take vectors seen together, as faces of one photo are: all get different clusters.
+
+        Of all ways to give each its own, the one with the greatest total similarity is taken.
+        Groups of one `key` are one group.
+        """
+        _check_key(key)
+        rows = door.vectors(X, dimension=self.dimension)
+        if not len(rows):
+            return np.empty(0, dtype=np.int64)
+        return self._add_together(rows, weights.lights(weight, len(rows)), key).cluster
+
+    def _add_rows(
+        self, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None
+    ) -> Decisions:
+        """Take rows, or raise an error before anything has changed."""
+        _check_key(group)
+        if group is not None or type(weight) is not float or weight != 1.0:
+            return self._add_each(rows, weights.lights(weight, len(rows)), group)
+        self._check_room(len(rows))
+        if self._engine is None:
+            with self._beginning:  # two threads may come with the first vectors
+                fixed = self._fixed(rows)
+                return self._add_fixed(self._begun(rows.shape[1]), fixed)
+        decisions = self._engine.add_floats(rows) if self._direct else None
+        return decisions or self._add_fixed(self._engine, self._fixed(rows))
+
+    def _add_fixed(self, engine: Engine, fixed: npt.NDArray[np.int32]) -> Decisions:
+        watched = self._healing is not None or self._limits or not self.track_vectors
+        return self._add_tended(engine, fixed) if watched else engine.add(fixed)
+
+    def _add_tended(self, engine: Engine, fixed: npt.NDArray[np.int32]) -> Decisions:
+        """Take vectors up to each place where there is something to see to, and see to it there."""
+        taken, pieces = 0, []
+        while taken < len(fixed):
+            before = engine.n_vectors
+            room = self._limits.room(before, engine.n_subclusters)
+            if self._healing is not None:
+                room = min(room, self._healing.after(before) - before)
+            if not self.track_vectors:
+                room = min(room, _PIECE)
+            pieces.append(engine.add(fixed[taken : taken + room]))
+            taken += len(pieces[-1].cluster)
+            engine = self._tend(before)
+        return Decisions.joined(pieces)
+
+    def _add_each(
+        self, rows: npt.NDArray[np.float32], lights: list[int], group: str | None
+    ) -> Decisions:
+        """Take vectors one by one: each in its group, or of its weight."""
+        fixed = self._fixed(rows)
+        self._check_room(len(rows))
+        pieces = []
+        for q, light in zip(fixed, lights, strict=True):
+            engine = self._begun(rows.shape[1])
+            before = engine.n_vectors
+            if light == FULL:
+                pieces.append(engine.ask(q[np.newaxis]))
+            elif group is not None:
+                pieces.append(self._place_together(q[np.newaxis], [light], group))
+            else:
+                pieces.append(engine.take(q, light=light).as_batch())
+                self._tend(before)
+        return Decisions.joined(pieces)
+
+    def _add_together(
+        self, rows: npt.NDArray[np.float32], lights: list[int], key: str | None
+    ) -> Decisions:
+        if FULL in lights:
+            raise ArgumentError(
+                "a group with a vector of weight 0",
+                expected="weights above 0",
+                remedy="Leave such vectors out, or ask about them with predict().",
+            )
+        fixed = self._fixed(rows)
+        self._check_room(len(rows))
+        self._begun(rows.shape[1])
+        return self._place_together(fixed, lights, key)
+
+    def _place_together(
+        self, fixed: npt.NDArray[np.int32], lights: list[int], key: str | None
+    ) -> Decisions:
+        """Give each vector of a group its cluster."""
+        engine, ledger = self._running(), self._synced()
+        before = engine.n_vectors
+        group = ledger.groups[ledger.keys[key]] if key in ledger.keys else []
+        barred = {engine.cluster_of(node) for node in ledger.nodes(group)}
+        places = grouping.assign(engine, fixed, barred=barred)
+        text = -1 if key is None else ledger.number(key)
+        engine.note([(events.GROUPED, text, len(fixed))])
+        pieces = []
+        for q, light, place in zip(fixed, lights, places, strict=True):
+            taken = engine.take(
+                q, light=light, outcome=place.outcome, target=place.target, firm=place.firm
+            )
+            found = place.outcome != NEW
+            taken = replace(
+                taken,
+                similarity=place.similarity if found else None,
+                threshold=place.threshold if found else None,
+            )
+            pieces.append(taken.as_batch())
+        self._synced()
+        self._tend(before)
+        return Decisions.joined(pieces)
+
+    def _check_room(self, n: int) -> None:
+        if self.n_vectors + n > VECTORS_MAX:
+            raise ArgumentError(
+                f"{n} vectors after {self.n_vectors}",
+                expected=f"no more than {VECTORS_MAX} in one clusterer",
+                remedy="Begin a new one, or one for each source of vectors.",
+            )
+
+    def _tend(self, before: int) -> Engine:
+        """Heal and limit, where the stream has come to a place to do it; read the log."""
+        engine = self._running()
+        if self._healing is not None and self._healing.after(before) <= engine.n_vectors:
+            _, state = self._healing.run(engine.state(), self._factory.unions, self._laws())
+            engine = self._replace(state)
+        if self._limits and self._limits.exceeded(before, engine.n_vectors, engine.n_subclusters):
+            state = engine.state()
+            engine = self._replace(self._limits.apply(state, self._protected(state)))
+        if not self.track_vectors:
+            self._synced()
+        return engine
+
+    def _protected(self, state: State) -> set[int]:
+        """Clusters that no limit makes forgotten."""
+        ledger = self._synced()
+        pins = [pin for law in ledger.laws for side in law.sides for pin in side]
+        cared = np.isin(state.numbers, ledger.nodes(pins)) | (state.flags > 0)
+        return {*ledger.names, *state.clusters[cared].tolist()}
+
+
+def _check_key(key: object) -> None:
+    if not (key is None or isinstance(key, str)):
+        raise ArgumentError(
+            f"a group's key of type {type(key).__name__}",
+            expected="a text",
+            remedy="Name the photo, or whatever the vectors were seen in.",
+        )

@@ -1,0 +1,167 @@
+"""Erasing: vectors and clusters taken out exactly, and changes undone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer.base import Fixed
+from linkstream.clusterer.reasons import Reasons
+from linkstream.engine import door, events
+from linkstream.engine.contract import JOINED, LINKED, Engine
+from linkstream.engine.kept import share
+from linkstream.engine.state import State
+from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UndoError
+from linkstream.identity import corrections, folding, grouping, limits
+from linkstream.identity.regrouping import Regrouping
+from linkstream.identity.timeline import Timeline
+
+
+class Erasing(Reasons):
+    """The side of `Links` that takes back."""
+
+    def remove(
+        self,
+        vector: npt.ArrayLike,
+        *,
+        x: npt.ArrayLike | None = None,
+        cluster: int | None = None,
+    ) -> None:
+        """Take a vector out, exactly: as if the sums had never seen it. Its label becomes −1.
+
+        By number; with `x`, the vector itself, where vectors are not kept. Where they are not even
+        tracked `remove(x)` alone, with the cluster that holds it if that is known: it is taken from
+        the subcluster it is most similar to.
+        """
+        if self.track_vectors:
+            node = self._holder(vector)  # type: ignore[arg-type]
+            number = int(vector)  # type: ignore[arg-type]
+            q = self._kept([number])[0] if x is None else self._only(x)
+        else:
+            number, q = -1, self._only(vector)
+            node = self._likely_holder(q, cluster)
+        light = self._synced().lights.get(number, 0)
+        self._refuse_hollow(node, q, light)
+        engine = self._running()
+        engine.note([(events.DROPPED, number)])
+        engine.withdraw(q, light=light, target=node, member=number)
+        self._enforce()
+
+    def _only(self, x: npt.ArrayLike) -> Fixed:
+        """A vector that the caller passes, where none are kept."""
+        if self._keep is not None:
+            raise ArgumentError(
+                "a vector's coordinates, where vectors are kept",
+                expected="its number alone",
+                remedy="It is known: a vector's number is its place in order of arrival.",
+            )
+        only: Fixed = self._fixed(door.vector(x, dimension=self.dimension))[0]
+        return only
+
+    def forget(self, cluster: int) -> None:
+        """Forget a cluster and all it held; if it comes back it is new."""
+        live = self._live(cluster)
+        self._replace(limits.forget(self.state(), [live], limits.ASKED))
+        self._enforce()
+
+    def undo(self, *, to: int | None = None) -> None:
+        """Take back the last change or vector; or all from the event of sequence `to` on.
+
+        The state is then, bit for bit, what it was. IDs given since are not used again.
+        """
+        engine = self._engine
+        if not (self.track_vectors and self._keeping):
+            raise NotTrackedError(
+                "undo() of a clusterer that does not keep its vectors",
+                expected="track_vectors=True and keep_vectors=True",
+                remedy="Save snapshots, and go back to one of them.",
+            )
+        if engine is None or self._keep is None:
+            raise UndoError(
+                "undo() where nothing was added",
+                expected="a vector or a change",
+                remedy="Undo goes back to the empty clusterer and no further.",
+            )
+        present, ledger = engine.state(), self._synced()
+        start = self._base.ledger.n_events
+        log = present.events[len(present.events) - (present.n_events - start) :]
+        timeline = Timeline.of(log, start)
+        stays = timeline.before(to)
+        before = timeline.until(stays)
+        state = folding.state_after(present, before, self._keep, self._base)
+        self._ledger = folding.ledger_after(ledger, before, self._base)
+        self._ledger.burnt = [*ledger.burnt, range(state.next_cluster, state.free_cluster)]
+        self._keep.cut(state.n_vectors)
+        self._engine = engine = self._factory.make(state, self._keep)
+        engine.note([(events.UNDONE, int(timeline.sequences[stays]))])
+
+    # How it is done
+
+    def _enforce(self) -> None:
+        """See to it that the graph obeys the laws there are, by as few changes as it takes."""
+        if not self._synced().laws:
+            return
+        here = self._laws()
+        graph = Regrouping(self.state(), here.names)
+        corrections.enforce(graph, here)
+        if graph.rows:
+            self._replace(graph.finish())
+
+    def _refuse_hollow(self, node: int, q: Fixed, light: int) -> None:
+        """A subcluster must not be left with vectors and no direction."""
+        if self._hollow(node, q, light):
+            raise ArgumentError(
+                f"a vector that subcluster {node} cannot do without",
+                expected="one of the vectors that make it up, and not the only prototype of others",
+                remedy="forget() its cluster, or pass the very vector that was added.",
+            )
+
+    def _hollow(self, node: int, q: Fixed, light: int) -> bool:
+        count, total = self._running().total_of(node)
+        rest, count = total - share(q, light), count - 1
+        length = float(np.sqrt(np.square(rest.astype(np.float64)).sum()))
+        longest = count * (2.0**30 + np.sqrt(len(rest))) * (1.0 + 1e-9)
+        return bool((count and not rest.any()) or length > longest)
+
+    def _likely_holder(self, q: Fixed, cluster: int | None) -> int:
+        if cluster is not None:
+            return self._nearest_in(self._running(), q, self._live(cluster)).target
+        ranked = self._engine.ranked(q, 1) if self._engine else []
+        if not ranked:
+            raise RemovedError(
+                "a vector to remove where there is none",
+                expected="one that was added",
+                remedy="Nothing is left to remove it from.",
+            )
+        return ranked[0].subcluster
+
+    def _nearest_in(self, engine: Engine, q: Fixed, cluster: int) -> grouping.Place:
+        """Where in a cluster a vector belongs: the subcluster it is most similar to."""
+        limit = 32
+        while True:
+            ranked = engine.ranked(q, limit)
+            best = next((c for c in ranked if c.cluster == cluster), None)
+            if best is not None:
+                joins = best.similarity >= best.join_threshold
+                return grouping.Place(
+                    cluster,
+                    JOINED if joins else LINKED,
+                    best.subcluster,
+                    best.similarity,
+                    best.join_threshold,
+                )
+            limit *= 8
+
+    # What the whole has to do for its sides
+
+    def _replace(self, state: State) -> Engine:
+        """Go on from another state."""
+        raise NotImplementedError
+
+    def _begun(self, dimension: int) -> Engine:
+        """The engine, now that the dimension is known."""
+        raise NotImplementedError
+
+    def _tend(self, before: int) -> Engine:
+        """Heal and limit, where the stream has come to a place to do it."""
+        raise NotImplementedError

@@ -1,0 +1,299 @@
+"""People: the side of a clusterer that obeys. Corrections, names, seeds."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+import numpy.typing as npt
+
+from linkstream.clusterer.base import Fixed, check_kind
+from linkstream.clusterer.erasing import Erasing
+from linkstream.engine import door, events
+from linkstream.engine.contract import LINKED, NEW, Decision
+from linkstream.engine.forest import CLAIM, LAW, LOCKED
+from linkstream.errors import ArgumentError, ContradictionError
+from linkstream.identity import laws
+from linkstream.identity.laws import Laws, Subject
+from linkstream.identity.ledger import KINDS
+
+
+class People(Erasing):
+    """The verbs of `Links` that change what vectors and clusters are to each other.
+
+    Each is refused with a typed error before anything changes, or done wholly. All of them are
+    events, hold for ever, and can be undone.
+    """
+
+    def same(self, a: int, b: int, *, of: str = "vectors") -> None:
+        """Two vectors, subclusters or clusters are one: they share a cluster from now on.
+
+        ContradictionError, with the chain, where earlier corrections forbid it.
+        """
+        ones, others = self._sides(a, b, of)
+        one, other = self._head(ones), self._head(others)
+        if one == other:
+            return
+        said, ledger = f"same({a}, {b}) of {of}", self._synced()
+        laws.refuse_same(ledger, one, other, said)
+        self._refuse_names(one[1], other[1], said)
+        leaving = self._to_unite(one, other, said)
+        self._enact((events.SAME, int(a), int(b), KINDS.index(of)), [[one], [other]], leaving)
+
+    def different(self, a: int, b: int, *, of: str = "vectors") -> None:
+        """Two vectors, subclusters or clusters are not one: they never share a cluster again.
+
+        Where they do now, the weakest of what ties them is cut; two vectors of one subcluster are
+        taken apart, `b` into a cluster of its own.
+        """
+        ones, others = self._sides(a, b, of)
+        said, ledger = f"different({a}, {b}) of {of}", self._synced()
+        if ones == others:
+            raise ArgumentError(
+                said,
+                expected="two of them that are not one and the same",
+                remedy="Name two vectors of the cluster that do not belong together.",
+            )
+        for one, other in itertools.product(ones, others):
+            laws.refuse_different(ledger, one, other, said)
+        leaving = self._to_part(ones[0], others[0], said)
+        self._enact((events.DIFFERENT, int(a), int(b), KINDS.index(of)), [ones, others], leaving)
+
+    def move(self, vector: int, cluster: int) -> Decision:
+        """Put a vector, with what it contributed, into another cluster; it stays there."""
+        node = self._holder(vector)
+        target = self._live(cluster)
+        engine = self._running()
+        if engine.cluster_of(node) == target:
+            raise ArgumentError(
+                f"move({vector}, {cluster})",
+                expected="another cluster than the one that holds the vector",
+                remedy="It is there already; same() keeps it there.",
+            )
+        self._refuse_move(vector, target)
+        q, light = self._kept([vector])[0], self._ledger.lights.get(vector, 0)
+        self._refuse_hollow(node, q, light)
+        engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
+        engine.withdraw(q, light=light, target=node, member=vector)
+        place = self._nearest_in(engine, q, target)
+        decision = engine.take(
+            q,
+            light=self._synced().lights.get(vector, 0),
+            outcome=place.outcome,
+            target=place.target,
+            member=vector,
+            firm=LAW,
+        )
+        held = decision.subcluster
+        other = place.target if place.outcome == LINKED else held
+        engine.note([(events.PINNED, held, vector, 0), (events.PINNED, other, -1, 1)])
+        self._enforce()
+        return decision
+
+    def name(self, cluster: int, name: str) -> None:
+        """Give a cluster a name of its own. Clusters with different names are never joined."""
+        live = self._live(cluster)
+        if self._ledger.names.get(live, name) != name:
+            raise ArgumentError(
+                f"name({cluster}, {name!r}) of a cluster that is {self._ledger.names[live]!r}",
+                expected="a cluster without a name",
+                remedy="Use rename() to change it.",
+            )
+        self._rename(live, name)
+
+    def rename(self, cluster: int, name: str | None) -> None:
+        """Give a cluster another name; None takes it away."""
+        self._rename(self._live(cluster), name)
+
+    def ignore(self, cluster: int, on: bool = True) -> None:
+        """Leave a cluster out of suggestions and reviews; it goes on taking vectors."""
+        live = self._live(cluster)
+        self._running().note([(events.IGNORED, live, int(bool(on)))])
+
+    def named(self, name: str) -> int:
+        """The cluster that has a name; UnknownIdError where none has."""
+        found = [cluster for cluster, text in self._synced().names.items() if text == name]
+        if not found:
+            raise ArgumentError(
+                f"the name {name!r}",
+                expected="one that was given by name() or enrol()",
+                remedy="clusters() shows the names there are.",
+            )
+        return found[0]
+
+    def _rename(self, cluster: int, name: str | None) -> None:
+        ledger = self._synced()
+        if name is not None:
+            _check_name(name)
+            holder = [other for other, text in ledger.names.items() if text == name]
+            if holder and holder[0] != cluster:
+                raise ArgumentError(
+                    f"the name {name!r} for cluster {cluster}",
+                    expected=f"a name that is free: it is cluster {holder[0]}'s",
+                    remedy=f"If they are one, same({holder[0]}, {cluster}, of='clusters').",
+                )
+        if ledger.names.get(cluster) != name:
+            text = -1 if name is None else ledger.number(name)
+            self._running().note([(events.NAMED, cluster, text)])
+
+    def enrol(self, name: str, X: npt.ArrayLike, *, locked: bool = True) -> int:
+        """Vectors of somebody known: prototypes of a cluster with that name. Returns its ID.
+
+        Each is a subcluster of its own. Locked prototypes take vectors in but do not drift. At a
+        split the part with most of the prototypes keeps the ID and the name.
+        """
+        _check_name(name)
+        rows = door.vectors(X, dimension=self.dimension)
+        if not len(rows):
+            raise ArgumentError(
+                "no vectors to enrol", expected="one or more", remedy="Pass rows of vectors."
+            )
+        fixed = self._fixed(rows)
+        engine = self._begun(rows.shape[1])
+        ledger = self._synced()
+        cluster = next((c for c, text in ledger.names.items() if text == name), -1)
+        engine.note([(events.ENROLLED, ledger.number(name), len(rows), int(bool(locked)))])
+        nodes = []
+        for q in fixed:
+            near = self._nearest_in(engine, q, cluster).target if cluster >= 0 else -1
+            decision = engine.take(q, outcome=NEW if near < 0 else LINKED, target=near, firm=LAW)
+            cluster = decision.cluster
+            nodes.append(decision.subcluster)
+        for node in nodes:
+            engine.flag(node, CLAIM | (LOCKED if locked else 0))
+        self._enforce()
+        self._tend(self.n_vectors - len(rows))
+        return cluster
+
+    def _sides(self, a: int, b: int, of: str) -> tuple[list[Subject], list[Subject]]:
+        """What a person speaks of: vectors, or subclusters as wholes."""
+        check_kind(of)
+        sides: list[list[Subject]] = []
+        for number in (a, b):
+            if of == "vectors":
+                sides.append([(int(number), self._holder(number))])
+            elif of == "subclusters":
+                sides.append([(-1, self._check_subcluster(number))])
+            else:
+                live, state = self._live(number), self.state()
+                sides.append([(-1, n) for n in state.numbers[state.clusters == live].tolist()])
+        return sides[0], sides[1]
+
+    def _head(self, side: list[Subject]) -> Subject:
+        """The largest of some subclusters (tie: the oldest)."""
+        if len(side) == 1:
+            return side[0]
+        state = self.state()
+        count = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
+        return max(side, key=lambda subject: (count[subject[1]], -subject[1]))
+
+    def _refuse_names(self, one: int, other: int, said: str) -> None:
+        engine = self._running()
+        clusters = engine.cluster_of(one), engine.cluster_of(other)
+        if clusters[0] != clusters[1]:
+            self._laws().refuse_names(*clusters, said)
+
+    def _to_unite(self, one: Subject, other: Subject, said: str) -> list[int]:
+        """Vectors that must leave their subclusters for two subjects to become one.
+
+        None, but where something that shares a subcluster by likeness alone stands in the way.
+        """
+        here = self._laws()
+        pair = here.clash(here.bloc(one[1]), here.bloc(other[1]))
+        if pair is None:
+            return []
+        for leaving in ([other[0]], [one[0]], [one[0], other[0]]):
+            if self._can_leave(leaving):
+                there = Laws.of(laws.lifted(self._ledger, leaving))
+                a, b = (laws.LIFTED if v in leaving else node for v, node in (one, other))
+                if there.clash(there.bloc(a), there.bloc(b)) is None:
+                    return leaving
+        raise laws.contradiction(said, (here.barred(pair[0])[pair[1]],))
+
+    def _to_part(self, one: Subject, other: Subject, said: str) -> list[int]:
+        """The vector, if any, that must leave its subcluster for two subjects to be put apart."""
+        chain = self._laws().chain(one[1], other[1])
+        if chain is None:
+            return []
+        for stays, leaves in ((one, other), (other, one)):
+            if self._can_leave([leaves[0]]):
+                there = Laws.of(laws.lifted(self._ledger, [leaves[0]]))
+                if there.chain(laws.LIFTED, stays[1]) is None:
+                    return [leaves[0]]
+        raise laws.contradiction(said, chain or (f"both are held by subcluster {one[1]}",))
+
+    def _can_leave(self, vectors: list[int]) -> bool:
+        """Whether vectors, by number, can be taken out of the subclusters that hold them."""
+        if min(vectors) < 0:
+            return False
+        for vector, q in zip(vectors, self._kept(vectors), strict=True):
+            node = self._running().holder(vector)
+            if self._hollow(node, q, self._ledger.lights.get(vector, 0)):
+                return False
+        return len({self._running().holder(vector) for vector in vectors}) == len(vectors)
+
+    def _enact(self, deed: tuple[int, ...], sides: list[list[Subject]], leaving: list[int]) -> None:
+        """Write down what a person said, and do it."""
+        rows = self._kept(leaving)
+        before = (self.state(), copy.deepcopy(self._ledger)) if leaving else None
+        pins = [(node, vector, side) for side in (0, 1) for vector, node in sides[side]]
+        self._running().note([deed, *((events.PINNED, *pin) for pin in pins)])
+        try:
+            for vector, q in zip(leaving, rows, strict=True):
+                self._lift(vector, q, to=leaving[0])
+            self._enforce()
+        except ContradictionError:  # taking a vector out has made others merge: as it was
+            assert before is not None, "all else was looked at before"
+            self._ledger = before[1]
+            self._replace(before[0])
+            raise
+
+    def _lift(self, vector: int, q: Fixed, *, to: int) -> None:
+        """Take a vector out into a cluster of its own, or to the one taken out before."""
+        engine = self._running()
+        light = self._synced().lights.get(vector, 0)
+        engine.withdraw(q, light=light, target=engine.holder(vector), member=vector)
+        engine.take(
+            q,
+            light=self._synced().lights.get(vector, 0),
+            outcome=NEW if vector == to else LINKED,
+            target=-1 if vector == to else engine.holder(to),
+            member=vector,
+            firm=LAW,
+        )
+
+    def _refuse_move(self, vector: int, target: int) -> None:
+        """ContradictionError where what was said of a vector forbids a cluster."""
+        ledger, engine = self._synced(), self._running()
+        for law in ledger.laws:
+            for ours, theirs in (law.sides, law.sides[::-1]):
+                if law.mover == vector or all(ledger.pins[pin].vector != vector for pin in ours):
+                    continue
+                inside = [engine.cluster_of(node) == target for node in ledger.nodes(theirs)]
+                if (law.together and not all(inside)) or (not law.together and any(inside)):
+                    self._forbid_move(vector, target, law.text)
+        for group in ledger.groups:
+            members = {ledger.pins[pin].vector for pin in group}
+            if vector in members:
+                mates = [pin for pin in group if ledger.pins[pin].vector != vector]
+                if any(engine.cluster_of(node) == target for node in ledger.nodes(mates)):
+                    self._forbid_move(
+                        vector, target, f"a vector seen together with {vector} is there"
+                    )
+
+    def _forbid_move(self, vector: int, target: int, reason: str) -> None:
+        raise ContradictionError(
+            f"move({vector}, {target}), which others forbid",
+            expected="a correction that agrees with those made before",
+            remedy="Undo one of them first.",
+            chain=(reason,),
+        )
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ArgumentError(
+            f"the name {name!r}",
+            expected="a text that is not empty",
+            remedy="rename(cluster, None) takes a name away.",
+        )

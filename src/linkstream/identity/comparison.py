@@ -1,0 +1,192 @@
+"""Comparison: clusters as wholes beside one another, and the two parts on each edge's sides.
+
+Both answer with similarity and s~ of two sums of vectors. Numerics are those of
+engine/linkage.py: directions are rounded to 25 bits, so that products are exact on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkstream.engine import linkage
+from linkstream.engine.forest import FULL
+from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
+from linkstream.engine.state import State
+from linkstream.identity.laws import Laws
+from linkstream.identity.totals import Totals
+from linkstream.paper.thresholds import Thresholds
+
+_BLOCK = 512
+
+# Of margins (rows × columns), sizes of the rows and of the columns: what each pair is worth.
+Worth = Callable[[Floats, Floats, Floats], Floats]
+
+
+def directions(sums: Integers) -> Floats:
+    """Unit centroids as whole numbers of 25 bits; 0 where vectors cancel out."""
+    some = np.any(sums != 0, axis=1)
+    found = np.zeros(sums.shape)
+    found[some] = linkage.centroids(sums[some])
+    return found
+
+
+def similarities(left: Floats, right: Floats) -> Floats:
+    """Cosines of directions, row by row."""
+    found: Floats = (left * right).sum(axis=1) / CENTROID_SCALE**2
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All clusters as wholes; pairs are of places in `totals`.
+
+    Attributes:
+        barred: pairs that a person's word keeps apart.
+        left_out: places of clusters that are not to be compared.
+    """
+
+    thresholds: Thresholds
+    totals: Totals
+    units: Floats
+    barred: Integers
+    left_out: Integers
+
+    @classmethod
+    def of(cls, state: State, laws: Laws, ignored: Collection[int] = ()) -> Comparison:
+        """The clusters of a state that obeys these laws."""
+        totals = Totals.of(state)
+        barred = laws.rows(state, members(state, totals))
+        left_out = np.flatnonzero(np.isin(totals.ids, list(ignored)))
+        return cls(state.thresholds, totals, directions(totals.sums), barred, left_out)
+
+    def figures(self, pairs: Integers) -> tuple[Floats, Floats]:
+        """Similarity of two clusters, and what s~ asks of them, for each pair."""
+        first, second = pairs[:, 0], pairs[:, 1]
+        masses = self.totals.masses
+        required = self.thresholds.edges(masses[first], masses[second])
+        return similarities(self.units[first], self.units[second]), required
+
+    def best(self, worth: Worth, limit: int) -> Integers:
+        """The pairs worth most, best first (tie: the lower places); none barred or left out.
+
+        Costs n²·d steps for n clusters, and little memory.
+        """
+        found: list[tuple[float, int, int]] = []
+        for start in range(0, len(self.units), _BLOCK):
+            values = self._worths(start, worth)
+            floor = -found[-1][0] if len(found) == limit else -np.inf
+            rows, columns = np.nonzero(values > floor)
+            top = values[rows, columns]
+            order = np.lexsort((columns, rows, -top))[:limit]
+            found += zip(
+                (-top[order]).tolist(),
+                (rows[order] + start).tolist(),
+                columns[order].tolist(),
+                strict=True,
+            )
+            found = sorted(found)[:limit]
+        return np.array([pair[1:] for pair in found], dtype=np.int64).reshape(-1, 2)
+
+    def _worths(self, start: int, worth: Worth) -> Floats:
+        """Worth of the pairs of some rows with every later cluster; −∞ for those left out."""
+        rows = np.arange(start, min(start + _BLOCK, len(self.units)))
+        cosines = self.units[rows] @ self.units.T / CENTROID_SCALE**2
+        masses, counts = self.totals.masses, self.totals.counts.astype(np.float64)
+        required = self.thresholds.edges(
+            np.broadcast_to(masses[rows, np.newaxis], cosines.shape),
+            np.broadcast_to(masses, cosines.shape),
+        )
+        values = worth(cosines - required, counts[rows, np.newaxis], counts[np.newaxis])
+        values[np.arange(len(masses)) <= rows[:, np.newaxis]] = -np.inf
+        values[np.isin(rows, self.left_out)] = -np.inf
+        values[:, self.left_out] = -np.inf
+        both = np.concatenate([self.barred, self.barred[:, ::-1]])
+        here = both[np.isin(both[:, 0], rows)]
+        values[here[:, 0] - start, here[:, 1]] = -np.inf
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Of each edge, in the state's order: the two parts it holds together, as wholes.
+
+    Attributes:
+        sizes: vectors on the side of the edge's older end, and of its younger end.
+        similarity, threshold: of the parts' centroids, and what s~ asks of them.
+    """
+
+    sizes: Integers
+    similarity: Floats
+    threshold: Floats
+
+    @classmethod
+    def of(cls, state: State, totals: Totals) -> Parts:
+        """The parts of all edges; costs one addition of sums for each."""
+        ends = np.searchsorted(state.numbers, state.edges)
+        child, sums, counts, light = _below(state, ends)
+        place = totals.place[child]
+        whole_light = np.zeros(len(totals.ids), dtype=np.int64)
+        np.add.at(whole_light, totals.place, state.light)
+        rest = totals.counts[place] - counts[child]
+        lighter = whole_light[place] - light[child]
+        threshold = state.thresholds.edges(
+            np.maximum(counts[child] - light[child] / FULL, 1.0),
+            np.maximum(rest - lighter / FULL, 1.0),
+        )
+        similarity = similarities(
+            directions(sums[child]), directions(totals.sums[place] - sums[child])
+        )
+        older = (ends[:, 0] == child)[:, np.newaxis]
+        sizes = np.stack([counts[child], rest], axis=1)
+        return cls(np.where(older, sizes, sizes[:, ::-1]), similarity, threshold)
+
+    @property
+    def margin(self) -> Floats:
+        """Similarity − s~."""
+        return self.similarity - self.threshold
+
+
+def _below(state: State, ends: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+    """The lower end of each edge, trees hung up anywhere; of each row all that hangs on it."""
+    order, above, child = _hung(len(state.numbers), ends)
+    sums, counts, light = state.sums.copy(), state.counts.copy(), state.light.copy()
+    for row in reversed(order):
+        if above[row] >= 0:
+            sums[above[row]] += sums[row]
+            counts[above[row]] += counts[row]
+            light[above[row]] += light[row]
+    return child, sums, counts, light
+
+
+def _hung(n: int, ends: Integers) -> tuple[list[int], list[int], Integers]:
+    """Rows of n, each after the one it hangs on (−1: none), and the lower end of each edge."""
+    touching: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for edge, (a, b) in enumerate(ends.tolist()):
+        touching[a].append((b, edge))
+        touching[b].append((a, edge))
+    above, order = [-2] * n, []
+    child = np.zeros(len(ends), dtype=np.int64)
+    for root in range(n):
+        if above[root] != -2:
+            continue
+        above[root] = -1
+        todo = [root]
+        while todo:
+            row = todo.pop()
+            order.append(row)
+            for other, edge in touching[row]:
+                if above[other] == -2:
+                    above[other], child[edge] = row, other
+                    todo.append(other)
+    return order, above, child
+
+
+def members(state: State, totals: Totals) -> list[list[int]]:
+    """Numbers of the subclusters of each cluster, in the order of `totals`."""
+    order = np.argsort(totals.place, kind="stable")
+    starts = np.searchsorted(totals.place[order], np.arange(1, len(totals.ids)))
+    numbers: list[list[int]] = [part.tolist() for part in np.split(state.numbers[order], starts)]
+    return numbers[: len(totals.ids)]

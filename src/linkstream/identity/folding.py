@@ -1,0 +1,286 @@
+"""Folding the log: the graph at any moment, from the events alone and the vectors that are kept.
+
+What the engines decided stands in the events; nothing is decided again here. So the state after
+the first n events can be had at any time: this is how changes are undone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from linkstream.engine import events
+from linkstream.engine.contract import Keep
+from linkstream.engine.forest import FIRM, FULL, LAW, LOOSE, Node, add_edge, part_of, remove_edge
+from linkstream.engine.kept import share
+from linkstream.engine.state import Integers, State
+from linkstream.identity.ledger import Ledger, Rows
+from linkstream.identity.timeline import Timeline
+
+_BLOCK = 8192  # vectors summed at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Where folding begins: a state and its ledger; the empty ones, where the log is whole."""
+
+    state: State
+    ledger: Ledger
+
+
+@dataclass(slots=True)
+class Fold:
+    """A graph played from events; of each node all but its sum."""
+
+    evidence_firm: int  # firmness of an edge by which a vector is linked
+    nodes: dict[int, Node] = field(default_factory=dict)
+    holders: list[int] = field(default_factory=list)  # node of each vector when it came; −1 removed
+    heirs: dict[int, int] = field(default_factory=dict)  # a merged node → the one that holds it
+    lights: dict[int, int] = field(default_factory=dict)
+    next_subcluster: int = 0
+    next_cluster: int = 0
+    _enrolling: int = 0
+    _light: int = 0
+
+    def begin(self, base: Base) -> None:
+        """Go on from a base."""
+        state = base.state
+        columns = [state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen]
+        columns += [state.light, state.flags]
+        for number, cluster, count, *rest in zip(*(c.tolist() for c in columns), strict=True):
+            self.nodes[number] = Node(number, cluster, count, 0, *rest)
+        for (a, b), firm in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
+            add_edge(self.nodes[a], self.nodes[b], firm=firm)
+        self.holders = state.vectors.tolist()
+        self.lights = dict(base.ledger.lights)
+        self.next_subcluster, self.next_cluster = state.next_subcluster, state.next_cluster
+
+    def play(self, rows: Rows) -> None:
+        """Do what events say, in order."""
+        for code, vector, *numbers in rows.tolist():
+            player = _PLAYERS.get(code)
+            if player is not None:
+                player(self, vector, *numbers)
+
+    def holder(self, vector: int) -> int:
+        """The node that holds a vector; −1 if it was removed or its node is no more."""
+        number = self.holders[vector]
+        while number in self.heirs:
+            number = self.heirs[number]
+        return number if number in self.nodes else -1
+
+    # Vectors
+
+    def _created(self, vector: int, number: int, cluster: int, *_: int) -> None:
+        self._born(vector, number, cluster)
+        self._arrived(number)
+
+    def _linked(self, vector: int, number: int, partner: int, cluster: int, *_: int) -> None:
+        self._born(vector, number, cluster)
+        firm = LAW if self._enrolling else self.evidence_firm
+        add_edge(self.nodes[number], self.nodes[partner], firm=firm)
+        self._arrived(number)
+
+    def _joined(self, vector: int, number: int, *_: int) -> None:
+        self._held(vector, number)
+        self._arrived(number)
+
+    def _arrived(self, number: int) -> None:
+        self.holders.append(number)
+        self._light = 0
+        self._enrolling = max(self._enrolling - 1, 0)
+
+    def _born(self, member: int, number: int, cluster: int) -> None:
+        if self._light:
+            self.lights[member] = self._light
+        self.nodes[number] = Node(number, cluster, 1, 0, member, member, self._light)
+        self.next_subcluster = number + 1
+        self.next_cluster = max(self.next_cluster, cluster + 1)
+
+    def _held(self, member: int, number: int) -> None:
+        """A vector comes to a node that is there."""
+        node = self.nodes[number]
+        light = FULL if node.locked else self._light
+        node.count, node.light = node.count + 1, node.light + light
+        node.first_seen, node.last_seen = min(node.first_seen, member), max(node.last_seen, member)
+        if light:
+            self.lights[member] = light
+
+    def _weighed(self, _vector: int, weight: int, *_: int) -> None:
+        self._light = FULL - weight
+
+    def _removed(self, _vector: int, member: int, number: int, *_: int) -> None:
+        node = self.nodes[number]
+        light = self.lights.get(member, 0)
+        node.count, node.light = node.count - 1, node.light - light
+        if light == FULL:  # a locked node counted it, and did not learn
+            del self.lights[member]
+        self.holders[member] = -1
+
+    def _moved(self, _vector: int, member: int, number: int, partner: int, cluster: int) -> None:
+        self._light = self.lights.get(member, 0)
+        if number in self.nodes:
+            self._held(member, number)
+        else:
+            self._born(member, number, cluster)
+            if partner >= 0:
+                add_edge(self.nodes[number], self.nodes[partner], firm=LAW)
+        self._light = 0
+        self.holders[member] = number
+
+    # The graph
+
+    def _merged(self, _vector: int, number: int, absorbed: int, *_: int) -> None:
+        node, gone = self.nodes[number], self.nodes[absorbed]
+        node.count, node.light = node.count + gone.count, node.light + gone.light
+        node.flags |= gone.flags
+        node.first_seen = min(node.first_seen, gone.first_seen)
+        node.last_seen = max(node.last_seen, gone.last_seen)
+        self._inherit(gone, node)
+        self.heirs[absorbed] = number
+
+    def _vanished(self, _vector: int, number: int, heir: int, *_: int) -> None:
+        self._inherit(self.nodes[number], self.nodes[heir] if heir >= 0 else None)
+
+    def _inherit(self, gone: Node, heir: Node | None) -> None:
+        for other in list(gone.neighbours):
+            firm = remove_edge(gone, self.nodes[other])
+            if heir is not None and other != heir.number:
+                add_edge(heir, self.nodes[other], firm=firm)
+        del self.nodes[gone.number]
+
+    def _severed(self, _vector: int, a: int, b: int, *_: int) -> None:
+        remove_edge(self.nodes[a], self.nodes[b])
+
+    def _rejoined(self, _vector: int, a: int, b: int, *_: int) -> None:
+        add_edge(self.nodes[a], self.nodes[b])
+
+    def _split(self, _vector: int, number: int, _partner: int, _cluster: int, fresh: int) -> None:
+        self.next_cluster = max(self.next_cluster, fresh + 1)
+        self._relabel(number, fresh)
+
+    def _united(self, _vector: int, a: int, b: int, kept: int, gone: int, firm: int = FIRM) -> None:
+        self._relabel(a if self.nodes[a].cluster == gone else b, kept)
+        add_edge(self.nodes[a], self.nodes[b], firm=firm)
+
+    def _tied(self, vector: int, a: int, b: int, kept: int, gone: int) -> None:
+        self._united(vector, a, b, kept, gone, LAW)
+
+    def _relabel(self, start: int, cluster: int) -> None:
+        for number in part_of(self.nodes, self.nodes[start]):
+            self.nodes[number].cluster = cluster
+
+    def _retied(self, _vector: int, a: int, b: int, old: int, old_partner: int) -> None:
+        remove_edge(self.nodes[old], self.nodes[old_partner])
+        add_edge(self.nodes[a], self.nodes[b], firm=LAW)
+
+    def _held_edge(self, _vector: int, a: int, b: int, firm: int, *_: int) -> None:
+        remove_edge(self.nodes[a], self.nodes[b])
+        add_edge(self.nodes[a], self.nodes[b], firm=firm)
+
+    def _settled(self, _vector: int, *_: int) -> None:
+        for node in self.nodes.values():
+            node.firm = {other: max(node.firm.get(other, 0), FIRM) for other in node.neighbours}
+
+    def _flagged(self, _vector: int, number: int, flags: int, *_: int) -> None:
+        self.nodes[number].flags = flags
+
+    def _enrolled(self, _vector: int, _name: int, size: int, *_: int) -> None:
+        self._enrolling = size
+
+
+_PLAYERS: dict[int, Callable[..., None]] = {
+    events.CREATED: Fold._created,
+    events.JOINED: Fold._joined,
+    events.LINKED: Fold._linked,
+    events.MERGED: Fold._merged,
+    events.SEVERED: Fold._severed,
+    events.REJOINED: Fold._rejoined,
+    events.SPLIT: Fold._split,
+    events.UNITED: Fold._united,
+    events.WEIGHED: Fold._weighed,
+    events.MOVED: Fold._moved,
+    events.REMOVED: Fold._removed,
+    events.VANISHED: Fold._vanished,
+    events.TIED: Fold._tied,
+    events.RETIED: Fold._retied,
+    events.HELD: Fold._held_edge,
+    events.SETTLED: Fold._settled,
+    events.FLAGGED: Fold._flagged,
+    events.ENROLLED: Fold._enrolled,
+}
+
+
+def state_after(present: State, timeline: Timeline, keep: Keep, base: Base) -> State:
+    """The state that events lead to from a base; thresholds and the log are the present's."""
+    fold = Fold(FIRM if present.cluster_evidence else LOOSE)
+    fold.begin(base)
+    fold.play(timeline.rows)
+    numbers = sorted(fold.nodes)
+    nodes = [fold.nodes[number] for number in numbers]
+    edges = [(a.number, b) for a in nodes for b in sorted(a.neighbours) if a.number < b]
+    vectors = _column(fold.holder(vector) for vector in range(len(fold.holders)))
+    return replace(
+        present,
+        n_vectors=len(vectors),
+        next_subcluster=fold.next_subcluster,
+        next_cluster=fold.next_cluster,
+        numbers=_column(numbers),
+        clusters=_column(node.cluster for node in nodes),
+        counts=_column(node.count for node in nodes),
+        first_seen=_column(node.first_seen for node in nodes),
+        last_seen=_column(node.last_seen for node in nodes),
+        light=_column(node.light for node in nodes),
+        flags=_column(node.flags for node in nodes),
+        sums=_sums(present, _column(numbers), vectors, fold.lights, keep),
+        edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+        firm=_column(fold.nodes[a].firm.get(b, LOOSE) for a, b in edges),
+        vectors=vectors,
+    )
+
+
+def ledger_after(present: Ledger, timeline: Timeline, base: Base) -> Ledger:
+    """The ledger that events lead to from a base; it goes on at the present's place in the log."""
+    ledger = copy.deepcopy(base.ledger)
+    ledger.texts = present.texts
+    ledger.read(timeline.rows, timeline.sequences)
+    ledger.n_events = present.n_events
+    ledger.burnt = present.burnt
+    return ledger
+
+
+def _sums(
+    present: State, numbers: Integers, vectors: Integers, lights: dict[int, int], keep: Keep
+) -> Integers:
+    """Sums of nodes: as they are where nodes hold what they hold now, else added up afresh."""
+    sums = np.zeros((len(numbers), present.dimension), dtype=np.int64)
+    changed = _changed(present, vectors, lights)
+    same = np.isin(numbers, present.numbers) & ~np.isin(numbers, changed)
+    sums[same] = present.sums[np.searchsorted(present.numbers, numbers[same])]
+    members = np.flatnonzero(np.isin(vectors, numbers[~same]) & (vectors >= 0))
+    for start in range(0, len(members), _BLOCK):
+        block = members[start : start + _BLOCK]
+        rows = keep.rows(block).astype(np.int64)
+        for place, member in enumerate(block.tolist()):
+            if member in lights:
+                rows[place] = share(rows[place], lights[member])
+        np.add.at(sums, np.searchsorted(numbers, vectors[block]), rows)
+    return sums
+
+
+def _changed(present: State, vectors: Integers, lights: dict[int, int]) -> Integers:
+    """Nodes that hold, or held, another vector than now; those with lighter vectors to be safe."""
+    n = max(len(vectors), len(present.vectors))
+    now, then = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    now[: len(present.vectors)] = present.vectors
+    then[: len(vectors)] = vectors
+    differ = np.flatnonzero(now != then)
+    light = vectors[[vector for vector in lights if vector < len(vectors)]]
+    return np.unique(np.concatenate([now[differ], then[differ], light.astype(np.int64)]))
+
+
+def _column(values: Iterable[int]) -> Integers:
+    return np.array(list(values), dtype=np.int64)

@@ -1,0 +1,160 @@
+"""Groups: vectors seen together are different identities, so each gets a cluster of its own.
+
+Of all one-to-one assignments of the vectors to the clusters that would take them (equations 20 and
+21), the one with the greatest total similarity is made; who is left over begins a new cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Engine
+from linkstream.engine.fixed_point import dot, similarity
+from linkstream.engine.forest import FIRM, LOOSE
+from linkstream.identity.totals import Totals
+
+_SCALE = 2**40  # similarities as whole numbers: sums of them are exact in any order
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What would become of a vector in one cluster."""
+
+    cluster: int
+    outcome: int
+    target: int
+    similarity: float
+    threshold: float
+    firm: int = LOOSE
+
+
+NOWHERE = Place(-1, NEW, -1, float("nan"), float("nan"))
+
+
+def assign(
+    engine: Engine, vectors: npt.NDArray[np.int32], *, barred: Collection[int]
+) -> list[Place]:
+    """Where each vector of a group goes; clusters in `barred` hold others of the group."""
+    totals = Totals.of(engine.state()) if engine.cluster_evidence and len(vectors) else None
+    options = [_places(engine, vector, barred, totals) for vector in vectors]
+    chosen = best_assignment(
+        [{place.cluster: place.similarity for place in places} for places in options]
+    )
+    return [
+        next((place for place in places if place.cluster == cluster), NOWHERE)
+        for places, cluster in zip(options, chosen, strict=True)
+    ]
+
+
+def nearest(engine: Engine, vector: npt.NDArray[np.int32]) -> dict[int, Candidate]:
+    """Of each cluster that may take a vector, its most similar subcluster (tie: the older)."""
+    limit, found = 32, engine.ranked(vector, 32)
+    while len(found) == limit and found[-1].similarity >= engine.thresholds.lowest:
+        limit *= 8
+        found = engine.ranked(vector, limit)
+    first: dict[int, Candidate] = {}
+    for candidate in found:
+        if candidate.similarity >= engine.thresholds.lowest:
+            first.setdefault(candidate.cluster, candidate)
+    return first
+
+
+def _places(
+    engine: Engine, vector: npt.NDArray[np.int32], barred: Collection[int], totals: Totals | None
+) -> list[Place]:
+    t_s = engine.thresholds.subcluster_similarity
+    near = nearest(engine, vector)
+    places = []
+    for cluster, c in near.items():
+        if c.similarity >= t_s:
+            places.append(Place(cluster, JOINED, c.subcluster, c.similarity, t_s))
+        elif totals is None and c.similarity >= c.link_threshold:
+            where = (cluster, LINKED, c.subcluster, c.similarity, c.link_threshold)
+            places.append(Place(*where))
+    if totals is not None:
+        joined = {place.cluster for place in places}
+        places += [p for p in _wholes(engine, vector, totals, near) if p.cluster not in joined]
+    return [place for place in places if place.cluster not in barred]
+
+
+def _wholes(
+    engine: Engine,
+    vector: npt.NDArray[np.int32],
+    totals: Totals,
+    near: dict[int, Candidate],
+) -> list[Place]:
+    """Clusters that pass equation 21 as wholes."""
+    q = vector.astype(np.int64)
+    square = dot(q, q)
+    bar = engine.thresholds.edge(1.0, 1.0)
+    wide = totals.sums.astype(np.float64)
+    lengths = np.maximum(np.sqrt((wide * wide).sum(axis=1)), 1.0)  # opposites sum to nothing
+    estimates = wide @ q / (lengths * float(square) ** 0.5)
+    places = []
+    for row in np.flatnonzero(estimates >= bar - 1e-6).tolist():
+        total, cluster = totals.sums[row], int(totals.ids[row])
+        score = similarity(dot(total, q), square, dot(total, total))
+        threshold = engine.thresholds.edge(float(totals.masses[row]), 1.0)
+        if score >= threshold:
+            target = near[cluster].subcluster if cluster in near else int(totals.oldest[row])
+            places.append(Place(cluster, LINKED, target, score, threshold, FIRM))
+    return places
+
+
+def best_assignment(scores: Sequence[dict[int, float]]) -> list[int]:
+    """One key for each row, no key twice, of the greatest total; −1 where none is better.
+
+    Exact, and the same on every machine: scores are taken as whole numbers of 2⁻⁴⁰. Of several that
+    are equally good, the first found in order of rows and keys.
+
+    >>> best_assignment([{7: 0.9, 8: 0.8}, {7: 0.85}])
+    [8, 7]
+    """
+    keys = sorted({key for row in scores for key in row})
+    n, m = len(scores), len(keys)
+    # A place of its own for each row beside the keys: to go nowhere costs nothing.
+    costs = np.ones((n, m + n), dtype=np.int64)
+    for i, row in enumerate(scores):
+        costs[i, m + i] = 0
+        for j, key in enumerate(keys):
+            if key in row:
+                costs[i, j] = -round(row[key] * _SCALE)
+    return [keys[j] if j < m else -1 for j in _cheapest(costs)]
+
+
+def _cheapest(costs: npt.NDArray[np.int64]) -> list[int]:
+    """The column of each row in an assignment of least cost, by shortest augmenting paths."""
+    n, m = costs.shape
+    row_price, column_price = np.zeros(n, dtype=np.int64), np.zeros(m, dtype=np.int64)
+    owner = np.full(m, -1, dtype=np.int64)
+    for start in range(n):
+        distance = np.full(m, np.iinfo(np.int64).max)
+        came_from = np.full(m, -1, dtype=np.int64)
+        done = np.zeros(m, dtype=bool)
+        row, column, reached = start, -1, 0
+        while row >= 0:
+            step = reached + costs[row] - row_price[row] - column_price
+            shorter = ~done & (step < distance)
+            distance[shorter], came_from[shorter] = step[shorter], column
+            column = int(np.argmin(np.where(done, np.iinfo(np.int64).max, distance)))
+            reached = int(distance[column])
+            done[column] = True
+            row = int(owner[column])
+        slack = np.where(done, reached - distance, 0)
+        row_price[start] += reached
+        taken = done & (owner >= 0)
+        row_price[owner[taken]] += slack[taken]
+        column_price -= slack
+        while column >= 0:  # the way back: each column goes to the row that reached it
+            before = int(came_from[column])
+            owner[column] = owner[before] if before >= 0 else start
+            column = before
+    result = np.empty(n, dtype=np.int64)
+    held = owner >= 0
+    result[owner[held]] = np.flatnonzero(held)
+    found: list[int] = result.tolist()
+    return found

@@ -1,0 +1,290 @@
+"""The ledger: what people said, and what became of it, all read from the log.
+
+Names, aliases, constraints and groups are a function of the events, so that replaying them gives
+the same again. A constraint is between *pins*: a pin stands on a subcluster, follows it through
+merges, and goes with its vector, where it has one, when that is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine import events
+from linkstream.engine.forest import FULL, LOCKED
+
+Rows = npt.NDArray[np.int64]
+
+GONE = -1  # what a forgotten cluster's ID stands for; where a pin stands whose node is no more
+KINDS = ("vectors", "subclusters", "clusters")  # what a constraint may be between
+
+
+@dataclass(slots=True)
+class Pin:
+    """A place in the graph that a constraint speaks of; `vector` −1: the subcluster itself."""
+
+    node: int
+    vector: int
+    group: int = -1
+
+
+@dataclass(slots=True)
+class Law:
+    """A constraint between pins, named by number.
+
+    `sequence` is that of the event that made it; `mover` the vector whose move did: its next move
+    takes the law back.
+    """
+
+    together: bool
+    sequence: int
+    text: str
+    mover: int = -1
+    sides: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Names, aliases, constraints and groups after the first `n_events` events."""
+
+    n_events: int = 0
+    texts: list[str] = field(default_factory=list)  # what events name by number
+    aliases: dict[int, int] = field(default_factory=dict)  # IDs gone → what they stand for
+    names: dict[int, str] = field(default_factory=dict)
+    ignored: set[int] = field(default_factory=set)
+    locked: set[int] = field(default_factory=set)  # subclusters
+    lights: dict[int, int] = field(default_factory=dict)  # vectors of less than full weight
+    pins: list[Pin] = field(default_factory=list)
+    laws: list[Law] = field(default_factory=list)
+    groups: list[list[int]] = field(default_factory=list)  # pins
+    keys: dict[str, int] = field(default_factory=dict)  # of groups that several calls add to
+    burnt: list[range] = field(default_factory=list)  # IDs of clusters whose birth was undone
+    _at: dict[int, list[int]] = field(default_factory=dict)  # node → its pins
+    _expected: int = 0  # vectors still to come of the group or enrolment the log is in
+    _group: int = -1
+    _name: str | None = None
+    _first: int = -1  # pin of the first prototype
+    _since: int = 0  # event by which the enrolment began
+
+    @property
+    def quiet(self) -> bool:
+        """Whether plain vectors and merges change nothing here."""
+        return not (self.pins or self.locked or self._expected)
+
+    def number(self, text: str) -> int:
+        """The number that stands for a text in events."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text)
+
+    # What it says
+
+    def resolve(self, cluster: int) -> int:
+        """The live cluster that an ID stands for; −1 if that is gone for good."""
+        while cluster in self.aliases:
+            cluster = self.aliases[cluster]
+        return GONE if any(cluster in ids for ids in self.burnt) else cluster
+
+    def nodes(self, pins: list[int]) -> list[int]:
+        """Subclusters that pins stand on, those that are no more left out."""
+        return [self.pins[pin].node for pin in pins if self.pins[pin].node != GONE]
+
+    def mates(self, node: int) -> dict[int, str]:
+        """Subclusters with vectors seen together with one of this one's, and why that bars them."""
+        found: dict[int, str] = {}
+        for pin in map(self.pins.__getitem__, self._at.get(node, [])):
+            for mate in map(
+                self.pins.__getitem__, self.groups[pin.group] if pin.group >= 0 else []
+            ):
+                if mate is not pin and mate.node != GONE:
+                    reason = f"vectors {pin.vector} and {mate.vector} were seen together"
+                    found.setdefault(mate.node, reason)
+        return found
+
+    def pinned(self) -> list[int]:
+        """Subclusters that something was said of, oldest first."""
+        return sorted(node for node in self._at if node != GONE)
+
+    def shift(self, vectors: set[int], node: int) -> None:
+        """Let the pins of some vectors stand on another subcluster."""
+        for here in list(self._at):
+            self._shift(here, node, lambda pin: pin.vector in vectors)
+
+    # Reading the log
+
+    def read(self, rows: Rows, sequences: Rows | None = None) -> None:
+        """Take in the next events, of the sequence numbers given, or those that come next."""
+        if sequences is None:
+            sequences = np.arange(self.n_events, self.n_events + len(rows))
+        self.n_events += len(rows)
+        telling = self._telling(rows)
+        told = zip(sequences[telling].tolist(), rows[telling].tolist(), strict=True)
+        for sequence, (code, *numbers) in told:
+            reader = _READERS.get(code)
+            if reader is not None:
+                reader(self, sequence, *numbers)
+
+    def _telling(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows matter: of a plain stream, none."""
+        codes = rows[:, 0]
+        if self.quiet and not np.isin(codes, _WAKING).any():
+            return codes > events.SPLIT
+        return np.ones(len(rows), dtype=bool)
+
+    def _arrived(self, vector: int, node: int, cluster: int) -> None:
+        if not self._expected:
+            return
+        self._expected -= 1
+        if self._group >= 0:
+            self.groups[self._group].append(self._pin(node, vector, self._group))
+        if self._name is not None:
+            self._seeded(vector, node, cluster, self._name)
+
+    def _seeded(self, vector: int, node: int, cluster: int, name: str) -> None:
+        """A prototype of a name has come: all of them are the same."""
+        self.names[cluster] = name
+        pin = self._pin(node, vector)
+        if self._first < 0:
+            self._first = pin
+        else:
+            text = f"enrol({name!r})"
+            self.laws.append(Law(True, self._since, text, sides=([self._first], [pin])))
+
+    def _pin(self, node: int, vector: int, group: int = -1) -> int:
+        self.pins.append(Pin(node, vector, group))
+        self._at.setdefault(node, []).append(len(self.pins) - 1)
+        return len(self.pins) - 1
+
+    def _shift(self, node: int, to: int, moves: Callable[[Pin], bool]) -> None:
+        """Pins of a node go elsewhere: those that move with what happened."""
+        staying = []
+        for pin in self._at.pop(node, []):
+            if not moves(self.pins[pin]):
+                staying.append(pin)
+                continue
+            self.pins[pin].node = to
+            self._at.setdefault(to, []).append(pin)
+        if staying:
+            self._at.setdefault(node, []).extend(staying)
+
+    def _end(self, gone: int, kept: int) -> None:
+        """An ID comes to stand for another, or for nothing."""
+        self.aliases[gone] = kept
+        name = self.names.pop(gone, None)
+        if name is not None and kept != GONE:
+            self.names.setdefault(kept, name)
+        self.ignored.discard(gone)
+
+    def _enact(self, together: bool, sequence: int, text: str, mover: int = -1) -> None:
+        self.laws.append(Law(together, sequence, f"{text}, event {sequence}", mover))
+
+    # One reader for each kind of event: its sequence, its vector, its numbers.
+
+    def _created(self, _s: int, vector: int, node: int, cluster: int, *_: int) -> None:
+        self._arrived(vector, node, cluster)
+
+    def _joined(self, _s: int, vector: int, node: int, cluster: int, *_: int) -> None:
+        if node in self.locked:
+            self.lights[vector] = FULL
+        self._arrived(vector, node, cluster)
+
+    def _linked(self, _s: int, vector: int, node: int, _p: int, cluster: int, *_: int) -> None:
+        self._arrived(vector, node, cluster)
+
+    def _merged(self, _s: int, _v: int, node: int, absorbed: int, *_: int) -> None:
+        self._shift(absorbed, node, lambda pin: True)
+
+    def _united(self, _s: int, _v: int, _a: int, _b: int, kept: int, gone: int) -> None:
+        self._end(gone, kept)
+
+    def _weighed(self, _s: int, vector: int, weight: int, *_: int) -> None:
+        self.lights[vector] = FULL - weight
+
+    def _removed(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
+        if self.lights.get(member) == FULL:  # a locked subcluster counted it, and did not learn
+            del self.lights[member]
+        self._shift(node, GONE, lambda pin: pin.vector == member >= 0)
+
+    def _moved(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
+        if node in self.locked:
+            self.lights[member] = FULL
+        self._shift(GONE, node, lambda pin: pin.vector == member)
+
+    def _vanished(self, _s: int, _v: int, node: int, heir: int, cluster: int, *_: int) -> None:
+        self._shift(node, GONE, lambda pin: True)
+        self.locked.discard(node)
+        if heir < 0:
+            self._end(cluster, GONE)
+
+    def _flagged(self, _s: int, _v: int, node: int, flags: int, *_: int) -> None:
+        (self.locked.add if flags & LOCKED else self.locked.discard)(node)
+
+    def _same(self, sequence: int, _v: int, a: int, b: int, of: int, *_: int) -> None:
+        self._enact(True, sequence, f"same({a}, {b}) of {KINDS[of]}")
+
+    def _different(self, sequence: int, _v: int, a: int, b: int, of: int, *_: int) -> None:
+        self._enact(False, sequence, f"different({a}, {b}) of {KINDS[of]}")
+
+    def _relocated(self, sequence: int, _v: int, member: int, cluster: int, *_: int) -> None:
+        self.laws = [law for law in self.laws if law.mover != member]
+        for together in (False, True):
+            self._enact(together, sequence, f"move({member}, {cluster})", member)
+
+    def _pinned(self, _s: int, _v: int, node: int, member: int, side: int, *_: int) -> None:
+        law = self.laws[-1] if side < 2 else self.laws[-2]
+        law.sides[min(side, 1)].append(self._pin(node, member))
+        if law.mover >= 0 and side == 0:  # the vector itself, of both laws that its move made
+            self.laws[-2].sides[0].append(law.sides[0][-1])
+
+    def _forgotten(self, _s: int, _v: int, cluster: int, *_: int) -> None:
+        self._end(cluster, GONE)
+
+    def _named(self, _s: int, _v: int, cluster: int, text: int, *_: int) -> None:
+        if text < 0:
+            self.names.pop(cluster, None)
+        else:
+            self.names[cluster] = self.texts[text]
+
+    def _ignored(self, _s: int, _v: int, cluster: int, on: int, *_: int) -> None:
+        (self.ignored.add if on else self.ignored.discard)(cluster)
+
+    def _grouped(self, _s: int, _v: int, text: int, size: int, *_: int) -> None:
+        key = self.texts[text] if text >= 0 else None
+        self._group = self.keys.get(key, len(self.groups)) if key is not None else len(self.groups)
+        if self._group == len(self.groups):
+            self.groups.append([])
+        if key is not None:
+            self.keys[key] = self._group
+        self._expected, self._name = size, None
+
+    def _enrolled(self, sequence: int, _v: int, text: int, size: int, *_: int) -> None:
+        self._expected, self._group, self._name = size, -1, self.texts[text]
+        self._first, self._since = -1, sequence
+
+
+_READERS: dict[int, Callable[..., None]] = {
+    events.CREATED: Ledger._created,
+    events.JOINED: Ledger._joined,
+    events.LINKED: Ledger._linked,
+    events.MERGED: Ledger._merged,
+    events.UNITED: Ledger._united,
+    events.TIED: Ledger._united,
+    events.WEIGHED: Ledger._weighed,
+    events.MOVED: Ledger._moved,
+    events.REMOVED: Ledger._removed,
+    events.VANISHED: Ledger._vanished,
+    events.FLAGGED: Ledger._flagged,
+    events.SAME: Ledger._same,
+    events.DIFFERENT: Ledger._different,
+    events.PINNED: Ledger._pinned,
+    events.RELOCATED: Ledger._relocated,
+    events.FORGOTTEN: Ledger._forgotten,
+    events.NAMED: Ledger._named,
+    events.IGNORED: Ledger._ignored,
+    events.GROUPED: Ledger._grouped,
+    events.ENROLLED: Ledger._enrolled,
+}
+_WAKING = (events.PINNED, events.GROUPED, events.ENROLLED, events.FLAGGED)

@@ -1,0 +1,149 @@
+"""Records: the ledger as plain values for a snapshot, and back, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linkstream.engine.forest import FULL
+from linkstream.engine.state import State
+from linkstream.errors import SnapshotError
+from linkstream.identity.ledger import GONE, Law, Ledger
+
+
+def to_plain(ledger: Ledger) -> dict[str, Any]:
+    """All of a ledger that is between two changes, as plain values."""
+    return {
+        "texts": list(ledger.texts),
+        "aliases": sorted(map(list, ledger.aliases.items())),
+        "names": sorted(map(list, ledger.names.items())),
+        "ignored": sorted(ledger.ignored),
+        "locked": sorted(ledger.locked),
+        "lights": sorted(map(list, ledger.lights.items())),
+        "pins": [[pin.node, pin.vector, pin.group] for pin in ledger.pins],
+        "laws": [
+            [int(law.together), law.sequence, law.text, law.mover, *map(list, law.sides)]
+            for law in ledger.laws
+        ],
+        "groups": [list(group) for group in ledger.groups],
+        "keys": sorted(map(list, ledger.keys.items())),
+        "burnt": [[ids.start, ids.stop] for ids in ledger.burnt],
+    }
+
+
+def from_plain(values: object, state: State) -> Ledger:
+    """What `to_plain` gave, checked against the state it came with (SnapshotError)."""
+    if values is None:
+        return Ledger(n_events=state.n_events)
+    try:
+        ledger = _build(values, state)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError):
+        raise _impossible("it has the shape of one") from None
+    for rule, holds in (
+        ("numbers are whole and were given", _numbers_fit(ledger, state)),
+        ("names and keys are texts", _texts_fit(ledger)),
+        ("every chain of IDs ends in a live cluster or in none", _chains_end(ledger, state)),
+        ("constraints and groups are between pins", _pins_fit(ledger)),
+    ):
+        if not holds:
+            raise _impossible(rule)
+    return ledger
+
+
+def signature(ledger: Ledger) -> tuple[Any, ...]:
+    """What of a ledger decides later answers, in one order; empty where nothing was said."""
+    plain = to_plain(ledger)
+    used = [plain[name] for name in ("names", "ignored", "pins", "laws", "groups", "keys")]
+    return tuple(used) if any(used) else ()
+
+
+def _build(values: Any, state: State) -> Ledger:
+    ledger = Ledger(
+        n_events=state.n_events,
+        texts=list(values["texts"]),
+        aliases=dict(values["aliases"]),
+        names=dict(values["names"]),
+        ignored=set(values["ignored"]),
+        locked=set(values["locked"]),
+        lights=dict(values["lights"]),
+        laws=[
+            Law(bool(together), sequence, text, mover, (list(a), list(b)))
+            for together, sequence, text, mover, a, b in values["laws"]
+        ],
+        groups=[list(group) for group in values["groups"]],
+        keys=dict(values["keys"]),
+        burnt=[range(start, stop) for start, stop in values["burnt"]],
+    )
+    for node, vector, group in values["pins"]:
+        ledger._pin(node, vector, group)
+    return ledger
+
+
+def _whole(values: list[Any], low: int, high: int) -> bool:
+    return all(type(value) is int and low <= value < high for value in values)
+
+
+def _numbers_fit(ledger: Ledger, state: State) -> bool:
+    n = max(state.n_vectors, 1)
+    live = set(state.numbers.tolist())
+    clusters = set(state.clusters.tolist())
+    nodes = [pin.node for pin in ledger.pins]
+    return (
+        _whole([end for ids in ledger.burnt for end in (ids.start, ids.stop)], 0, 2**32)
+        and not any(cluster in ids for ids in ledger.burnt for cluster in clusters)
+        and _whole([*ledger.aliases], 0, state.free_cluster)
+        and _whole([*ledger.aliases.values()], GONE, state.free_cluster)
+        and clusters.issuperset(ledger.names)
+        and clusters.issuperset(ledger.ignored)
+        and live.issuperset(ledger.locked)
+        and _whole([*ledger.lights], 0, n)
+        and _whole([*ledger.lights.values()], 1, FULL + 1)
+        and live.issuperset(node for node in nodes if node != GONE)
+        and _whole(nodes, GONE, state.free_subcluster)
+        and _whole([pin.vector for pin in ledger.pins], -1, n)
+        and _whole([law.mover for law in ledger.laws], -1, n)
+        and _whole([law.sequence for law in ledger.laws], 0, max(state.n_events, 1))
+    )
+
+
+def _texts_fit(ledger: Ledger) -> bool:
+    texts = [
+        *ledger.texts,
+        *ledger.names.values(),
+        *ledger.keys,
+        *(law.text for law in ledger.laws),
+    ]
+    return all(type(text) is str for text in texts)
+
+
+def _chains_end(ledger: Ledger, state: State) -> bool:
+    live = {GONE, *state.clusters.tolist()}
+    if live & ledger.aliases.keys():
+        return False
+    for cluster in ledger.aliases:
+        steps = 0
+        while cluster in ledger.aliases:
+            cluster, steps = ledger.aliases[cluster], steps + 1
+            if steps > len(ledger.aliases):
+                return False
+        if cluster not in live:
+            return False
+    return True
+
+
+def _pins_fit(ledger: Ledger) -> bool:
+    n = len(ledger.pins)
+    return (
+        all(_whole([*a, *b], 0, n) for law in ledger.laws for a, b in [law.sides])
+        and _whole([pin.group for pin in ledger.pins], -1, len(ledger.groups))
+        and all(_whole(group, 0, n) for group in ledger.groups)
+        and _whole([*ledger.keys.values()], 0, max(len(ledger.groups), 1))
+        and (not ledger.keys or bool(ledger.groups))
+    )
+
+
+def _impossible(rule: str) -> SnapshotError:
+    return SnapshotError(
+        f"a ledger where it does not hold that {rule}",
+        expected="what linkstream wrote",
+        remedy="The file is damaged or was made by another program; use a backup.",
+    )

@@ -1,0 +1,255 @@
+"""Review: what to ask a person next, so that few answers put many vectors right.
+
+A question is about two clusters that may be one, or about the two parts that an edge holds
+together. Its gain is the number of vectors an answer is expected to put right: those of the
+smaller side, times the chance that the clusters now say otherwise than the person will. That
+chance is logistic in the margin, similarity − s~, of the two sides as wholes. Where it is even
+is learnt from the answers so far: they say whether these thresholds join too much or too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from linkstream.engine.forest import LAW
+from linkstream.engine.linkage import Floats, Integers
+from linkstream.engine.state import State
+from linkstream.identity.comparison import Comparison, Parts, directions
+from linkstream.identity.exemplars import central
+from linkstream.identity.laws import Laws
+
+SPREAD = 0.03  # margins so far from even odds have odds of e to one
+PRIOR = 0.05  # how far from 0 even odds are thought to lie before any answer
+SHOWN = 3  # vectors of each side
+_SPARE = 8  # candidates for each question: some may hang on the answer to another
+
+Show = Callable[[int], tuple[int, ...]]  # vectors to show of a subcluster
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Are these two the same? Answer with `same(a, b, of=of)` or `different(a, b, of=of)`.
+
+    Attributes:
+        kind: "join", two clusters that may be one; "cut", two parts of a cluster that may be two.
+        clusters: the two clusters; for a cut twice the same.
+        subclusters: what is compared: of two clusters the most central ones; else the edge's ends.
+        vectors: vectors of each of these to look at; empty where they are not tracked.
+        sizes: vectors of the two clusters, or of the two parts.
+        similarity, threshold, margin: of the two sides as wholes, and what s~ asks of them.
+        gain: how many vectors the answer is expected to put right.
+        a, b, of: what to pass to `same` or `different`.
+    """
+
+    kind: Literal["join", "cut"]
+    clusters: tuple[int, int]
+    subclusters: tuple[int, int]
+    vectors: tuple[tuple[int, ...], tuple[int, ...]]
+    sizes: tuple[int, int]
+    similarity: float
+    threshold: float
+    margin: float
+    gain: float
+
+    @property
+    def a(self) -> int:
+        """The first of the two."""
+        return self.subclusters[0]
+
+    @property
+    def b(self) -> int:
+        """The second of the two."""
+        return self.subclusters[1]
+
+    @property
+    def of(self) -> str:
+        """What the two are."""
+        return "subclusters"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"a": self.a, "b": self.b, "of": self.of}
+
+    def __str__(self) -> str:
+        (one, other), (k, k2) = self.clusters, self.sizes
+        if self.kind == "join":
+            who = f"are clusters {one} ({k} vectors) and {other} ({k2}) the same?"
+        else:
+            who = f"are the two parts of cluster {one}, of {k} and {k2} vectors, the same?"
+        look = f"look at subclusters {self.a} and {self.b}"
+        if all(self.vectors):
+            look += f", vectors {_list(self.vectors[0])} and {_list(self.vectors[1])}"
+        return (
+            f"{who} Similarity {self.similarity:.4f}, s~ {self.threshold:.4f} "
+            f"({self.margin:+.4f}); {look}"
+        )
+
+
+def questions(
+    state: State,
+    *,
+    laws: Laws | None = None,
+    ignored: Collection[int] = (),
+    show: Show | None = None,
+    limit: int,
+) -> list[Question]:
+    """What to ask next, the greatest gain first; nothing that answers so far imply.
+
+    Of one cluster at most one cut is asked about, and no join that others of the list would
+    decide, so that the answers may come in any order. Costs n²·d steps for n clusters, and one
+    sum for each edge.
+    """
+    if not len(state.numbers):
+        return []
+    wholes = Comparison.of(state, laws or Laws(), ignored)
+    parts = Parts.of(state, wholes.totals)
+    even = _even_odds(state, wholes, parts)
+    ranked = sorted(
+        _joins(wholes, even, _SPARE * limit) + _cuts(state, wholes, parts, even),
+        key=lambda candidate: (-candidate.gain, candidate.kind == "cut", candidate.places),
+    )
+    chosen = _independent(ranked, wholes, state)[:limit]
+    shown = show or (lambda number: central(state, number, None, limit=SHOWN))
+    return [_question(each, state, wholes, parts, shown) for each in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A question before it is put in words: places of two clusters, or one of an edge."""
+
+    kind: Literal["join", "cut"]
+    gain: float
+    places: tuple[int, ...]
+
+
+def _joins(wholes: Comparison, even: float, limit: int) -> list[_Candidate]:
+    def gains(margins: Floats, ours: Floats, theirs: Floats) -> Floats:
+        return np.minimum(ours, theirs) * _chance(margins - even)
+
+    pairs = wholes.best(gains, limit)
+    similarity, threshold = wholes.figures(pairs)
+    counts = wholes.totals.counts[pairs].astype(np.float64)
+    worth = gains(similarity - threshold, counts[:, 0], counts[:, 1])
+    return [
+        _Candidate("join", gain, tuple(pair))
+        for gain, pair in zip(worth.tolist(), pairs.tolist(), strict=True)
+    ]
+
+
+def _cuts(state: State, wholes: Comparison, parts: Parts, even: float) -> list[_Candidate]:
+    gains = parts.sizes.min(axis=1) * _chance(even - parts.margin)
+    asked = (state.firm != LAW) & ~np.isin(_clusters(state, wholes), wholes.left_out)
+    return [_Candidate("cut", float(gains[i]), (i,)) for i in np.flatnonzero(asked).tolist()]
+
+
+def _chance(lead: Floats) -> Floats:
+    """Logistic, of margins beyond even odds."""
+    odds: Floats = 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
+    return odds
+
+
+def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:
+    """The margin at which a person would say same as often as different.
+
+    Told by the clusters that are barred from one another and the parts that law holds together:
+    the most likely value of a logistic law, with a normal one of width PRIOR before any answer.
+    """
+    similarity, threshold = wholes.figures(np.unique(np.sort(wholes.barred, axis=1), axis=0))
+    apart, together = similarity - threshold, parts.margin[state.firm == LAW]
+    even = 0.0
+    for _ in range(30):  # Newton's steps on a concave function, none of them far
+        doubt_apart, doubt_together = _chance(apart - even), _chance(even - together)
+        slope = (doubt_apart.sum() - doubt_together.sum()) / SPREAD - even / PRIOR**2
+        bend = sum(float((p * (1.0 - p)).sum()) for p in (doubt_apart, doubt_together))
+        even += float(np.clip(slope / (bend / SPREAD**2 + PRIOR**-2), -PRIOR, PRIOR))
+    return even
+
+
+def _independent(
+    ranked: Sequence[_Candidate], wholes: Comparison, state: State
+) -> list[_Candidate]:
+    """Without what the answers to questions before it may decide."""
+    owner = _clusters(state, wholes)
+    groups = _Groups(len(wholes.totals.ids), wholes.barred)
+    cut, chosen = set(), []
+    for each in ranked:
+        if each.kind == "join":
+            fresh = groups.unite(*each.places)
+        else:
+            cluster = int(owner[each.places[0]])
+            fresh = cluster not in cut
+            cut.add(cluster)
+        if fresh:
+            chosen.append(each)
+    return chosen
+
+
+class _Groups:
+    """Clusters that would be one if all answers were yes, and those barred from each."""
+
+    def __init__(self, n: int, barred: Integers) -> None:
+        self._root = list(range(n))
+        self._members = [{place} for place in range(n)]
+        self._barred: list[set[int]] = [set() for _ in range(n)]
+        for one, other in barred.tolist():
+            self._barred[one].add(other)
+            self._barred[other].add(one)
+
+    def unite(self, one: int, other: int) -> bool:
+        """Make two groups one; False where they are, or may not be."""
+        ours, theirs = self._root[one], self._root[other]
+        if ours == theirs or self._barred[ours] & self._members[theirs]:
+            return False
+        for member in self._members[theirs]:
+            self._root[member] = ours
+        self._members[ours] |= self._members[theirs]
+        self._barred[ours] |= self._barred[theirs]
+        return True
+
+
+def _clusters(state: State, wholes: Comparison) -> Integers:
+    """Place of the cluster of each edge."""
+    return wholes.totals.place[np.searchsorted(state.numbers, state.edges[:, 0])]
+
+
+def _question(
+    candidate: _Candidate, state: State, wholes: Comparison, parts: Parts, show: Show
+) -> Question:
+    totals = wholes.totals
+    if candidate.kind == "join":
+        one, other = candidate.places
+        similarity, threshold = (float(f[0]) for f in wholes.figures(np.array([[one, other]])))
+        ends = (_heart(state, wholes, one), _heart(state, wholes, other))
+        sizes = totals.counts[[one, other]].tolist()
+    else:
+        (edge,) = candidate.places
+        one = other = int(_clusters(state, wholes)[edge])
+        similarity, threshold = float(parts.similarity[edge]), float(parts.threshold[edge])
+        ends = (int(state.edges[edge, 0]), int(state.edges[edge, 1]))
+        sizes = parts.sizes[edge].tolist()
+    return Question(
+        kind=candidate.kind,
+        clusters=(int(totals.ids[one]), int(totals.ids[other])),
+        subclusters=ends,
+        vectors=(show(ends[0]), show(ends[1])),
+        sizes=(sizes[0], sizes[1]),
+        similarity=similarity,
+        threshold=threshold,
+        margin=similarity - threshold,
+        gain=candidate.gain,
+    )
+
+
+def _heart(state: State, wholes: Comparison, place: int) -> int:
+    """The subcluster most similar to the whole cluster (tie: the older)."""
+    rows = np.flatnonzero(wholes.totals.place == place)
+    scores = directions(state.sums[rows]) @ wholes.units[place]
+    return int(state.numbers[rows[np.argmax(scores)]])
+
+
+def _list(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))

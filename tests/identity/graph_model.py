@@ -1,0 +1,262 @@
+"""The graph of Links with weights, locks, claims, firm edges and removal, as naively as can be.
+
+It goes on from tests/naive.py and, like it, shares no code with the package: a node is the list of
+its member vectors, every sum is added up from the kept vectors each time, every component is
+searched for afresh, and all numbers that decide are Python integers.
+"""
+
+from __future__ import annotations
+
+import math
+
+from naive import Answer, NaiveLinks, cosine, s_tilde
+
+FULL = 256
+LOOSE, FIRM, LAW = range(3)
+LOCKED, CLAIM = 1, 2
+
+
+def pair(a, b):
+    return min(a, b), max(a, b)
+
+
+class GraphModel(NaiveLinks):
+    """Nodes are lists of members; `edges` maps a pair (the older first) to its firmness."""
+
+    def __init__(self, t_c, t_s, t_p, *, whole_clusters=False):
+        super().__init__(t_c, t_s, t_p)
+        self.whole_clusters = whole_clusters
+        self.edges = {}
+        self.light = []  # of each vector: 256ths that it weighs less than a full one, where it is
+        self.flags = {}
+        self.seen = {}  # node → its first and last vector's numbers; removal leaves them
+        self.became = {}  # a node that is no more → the node that holds its members, or None
+        self.unjudged = set()  # loose edges that equation 22 was not asked about since
+
+    # What can be asked of the state.
+
+    def share(self, member):
+        light = self.light[member]
+        q = self.vectors[member]
+        return (q * (FULL - light) + FULL // 2) // FULL if light else q
+
+    def sum(self, node):
+        return self.total([node])
+
+    def total(self, nodes):
+        return sum(self.share(i) for node in nodes for i in self.members[node])
+
+    def mass(self, nodes):
+        light = sum(self.light[i] for node in nodes for i in self.members[node])
+        return max(self.size(nodes) - light / FULL, 1.0)
+
+    def lightness(self, node):
+        return sum(self.light[i] for i in self.members[node])
+
+    def needed(self, a, b):
+        return s_tilde(self.t_c, self.t_p, self.mass([a]), self.mass([b]))
+
+    def node_of(self, member):
+        return next((node for node, held in self.members.items() if member in held), None)
+
+    def nodes_of(self, cluster):
+        return [node for node in sorted(self.cluster) if self.cluster[node] == cluster]
+
+    def live(self):
+        return set(self.cluster.values())
+
+    def labels(self):
+        of = {i: self.cluster[node] for node, held in self.members.items() for i in held}
+        return [of.get(i, -1) for i in range(len(self.vectors))]
+
+    def locked(self, node):
+        return bool(self.flags.get(node, 0) & LOCKED)
+
+    def rank(self, nodes):
+        claims = sum(bool(self.flags.get(node, 0) & CLAIM) for node in nodes)
+        return claims, self.size(nodes), -min(nodes)
+
+    # Section 3.3, and outcomes that are given.
+
+    def take(self, q, *, light=0, outcome=None, target=None, firm=LOOSE):
+        """A new vector: where the outcome is not given, the paper's tests say it."""
+        similarity = threshold = None
+        if outcome is None:
+            outcome, target, similarity, threshold, firm = self.assess(q)
+        member = len(self.vectors)
+        self.vectors.append(q)
+        self.light.append(light)
+        if light:
+            self.log("weighed", FULL - light)
+        node = self.place(member, outcome, target, firm)
+        return Answer(outcome, similarity, threshold, self.cluster[node], node)
+
+    def put(self, member, outcome, target=None, firm=LAW):
+        """A vector that was withdrawn, in a new place."""
+        return self.place(member, outcome, target, firm)
+
+    def assess(self, q):
+        """Outcome, whom to join or link to, similarity, threshold, firmness of the edge."""
+        near = {node: cosine(q, self.sum(node)) for node in sorted(self.members)}
+        nearest = max(near, key=near.get, default=None)
+        similarity = -math.inf if nearest is None else near[nearest]
+        lowest = min(self.t_s, s_tilde(self.t_c, self.t_p, 1.0, 1.0))
+        if similarity >= self.t_s:
+            return "joined", nearest, similarity, self.t_s, LOOSE
+        if self.whole_clusters:
+            return self.assess_wholes(q, nearest if similarity >= lowest else None)
+        if similarity < lowest:
+            return "new", None, None, None, LOOSE
+        threshold = s_tilde(self.t_c, self.t_p, self.mass([nearest]), 1.0)
+        if similarity >= threshold:
+            return "linked", nearest, similarity, threshold, LOOSE
+        return "new", None, similarity, threshold, LOOSE
+
+    def assess_wholes(self, q, nearest):
+        best = None
+        for cluster in sorted(self.live()):
+            nodes = self.nodes_of(cluster)
+            if not self.total(nodes).any():
+                continue  # what cancels out is similar to nothing
+            similarity = cosine(q, self.total(nodes))
+            threshold = s_tilde(self.t_c, self.t_p, self.mass(nodes), 1.0)
+            if similarity < s_tilde(self.t_c, self.t_p, 1.0, 1.0):
+                continue
+            if best is None or similarity - threshold > best[1] - best[2]:
+                best = nodes, similarity, threshold
+        if best is None:
+            return "new", None, None, None, LOOSE
+        nodes, similarity, threshold = best
+        if similarity - threshold < 0:
+            return "new", None, similarity, threshold, LOOSE
+        return "linked", nearest if nearest in nodes else min(nodes), similarity, threshold, FIRM
+
+    def place(self, member, outcome, target, firm):
+        new = member == len(self.vectors) - 1 and not self.settled_in(member)
+        if outcome == "joined":
+            self.members[target].append(member)
+            first, last = self.seen[target]
+            self.seen[target] = min(first, member), max(last, member)
+            self.arrived(new, "joined", member, target, None)
+            if not self.locked(target):
+                return self.update(target)
+            self.light[member] = FULL
+            return target
+        node = self.born
+        self.born += 1
+        self.members[node] = [member]
+        self.seen[node] = member, member
+        if outcome == "linked":
+            self.edges[pair(node, target)] = firm
+            self.cluster[node] = self.cluster[target]
+        else:
+            self.cluster[node] = self.new_cluster()
+        self.arrived(new, "linked" if outcome == "linked" else "created", member, node, target)
+        return node
+
+    def settled_in(self, member):
+        """Whether the log already tells of this vector's arrival."""
+        return member < self.arrivals
+
+    arrivals = 0  # vectors whose arrival the log tells of
+
+    def arrived(self, new, kind, member, node, partner):
+        cluster = self.cluster[node]
+        if not new:
+            self.log("moved", member, node, -1 if partner is None else partner, cluster)
+            return
+        self.arrivals = member + 1
+        self.log(kind, node, *([] if partner is None else [partner]), cluster)
+
+    # Section 3.4.
+
+    def mergeable(self, a):
+        return [b for b in super().mergeable(a) if not (self.locked(a) or self.locked(b))]
+
+    def update(self, a):
+        while near := self.mergeable(a):
+            a = self.merge(a, min(near, key=lambda b: (-self.similarity(a, b), b)))
+        judged = sorted((self.margin(a, b), b) for b in self.neighbours(a))
+        for margin, b in judged:
+            if margin < 0 and self.edges[pair(a, b)] == LOOSE:
+                self.sever(a, b)
+        self.unjudged = {edge for edge in self.unjudged if a not in edge and edge in self.edges}
+        return a
+
+    def merge(self, a, b):
+        survivor, absorbed = min(a, b), max(a, b)
+        del self.edges[survivor, absorbed]
+        self.inherit(survivor, absorbed)
+        self.members[survivor] = self.members[survivor] + self.members.pop(absorbed)
+        self.flags[survivor] = self.flags.get(survivor, 0) | self.flags.pop(absorbed, 0)
+        first, last = self.seen.pop(absorbed)
+        ours = self.seen[survivor]
+        self.seen[survivor] = min(ours[0], first), max(ours[1], last)
+        del self.cluster[absorbed]
+        self.became[absorbed] = survivor
+        self.log("merged", survivor, absorbed, self.cluster[survivor])
+        return survivor
+
+    def inherit(self, heir, gone):
+        """All edges of a node become those of another."""
+        for edge in [edge for edge in self.edges if gone in edge]:
+            other = edge[0] if edge[1] == gone else edge[1]
+            self.edges[pair(heir, other)] = self.edges.pop(edge)
+
+    def sever(self, a, b):
+        """Equation 22 fails: cut, then re-join or split."""
+        self.cut(a, b)
+        partner = min(self.part(b), key=lambda node: (-self.margin(a, node), node))
+        if self.margin(a, partner) >= 0:
+            self.edges[pair(a, partner)] = LOOSE
+            self.log("rejoined", a, partner, self.cluster[a])
+        else:
+            self.split(a, b)
+
+    def cut(self, a, b):
+        del self.edges[pair(a, b)]
+        self.log("severed", a, b, self.cluster[a])
+
+    def split(self, a, b):
+        """Two parts of what was one cluster: more claims, more vectors, the oldest node."""
+        kept, left = (a, b) if self.rank(self.part(a)) > self.rank(self.part(b)) else (b, a)
+        cluster, fresh = self.cluster[a], self.new_cluster()
+        for node in self.part(left):
+            self.cluster[node] = fresh
+        self.log("split", left, kept, cluster, fresh)
+
+    # Removal.
+
+    def withdraw(self, member):
+        """A vector's share is taken out of its node; an empty node vanishes."""
+        node = self.node_of(member)
+        taken = self.share(member)
+        self.members[node].remove(member)
+        if self.light[member] == FULL:
+            self.light[member] = 0  # a lock made it a visitor; elsewhere it counts in full
+        self.log("removed", member, node, self.cluster[node])
+        if not self.members[node]:
+            self.vanish(node)
+        elif taken.any():
+            self.update(node)
+
+    def vanish(self, node):
+        near = self.neighbours(node)
+        heir = max(near, key=lambda other: (self.count(other), -other), default=None)
+        cluster = self.cluster.pop(node)
+        if heir is not None:
+            del self.edges[pair(node, heir)]
+            self.inherit(heir, node)
+        del self.members[node], self.seen[node]
+        self.flags.pop(node, None)
+        self.became[node] = None
+        self.log("vanished", node, -1 if heir is None else heir, cluster)
+        if heir is not None:
+            self.update(heir)
+
+    def flag(self, node, flags):
+        self.flags[node] = flags
+        self.log("flagged", node, flags)
+
+    def log(self, kind, *numbers):
+        self.events.append((kind, max(len(self.vectors) - 1, 0), *numbers))

@@ -1,0 +1,263 @@
+"""One run of the identity machine: both engines and the model do the same, and are compared.
+
+A verb takes whole numbers only and makes of them what it needs, so that Hypothesis and a plain
+random generator can drive the same set. After each operation everything is compared and every
+invariant checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from identity.comparison import Comparison, edges_of, plain, plain_events
+from identity.graph_model import LAW
+from identity.laws_model import RefusedError
+from identity.model import OF, Model
+from linkstream import Links, errors
+from replay import Replay
+from streams import ENGINES, around, make, unit
+
+# Beside the crowds: streams of ties, of mirror images, of sums that cancel out.
+KINDS = ("chains", "drifting", "grid", "mirrored", "opposite", "duplicates")
+THRESHOLDS = ((0.7, 0.85, 0.8), (0.75, 0.9, 0.9), (0.85, 0.9, 0.95), (0.9, 0.92, 0.95))
+OPTIONS = (
+    {},
+    {},
+    {"evidence": "cluster"},
+    {"max_subclusters": 9},
+    {"max_idle": 12},
+    {"min_size": 2, "max_subclusters": 14, "max_idle": 25},
+)
+WEIGHTS = (1.0, 1.0, 1.0, 0.5, 0.25, 1 / 256)
+# What is done, and how often beside the others.
+VERBS = {
+    "add": 12,
+    "add_many": 6,
+    "add_in_group": 3,
+    "add_group": 4,
+    "enrol": 3,
+    "same": 5,
+    "different": 5,
+    "part_neighbours": 2,
+    "move": 5,
+    "name": 2,
+    "rename": 1,
+    "ignore": 1,
+    "remove": 5,
+    "forget": 1,
+    "undo": 3,
+    "undo_to": 2,
+    "settle": 2,
+    "save_and_load": 1,
+    "ask": 1,
+}
+NAMES = ("Ann", "Bob", "Cid")
+KEYS = (None, None, "photo", "call")
+POOL = 80  # vectors to draw from
+LARGEST = 2**16  # of the numbers that verbs are given
+
+
+def crowd(rng):
+    """Lobes that crowd in few dimensions: subclusters link, merge, part and are tied again."""
+    d = int(rng.integers(3, 9))
+    identities = unit(rng.standard_normal((2, d)))
+    centres = around(rng, np.repeat(identities, 4, axis=0), rng.uniform(0.8, 0.95))
+    places = centres[rng.integers(len(centres), size=POOL)]
+    vectors = around(rng, places, rng.uniform(0.85, 0.97, size=POOL))
+    return np.float32(vectors), THRESHOLDS[rng.integers(len(THRESHOLDS))]
+
+
+class Trial(Comparison):
+    """Links on each engine beside the model, and what was seen so far."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        options = OPTIONS[rng.integers(len(OPTIONS))]
+        self.pool, thresholds = (
+            crowd(rng) if rng.random() < 0.7 else make(rng.choice(KINDS), seed, POOL)
+        )
+        self.links = [Links(*thresholds, engine=name, threads=1, **options) for name in ENGINES]
+        bounds = {name: options.get(name) for name in ("max_subclusters", "max_idle")}
+        whole = options.get("evidence") == "cluster"
+        self.model = Model(*thresholds, whole_clusters=whole, **bounds)
+        self.replay = Replay(whole_clusters=whole)
+        self.ids = set()  # every cluster ID ever seen
+        self.hashes = {}  # length of the log → hash of the state, where one was taken
+        self.counts = Counter()  # operations by verb, and those that were refused
+        self.done = []  # what was done, to tell of a failure
+
+    def do(self, verb, numbers):
+        """One operation, then all comparisons."""
+        self.hashes[len(self.model.events)] = self.links[0].state_hash()
+        self.done.append((verb, *numbers))
+        getattr(self, verb)(*numbers)
+        self.counts[verb] += 1
+        self.check()
+
+    # Verbs.
+
+    def add(self, row, weight, *_):
+        self.agree("add", self.x(row), weight=WEIGHTS[weight % len(WEIGHTS)])
+
+    def add_many(self, row, size, weight, *_):
+        X = self.pool[row % 70 :][: size % 8]
+        self.agree("add_many", X, weight=WEIGHTS[weight % len(WEIGHTS)])
+
+    def add_in_group(self, row, key, size, weight):
+        options = {"weight": WEIGHTS[weight % len(WEIGHTS)], "group": KEYS[2 + key % 2]}
+        if size % 2:
+            self.agree_on_group("add", self.x(row), **options)
+        else:
+            self.agree_on_group("add_many", self.pool[row % 70 :][: 1 + size % 3], **options)
+
+    def add_group(self, row, key, size, weight):
+        X = self.pool[row % 70 :][: size % 5]
+        options = {"key": KEYS[key % len(KEYS)], "weight": WEIGHTS[weight % len(WEIGHTS)]}
+        self.agree_on_group("add_group", X, **options)
+
+    def enrol(self, name, row, size, locked):
+        X, name = self.pool[row % 70 :][: 1 + size % 3], NAMES[name % len(NAMES)]
+        cluster = self.agree("enrol", name, X, locked=bool(locked % 3))
+        assert [links.named(name) for links in self.links] == [cluster] * len(self.links)
+
+    def same(self, a, b, of, *_):
+        kind = OF[of % 3]
+        self.agree("same", self.anchor(a, kind), self.anchor(b, kind), of=kind)
+
+    def different(self, a, b, of, *_):
+        kind = OF[of % 3]
+        self.agree("different", self.anchor(a, kind), self.anchor(b, kind), of=kind)
+
+    def part_neighbours(self, a, b, *_):
+        """Two vectors of one node: the harder case of different(), rarely hit by chance."""
+        nodes = [held for held in self.model.members.values() if len(held) > 1]
+        if nodes:
+            held = nodes[a % len(nodes)]
+            one, other = held[b % len(held)], held[(b // 64) % len(held)]
+            self.agree("different" if b % 3 else "same", one, other)
+
+    def move(self, vector, cluster, *_):
+        self.agree("move", self.anchor(vector, "vectors"), self.anchor(cluster, "clusters"))
+
+    def name(self, cluster, text, *_):
+        self.agree("name", self.anchor(cluster, "clusters"), NAMES[text % len(NAMES)])
+
+    def rename(self, cluster, text, *_):
+        self.agree("rename", self.anchor(cluster, "clusters"), (None, *NAMES)[text % 4])
+
+    def ignore(self, cluster, on, *_):
+        self.agree("ignore", self.anchor(cluster, "clusters"), on=bool(on % 2))
+
+    def remove(self, vector, *_):
+        self.agree("remove", self.anchor(vector, "vectors"))
+
+    def forget(self, cluster, *_):
+        self.agree("forget", self.anchor(cluster, "clusters"))
+
+    def undo(self, *_):
+        self.agree("undo")
+        self.check_restored()
+
+    def undo_to(self, sequence, *_):
+        n = len(self.model.events)
+        self.agree("undo", to=max(n - 1 - sequence % 30, 0) if sequence % 16 else n + sequence)
+        self.check_restored()
+
+    def check_restored(self):
+        """The state is what it was: same hash."""
+        kind, _, *numbers = self.model.events[-1] if self.model.events else ("", 0)
+        if kind == "undone" and numbers[0] in self.hashes:
+            for links in self.links:
+                assert links.state_hash() == self.hashes[numbers[0]]
+
+    def settle(self, *_):
+        """The model takes over the graph; the checks after each operation see to the rest."""
+        law = {edge for edge, firm in self.model.edges.items() if firm == LAW}
+        said = [links.settle(apply=True).to_dict() for links in self.links]
+        assert all(one == said[0] for one in said)
+        if not self.model.vectors and self.links[0].dimension is None:
+            return
+        state = self.links[0].state()
+        new = plain_events(self.links[0].events(len(self.model.events)))
+        clusters = zip(state.numbers.tolist(), state.clusters.tolist(), strict=True)
+        self.model.adopt(new, clusters, edges_of(state))
+        assert law <= self.model.edges.keys()
+
+    def save_and_load(self, *_):
+        again = []
+        for links in self.links:
+            data = links.to_bytes()
+            again.append(Links.from_bytes(data, engine=links.engine, threads=1))
+            assert again[-1].to_bytes() == data
+            assert again[-1].state_hash() == links.state_hash()
+        self.links = again
+
+    def ask(self, row, *_):
+        """Asking changes nothing: with predict(), with settle(), with a weight of 0."""
+        before = self.links[0].state_hash(), len(self.links[0].events())
+        if self.model.vectors:
+            told = {
+                (int(links.predict([self.x(row)])[0]), links.add(self.x(row), weight=0.0).cluster)
+                for links in self.links
+            }
+            assert len(told) == 1
+        self.links[0].settle()
+        assert (self.links[0].state_hash(), len(self.links[0].events())) == before
+
+    # How they are done.
+
+    def x(self, number):
+        return self.pool[number % len(self.pool)]
+
+    def anchor(self, number, kind):
+        """A vector, subcluster or cluster that is, or was, or (rarely) never was."""
+        model = self.model
+        if number % 32 == 31:
+            return number
+        number //= 32
+        there = {
+            "vectors": [i for i, label in enumerate(model.labels()) if label >= 0],
+            "subclusters": sorted(model.members),
+            "clusters": sorted(model.live()),
+        }[kind]
+        ever = {"vectors": len(model.vectors), "subclusters": model.born}
+        if number % 8 and there:
+            return there[number % len(there)]
+        return number % (ever.get(kind, model.clusters_born) + 1)
+
+    def agree(self, verb, *arguments, **options):
+        """The verb on the model and on each engine; all do it, or all refuse it alike."""
+        twin = self.model.copy()
+        try:
+            expected = getattr(twin, verb)(*arguments, **options)
+        except RefusedError as refused:
+            self.refuse(str(refused), verb, *arguments, **options)
+            self.counts[f"{verb} refused"] += 1
+            return None
+        for links in self.links:
+            answer = getattr(links, verb)(*arguments, **options)
+            assert plain(answer) == plain(expected)
+        self.model = twin
+        return expected
+
+    def agree_on_group(self, verb, X, **options):
+        """The engines choose; the model sees to it that no choice is better."""
+        n = len(self.model.events)
+        answers = [plain(getattr(links, verb)(X, **options)) for links in self.links]
+        assert all(answer == answers[0] for answer in answers)
+        kinds = ("created", "joined", "linked")
+        new = self.links[0].events(n) if self.links[0].dimension else []
+        told = [e.cluster if e.kind != "created" else None for e in new if e.kind in kinds]
+        assert plain(getattr(self.model, verb)(X, told=told, **options)) == answers[0]
+
+    def refuse(self, error, verb, *arguments, **options):
+        """Each engine raises the error, and nothing has changed."""
+        for links in self.links:
+            before = links.state_hash(), links.events()
+            with pytest.raises(getattr(errors, error)) as raised:
+                getattr(links, verb)(*arguments, **options)
+            assert getattr(raised.value, "chain", True)
+            assert (links.state_hash(), links.events()) == before
