@@ -10,7 +10,8 @@ Corrections come after the last vector. A random 1 % of the vectors is looked at
 knows who those are, and sees the cluster of each and the one that is mostly of its identity:
 nothing else. The 1 % is drawn ten times for each shuffle, and the mean of the draws is taken.
 
-Prints tables, keeps all figures in benchmarks/photos.json and draws docs/img/photos.png.
+Prints tables, keeps all figures in benchmarks/photos.json and draws docs/img/photos.png. Without
+FOLDER it tells and draws what was kept. One core, 15 minutes; nearly all of it `add_group`.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def accuracies(rows: Sequence[dict[str, Any]]) -> str:
         cells = [f"{plain.mean():.4f} ± {plain.std(ddof=1):.4f}"]
         for way in list(WAYS)[1:]:
             values = np.array(column(row, way, "accuracy"))
-            rise = f"{(values - plain).mean():+.4f}".replace("-", "−")
+            rise = f"{(values - plain).mean().round(4) + 0.0:+.4f}".replace("-", "−")
             cells.append(f"{values.mean():.4f} ± {values.std(ddof=1):.4f} ({rise})")
         lines.append([title(row), f"{row['vectors']}, {row['identities']}", *cells])
     return table(["current accuracy", "vectors, identities", *WAYS.values()], lines)

@@ -187,11 +187,11 @@ def edit_values(rng, data, other):
         if array.dtype == np.float64:
             array[place] = one_of(rng, REAL)
         elif way == 0:
-            array[place] = one_of(rng, WHOLE)
+            array[place] = np.array(one_of(rng, WHOLE)).astype(array.dtype)
         elif way == 1:
             array[place] = array[rng.integers(array.size)]
         else:
-            array[place] ^= 1 << int(rng.integers(63))
+            array[place] ^= 1 << int(rng.integers(8 * array.itemsize - 1))
     return pack(meta, arrays)
 
 
