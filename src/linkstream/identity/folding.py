@@ -19,6 +19,7 @@ from linkstream.engine.kept import share
 from linkstream.engine.state import Integers, State
 from linkstream.identity.ledger import Ledger, Rows
 from linkstream.identity.timeline import Timeline
+from linkstream.identity.totals import gathered
 
 _BLOCK = 8192  # vectors summed at a time
 
@@ -267,7 +268,7 @@ def _sums(
         for place, member in enumerate(block.tolist()):
             if member in lights:
                 rows[place] = share(rows[place], lights[member])
-        np.add.at(sums, np.searchsorted(numbers, vectors[block]), rows)
+        sums += gathered(rows, np.searchsorted(numbers, vectors[block]), len(numbers))
     return sums
 
 

@@ -20,7 +20,7 @@ from linkstream.engine.linkage import Floats, Integers, Unions
 from linkstream.engine.state import State
 from linkstream.identity.laws import Laws, blocs
 from linkstream.identity.regrouping import Regrouping
-from linkstream.identity.totals import Totals
+from linkstream.identity.totals import Totals, gathered
 from linkstream.paper.thresholds import Thresholds
 
 ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them
@@ -102,11 +102,8 @@ def settle(
         state.numbers, np.array([n for bloc in members for n in bloc], dtype=int)
     )
     place[rows] = np.repeat(np.arange(len(members)), [len(bloc) for bloc in members])
-    sums = np.zeros((len(members), state.dimension), dtype=np.int64)
-    masses = np.zeros(len(members))
-    np.add.at(sums, place, state.sums)
-    np.add.at(masses, place, state.masses())
-    table, squares = linkage.products(sums)
+    masses = gathered(state.masses(), place, len(members))
+    table, squares = linkage.products(gathered(state.sums, place, len(members)))
     _bar(table, laws.rows(state, members))
     unions = unite(table, squares, masses, thresholds)
     del table
@@ -241,11 +238,8 @@ def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[flo
         return []
     numbers = state.numbers.tolist()
     groups, place = np.unique([tree.groups[number] for number in numbers], return_inverse=True)
-    sums = np.zeros((len(groups), state.dimension), dtype=np.int64)
-    masses = np.zeros(len(groups))
-    np.add.at(sums, place, state.sums)
-    np.add.at(masses, place, state.masses())
-    units = linkage.centroids(sums)
+    masses = gathered(state.masses(), place, len(groups))
+    units = linkage.centroids(gathered(state.sums, place, len(groups)))
     ends = place[np.searchsorted(state.numbers, np.array(tree.crossing))]
     products = (units[ends[:, 0]] * units[ends[:, 1]]).sum(axis=1) / linkage.CENTROID_SCALE**2
     required = thresholds.edges(masses[ends[:, 0]], masses[ends[:, 1]])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import Integers, State
+
+Rows = TypeVar("Rows", npt.NDArray[np.int64], npt.NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,18 @@ class Totals:
     def of(cls, state: State) -> Totals:
         """The totals of a state."""
         ids, first, place = np.unique(state.clusters, return_index=True, return_inverse=True)
-        sums = np.zeros((len(ids), state.dimension), dtype=np.int64)
-        counts = np.zeros(len(ids), dtype=np.int64)
-        light = np.zeros(len(ids), dtype=np.int64)
-        np.add.at(sums, place, state.sums)
-        np.add.at(counts, place, state.counts)
-        np.add.at(light, place, state.light)
+        sums = gathered(state.sums, place, len(ids))
+        counts = gathered(state.counts, place, len(ids))
+        light = gathered(state.light, place, len(ids))
         masses = np.maximum(counts - light / FULL, 1.0)
         return cls(ids, sums, counts, masses, state.numbers[first], place)
+
+
+def gathered(rows: Rows, place: Integers, n: int) -> Rows:
+    """The sum of the rows that belong to each of n places."""
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+    sums = np.zeros((n, *rows.shape[1:]), dtype=rows.dtype)
+    if len(order):
+        sums[place[order[starts]]] = np.add.reduceat(rows[order], starts, axis=0)
+    return sums

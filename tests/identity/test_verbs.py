@@ -1,0 +1,339 @@
+"""Each verb in a small story, on both engines; the machine has them all together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.errors import NotTrackedError, RemovedError, UndoError
+from streams import ENGINES, KINDS, make
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+A, B, C = np.eye(3)
+NEAR_A, NEAR_B = [0.96, 0.28, 0.0], [0.28, 0.96, 0.0]
+
+
+def clusterer(engine, **options):
+    return Links(0.7, 0.8, 0.9, engine=engine, **options)
+
+
+def kinds(links, since=0):
+    return [event.kind for event in links.events(since)]
+
+
+# IDs
+
+
+def test_of_two_clusters_that_are_one_the_older_survives(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, B, B])
+    links.same(1, 0, of="clusters")
+    assert links.labels().tolist() == [0, 0, 0, 0]
+    assert links.resolve(1) == 0
+
+
+def test_a_cluster_with_a_name_survives_one_without(engine):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    links.name(1, "Bob")
+    links.same(0, 1)
+    assert links.labels().tolist() == [1, 1]
+    assert links.resolve(0) == 1
+    assert links.clusters()[0].name == "Bob"
+
+
+def test_at_a_split_enrolled_prototypes_weigh_more_than_size(engine):
+    links = clusterer(engine)
+    cluster = links.enrol("Ann", [A])
+    links.add_many([B] * 5)
+    links.same(0, 1)  # Bob's five with Ann's one
+    links.undo()
+    links.same(0, 1)
+    links.different(0, 2)  # one of the five is taken out, the law holds the rest
+    assert links.labels()[0] == cluster
+    assert links.clusters()[0].name == "Ann"
+
+
+def test_ids_are_not_used_again_even_after_undo(engine):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    links.undo()
+    assert links.add(C).cluster == 2
+    assert links.resolve(1) == -1
+    with pytest.raises(RemovedError):
+        links.name(1, "Bob")
+
+
+# Corrections
+
+
+def test_a_correction_holds_against_many_later_vectors_and_a_reload(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, NEAR_A])
+    links.different(0, 2)
+    links.same(0, 1)
+    rng = np.random.default_rng(0)
+    centres = np.array([A, B, NEAR_A])[rng.integers(0, 3, 300)]
+    for part in np.split(centres + 0.05 * rng.normal(size=(300, 3)), 3):
+        links.add_many(part)
+        links = Links.from_bytes(links.to_bytes(), engine=engine)
+        links.settle(apply=True)
+        labels = links.labels()
+        assert labels[0] == labels[1] != labels[2]
+
+
+def test_a_vector_that_is_moved_takes_along_what_it_contributed(engine):
+    links, plain = clusterer(engine), clusterer(engine)
+    links.add_many([A, A, B])
+    links.move(1, 1)
+    plain.add_many([A, B])
+    sums = links.state().sums
+    assert np.array_equal(sums[0], plain.state().sums[0])
+    assert links.labels().tolist() == [0, 1, 1]
+
+
+def test_a_vector_can_be_moved_again_and_back(engine):
+    links = clusterer(engine)
+    links.add_many([A, A, B, C])
+    for cluster in (1, 2, 0):
+        links.move(1, cluster)
+        assert links.labels()[1] == cluster
+
+
+def test_what_people_put_apart_is_not_suggested_and_what_is_ignored_neither(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    links.different(0, 1, of="clusters")
+    assert {s.clusters for s in links.suggest_merges()} == {(0, 2), (1, 2)}
+    links.ignore(2)
+    assert links.suggest_merges() == []
+    links.ignore(2, False)
+    assert len(links.suggest_merges()) == 2
+
+
+# Removal and undo
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_left_after_removals_is_the_sum_over_the_rest(engine, kind):
+    stream = make(kind, 1)
+    links = Links(*stream.thresholds, engine=engine)
+    links.add_many(stream.vectors[:60])
+    rng = np.random.default_rng(0)
+    for vector in rng.permutation(60)[:30].tolist():
+        links.remove(vector)
+    state = links.state()
+    rows = links._keep.rows(np.arange(60)).astype(np.int64)
+    for place, number in enumerate(state.numbers.tolist()):
+        assert np.array_equal(state.sums[place], rows[state.vectors == number].sum(axis=0))
+    assert (state.vectors == -1).sum() == 30
+
+
+def test_when_all_is_removed_nothing_is_left(engine):
+    links = clusterer(engine)
+    links.add_many([A, NEAR_A, B])
+    for vector in range(3):
+        links.remove(vector)
+    assert (links.n_subclusters, links.n_clusters) == (0, 0)
+    assert links.labels().tolist() == [-1, -1, -1]
+    assert [links.resolve(cluster) for cluster in (0, 1)] == [-1, -1]
+    assert links.add(A).cluster == 2
+
+
+def test_without_tracking_the_vector_itself_is_removed(engine):
+    links = clusterer(engine, track_vectors=False)
+    links.add_many([A, NEAR_A, B])
+    links.remove(NEAR_A)
+    assert [(view.id, view.size) for view in links.clusters()] == [(0, 1), (1, 1)]
+    only = clusterer(engine, track_vectors=False)
+    only.add_many([A, B])
+    assert np.array_equal(links.state().sums, only.state().sums)
+
+
+def test_a_vector_that_is_tracked_and_not_kept_is_removed_with_its_coordinates(engine):
+    links = clusterer(engine, keep_vectors=False)
+    links.add_many([A, NEAR_A])
+    links.remove(1, x=NEAR_A)
+    assert links.labels().tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_undo_goes_back_vector_by_vector_to_the_beginning(engine, kind):
+    stream = make(kind, 2)
+    links = Links(*stream.thresholds, engine=engine)
+    hashes = [links.state_hash()]
+    for x in stream.vectors[:40]:
+        links.add(x)
+        hashes.append(links.state_hash())
+    while hashes:
+        assert links.state_hash() == hashes.pop()
+        if hashes:
+            links.undo()
+    with pytest.raises(UndoError):
+        links.undo()
+
+
+def test_undo_takes_back_settling_joins_and_forgetting(engine):
+    links = clusterer(engine)
+    links.add_many([A, [0.72, 0.69, 0.0], C, C])
+    for deed in (
+        lambda: links.settle(apply=True),
+        lambda: links.same(0, 2),
+        lambda: links.forget(links.labels()[0]),
+        lambda: links.enrol("Ann", [A, C]),
+    ):
+        before = links.state_hash()
+        deed()
+        assert links.state_hash() != before
+        links.undo()
+        assert links.state_hash() == before
+
+
+def test_what_is_drained_is_told_once_and_cannot_be_undone(engine):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    assert [event.sequence for event in links.drain_events()] == [0, 1]
+    assert links.drain_events() == []
+    with pytest.raises(NotTrackedError):
+        links.events(since=0)
+    before = links.state_hash()
+    links.add(C)
+    links.same(0, 1)
+    assert kinds(links, 2)[0] == "created"
+    links.undo()
+    links.undo()
+    assert links.state_hash() == before
+    with pytest.raises(UndoError):
+        links.undo()
+
+
+# Seeds, weights, bounds
+
+
+def test_a_locked_prototype_takes_vectors_in_and_does_not_drift(engine):
+    links = clusterer(engine)
+    cluster = links.enrol("Ann", [A])
+    before = links.state().sums.copy()
+    assert set(links.add_many([NEAR_A] * 20)) == {cluster}
+    assert np.array_equal(links.state().sums, before)
+    assert links.clusters()[0].size == 21
+    loose = clusterer(engine)
+    loose.enrol("Ann", [A], locked=False)
+    loose.add_many([NEAR_A] * 20)
+    assert not np.array_equal(loose.state().sums, before)
+
+
+def test_a_light_vector_teaches_less_and_one_of_no_weight_nothing(engine):
+    links = clusterer(engine)
+    links.add(A)
+    full, light = clusterer(engine), clusterer(engine)
+    full.add_many([A, NEAR_A])
+    light.add_many([A, NEAR_A], weight=[1.0, 0.25])
+    before = links.state_hash()
+    assert links.add(NEAR_A, weight=0).cluster == 0
+    assert links.add(C, weight=0).cluster == -1
+    assert links.state_hash() == before
+
+    def turned(clusterer):
+        total = clusterer.state().sums[0]
+        return total[1] / np.linalg.norm(total)
+
+    assert 0 < turned(light) < turned(full)
+
+
+def test_light_vectors_come_and_go_without_a_trace(engine):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    sums = links.state().sums
+    for weight in (0.004, 0.1, 0.33, 0.999):
+        links.add(NEAR_A, weight=weight)
+        links.remove(links.n_vectors - 1)
+        assert np.array_equal(links.state().sums, sums)
+
+
+def test_few_subclusters_are_kept_and_a_stranger_who_returns_is_new(engine):
+    links = clusterer(engine, max_subclusters=10)
+    rng = np.random.default_rng(0)
+    links.add(A)
+    links.name(0, "Ann")
+    stranger = links.add(-A).cluster
+    for x in rng.normal(size=(300, 3)):
+        links.add(x)
+        assert links.n_subclusters <= 10
+    assert links.resolve(0) == 0
+    assert links.resolve(stranger) == -1
+    assert "forgotten" in kinds(links)
+
+
+def test_bounds_do_not_depend_on_how_a_stream_is_cut(engine):
+    X = np.random.default_rng(1).normal(size=(200, 4))
+    hashes = set()
+    for size in (1, 7, 200):
+        links = clusterer(engine, max_subclusters=12, max_idle=50)
+        for start in range(0, 200, size):
+            links.add_many(X[start : start + size])
+        hashes.add(links.state_hash())
+    assert len(hashes) == 1
+
+
+def test_the_idle_are_forgotten_but_for_those_with_a_name(engine):
+    links = clusterer(engine, max_idle=20)
+    links.add_many([A, B])
+    links.name(0, "Ann")
+    links.add_many([C] * 40)
+    assert [view.id for view in links.clusters()] == [0, 2]
+
+
+def test_small_clusters_without_a_name_are_pending(engine):
+    links = clusterer(engine, min_size=2)
+    links.add_many([A, A, B, C])
+    links.name(2, "Cy")
+    assert [view.pending for view in links.clusters()] == [False, True, False]
+
+
+def test_options_and_all_that_was_said_survive_a_reload(engine):
+    links = clusterer(engine, min_size=3, max_subclusters=50, max_idle=900)
+    links.add_group([A, B], key="photo")
+    links.name(0, "Ann")
+    links.ignore(1)
+    links.add(C, weight=0.5)
+    links.different(0, 2)
+    again = Links.from_bytes(links.to_bytes(), engine=engine)
+    assert again.state_hash() == links.state_hash()
+    assert again.clusters() == links.clusters()
+    assert again.events() == links.events()
+    assert (again.limits, again.min_size, again.keep_vectors) == (links.limits, 3, True)
+    for clusterer_ in (links, again):
+        assert clusterer_.add(A, group="photo").cluster == 3
+        clusterer_.undo()
+        clusterer_.undo()
+    assert again.state_hash() == links.state_hash()
+
+
+# Reasons
+
+
+def test_a_history_tells_birth_names_splits_joins_and_the_end(engine):
+    links = clusterer(engine)
+    links.add_many([A, NEAR_A, B])
+    links.name(0, "Ann")
+    links.different(0, 1)
+    links.same(1, 2)
+    links.forget(0)
+    told = [str(links.history(cluster)).count("event") for cluster in (0, 1, 2)]
+    assert "named 'Ann'" in str(links.history(0))
+    assert "forgotten" in str(links.history(0))
+    assert "taken out" in str(links.history(2))
+    assert links.history(2).survivor == 1
+    assert min(told) >= 2
+
+
+def test_exemplars_are_members_central_first_and_newest_last(engine):
+    links = clusterer(engine)
+    links.add_many([A, NEAR_A, A, B])
+    shown = links.exemplars(0, limit=2)
+    assert shown.central[0] in (0, 2)
+    assert shown.newest[0] == 2
+    assert shown.doubtful[0] == 1
