@@ -35,7 +35,7 @@ def wide(book: Book) -> None:
     """100,000 subclusters: adding against the scan's own limit, and against searchers."""
     stream = ScatterStream(workloads.WIDE_BASE, seed=workloads.WIDE_SEED)
     before = resident()
-    links = Links(*SCATTER, threads=THREADS)
+    links = Links(*SCATTER, threads=THREADS, keep_vectors=False)
     build(book, links, stream.blocks())
     workloads.WIDE_BASE_ANSWER.check(links)
     held = (resident() - before) / workloads.WIDE_BASE
@@ -157,7 +157,7 @@ def measure_graphs(book: Book, table: Vectors, blocks: list[Vectors]) -> dict[st
 def vast(book: Book) -> None:
     """1,000,000 subclusters: does it still go, and in how much memory?"""
     stream = ScatterStream(workloads.VAST_BASE, seed=workloads.VAST_SEED)
-    links = Links(*SCATTER, threads=THREADS)
+    links = Links(*SCATTER, threads=THREADS, keep_vectors=False)
     build(book, links, stream.blocks())
     added = measure_more(book, links, np.split(stream.more(workloads.VAST_MORE), 5))
     peak = peak_resident() / GIB

@@ -70,7 +70,7 @@ class Workload:
 
     def links(self) -> Links:
         """A fresh clusterer for this stream."""
-        return Links(*self.thresholds, threads=THREADS)
+        return Links(*self.thresholds, threads=THREADS, keep_vectors=False)
 
 
 # Vectors at a given cosine to a centre

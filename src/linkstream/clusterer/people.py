@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 
 import numpy.typing as npt
 
@@ -54,14 +53,14 @@ class People(Erasing):
                 expected="two of them that are not one and the same",
                 remedy="Name two vectors of the cluster that do not belong together.",
             )
-        for one, other in itertools.product(ones, others):
-            laws.refuse_different(ledger, one, other, said)
+        if of != KINDS[2]:  # two clusters are never the same by law
+            laws.refuse_different(ledger, ones[0], others[0], said)
         leaving = self._to_part(ones[0], others[0], said)
         self._enact((events.DIFFERENT, int(a), int(b), KINDS.index(of)), [ones, others], leaving)
 
     def move(self, vector: int, cluster: int) -> Decision:
         """Put a vector, with what it contributed, into another cluster; it stays there."""
-        node = self._holder(vector)
+        node, vector = self._holder(vector), int(vector)
         target = self._live(cluster)
         engine = self._running()
         if engine.cluster_of(node) == target:
@@ -111,7 +110,7 @@ class People(Erasing):
         self._running().note([(events.IGNORED, live, int(bool(on)))])
 
     def named(self, name: str) -> int:
-        """The cluster that has a name; UnknownIdError where none has."""
+        """The cluster that has a name; ArgumentError where none has."""
         found = [cluster for cluster, text in self._synced().names.items() if text == name]
         if not found:
             raise ArgumentError(

@@ -35,8 +35,8 @@ def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
 def enforce(graph: Regrouping, laws: Laws) -> None:
     """Make a graph obey all laws, by as few changes as it takes."""
     _release(graph, laws)
-    for a, others in sorted(laws.said.items()):
-        for b in sorted(others):
+    for a, apart in sorted(laws.said.items()):
+        for b in sorted({b for others, _ in apart for b in others & graph.part(a)}):
             _part(graph, laws, a, b)
     for a, others in sorted(laws.bonds.items()):
         for b in sorted(others):

@@ -27,12 +27,12 @@ class Laws:
     """What a ledger's constraints, groups and names ask of subclusters and clusters.
 
     Attributes:
-        said: pairs of subclusters that a person has put apart, and the reason.
+        said: of each subcluster that a person has put apart, those from which, and the reason.
         bonds: of each subcluster, those that are always with it, and the reason.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
-    said: dict[int, dict[int, str]] = field(default_factory=dict)
+    said: dict[int, list[tuple[frozenset[int], str]]] = field(default_factory=dict)
     bonds: dict[int, dict[int, str]] = field(default_factory=dict)
 
     @classmethod
@@ -40,12 +40,13 @@ class Laws:
         """The laws as the graph is now."""
         laws = cls(ledger)
         for law in ledger.laws:
-            table = laws.bonds if law.together else laws.said
-            for a in ledger.nodes(law.sides[0]):
-                for b in ledger.nodes(law.sides[1]):
-                    if a != b:
-                        table.setdefault(a, {}).setdefault(b, law.text)
-                        table.setdefault(b, {}).setdefault(a, law.text)
+            sides = [frozenset(ledger.nodes(side)) for side in law.sides]
+            for ours, theirs in (sides, sides[::-1]):
+                for node in ours:
+                    if not law.together:
+                        laws.said.setdefault(node, []).append((theirs, law.text))
+                    for other in theirs - {node} if law.together else ():
+                        laws.bonds.setdefault(node, {}).setdefault(other, law.text)
         return laws
 
     @property
@@ -55,7 +56,8 @@ class Laws:
 
     def barred(self, node: int) -> dict[int, str]:
         """Subclusters that one may never share a cluster with, and why."""
-        return {**self.ledger.mates(node), **self.said.get(node, {})}
+        said = {other: text for others, text in self.said.get(node, []) for other in others}
+        return {**self.ledger.mates(node), **said}
 
     def bloc(self, node: int) -> dict[int, tuple[str, ...]]:
         """Subclusters that are with one for ever, each with the chain of reasons."""
@@ -77,9 +79,10 @@ class Laws:
         """Two subclusters, one of each side, that are barred from one another (the oldest)."""
         there = set(others)
         for a in sorted(ones):
-            for b in sorted(self.barred(a)):
-                if b in there:
-                    return a, b
+            found = there & self.ledger.mates(a).keys()
+            found |= {b for barred, _ in self.said.get(a, []) for b in there & barred}
+            if found:
+                return a, min(found)
         return None
 
     def refuse_names(self, one: int, other: int, said: str) -> None:
@@ -98,18 +101,18 @@ class Laws:
             for b in self.barred(a)
             if a in place and b in place
         }
-        if self.names:
-            pairs |= self._named_pairs(state, members)
-        return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+        barred = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+        return np.concatenate([barred, self._named_pairs(state, members)])
 
-    def _named_pairs(self, state: State, members: list[list[int]]) -> set[tuple[int, int]]:
+    def _named_pairs(self, state: State, members: list[list[int]]) -> Integers:
+        """Rows of clusters with different names."""
         cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
-        named = {
-            row: self.names[cluster[list_[0]]]
-            for row, list_ in enumerate(members)
-            if cluster[list_[0]] in self.names
-        }
-        return {(a, b) for a, one in named.items() for b, other in named.items() if one != other}
+        names = [self.names.get(cluster[row[0]]) for row in members]
+        number = {name: i for i, name in enumerate(sorted({n for n in names if n is not None}))}
+        rows = np.array([i for i, name in enumerate(names) if name is not None], dtype=np.int64)
+        which = np.array([number[name] for name in names if name is not None], dtype=np.int64)
+        a, b = np.nonzero(which[:, np.newaxis] != which)
+        return np.stack([rows[a], rows[b]], axis=1)
 
 
 def blocs(state: State) -> list[list[int]]:
