@@ -158,7 +158,7 @@ class Replay:
         self.map.flags.pop(node, None)
         self._touch(node, heir)
         if heir >= 0:
-            assert node not in self.subcluster
+            self.map.subcluster = [-1 if owner == node else owner for owner in self.subcluster]
             del self.edges[_edge(node, heir)]
             self._take_over(heir, node)
             return

@@ -161,6 +161,9 @@ class BoundEngine {
   std::int64_t holder(std::int64_t member) {
     return locked([&] { return engine_.holder(member); });
   }
+  bool has_cluster(std::int64_t cluster) {
+    return locked([&] { return engine_.has_cluster(cluster); });
+  }
   std::tuple<std::int64_t, Array<std::int64_t>> total_of(std::int64_t number) {
     Array<std::int64_t> sum = fresh<std::int64_t>({dimension_});
     std::fill_n(sum.data(), dimension_, std::int64_t{0});
@@ -315,6 +318,7 @@ void bind_engine(nb::module_& m) {
       .def("note", &BoundEngine::note, nb::arg("rows").noconvert())
       .def("ranked", &BoundEngine::ranked, nb::arg("vector").noconvert(), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))
+      .def("has_cluster", &BoundEngine::has_cluster, nb::arg("cluster"))
       .def("total_of", &BoundEngine::total_of, nb::arg("number"))
       .def("cluster_of", &BoundEngine::cluster_of, nb::arg("number"))
       .def("labels", &BoundEngine::labels)

@@ -30,6 +30,7 @@ def run_both(stream, engine):
         assert decision.sequence == row
     events = [event.to_dict() for event in links.events()]
     assert [event.pop("sequence") for event in events] == list(range(len(events)))
+    assert {event.pop("version") for event in events} == {1}
     assert [tuple(event.values()) for event in events] == oracle.events
     assert_same_graph(oracle, links)
     return oracle

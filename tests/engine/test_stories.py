@@ -56,7 +56,7 @@ def then(links, x):
     first = len(links.events())
     decision = links.add(x)
     happened = [tuple(event.to_dict().values()) for event in links.events(first)]
-    return decision, [(kind, *numbers) for kind, _, vector, *numbers in happened]
+    return decision, [(kind, *numbers) for kind, _version, _, vector, *numbers in happened]
 
 
 def edges(links):

@@ -95,7 +95,8 @@ def edges_of(state):
 
 
 def plain_events(events):
-    return [(kind, *rest) for kind, _, *rest in (tuple(e.to_dict().values()) for e in events)]
+    rows = (tuple(event.to_dict().values()) for event in events)
+    return [(kind, *rest) for kind, _version, _sequence, *rest in rows]
 
 
 def plain(answer):

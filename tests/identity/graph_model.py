@@ -249,7 +249,7 @@ class GraphModel(NaiveLinks):
             self.inherit(heir, node)
         del self.members[node], self.seen[node]
         self.flags.pop(node, None)
-        self.became[node] = None
+        self.became[node] = heir
         self.log("vanished", node, -1 if heir is None else heir, cluster)
         if heir is not None:
             self.update(heir)

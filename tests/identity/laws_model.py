@@ -268,12 +268,35 @@ class LawsModel(GraphModel):
         if self.max_subclusters is None or len(self.members) <= self.max_subclusters:
             return
         surplus = len(self.members) - self.max_subclusters + self.max_subclusters // 10
-        free &= self.live()
-        nodes = {c: len(self.nodes_of(c)) for c in free}
-        for cluster in sorted(free, key=lambda c: (nodes[c] > 1, last[c], c)):
-            if surplus > 0:
-                self.forget_for(cluster, 1)
-                surplus -= nodes[cluster]
+        staying = self.cared_for() | {n for n, (_, last) in self.seen.items() if last >= before}
+        for _ in range(surplus):
+            ranked = [
+                (rank, self.seen[n][1], n) for n in self.members if (rank := self.rank_of(n)) >= 0
+            ]
+            ranked = [row for row in ranked if row[2] not in staying]
+            if not ranked:
+                return
+            self.evict(min(ranked)[2])
+
+    def rank_of(self, node):
+        """Which go first: alone in a cluster, at the edge of one, of one with a name; −1: never."""
+        near, named = self.neighbours(node), self.cluster[node] in self.names
+        if len(near) > 1 or (named and not near):
+            return -1
+        return 1 + named if near else 0
+
+    def evict(self, node):
+        """A node at the edge of its cluster goes with what it holds."""
+        cluster, near = self.cluster[node], self.neighbours(node)
+        if not near:
+            self.forget_for(cluster, 1)
+            return
+        (heir,) = near
+        self.log("vanished", node, heir, cluster)
+        del self.edges[pair(node, heir)]
+        del self.members[node], self.cluster[node], self.seen[node]
+        self.flags.pop(node, None)
+        self.became[node] = heir
 
     def cared_for(self):
         """Nodes that people have said something of, or that are prototypes."""

@@ -65,7 +65,7 @@ MISUSES = {
     "removing an unknown vector": (lambda k: k.remove(99), errors.UnknownIdError),
     "removing half a vector": (lambda k: k.remove(0.5), errors.ArgumentError),
     "removing by a truth value": (lambda k: k.remove(True), errors.ArgumentError),
-    "removing from an unknown cluster": (lambda k: k.remove(A, cluster=99), errors.UnknownIdError),
+    "removing from an unknown cluster": (lambda k: k.remove(0, cluster=99), errors.ArgumentError),
     "removing what is no number": (lambda k: k.remove([0.0] * 3), errors.UnknownIdError),
     "removing what is kept, by itself": (lambda k: k.remove(0, x=A), errors.ArgumentError),
     "removing twice": (lambda k: k.remove(4), errors.RemovedError),

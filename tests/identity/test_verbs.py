@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.errors import NotTrackedError, RemovedError, UndoError
+from linkstream.errors import (
+    ArgumentError,
+    ContradictionError,
+    NotTrackedError,
+    RemovedError,
+    UndoError,
+)
 from streams import ENGINES, KINDS, make
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
@@ -337,3 +343,115 @@ def test_exemplars_are_members_central_first_and_newest_last(engine):
     assert shown.central[0] in (0, 2)
     assert shown.newest[0] == 2
     assert shown.doubtful[0] == 1
+
+
+# What an examiner found
+
+
+@pytest.mark.parametrize("leave", ["remove", "move"])
+def test_what_was_said_of_clusters_outlives_the_subclusters_they_had(engine, leave):
+    links = Links(0.6, 0.95, 0.9, engine=engine)
+    links.add_many([A, B, C])
+    links.different(0, 1, of="clusters")
+    links.add([0.8, 0.6, 0.0])  # a second subcluster of cluster 0
+    if leave == "remove":
+        links.remove(0)
+    else:
+        links.move(0, 2)
+    links.settle(apply=True)
+    assert links.resolve(0) != links.resolve(1)
+    with pytest.raises(ContradictionError):
+        links.same(0, 1, of="clusters")
+
+
+def test_clusters_that_are_one_stay_one_when_the_vector_between_them_goes(engine):
+    links = Links(0.6, 0.95, 0.9, engine=engine)
+    links.add_many([A, C])
+    links.same(0, 1, of="clusters")
+    links.add([0.8, 0.6, 0.0])
+    links.remove(0)
+    assert links.labels().tolist() == [-1, 0, 0]
+
+
+def test_untracked_removal_is_exact_for_light_vectors_and_visitors(engine):
+    links = clusterer(engine, track_vectors=False)
+    links.enrol("Ann", [A])
+    links.add(B)
+    sums = links.state().sums
+    for x, weight in ((NEAR_A, 1.0), (NEAR_B, 0.25)):
+        links.add(x, weight=weight)
+        links.add(x, weight=weight)
+        links.remove(x, weight=weight)
+        links.remove(x, weight=weight)
+    assert np.array_equal(links.state().sums, sums)
+    assert [view.size for view in links.clusters()] == [1, 1]
+
+
+def test_a_named_part_keeps_the_id_where_that_was_asked_for(engine):
+    links = Links(0.6, 0.95, 0.9, engine=engine)
+    links.add_many([A, A, A])
+    links.name(0, "Ann", claim=True)
+    links.add_many([[0.8, 0.6, 0.0]] * 9)
+    links.different(0, 3)  # three against nine, and the three have the claim
+    labels = links.labels()
+    assert labels[0] == 0
+    assert labels[3] != 0
+
+
+def test_limits_hold_for_one_large_cluster_and_spare_the_newest(engine):
+    rng = np.random.default_rng(0)
+    centre = rng.standard_normal(16)
+    links = Links(0.5, 0.9, 0.95, engine=engine, max_subclusters=20)
+    links.add(centre)
+    links.name(0, "Ann")
+    for x in centre + 0.9 * rng.standard_normal((150, 16)):
+        decision = links.add(x)
+        assert links.resolve(decision.cluster) == decision.cluster
+        assert links.n_subclusters <= 20
+    assert links.resolve(0) == 0
+
+
+def test_a_history_leaves_out_what_was_undone(engine):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    links.same(0, 1)
+    links.undo()
+    assert links.history(1).survivor is None
+    assert "joined" not in str(links.history(1))
+
+
+def test_asking_fixes_nothing_and_knows_of_groups(engine):
+    links = clusterer(engine)
+    assert links.add(A, weight=0).cluster == -1
+    assert links.dimension is None
+    links.add(A, group="photo")
+    assert links.add(NEAR_A, weight=0).cluster == 0
+    assert links.add(NEAR_A, weight=0, group="photo").cluster == -1
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda links: links.same(None, 1),
+        lambda links: links.different("a", 1),
+        lambda links: links.same(0, 1, of=np.array(["vectors"])),
+        lambda links: links.name(0, float("nan")),
+        lambda links: links.named(np.array([0, 1])),
+        lambda links: links.add(A, weight=np.array([1.0, 1.0])),
+        lambda links: links.settle(thresholds=0.7),
+        lambda links: links.settle(apply="yes"),
+        lambda links: links.undo(to=[0]),
+        lambda links: links.undo(to=True),
+        lambda links: links.same(2**70, 0, of="subclusters"),
+        lambda links: links.events(-1),
+        lambda links: links.enrol("Ann", [A], locked="a"),
+        lambda links: links.remove(0, cluster=0),
+    ],
+)
+def test_arguments_of_wrong_kinds_give_typed_errors(engine, misuse):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    before = links.state_hash(), links.events()
+    with pytest.raises(ArgumentError):
+        misuse(links)
+    assert (links.state_hash(), links.events()) == before

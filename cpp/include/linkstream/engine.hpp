@@ -144,6 +144,12 @@ class Engine {
   }
 
   std::int64_t cluster_of(std::int64_t number) { return hands_.cluster_of(number); }
+  bool has_cluster(std::int64_t cluster) const {
+    const std::vector<Component>& all = graph_.forest.components;
+    return cluster >= 0 && std::any_of(all.begin(), all.end(), [=](const Component& component) {
+             return component.cluster == cluster && component.vectors > 0;
+           });
+  }
   auto total_of(std::int64_t number) { return hands_.total_of(number); }
 
   // Beyond the paper: a person's side. What cannot be is refused before anything changes.

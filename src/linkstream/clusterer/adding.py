@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer.people import People
 from linkstream.engine import door, events
-from linkstream.engine.contract import NEW, Decision, Decisions, Engine
+from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine
 from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import State
@@ -31,7 +31,8 @@ class Adding(People):
         A vector of low quality may weigh less than 1; with weight 0 it is asked about and nothing
         is learnt. Vectors of one `group` were seen together: they get different clusters.
         """
-        if self._direct and self._engine is not None and group is None and weight == 1.0:
+        full = type(weight) is float and weight == 1.0
+        if full and group is None and self._direct and self._engine is not None:
             decision = self._engine.add_one(x)
             if decision is not None:
                 return decision
@@ -68,7 +69,7 @@ class Adding(People):
     ) -> Decisions:
         """Take rows, or raise an error before anything has changed."""
         _check_key(group)
-        if group is not None or type(weight) is not float or weight != 1.0:
+        if group is not None or type(weight) not in (int, float) or weight != 1:
             return self._add_each(rows, weights.lights(weight, len(rows)), group)
         self._check_room(len(rows))
         if self._engine is None:
@@ -105,16 +106,37 @@ class Adding(People):
         self._check_room(len(rows))
         pieces = []
         for q, light in zip(fixed, lights, strict=True):
+            if light == FULL:
+                pieces.append(self._asked(q, group))
+                continue
             engine = self._begun(rows.shape[1])
             before = engine.n_vectors
-            if light == FULL:
-                pieces.append(engine.ask(q[np.newaxis]))
-            elif group is not None:
+            if group is not None:
                 pieces.append(self._place_together(q[np.newaxis], [light], group))
             else:
                 pieces.append(engine.take(q, light=light).as_batch())
                 self._tend(before)
         return Decisions.joined(pieces)
+
+    def _asked(self, q: npt.NDArray[np.int32], group: str | None) -> Decisions:
+        """What would be decided of a vector; nothing is learnt."""
+        nowhere = Decision(-1, -1, "new", None, None, self.n_vectors).as_batch()
+        if self._engine is None:
+            return nowhere
+        if group is None:
+            return self._engine.ask(q[np.newaxis])
+        (place,) = grouping.assign(self._engine, q[np.newaxis], barred=self._mates(group))
+        if place.outcome == NEW:
+            return nowhere
+        kind, node = KINDS[place.outcome], place.target if place.outcome == JOINED else -1
+        figures = place.similarity, place.threshold, self.n_vectors
+        return Decision(place.cluster, node, kind, *figures).as_batch()
+
+    def _mates(self, key: str | None) -> set[int]:
+        """Clusters that hold vectors of a group."""
+        ledger, engine = self._synced(), self._running()
+        group = ledger.groups[ledger.keys[key]] if key in ledger.keys else []
+        return {engine.cluster_of(node) for node in ledger.nodes(group)}
 
     def _add_together(
         self, rows: npt.NDArray[np.float32], lights: list[int], key: str | None
@@ -136,9 +158,7 @@ class Adding(People):
         """Give each vector of a group its cluster."""
         engine, ledger = self._running(), self._synced()
         before = engine.n_vectors
-        group = ledger.groups[ledger.keys[key]] if key in ledger.keys else []
-        barred = {engine.cluster_of(node) for node in ledger.nodes(group)}
-        places = grouping.assign(engine, fixed, barred=barred)
+        places = grouping.assign(engine, fixed, barred=self._mates(key))
         text = -1 if key is None else ledger.number(key)
         engine.note([(events.GROUPED, text, len(fixed))])
         pieces = []
@@ -154,7 +174,7 @@ class Adding(People):
             )
             pieces.append(taken.as_batch())
         self._synced()
-        self._tend(before)
+        self._tend(before, since=before)
         return Decisions.joined(pieces)
 
     def _check_room(self, n: int) -> None:
@@ -165,25 +185,30 @@ class Adding(People):
                 remedy="Begin a new one, or one for each source of vectors.",
             )
 
-    def _tend(self, before: int) -> Engine:
-        """Heal and limit, where the stream has come to a place to do it; read the log."""
+    def _tend(self, before: int, *, since: int | None = None) -> Engine:
+        """Heal and limit, where the stream has come to a place to do it; read the log.
+
+        What vectors from `since` on came to is not forgotten; None: of the newest alone.
+        """
         engine = self._running()
         if self._healing is not None and self._healing.after(before) <= engine.n_vectors:
             _, state = self._healing.run(engine.state(), self._factory.unions, self._laws())
             engine = self._replace(state)
         if self._limits and self._limits.exceeded(before, engine.n_vectors, engine.n_subclusters):
             state = engine.state()
-            engine = self._replace(self._limits.apply(state, self._protected(state)))
+            since = engine.n_vectors - 1 if since is None else since
+            engine = self._replace(self._limits.apply(state, *self._protected(state), since))
+            self._ledger.tidy()
         if not self.track_vectors:
             self._synced()
         return engine
 
-    def _protected(self, state: State) -> set[int]:
-        """Clusters that no limit makes forgotten."""
+    def _protected(self, state: State) -> tuple[npt.NDArray[np.bool_], set[int]]:
+        """Subclusters that no limit makes forgotten, and clusters of which one must stay."""
         ledger = self._synced()
         pins = [pin for law in ledger.laws for side in law.sides for pin in side]
-        cared = np.isin(state.numbers, ledger.nodes(pins)) | (state.flags > 0)
-        return {*ledger.names, *state.clusters[cared].tolist()}
+        cared: npt.NDArray[np.bool_] = np.isin(state.numbers, ledger.nodes(pins))
+        return cared | (state.flags > 0), set(ledger.names)
 
 
 def _check_key(key: object) -> None:

@@ -37,6 +37,7 @@ class Ground:
     _straight: bool  # nothing has to be seen to between vectors, and no mean taken off
     _direct: bool  # vectors may go straight to the engine
     _base: Base  # as far as undo goes back
+    _elsewhere = False  # vectors are kept by somebody else: the engine does not add to them
 
     def _fixed(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Rows as the engine's numbers, or VectorError: nothing has changed yet."""
@@ -60,6 +61,10 @@ class Ground:
         self._direct = self._straight and (self.track_vectors or self._ledger.quiet)
         return self._ledger
 
+    def _made(self, state: State) -> Engine:
+        """An engine that goes on from a state."""
+        return self._factory.make(state, None if self._elsewhere else self._keep)
+
     def _laws(self) -> Laws:
         return Laws.of(self._synced())
 
@@ -78,7 +83,8 @@ class Ground:
         forgotten, or all its vectors were removed.
         """
         self._check_id(cluster_id)
-        return self._synced().resolve(int(cluster_id))
+        cluster = self._synced().resolve(int(cluster_id))
+        return cluster if self._running().has_cluster(cluster) else -1
 
     def _live(self, cluster_id: int) -> int:
         """The live cluster that the caller means; RemovedError if it is gone."""
@@ -106,14 +112,17 @@ class Ground:
                 remedy="IDs come from add(), add_many(), labels() or clusters().",
             )
 
-    def _holder(self, vector: int) -> int:
-        """The subcluster of a vector that is still there."""
+    def _check_tracked(self, what: str) -> None:
         if not self.track_vectors:
             raise NotTrackedError(
-                f"vector {vector!r} of a clusterer that does not track vectors",
+                f"{what} of a clusterer that does not track vectors",
                 expected="track_vectors=True",
                 remedy="Speak of subclusters or clusters, or track vectors.",
             )
+
+    def _holder(self, vector: int) -> int:
+        """The subcluster of a vector that is still there."""
+        self._check_tracked(f"vector {vector!r}")
         self._check_vector(vector)
         assert self._engine is not None, "numbers are checked before"
         node = self._engine.holder(int(vector))
@@ -138,7 +147,8 @@ class Ground:
 
     def _check_subcluster(self, number: int) -> int:
         whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-        if not whole or self._engine is None or self._engine.cluster_of(int(number)) < 0:
+        known = whole and self._engine is not None and 0 <= number < 2**62
+        if not known or self._running().cluster_of(int(number)) < 0:
             raise RemovedError(
                 f"subcluster {number!r}",
                 expected="the number of one that is there",
@@ -182,7 +192,7 @@ class Ground:
 
 def check_kind(of: str) -> None:
     """ArgumentError unless it says what two numbers are."""
-    if of not in KINDS:
+    if not isinstance(of, str) or of not in KINDS:
         raise ArgumentError(
             f"of={of!r}",
             expected=" or ".join(map(repr, KINDS)),
@@ -190,12 +200,21 @@ def check_kind(of: str) -> None:
         )
 
 
-def whole_number(name: str, value: int, meaning: str) -> int:
-    """A whole number of 1 or more, or ArgumentError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+def whole_number(name: str, value: int, meaning: str, *, least: int = 1) -> int:
+    """A whole number that is large enough, or ArgumentError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(
-            f"{name}={value!r}",
-            expected="a whole number of 1 or more",
+            f"{name}={value!r:.80}",
+            expected=f"a whole number of {least} or more",
             remedy=f"It says {meaning}.",
         )
-    return int(value)
+    return min(int(value), 2**40)
+
+
+def check_yes_no(name: str, value: object) -> bool:
+    """A truth value, or ArgumentError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(
+            f"{name}={value!r:.80}", expected="True or False", remedy="It is a yes or a no."
+        )
+    return bool(value)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.base import Fixed
+from linkstream.clusterer.base import Fixed, whole_number
 from linkstream.clusterer.reasons import Reasons
 from linkstream.engine import door, events
 from linkstream.engine.contract import JOINED, LINKED, Engine
+from linkstream.engine.forest import FULL
 from linkstream.engine.kept import share
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UndoError
-from linkstream.identity import corrections, folding, grouping, limits
+from linkstream.identity import corrections, folding, grouping, limits, weights
 from linkstream.identity.regrouping import Regrouping
 from linkstream.identity.timeline import Timeline
 
@@ -26,14 +27,21 @@ class Erasing(Reasons):
         *,
         x: npt.ArrayLike | None = None,
         cluster: int | None = None,
+        weight: float | None = None,
     ) -> None:
         """Take a vector out, exactly: as if the sums had never seen it. Its label becomes −1.
 
         By number; with `x`, the vector itself, where vectors are not kept. Where they are not even
-        tracked `remove(x)` alone, with the cluster that holds it if that is known: it is taken from
-        the subcluster it is most similar to.
+        tracked `remove(x)` alone, with the weight it came with, and the cluster that holds it if
+        that is known: it is taken from the subcluster it is most similar to.
         """
         if self.track_vectors:
+            if not (cluster is None and weight is None):
+                raise ArgumentError(
+                    "a cluster or a weight for a vector that is tracked",
+                    expected="its number alone",
+                    remedy="Both are known.",
+                )
             node = self._holder(vector)  # type: ignore[arg-type]
             number = int(vector)  # type: ignore[arg-type]
             q = self._kept([number])[0] if x is None else self._only(x)
@@ -41,6 +49,9 @@ class Erasing(Reasons):
             number, q = -1, self._only(vector)
             node = self._likely_holder(q, cluster)
         light = self._synced().lights.get(number, 0)
+        if not self.track_vectors:
+            light = weights.lights(1.0 if weight is None else weight, 1)[0]
+            light = FULL if node in self._ledger.locked else light
         self._refuse_hollow(node, q, light)
         engine = self._running()
         engine.note([(events.DROPPED, number)])
@@ -69,6 +80,8 @@ class Erasing(Reasons):
 
         The state is then, bit for bit, what it was. IDs given since are not used again.
         """
+        if to is not None:
+            to = whole_number("to", to, "the event from which on all is undone", least=-(2**40))
         engine = self._engine
         if not (self.track_vectors and self._keeping):
             raise NotTrackedError(
@@ -90,9 +103,8 @@ class Erasing(Reasons):
         before = timeline.until(stays)
         state = folding.state_after(present, before, self._keep, self._base)
         self._ledger = folding.ledger_after(ledger, before, self._base)
-        self._ledger.burnt = [*ledger.burnt, range(state.next_cluster, state.free_cluster)]
         self._keep.cut(state.n_vectors)
-        self._engine = engine = self._factory.make(state, self._keep)
+        self._engine = engine = self._made(state)
         engine.note([(events.UNDONE, int(timeline.sequences[stays]))])
 
     # How it is done
@@ -125,7 +137,8 @@ class Erasing(Reasons):
 
     def _likely_holder(self, q: Fixed, cluster: int | None) -> int:
         if cluster is not None:
-            return self._nearest_in(self._running(), q, self._live(cluster)).target
+            live = self._live(cluster)
+            return self._nearest_in(self._running(), q, live).target
         ranked = self._engine.ranked(q, 1) if self._engine else []
         if not ranked:
             raise RemovedError(
@@ -162,6 +175,6 @@ class Erasing(Reasons):
         """The engine, now that the dimension is known."""
         raise NotImplementedError
 
-    def _tend(self, before: int) -> Engine:
+    def _tend(self, before: int, *, since: int | None = None) -> Engine:
         """Heal and limit, where the stream has come to a place to do it."""
         raise NotImplementedError

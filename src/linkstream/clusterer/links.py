@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from linkstream import saving
 from linkstream.clusterer.adding import Adding
-from linkstream.clusterer.base import whole_number
+from linkstream.clusterer.base import check_yes_no, whole_number
 from linkstream.clusterer.views import EVIDENCE
 from linkstream.engine import choice, events, snapshot
-from linkstream.engine.contract import Engine
+from linkstream.engine.contract import Engine, Keep
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
 from linkstream.identity import settling
@@ -69,7 +69,7 @@ class Links(Adding):
         self._limits = Limits(max_subclusters, max_idle)
         self._min_size = whole_number("min_size", min_size, "how many vectors make a cluster")
         self._keeping = _keeping(keep_vectors, track_vectors=bool(track_vectors))
-        self._start(state, Ledger(), space, engine, threads)
+        self._start(state, Ledger(tracked=state.track_vectors), space, engine, threads)
 
     def _start(
         self,
@@ -125,7 +125,7 @@ class Links(Adding):
 
     def _replace(self, state: State) -> Engine:
         """Go on from another state."""
-        self._engine = self._factory.make(state, self._keep)
+        self._engine = self._made(state)
         self._synced()
         return self._engine
 
@@ -137,7 +137,7 @@ class Links(Adding):
     def _new_engine(self, state: State) -> Engine:
         if self._keeping and self._keep is None:
             self._keep = self._factory.keep(state.dimension)
-        return self._factory.make(state, self._keep)
+        return self._made(state)
 
     def _empty(self) -> State:
         origin = self._origin
@@ -151,6 +151,13 @@ class Links(Adding):
         """
         if self._engine is None:
             return Settlement((), (), 0, 0, applied=apply)
+        if not (thresholds is None or isinstance(thresholds, Thresholds)):
+            raise ArgumentError(
+                f"thresholds of type {type(thresholds).__name__}",
+                expected="Thresholds or None",
+                remedy="None takes those of the clusterer.",
+            )
+        check_yes_no("apply", apply)
         state = self._engine.state()
         test = thresholds or self.thresholds
         laws = self._laws()
@@ -181,6 +188,21 @@ class Links(Adding):
             self._min_size,
             self._keeping,
         )
+
+    def _without_history(self) -> bytes:
+        """A snapshot without the log and the vectors, for one who keeps these elsewhere."""
+        saved = self._saved()
+        state = replace(saved.state, events=saved.state.events[:0])
+        return saving.pack(replace(saved, state=state, keeping=False))
+
+    def _attach(self, log: npt.NDArray[np.int64], keep: Keep | None) -> None:
+        """Take over a log, and vectors, that are kept elsewhere."""
+        self._elsewhere, self._keep, self._keeping = True, keep, keep is not None
+        if self._engine is not None:
+            self._engine = self._made(replace(self.state(), events=log))
+            whole = len(log) == self._ledger.n_events
+            if whole:
+                self._base = Base(replace(self._empty(), dimension=self.dimension or 0), Ledger())
 
     def drain_events(self) -> list[events.Event]:
         """All events kept, which are then forgotten: what came before cannot be undone any more."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.base import Fixed, check_kind
+from linkstream.clusterer.base import Fixed, check_kind, check_yes_no
 from linkstream.clusterer.erasing import Erasing
 from linkstream.engine import door, events
 from linkstream.engine.contract import LINKED, NEW, Decision
@@ -89,8 +90,13 @@ class People(Erasing):
         self._enforce()
         return decision
 
-    def name(self, cluster: int, name: str) -> None:
-        """Give a cluster a name of its own. Clusters with different names are never joined."""
+    def name(self, cluster: int, name: str, *, claim: bool = False) -> None:
+        """Give a cluster a name of its own. Clusters with different names are never joined.
+
+        With `claim`, the part that holds its largest subcluster keeps ID and name at a split,
+        however small that part may be.
+        """
+        _check_name(name)
         live = self._live(cluster)
         if self._ledger.names.get(live, name) != name:
             raise ArgumentError(
@@ -99,6 +105,11 @@ class People(Erasing):
                 remedy="Use rename() to change it.",
             )
         self._rename(live, name)
+        if check_yes_no("claim", claim):
+            state = self.state()
+            _, head = self._head([(-1, n) for n in state.numbers[state.clusters == live].tolist()])
+            flags = int(state.flags[np.searchsorted(state.numbers, head)])
+            self._running().flag(head, flags | CLAIM)
 
     def rename(self, cluster: int, name: str | None) -> None:
         """Give a cluster another name; None takes it away."""
@@ -107,10 +118,11 @@ class People(Erasing):
     def ignore(self, cluster: int, on: bool = True) -> None:
         """Leave a cluster out of suggestions and reviews; it goes on taking vectors."""
         live = self._live(cluster)
-        self._running().note([(events.IGNORED, live, int(bool(on)))])
+        self._running().note([(events.IGNORED, live, int(check_yes_no("on", on)))])
 
     def named(self, name: str) -> int:
         """The cluster that has a name; ArgumentError where none has."""
+        _check_name(name)
         found = [cluster for cluster, text in self._synced().names.items() if text == name]
         if not found:
             raise ArgumentError(
@@ -139,9 +151,11 @@ class People(Erasing):
         """Vectors of somebody known: prototypes of a cluster with that name. Returns its ID.
 
         Each is a subcluster of its own. Locked prototypes take vectors in but do not drift. At a
-        split the part with most of the prototypes keeps the ID and the name.
+        split the part with most of the prototypes keeps the ID and the name. Clusters that are
+        there already are left as they are: tie them to it with `same`.
         """
         _check_name(name)
+        check_yes_no("locked", locked)
         rows = door.vectors(X, dimension=self.dimension)
         if not len(rows):
             raise ArgumentError(
@@ -170,7 +184,8 @@ class People(Erasing):
         sides: list[list[Subject]] = []
         for number in (a, b):
             if of == "vectors":
-                sides.append([(int(number), self._holder(number))])
+                node = self._holder(number)
+                sides.append([(int(number), node)])
             elif of == "subclusters":
                 sides.append([(-1, self._check_subcluster(number))])
             else:

@@ -53,6 +53,7 @@ class Reasons(Views):
         """Vectors of a cluster to look at: the most central, the newest, the most doubtful."""
         limit = whole_number("limit", limit, "how many vectors of each kind to show")
         live = self._live(cluster_id)
+        self._check_tracked("exemplars()")
         return examples.exemplars(self.state(), live, self._kept_rows, limit=limit)
 
     def review_queue(self, limit: int = 20) -> list[Question]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.base import Ground
+from linkstream.clusterer.base import Ground, whole_number
 from linkstream.engine import door, events
-from linkstream.errors import ArgumentError, NotTrackedError
-from linkstream.identity import history
+from linkstream.errors import NotTrackedError
+from linkstream.identity import history, timeline
 from linkstream.identity.healing import Healing
 from linkstream.identity.history import History
 from linkstream.identity.limits import Limits
@@ -134,12 +134,7 @@ class Views(Ground):
 
         To follow a stream, pass the last event's sequence + 1.
         """
-        if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or since < 0:
-            raise ArgumentError(
-                f"since={since!r}",
-                expected="a sequence number, 0 or more",
-                remedy="Pass the last event's .sequence + 1.",
-            )
+        since = whole_number("since", since, "the first event to tell of", least=0)
         if self._engine is None:
             return []
         texts = self._synced().texts
@@ -148,10 +143,13 @@ class Views(Ground):
     def history(self, cluster_id: int) -> History:
         """Birth, splits and joins of a cluster's ID, live or gone, with sequence numbers.
 
+        What was undone is left out.
+
         Reads the whole log; with `track_vectors=False` only what is kept of it.
         """
         self._check_id(cluster_id)
-        return history.of(int(cluster_id), self.events(self._oldest_event()))
+        log = self.events(self._oldest_event())
+        return history.of(int(cluster_id), timeline.standing(log))
 
     def __repr__(self) -> str:
         t = self.thresholds

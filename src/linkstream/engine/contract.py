@@ -212,6 +212,9 @@ class Engine(Protocol):
     def cluster_of(self, number: int) -> int:
         """The cluster of a subcluster that is there; −1 if it is not."""
 
+    def has_cluster(self, cluster: int) -> bool:
+        """Whether a cluster is there."""
+
     def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
         """How many vectors a subcluster holds, and their sum; 0 and zeros if it is not there."""
 

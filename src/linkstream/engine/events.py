@@ -31,7 +31,7 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values, for JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"kind": self.kind, **values}
+        return {"kind": self.kind, "version": VERSION, **values}
 
 
 @dataclass(frozen=True, slots=True)

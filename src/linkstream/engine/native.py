@@ -177,6 +177,10 @@ class NativeEngine:
         """The cluster of a subcluster; −1 if that is no more."""
         return self._core.cluster_of(number)
 
+    def has_cluster(self, cluster: int) -> bool:
+        """Whether a cluster is there."""
+        return self._core.has_cluster(cluster)
+
     def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
         """How many vectors a subcluster holds, and their sum."""
         count, total = self._core.total_of(number)

@@ -316,6 +316,10 @@ class ReferenceEngine(Graph):
         """The cluster of a subcluster; −1 if that is no more."""
         return self._nodes[number].cluster if number in self._nodes else -1
 
+    def has_cluster(self, cluster: int) -> bool:
+        """Whether a cluster is there."""
+        return cluster in self._clusters
+
     def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
         """How many vectors a subcluster holds, and their sum."""
         if number not in self._nodes:

@@ -249,7 +249,6 @@ def ledger_after(present: Ledger, timeline: Timeline, base: Base) -> Ledger:
     ledger.texts = present.texts
     ledger.read(timeline.rows, timeline.sequences)
     ledger.n_events = present.n_events
-    ledger.burnt = present.burnt
     return ledger
 
 

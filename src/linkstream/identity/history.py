@@ -54,7 +54,8 @@ def of(cluster: int, events: Iterable[Event]) -> History:
     chapters: list[Event] = []
     survivor = None
     for event in events:
-        if _line(cluster, event, born=bool(chapters)) is None:
+        over = any(isinstance(chapter, (Forgotten, Vanished)) for chapter in chapters)
+        if _line(cluster, event, born=bool(chapters), over=over) is None:
             continue
         chapters.append(event)
         if isinstance(event, (United, Tied)) and event.gone == cluster:
@@ -62,7 +63,7 @@ def of(cluster: int, events: Iterable[Event]) -> History:
     return History(cluster, tuple(chapters), survivor)
 
 
-def _line(cluster: int, event: Event, *, born: bool) -> str | None:
+def _line(cluster: int, event: Event, *, born: bool, over: bool = False) -> str | None:
     """What an event was to an ID; None if it was nothing."""
     match event:
         case Created(cluster=here) if here == cluster:
@@ -77,8 +78,10 @@ def _line(cluster: int, event: Event, *, born: bool) -> str | None:
             return f"joined into cluster {kept}"
         case United(cluster=kept, gone=gone) | Tied(cluster=kept, gone=gone) if kept == cluster:
             return f"cluster {gone} joined it"
-        case Vanished(cluster=here, heir=-1) | Forgotten(cluster=here) if here == cluster:
-            return "forgotten" if isinstance(event, Forgotten) else "its last subcluster vanished"
+        case Forgotten(cluster=here) if here == cluster:
+            return "forgotten"
+        case Vanished(cluster=here, heir=-1) if here == cluster and not over:
+            return "its last subcluster vanished"
         case Named(cluster=here, name=name) if here == cluster:
             return f"named {name!r}" if name else "its name taken away"
     return None

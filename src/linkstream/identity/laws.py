@@ -156,7 +156,7 @@ def closure(ledger: Ledger, subject: Subject) -> dict[Subject, tuple[str, ...]]:
 def refuse_same(ledger: Ledger, a: Subject, b: Subject, said: str) -> None:
     """ContradictionError where it follows from what was said that two are different."""
     ours, theirs = closure(ledger, a), closure(ledger, b)
-    for ones, others, text in _apart(ledger):
+    for ones, others, text in _apart(ledger, ours):
         for left, right in ((ones, others), (others, ones)):
             x = next((s for s in ours for one in left if _speaks(one, s)), None)
             y = next((s for s in theirs for one in right if _speaks(one, s)), None)
@@ -188,15 +188,21 @@ def _speaks(one: Subject, other: Subject) -> bool:
     return one[0] == other[0] if min(one[0], other[0]) >= 0 else one[1] == other[1]
 
 
-def _apart(ledger: Ledger) -> Iterator[tuple[list[Subject], list[Subject], str]]:
+def _apart(
+    ledger: Ledger, subjects: Iterable[Subject]
+) -> Iterator[tuple[list[Subject], list[Subject], str]]:
+    """What was said to be different, and what was seen together with one of some subjects."""
     for law in ledger.laws:
         if not law.together:
             yield _subjects(ledger, law.sides[0]), _subjects(ledger, law.sides[1]), law.text
-    for group in ledger.groups:
-        members = _subjects(ledger, group)
-        for i, one in enumerate(members):
-            others = members[:i] + members[i + 1 :]
-            yield [one], others, f"vector {one[0]} was seen together with the other"
+    for subject in subjects:
+        for pin in ledger.at(subject[1]):
+            here = (pin.vector, pin.node)
+            if pin.group >= 0 and _speaks(here, subject):
+                for mate in _subjects(ledger, ledger.groups[pin.group]):
+                    if mate != here:
+                        text = f"vectors {here[0]} and {mate[0]} were seen together"
+                        yield [here], [mate], text
 
 
 def contradiction(said: str, chain: tuple[str, ...]) -> ContradictionError:

@@ -18,7 +18,7 @@ from linkstream.engine.forest import FULL, LOCKED
 
 Rows = npt.NDArray[np.int64]
 
-GONE = -1  # what a forgotten cluster's ID stands for; where a pin stands whose node is no more
+GONE = -1  # what the ID of a cluster that is no more stands for; so of a pin and its node
 KINDS = ("vectors", "subclusters", "clusters")  # what a constraint may be between
 
 
@@ -61,7 +61,7 @@ class Ledger:
     laws: list[Law] = field(default_factory=list)
     groups: list[list[int]] = field(default_factory=list)  # pins
     keys: dict[str, int] = field(default_factory=dict)  # of groups that several calls add to
-    burnt: list[range] = field(default_factory=list)  # IDs of clusters whose birth was undone
+    tracked: bool = True  # whether vectors are known by number
     _at: dict[int, list[int]] = field(default_factory=dict)  # node → its pins
     _expected: int = 0  # vectors still to come of the group or enrolment the log is in
     _group: int = -1
@@ -83,10 +83,10 @@ class Ledger:
     # What it says
 
     def resolve(self, cluster: int) -> int:
-        """The live cluster that an ID stands for; −1 if that is gone for good."""
+        """What an ID stands for after all joins; that may be gone."""
         while cluster in self.aliases:
             cluster = self.aliases[cluster]
-        return GONE if any(cluster in ids for ids in self.burnt) else cluster
+        return cluster
 
     def nodes(self, pins: list[int]) -> list[int]:
         """Subclusters that pins stand on, those that are no more left out."""
@@ -95,7 +95,7 @@ class Ledger:
     def mates(self, node: int) -> dict[int, str]:
         """Subclusters with vectors seen together with one of this one's, and why that bars them."""
         found: dict[int, str] = {}
-        for pin in map(self.pins.__getitem__, self._at.get(node, [])):
+        for pin in map(self.pins.__getitem__, sorted(self._at.get(node, []))):
             for mate in map(
                 self.pins.__getitem__, self.groups[pin.group] if pin.group >= 0 else []
             ):
@@ -103,6 +103,29 @@ class Ledger:
                     reason = f"vectors {pin.vector} and {mate.vector} were seen together"
                     found.setdefault(mate.node, reason)
         return found
+
+    def at(self, node: int) -> list[Pin]:
+        """Pins that stand on a subcluster, oldest first."""
+        return [self.pins[pin] for pin in sorted(self._at.get(node, []))]
+
+    def tidy(self) -> None:
+        """Drop pins whose subclusters are no more, and what only spoke of them."""
+        kept = [number for number, pin in enumerate(self.pins) if pin.node != GONE]
+        if 2 * len(kept) + 1000 > len(self.pins):
+            return
+        new = {number: place for place, number in enumerate(kept)}
+
+        def renumbered(pins: list[int]) -> list[int]:
+            return [new[pin] for pin in pins if pin in new]
+
+        self.pins = [self.pins[number] for number in kept]
+        self.groups = [renumbered(group) for group in self.groups]
+        for law in self.laws:
+            law.sides = (renumbered(law.sides[0]), renumbered(law.sides[1]))
+        self.laws = [law for law in self.laws if all(law.sides)]
+        self._at = {}
+        for number, pin in enumerate(self.pins):
+            self._at.setdefault(pin.node, []).append(number)
 
     def pinned(self) -> list[int]:
         """Subclusters that something was said of, oldest first."""
@@ -171,10 +194,10 @@ class Ledger:
             self._at.setdefault(node, []).extend(staying)
 
     def _end(self, gone: int, kept: int) -> None:
-        """An ID comes to stand for another, or for nothing."""
+        """An ID comes to stand for another."""
         self.aliases[gone] = kept
         name = self.names.pop(gone, None)
-        if name is not None and kept != GONE:
+        if name is not None:
             self.names.setdefault(kept, name)
         self.ignored.discard(gone)
 
@@ -187,7 +210,7 @@ class Ledger:
         self._arrived(vector, node, cluster)
 
     def _joined(self, _s: int, vector: int, node: int, cluster: int, *_: int) -> None:
-        if node in self.locked:
+        if node in self.locked and self.tracked:
             self.lights[vector] = FULL
         self._arrived(vector, node, cluster)
 
@@ -201,7 +224,8 @@ class Ledger:
         self._end(gone, kept)
 
     def _weighed(self, _s: int, vector: int, weight: int, *_: int) -> None:
-        self.lights[vector] = FULL - weight
+        if self.tracked:
+            self.lights[vector] = FULL - weight
 
     def _removed(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
         if self.lights.get(member) == FULL:  # a locked subcluster counted it, and did not learn
@@ -214,10 +238,12 @@ class Ledger:
         self._shift(GONE, node, lambda pin: pin.vector == member)
 
     def _vanished(self, _s: int, _v: int, node: int, heir: int, cluster: int, *_: int) -> None:
-        self._shift(node, GONE, lambda pin: True)
+        self._shift(node, GONE, lambda pin: pin.vector >= 0 or heir < 0)
+        self._shift(node, heir, lambda pin: True)  # what was said of it holds of what is left
         self.locked.discard(node)
         if heir < 0:
-            self._end(cluster, GONE)
+            self.names.pop(cluster, None)
+            self.ignored.discard(cluster)
 
     def _flagged(self, _s: int, _v: int, node: int, flags: int, *_: int) -> None:
         (self.locked.add if flags & LOCKED else self.locked.discard)(node)
@@ -238,9 +264,6 @@ class Ledger:
         law.sides[min(side, 1)].append(self._pin(node, member))
         if law.mover >= 0 and side == 0:  # the vector itself, of both laws that its move made
             self.laws[-2].sides[0].append(law.sides[0][-1])
-
-    def _forgotten(self, _s: int, _v: int, cluster: int, *_: int) -> None:
-        self._end(cluster, GONE)
 
     def _named(self, _s: int, _v: int, cluster: int, text: int, *_: int) -> None:
         if text < 0:
@@ -281,7 +304,6 @@ _READERS: dict[int, Callable[..., None]] = {
     events.DIFFERENT: Ledger._different,
     events.PINNED: Ledger._pinned,
     events.RELOCATED: Ledger._relocated,
-    events.FORGOTTEN: Ledger._forgotten,
     events.NAMED: Ledger._named,
     events.IGNORED: Ledger._ignored,
     events.GROUPED: Ledger._grouped,

@@ -1,21 +1,27 @@
-"""Limits: memory that stays bounded. Clusters nobody cares for are forgotten, oldest use first.
+"""Limits: memory that stays bounded. What nobody cares for is forgotten, oldest use first.
 
-Clusters with a name, with enrolled prototypes, or of which a person has said something are never
-forgotten. A forgotten stranger who comes back is new. When to look is fixed by the stream alone, so
-that decisions do not depend on how it is cut into calls.
+First go clusters of one subcluster, then subclusters at the edge of clusters without a name, then
+of those with one. Prototypes, subclusters a person has spoken of, the last one of a named cluster,
+and what the newest vectors came to never go. A forgotten stranger who comes back is new. When to
+look is fixed by the stream alone, so that decisions do not depend on how it is cut into calls.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.log import UNTRACKED_LIMIT
-from linkstream.engine.state import Integers, State
+from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
+from linkstream.identity.regrouping import neighbours_of
+
+Flags = npt.NDArray[np.bool_]
 
 ASKED, CROWDED, IDLE = range(3)  # why a cluster is forgotten
 
@@ -30,12 +36,14 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_subclusters", "max_idle"):
             value = getattr(self, name)
-            if value is not None and not (type(value) is int and value >= 1):
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if value is not None and not (whole and value >= 1):
                 raise ArgumentError(
                     f"{name}={value!r}",
                     expected="a whole number of 1 or more, or None",
                     remedy="None sets no limit.",
                 )
+            object.__setattr__(self, name, None if value is None else int(value))
 
     def __bool__(self) -> bool:
         return self.max_subclusters is not None or self.max_idle is not None
@@ -55,24 +63,20 @@ class Limits:
         idle = self.max_idle is not None and n_before // self._step < n_vectors // self._step
         return crowded or idle
 
-    def apply(self, state: State, protected: Collection[int]) -> State:
-        """The state without the clusters that have to go."""
-        ids, place = np.unique(state.clusters, return_inverse=True)
-        nodes, last_seen = np.bincount(place), np.full(len(ids), -1, dtype=np.int64)
-        np.maximum.at(last_seen, place, state.last_seen)
-        free = ~np.isin(ids, np.array(list(protected), dtype=np.int64))
+    def apply(self, state: State, cared: Flags, named: Collection[int], since: int) -> State:
+        """The state without what has to go; nothing that vectors from `since` on came to goes."""
         if self.max_idle is not None:
-            idle = ids[free & (last_seen < state.n_vectors - self.max_idle)]
-            if len(idle):
-                state = forget(state, idle.tolist(), IDLE)
-                return self.apply(state, protected)
+            ids, place = np.unique(state.clusters, return_inverse=True)
+            last_seen = np.full(len(ids), -1, dtype=np.int64)
+            np.maximum.at(last_seen, place, state.last_seen)
+            kept = np.isin(ids, list(named)) | np.isin(ids, state.clusters[cared])
+            idle = ids[~kept & (last_seen < state.n_vectors - self.max_idle)].tolist()
+            cared = cared[~np.isin(state.clusters, idle)]
+            state = forget(state, idle, IDLE)
         if self.max_subclusters is None or len(state.numbers) <= self.max_subclusters:
             return state
-        order = np.lexsort((ids, last_seen, nodes > 1))
-        order = order[free[order]]
-        surplus = len(state.numbers) - self.max_subclusters + self.max_subclusters // 10
-        going = int(np.searchsorted(np.cumsum(nodes[order]), surplus)) + 1
-        return forget(state, ids[order[:going]].tolist(), CROWDED)
+        going = len(state.numbers) - self.max_subclusters + self.max_subclusters // 10
+        return _Crowd(state, cared, named, since).without(going)
 
     @property
     def _step(self) -> int:
@@ -82,16 +86,67 @@ class Limits:
 
 def forget(state: State, clusters: list[int], reason: int) -> State:
     """The state without these clusters and all they held."""
-    if not clusters:
-        return state
     rows = []
     newest = max(state.n_vectors - 1, 0)
     for cluster in clusters:
         rows.append(events.row(events.FORGOTTEN, newest, cluster, reason))
         nodes = state.numbers[state.clusters == cluster].tolist()
         rows += [events.row(events.VANISHED, newest, number, -1, cluster) for number in nodes]
-    kept = ~np.isin(state.clusters, clusters)
-    tied = np.isin(state.edges[:, 0], state.numbers[kept])
+    return _without(state, np.isin(state.clusters, clusters), rows)
+
+
+class _Crowd:
+    """Subclusters that may go, those used least recently first; a tree loses its leaves only."""
+
+    def __init__(self, state: State, cared: Flags, named: Collection[int], since: int) -> None:
+        self.state, self.named = state, named
+        self.neighbours = neighbours_of(state)
+        self.cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
+        self.last_seen = dict(zip(state.numbers.tolist(), state.last_seen.tolist(), strict=True))
+        self.staying = set(state.numbers[cared | (state.last_seen >= since)].tolist())
+        self.gone: set[int] = set()
+        self.queue: list[tuple[int, int, int]] = []
+        for number in self.cluster:
+            self._offer(number)
+
+    def without(self, n: int) -> State:
+        """The state without the first n of them, or as many as there are."""
+        rows: list[tuple[int, ...]] = []
+        newest = max(self.state.n_vectors - 1, 0)
+        while self.queue and len(self.gone) < n:
+            rank, _, number = heapq.heappop(self.queue)
+            if number in self.gone or rank != self._rank(number):
+                continue
+            cluster, heir = self.cluster[number], next(iter(self.neighbours[number]), -1)
+            if heir < 0:
+                rows.append(events.row(events.FORGOTTEN, newest, cluster, CROWDED))
+            rows.append(events.row(events.VANISHED, newest, number, heir, cluster))
+            self.gone.add(number)
+            if heir >= 0:
+                self.neighbours[heir].remove(number)
+                self._offer(heir)
+        going = np.isin(self.state.numbers, list(self.gone))
+        return _without(self.state, going, rows)
+
+    def _offer(self, number: int) -> None:
+        rank = self._rank(number)
+        if rank is not None:
+            heapq.heappush(self.queue, (rank, self.last_seen[number], number))
+
+    def _rank(self, number: int) -> int | None:
+        """0: alone in a cluster; 1: a leaf of one without a name; 2: with one; None: it stays."""
+        alone = not self.neighbours[number]
+        named = self.cluster[number] in self.named
+        if number in self.staying or len(self.neighbours[number]) > 1 or (alone and named):
+            return None
+        return 0 if alone else 1 + named
+
+
+def _without(state: State, going: Flags, rows: list[tuple[int, ...]]) -> State:
+    if not rows:
+        return state
+    kept = ~going
+    tied = np.isin(state.edges, state.numbers[kept]).all(axis=1)
     there = np.isin(state.vectors, state.numbers[kept])
     log = np.concatenate([state.events, np.array(rows, dtype=np.int64)])
     columns = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags", "sums")
@@ -100,11 +155,7 @@ def forget(state: State, clusters: list[int], reason: int) -> State:
         **{name: getattr(state, name)[kept] for name in columns},
         edges=state.edges[tied],
         firm=state.firm[tied],
-        vectors=_where(there, state.vectors),
+        vectors=np.where(there, state.vectors, -1),
         events=log if state.track_vectors else log[-UNTRACKED_LIMIT:],
         n_events=state.n_events + len(rows),
     )
-
-
-def _where(there: np.typing.NDArray[np.bool_], vectors: Integers) -> Integers:
-    return np.where(there, vectors, -1)

@@ -18,7 +18,6 @@ from linkstream.engine.events import (
     Rejoined,
     Retied,
     Tied,
-    Undone,
     United,
     Vanished,
 )
@@ -28,6 +27,7 @@ from linkstream.identity.laws import Laws
 from linkstream.identity.ledger import KINDS
 from linkstream.identity.regrouping import neighbours_of
 from linkstream.identity.suggestions import edge_figures, nearest
+from linkstream.identity.timeline import standing
 
 _FIRM = ("", ", firm", ", a person's word")
 
@@ -204,7 +204,7 @@ def _steps(state: State, way: list[int], events: Sequence[Event]) -> list[Step]:
 def _makers(events: Sequence[Event]) -> dict[tuple[int, int], int]:
     """The event that last made each edge, merges followed: an edge moves with its ends."""
     made: dict[tuple[int, int], int] = {}
-    for event in _standing(events):
+    for event in standing(events):
         if isinstance(event, (Linked, Rejoined, United, Tied, Retied)) or (
             isinstance(event, Moved) and event.partner >= 0
         ):
@@ -215,18 +215,6 @@ def _makers(events: Sequence[Event]) -> dict[tuple[int, int], int]:
         elif isinstance(event, Vanished) and event.heir >= 0:
             made = _renamed(made, event.subcluster, event.heir)
     return made
-
-
-def _standing(events: Sequence[Event]) -> list[Event]:
-    """Events that were not undone."""
-    kept: list[Event] = []
-    for event in events:
-        if isinstance(event, Undone):
-            while kept and kept[-1].sequence >= event.to:
-                kept.pop()
-        else:
-            kept.append(event)
-    return kept
 
 
 def _renamed(

@@ -26,7 +26,6 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
         ],
         "groups": [list(group) for group in ledger.groups],
         "keys": sorted(map(list, ledger.keys.items())),
-        "burnt": [[ids.start, ids.stop] for ids in ledger.burnt],
     }
 
 
@@ -41,7 +40,10 @@ def from_plain(values: object, state: State) -> Ledger:
     for rule, holds in (
         ("numbers are whole and were given", _numbers_fit(ledger, state)),
         ("names and keys are texts", _texts_fit(ledger)),
-        ("every chain of IDs ends in a live cluster or in none", _chains_end(ledger, state)),
+        (
+            "IDs that are gone are not live, and every chain of them ends",
+            _chains_end(ledger, state),
+        ),
         ("constraints and groups are between pins", _pins_fit(ledger)),
     ):
         if not holds:
@@ -51,9 +53,25 @@ def from_plain(values: object, state: State) -> Ledger:
 
 def signature(ledger: Ledger) -> tuple[Any, ...]:
     """What of a ledger decides later answers, in one order; empty where nothing was said."""
-    plain = to_plain(ledger)
-    used = [plain[name] for name in ("names", "ignored", "pins", "laws", "groups", "keys")]
-    return tuple(used) if any(used) else ()
+
+    def places(pins: list[int]) -> list[tuple[int, int]]:
+        found = [ledger.pins[pin] for pin in pins]
+        return sorted((pin.node, pin.vector) for pin in found if pin.node != GONE)
+
+    laws = [
+        (law.together, law.text, law.mover, places(law.sides[0]), places(law.sides[1]))
+        for law in ledger.laws
+    ]
+    groups = [places(group) for group in ledger.groups]
+    used = (
+        sorted(ledger.names.items()),
+        sorted(ledger.ignored),
+        sorted(ledger.lights.items()),
+        [law for law in laws if law[3] and law[4]],
+        sorted(group for group in groups if group),
+        sorted((key, groups[group]) for key, group in ledger.keys.items() if groups[group]),
+    )
+    return used if any(used) else ()
 
 
 def _build(values: Any, state: State) -> Ledger:
@@ -71,7 +89,7 @@ def _build(values: Any, state: State) -> Ledger:
         ],
         groups=[list(group) for group in values["groups"]],
         keys=dict(values["keys"]),
-        burnt=[range(start, stop) for start, stop in values["burnt"]],
+        tracked=state.track_vectors,
     )
     for node, vector, group in values["pins"]:
         ledger._pin(node, vector, group)
@@ -88,10 +106,8 @@ def _numbers_fit(ledger: Ledger, state: State) -> bool:
     clusters = set(state.clusters.tolist())
     nodes = [pin.node for pin in ledger.pins]
     return (
-        _whole([end for ids in ledger.burnt for end in (ids.start, ids.stop)], 0, 2**32)
-        and not any(cluster in ids for ids in ledger.burnt for cluster in clusters)
-        and _whole([*ledger.aliases], 0, state.free_cluster)
-        and _whole([*ledger.aliases.values()], GONE, state.free_cluster)
+        _whole([*ledger.aliases], 0, state.free_cluster)
+        and _whole([*ledger.aliases.values()], 0, state.free_cluster)
         and clusters.issuperset(ledger.names)
         and clusters.issuperset(ledger.ignored)
         and live.issuperset(ledger.locked)
@@ -116,8 +132,7 @@ def _texts_fit(ledger: Ledger) -> bool:
 
 
 def _chains_end(ledger: Ledger, state: State) -> bool:
-    live = {GONE, *state.clusters.tolist()}
-    if live & ledger.aliases.keys():
+    if ledger.aliases.keys() & set(state.clusters.tolist()):
         return False
     for cluster in ledger.aliases:
         steps = 0
@@ -125,8 +140,6 @@ def _chains_end(ledger: Ledger, state: State) -> bool:
             cluster, steps = ledger.aliases[cluster], steps + 1
             if steps > len(ledger.aliases):
                 return False
-        if cluster not in live:
-            return False
     return True
 
 

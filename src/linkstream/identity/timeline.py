@@ -6,11 +6,13 @@ what stands is the log without such stretches.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from linkstream.engine import events
+from linkstream.engine.events import Event, Undone
 from linkstream.errors import UndoError
 from linkstream.identity.ledger import Rows
 
@@ -99,3 +101,15 @@ class Timeline:
     def _arrivals(self, block: int, place: int) -> int:
         """Vectors that came from one event to another."""
         return int(np.isin(self.rows[block : place + 1, 0], _ARRIVALS).sum())
+
+
+def standing(log: Iterable[Event]) -> list[Event]:
+    """Events that were not undone."""
+    kept: list[Event] = []
+    for event in log:
+        if isinstance(event, Undone):
+            while kept and kept[-1].sequence >= event.to:
+                kept.pop()
+        else:
+            kept.append(event)
+    return kept
