@@ -242,7 +242,7 @@ class GraphModel(NaiveLinks):
 
     def vanish(self, node):
         near = self.neighbours(node)
-        heir = max(near, key=lambda other: (self.count(other), -other), default=None)
+        heir = max(near, key=lambda other: self.kinship(node, other), default=None)
         cluster = self.cluster.pop(node)
         if heir is not None:
             del self.edges[pair(node, heir)]
@@ -253,6 +253,10 @@ class GraphModel(NaiveLinks):
         self.log("vanished", node, -1 if heir is None else heir, cluster)
         if heir is not None:
             self.update(heir)
+
+    def kinship(self, node, other):
+        """Neighbours by likeness inherit before those by law; then the largest, then the oldest."""
+        return self.edges[pair(node, other)] != LAW, self.count(other), -other
 
     def flag(self, node, flags):
         self.flags[node] = flags

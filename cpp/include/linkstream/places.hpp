@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 
 #include "graph.hpp"
 #include "journal.hpp"
@@ -130,14 +131,14 @@ class Places {
     return row;
   }
 
-  // An empty subcluster goes; its edges become those of its largest neighbour, which looks at them.
+  // An empty subcluster goes; its edges become those of its heir, which looks at them.
   void vanish(Row row) {
     Node& node = graph_.node(row);
     const std::uint32_t component = node.component;
     Component& whole = graph_.forest.components[component];
     const std::int64_t number = node.number, cluster = whole.cluster;
     Edge tie = 0;
-    const Row heir = largest_neighbour(row, tie);
+    const Row heir = nearest_of_kin(row, tie);
     whole.light -= node.light;
     whole.claims -= node.claims();
     if (heir != kNoRow) {
@@ -154,16 +155,17 @@ class Places {
     if (heir != kNoRow) update_(heir);
   }
 
-  // The neighbour with the most vectors (tie: the older), and the edge to it.
-  Row largest_neighbour(Row row, Edge& tie) const {
+  // The neighbour by likeness, if there is one, not by law; of these the one with the most vectors
+  // (tie: the older), and the edge to it.
+  Row nearest_of_kin(Row row, Edge& tie) const {
     Row found = kNoRow;
+    const auto claim = [&](Edge edge) {
+      const Node& other = graph_.node(graph_.forest.other_end(edge, row));
+      return std::make_tuple(graph_.forest.firmness(edge) != kLaw, other.count, -other.number);
+    };
     for (const HeldEdge& held : graph_.node(row).edges) {
-      const Row other = graph_.forest.other_end(held.edge, row);
-      if (found != kNoRow) {
-        const Node &one = graph_.node(found), &two = graph_.node(other);
-        if (two.count < one.count || (two.count == one.count && two.number > one.number)) continue;
-      }
-      found = other;
+      if (found != kNoRow && claim(held.edge) < claim(tie)) continue;
+      found = graph_.forest.other_end(held.edge, row);
       tie = held.edge;
     }
     return found;

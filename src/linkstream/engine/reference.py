@@ -19,7 +19,17 @@ import numpy.typing as npt
 from linkstream.engine import events
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decision, Decisions, Keep
 from linkstream.engine.fixed_point import dot
-from linkstream.engine.forest import CLAIM, FIRM, FULL, LOOSE, Node, Whole, add_edge, remove_edge
+from linkstream.engine.forest import (
+    CLAIM,
+    FIRM,
+    FULL,
+    LAW,
+    LOOSE,
+    Node,
+    Whole,
+    add_edge,
+    remove_edge,
+)
 from linkstream.engine.graph import Graph
 from linkstream.engine.kept import share
 from linkstream.engine.log import EventLog
@@ -247,10 +257,13 @@ class ReferenceEngine(Graph):
             raise _nothing()
 
     def _vanish(self, node: Node) -> None:
-        """An empty subcluster goes; its edges become those of its largest neighbour."""
+        """An empty subcluster goes; its edges become those of its heir.
+
+        That is a neighbour by likeness, if there is one, not by law; the largest, then the oldest.
+        """
         heir = max(
             (self._nodes[number] for number in node.neighbours),
-            key=lambda other: (other.count, -other.number),
+            key=lambda other: (node.firm.get(other.number) != LAW, other.count, -other.number),
             default=None,
         )
         for number in list(node.neighbours):
