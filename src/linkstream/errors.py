@@ -11,13 +11,8 @@ LinkstreamError                      root of all
 │   ├── UnknownIdError               an ID that was never given
 │   │   └── RemovedError             a vector or cluster that is no longer there
 │   ├── ContradictionError           a correction that others forbid; names the chain
-│   ├── UndoError                    there is nothing there to undo
-│   └── IdempotencyError             a key that was used for something else
+│   └── UndoError                    there is nothing there to undo
 ├── SnapshotError                    a file that is damaged, hostile or from a newer version
-├── StoreError                       a store that cannot be used as it is
-│   ├── DamagedStoreError            bytes that are not what was written; names the place
-│   ├── StoreLockedError             another process writes to it
-│   └── StoreClosedError             it was closed, or a write failed: open it again
 ├── NotTrackedError                  an answer that needs what the caller chose not to keep
 ├── ConvergenceError                 an iteration that did not reach its tolerance
 ├── EngineUnavailableError           the engine asked for is not there
@@ -86,26 +81,6 @@ class ContradictionError(ArgumentError):
 
 class UndoError(ArgumentError):
     """There is nothing there to undo."""
-
-
-class IdempotencyError(ArgumentError):
-    """A key that was used for something else."""
-
-
-class StoreError(LinkstreamError):
-    """A store that cannot be used as it is."""
-
-
-class DamagedStoreError(StoreError):
-    """Bytes that are not what was written; the message names the place."""
-
-
-class StoreLockedError(StoreError):
-    """Another process, or another object of this one, writes to the store."""
-
-
-class StoreClosedError(StoreError):
-    """The store was closed, or a write failed; what was acknowledged is safe."""
 
 
 class SnapshotError(LinkstreamError):

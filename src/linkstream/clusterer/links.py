@@ -17,7 +17,7 @@ from linkstream.clusterer.adding import Adding
 from linkstream.clusterer.base import check_yes_no, whole_number
 from linkstream.clusterer.views import EVIDENCE
 from linkstream.engine import choice, events, snapshot
-from linkstream.engine.contract import Engine, Keep
+from linkstream.engine.contract import Engine
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
 from linkstream.identity import settling
@@ -188,21 +188,6 @@ class Links(Adding):
             self._min_size,
             self._keeping,
         )
-
-    def _without_history(self) -> bytes:
-        """A snapshot without the log and the vectors, for one who keeps these elsewhere."""
-        saved = self._saved()
-        state = replace(saved.state, events=saved.state.events[:0])
-        return saving.pack(replace(saved, state=state, keeping=False))
-
-    def _attach(self, log: npt.NDArray[np.int64], keep: Keep | None) -> None:
-        """Take over a log, and vectors, that are kept elsewhere."""
-        self._elsewhere, self._keep, self._keeping = True, keep, keep is not None
-        if self._engine is not None:
-            self._engine = self._made(replace(self.state(), events=log))
-            whole = len(log) == self._ledger.n_events
-            if whole:
-                self._base = Base(replace(self._empty(), dimension=self.dimension or 0), Ledger())
 
     def drain_events(self) -> list[events.Event]:
         """All events kept, which are then forgotten: what came before cannot be undone any more."""
