@@ -207,7 +207,7 @@ def whole_number(name: str, value: int, meaning: str, *, least: int = 1) -> int:
             expected=f"a whole number of {least} or more",
             remedy=f"It says {meaning}.",
         )
-    return min(int(value), 2**40)
+    return min(int(value), 2**62)
 
 
 def check_yes_no(name: str, value: object) -> bool:
