@@ -279,29 +279,21 @@ class People(Erasing):
     def _refuse_move(self, vector: int, target: int) -> None:
         """ContradictionError where what was said of a vector forbids a cluster."""
         ledger, engine = self._synced(), self._running()
+        said = f"move({vector}, {target})"
         for law in ledger.laws:
             for ours, theirs in (law.sides, law.sides[::-1]):
                 if law.mover == vector or all(ledger.pins[pin].vector != vector for pin in ours):
                     continue
                 inside = [engine.cluster_of(node) == target for node in ledger.nodes(theirs)]
                 if (law.together and not all(inside)) or (not law.together and any(inside)):
-                    self._forbid_move(vector, target, law.text)
+                    raise laws.contradiction(said, (law.text,))
         for group in ledger.groups:
             members = {ledger.pins[pin].vector for pin in group}
             if vector in members:
                 mates = [pin for pin in group if ledger.pins[pin].vector != vector]
                 if any(engine.cluster_of(node) == target for node in ledger.nodes(mates)):
-                    self._forbid_move(
-                        vector, target, f"a vector seen together with {vector} is there"
-                    )
-
-    def _forbid_move(self, vector: int, target: int, reason: str) -> None:
-        raise ContradictionError(
-            f"move({vector}, {target}), which others forbid",
-            expected="a correction that agrees with those made before",
-            remedy="Undo one of them first.",
-            chain=(reason,),
-        )
+                    reason = f"a vector seen together with {vector} is there"
+                    raise laws.contradiction(said, (reason,))
 
 
 def _check_name(name: object) -> None:

@@ -16,7 +16,7 @@ from linkstream.engine.forest import FULL
 from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.laws import Laws
-from linkstream.identity.totals import Totals
+from linkstream.identity.totals import Totals, gathered
 from linkstream.paper.thresholds import Thresholds
 
 _BLOCK = 512
@@ -128,8 +128,7 @@ class Parts:
         ends = np.searchsorted(state.numbers, state.edges)
         child, sums, counts, light = _below(state, ends)
         place = totals.place[child]
-        whole_light = np.zeros(len(totals.ids), dtype=np.int64)
-        np.add.at(whole_light, totals.place, state.light)
+        whole_light = gathered(state.light, totals.place, len(totals.ids))
         rest = totals.counts[place] - counts[child]
         lighter = whole_light[place] - light[child]
         threshold = state.thresholds.edges(

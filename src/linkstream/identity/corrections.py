@@ -7,7 +7,7 @@ import itertools
 from linkstream.engine.fixed_point import dot, similarity
 from linkstream.engine.forest import LAW, LOOSE
 from linkstream.identity.laws import Laws, contradiction
-from linkstream.identity.regrouping import Edge, Regrouping, edge_of
+from linkstream.identity.regrouping import Edge, Regrouping, edge_of, way
 
 
 def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
@@ -59,21 +59,6 @@ def _release(graph: Regrouping, laws: Laws) -> None:
             graph.hold(a, b, LOOSE)
 
 
-def way(graph: Regrouping, start: int, end: int) -> list[int]:
-    """Subclusters from one to another of the same cluster; the forest has one way only."""
-    before, todo = {start: start}, [start]
-    while todo and end not in before:
-        number = todo.pop()
-        for other in graph.neighbours[number]:
-            if other not in before:
-                before[other] = number
-                todo.append(other)
-    found = [end]
-    while found[-1] != start:
-        found.append(before[found[-1]])
-    return found[::-1]
-
-
 def margin(graph: Regrouping, edge: Edge) -> float:
     """Similarity − s~ of an edge, exactly as the engines find it."""
     (one, other), state = (graph.places[number] for number in edge), graph.state
@@ -85,6 +70,6 @@ def margin(graph: Regrouping, edge: Edge) -> float:
 
 def _weakest(graph: Regrouping, a: int, b: int) -> Edge | None:
     """Of the edges between two of one cluster, the one of least margin that is not law."""
-    edges = itertools.starmap(edge_of, itertools.pairwise(way(graph, a, b)))
+    edges = itertools.starmap(edge_of, itertools.pairwise(way(graph.neighbours, a, b)))
     loose = [edge for edge in edges if graph.firm[edge] != LAW]
     return min(loose, key=lambda edge: (margin(graph, edge), edge), default=None)

@@ -25,7 +25,7 @@ from linkstream.engine.state import State
 from linkstream.identity.comparison import similarities
 from linkstream.identity.laws import Laws
 from linkstream.identity.ledger import KINDS
-from linkstream.identity.regrouping import neighbours_of
+from linkstream.identity.regrouping import neighbours_of, way
 from linkstream.identity.suggestions import edge_figures, nearest
 from linkstream.identity.timeline import standing
 
@@ -143,7 +143,7 @@ def between(
         similarity=similarity,
         threshold=threshold,
         margin=similarity - threshold,
-        steps=tuple(_steps(state, _way(state, *ends), events)) if together else (),
+        steps=tuple(_steps(state, way(neighbours_of(state), *ends), events)) if together else (),
         barred=None if together else _barred(state, clusters, laws or Laws()),
     )
 
@@ -167,22 +167,6 @@ def _barred(state: State, clusters: tuple[int, int], laws: Laws) -> str | None:
     ours, theirs = (state.numbers[state.clusters == cluster].tolist() for cluster in clusters)
     pair = laws.clash(ours, theirs)
     return None if pair is None else laws.barred(pair[0])[pair[1]]
-
-
-def _way(state: State, start: int, end: int) -> list[int]:
-    """Numbers of the subclusters from start to end; the forest has one way only."""
-    neighbours = neighbours_of(state)
-    before, todo = {start: start}, [start]
-    while todo and end not in before:
-        number = todo.pop()
-        for other in neighbours[number]:
-            if other not in before:
-                before[other] = number
-                todo.append(other)
-    way = [end]
-    while way[-1] != start:
-        way.append(before[way[-1]])
-    return way[::-1]
 
 
 def _steps(state: State, way: list[int], events: Sequence[Event]) -> list[Step]:

@@ -7,7 +7,7 @@ name, then the older. Every step is an event, so that replaying gives the same m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -139,6 +139,21 @@ def neighbours_of(state: State) -> dict[int, set[int]]:
         found[a].add(b)
         found[b].add(a)
     return found
+
+
+def way(neighbours: Mapping[int, set[int]], start: int, end: int) -> list[int]:
+    """Subclusters from one to another of the same cluster; the forest has one way only."""
+    before, todo = {start: start}, [start]
+    while todo and end not in before:
+        number = todo.pop()
+        for other in neighbours[number]:
+            if other not in before:
+                before[other] = number
+                todo.append(other)
+    found = [end]
+    while found[-1] != start:
+        found.append(before[found[-1]])
+    return found[::-1]
 
 
 def edge_of(a: int, b: int) -> Edge:
