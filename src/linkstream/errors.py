@@ -11,8 +11,13 @@ LinkstreamError                      root of all
 │   ├── UnknownIdError               an ID that was never given
 │   │   └── RemovedError             a vector or cluster that is no longer there
 │   ├── ContradictionError           a correction that others forbid; names the chain
-│   └── UndoError                    there is nothing there to undo
+│   ├── UndoError                    there is nothing there to undo
+│   └── IdempotencyError             a key that was used for another call
 ├── SnapshotError                    a file that is damaged, hostile or from a newer version
+├── StoreError                       a store that cannot be used as it is
+│   ├── DamagedStoreError            bytes that are not what was written; names the place
+│   ├── StoreLockedError             another writer has it open
+│   └── StoreClosedError             it was closed, or a write failed: open it again
 ├── NotTrackedError                  an answer that needs what the caller chose not to keep
 ├── ConvergenceError                 an iteration that did not reach its tolerance
 ├── EngineUnavailableError           the engine asked for is not there
@@ -81,6 +86,26 @@ class ContradictionError(ArgumentError):
 
 class UndoError(ArgumentError):
     """There is nothing there to undo."""
+
+
+class IdempotencyError(ArgumentError):
+    """An idempotency key that was used for another call."""
+
+
+class StoreError(LinkstreamError):
+    """A store that cannot be used as it is."""
+
+
+class DamagedStoreError(StoreError):
+    """Bytes that are not what was written; the message names the place."""
+
+
+class StoreLockedError(StoreError):
+    """Another process, or another object of this one, writes to the store."""
+
+
+class StoreClosedError(StoreError):
+    """The store was closed, or a write failed; what was acknowledged is safe."""
 
 
 class SnapshotError(LinkstreamError):

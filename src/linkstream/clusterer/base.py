@@ -37,6 +37,7 @@ class Ground:
     _straight: bool  # nothing has to be seen to between vectors, and no mean taken off
     _direct: bool  # vectors may go straight to the engine
     _base: Base  # as far as undo goes back
+    _elsewhere = False  # vectors are kept by somebody else: the engine does not add to them
 
     def _fixed(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Rows as the engine's numbers, or VectorError: nothing has changed yet."""
@@ -62,7 +63,7 @@ class Ground:
 
     def _made(self, state: State) -> Engine:
         """An engine that goes on from a state."""
-        return self._factory.make(state, self._keep)
+        return self._factory.make(state, None if self._elsewhere else self._keep)
 
     def _laws(self) -> Laws:
         return Laws.of(self._synced())

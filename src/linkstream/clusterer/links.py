@@ -17,7 +17,7 @@ from linkstream.clusterer.adding import Adding
 from linkstream.clusterer.base import check_yes_no, whole_number
 from linkstream.clusterer.views import EVIDENCE
 from linkstream.engine import choice, events, snapshot
-from linkstream.engine.contract import Engine
+from linkstream.engine.contract import Engine, Keep
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
 from linkstream.identity import settling
@@ -188,6 +188,27 @@ class Links(Adding):
             self._min_size,
             self._keeping,
         )
+
+    # For one who keeps the log and the vectors elsewhere (the store)
+
+    def _without_history(self) -> Saved:
+        """All there is to save but the log and the vectors; nothing of it changes any more."""
+        saved = self._saved()
+        state = replace(saved.state, events=saved.state.events[:0])
+        return replace(saved, state=state, ledger=copy.deepcopy(saved.ledger), keeping=False)
+
+    def _lean_on(self, keep: Keep | None) -> None:
+        """Have vectors by number from elsewhere. Undo needs `_recall` before."""
+        self._elsewhere, self._keep, self._keeping = True, keep, keep is not None
+        self._origin = self._empty()
+        self._base = Base(replace(self._origin, dimension=self.dimension or 0), Ledger())
+
+    def _recall(self, log: npt.NDArray[np.int64], base: Base | None) -> None:
+        """Take over the log that is kept elsewhere, from a base on (None: from nothing)."""
+        if self._engine is not None:
+            self._replace(replace(self.state(), events=log))
+        if base is not None:
+            self._base = base
 
     def drain_events(self) -> list[events.Event]:
         """All events kept, which are then forgotten: what came before cannot be undone any more."""

@@ -20,6 +20,7 @@ from linkstream.engine.state import State
 from linkstream.paper.thresholds import Thresholds
 
 Kind = Literal["joined", "linked", "new"]
+RULES = 1  # goes up whenever the same vectors would be decided otherwise than before
 KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
 JOINED, LINKED, NEW = range(3)
 

@@ -80,6 +80,11 @@ class Ledger:
             self.texts.append(text)
         return self.texts.index(text)
 
+    def drop_unused_texts(self) -> None:
+        """Forget names that nobody bears and keys of no group; their numbers stand for nothing."""
+        used = {*self.names.values(), *self.keys}
+        self.texts = [text if text in used else "" for text in self.texts]
+
     # What it says
 
     def resolve(self, cluster: int) -> int:

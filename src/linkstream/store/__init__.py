@@ -1,0 +1,9 @@
+"""The store: a clusterer in one file, from which nothing that was acknowledged is ever lost."""
+
+from linkstream.store.calls import Batch
+from linkstream.store.journal import Operation
+from linkstream.store.repairing import Repaired, repair
+from linkstream.store.store import Store
+from linkstream.store.verifying import Verified
+
+__all__ = ["Batch", "Operation", "Repaired", "Store", "Verified", "repair"]

@@ -1,0 +1,110 @@
+"""About a store: what it was made with, in words that other programs read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from linkstream.clusterer import Links
+from linkstream.engine.contract import RULES
+from linkstream.errors import ArgumentError, StoreError
+from linkstream.paper.thresholds import Thresholds
+from linkstream.presets import preset as preset_of
+from linkstream.store.file import crc, damaged
+
+About = dict[str, Any]
+
+
+def of(links: Links, *, keep: bool) -> About:
+    """What decides answers, as plain values."""
+    mean = links.space.mean
+    digest = None if mean is None else hashlib.sha256(mean.astype("<f8").tobytes()).hexdigest()
+    return {
+        "rules": RULES,
+        "thresholds": asdict(links.thresholds),
+        "space": {"model": links.space.model, "mean": digest},
+        "evidence": links.evidence,
+        "heal": links.healing.to_dict() if links.healing else None,
+        "track_vectors": links.track_vectors,
+        "keep_vectors": keep,
+        "max_subclusters": links.limits.max_subclusters,
+        "max_idle": links.limits.max_idle,
+        "min_size": links.min_size,
+    }
+
+
+def wanted(
+    thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
+) -> Links | None:
+    """The clusterer that the caller's words describe; None where they give no thresholds."""
+    if thresholds is not None and preset is not None:
+        raise ArgumentError(
+            f"thresholds and preset={preset!r}", expected="one of them", remedy="Leave one out."
+        )
+    if preset is not None:
+        chosen = preset_of(preset)
+        return Links.from_thresholds(chosen.thresholds, **{**chosen.options, **options})
+    if thresholds is None:
+        return None
+    if not isinstance(thresholds, Thresholds):
+        raise ArgumentError(
+            f"thresholds of type {type(thresholds).__name__}",
+            expected="linkstream.Thresholds",
+            remedy="Build them with Thresholds(cluster_similarity, ...).",
+        )
+    return Links.from_thresholds(thresholds, **options)
+
+
+def check_wanted(
+    path: Path,
+    about: About,
+    thresholds: Thresholds | None,
+    preset: str | None,
+    options: dict[str, Any],
+) -> None:
+    """ArgumentError where the caller asks for another store than the one that is there."""
+    there = Thresholds(**about["thresholds"])
+    asked = wanted(thresholds, preset, options) or Links.from_thresholds(there, **options)
+    described = of(asked, keep=asked.keep_vectors)
+    names = {"thresholds", *options}
+    if preset is not None:
+        names |= preset_of(preset).options.keys()
+    for name in sorted(names & described.keys()):
+        if described[name] != about[name]:
+            raise ArgumentError(
+                f"{name}={described[name]!r} for {path}, which has {about[name]!r}",
+                expected="what the store was made with",
+                remedy="Leave it out to open the store as it is, or make a new one.",
+            )
+
+
+def write(connection: sqlite3.Connection, about: About, version: str) -> None:
+    """Put it into a new store."""
+    values = (1, json.dumps({"linkstream": version, **about}, sort_keys=True))
+    connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (*values, crc(*values)))
+
+
+def read(connection: sqlite3.Connection, path: Path) -> About:
+    """What `write` wrote, checked; StoreError where newer rules decided."""
+    row = connection.execute("SELECT number, body, crc FROM meta").fetchone()
+    if row is None or crc(*row[:2]) != row[2]:
+        raise damaged(path, "the description of the store is missing or damaged")
+    about: About = json.loads(row[1])
+    if about["rules"] > RULES:
+        raise StoreError(
+            f"{path}: decided by rules of version {about['rules']}",
+            expected=f"version {RULES} or older",
+            remedy="Upgrade linkstream to open it.",
+        )
+    return about
+
+
+def check_same(path: Path, about: About, links: Links, *, keep: bool) -> None:
+    """DamagedStoreError unless the clusterer is of the kind that the store says it has."""
+    for name, value in of(links, keep=keep).items():
+        if about.get(name) != value:
+            raise damaged(path, f"{name} is {value!r} in a snapshot and {about.get(name)!r} beside")

@@ -1,0 +1,173 @@
+"""Calls: what a caller says, checked and made plain before it takes its place in the line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine import door
+from linkstream.errors import ArgumentError
+from linkstream.identity import weights
+from linkstream.store.journal import Payloads, Rows
+from linkstream.store.line import Ticket
+
+KEY_MAX = 255  # characters
+PAYLOAD_MAX = 64 << 10  # characters of JSON
+ROWS_MAX = 1 << 22  # vectors in one call
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Batch:
+    """Vectors for `feed`, with what goes with them; as the arguments of `add_many`."""
+
+    X: npt.ArrayLike
+    weight: npt.ArrayLike = 1.0
+    payloads: Iterable[Any] | None = None
+    idempotency_key: str | None = None
+
+
+def adding(
+    verb: str,
+    X: npt.ArrayLike,
+    weight: npt.ArrayLike,
+    group: str | None,
+    payloads: Iterable[Any] | None,
+    key: str | None,
+) -> Ticket:
+    """A call that brings vectors."""
+    rows = _rows(X, one=verb == "add")
+    said: dict[str, Any] = {"key" if verb == "add_group" else "group": group}
+    if not (type(weight) is float and weight == 1.0) and any(weights.lights(weight, len(rows))):
+        said["weight"] = np.asarray(weight, dtype=np.float64).tolist()
+    arguments = {name: value for name, value in said.items() if value is not None}
+    plain = None if payloads is None else _payloads(payloads, len(rows))
+    return _ticket(verb, arguments, rows if len(rows) else None, plain, key)
+
+
+def of_batch(batch: npt.ArrayLike | Batch, *, after: Ticket | None) -> Ticket:
+    """A batch of a stream of them, after the one before it."""
+    given = batch if isinstance(batch, Batch) else Batch(batch)
+    ticket = adding("add_many", given.X, given.weight, None, given.payloads, given.idempotency_key)
+    if ticket.rows is not None and np.may_share_memory(ticket.rows, np.asarray(given.X)):
+        ticket.rows = ticket.rows.copy()  # the caller may fill its array anew
+    ticket.after = after
+    return ticket
+
+
+def enrolling(name: str, X: npt.ArrayLike, locked: bool, key: str | None) -> Ticket:
+    """A call that brings prototypes."""
+    rows = _rows(X, one=False)
+    ticket = _ticket("enrol", {"name": name, "locked": locked}, rows, None, key)
+    ticket.alone = True
+    return ticket
+
+
+def saying(verb: str, arguments: dict[str, Any], key: str | None) -> Ticket:
+    """A person's word."""
+    ticket = _ticket(verb, arguments, None, None, key)
+    ticket.alone = True
+    return ticket
+
+
+def _ticket(
+    verb: str,
+    arguments: dict[str, Any],
+    rows: Rows | None,
+    payloads: Payloads | None,
+    key: str | None,
+) -> Ticket:
+    ticket = Ticket(verb, _plain(arguments), rows, payloads, key)
+    if key is not None:
+        _check_key(key)
+        ticket.digest = _digest(rows, payloads)
+    return ticket
+
+
+def _rows(X: npt.ArrayLike, *, one: bool) -> Rows:
+    rows = door.vector(X, dimension=None) if one else door.vectors(X, dimension=None)
+    if len(rows) > ROWS_MAX:
+        raise ArgumentError(
+            f"{len(rows)} vectors in one call",
+            expected=f"at most {ROWS_MAX}",
+            remedy="Split them, or let feed() take them batch by batch.",
+        )
+    return rows
+
+
+def _digest(rows: Rows | None, payloads: Payloads | None) -> bytes:
+    sha = hashlib.sha256(b"" if rows is None else np.ascontiguousarray(rows, dtype="<f4").data)
+    sha.update(json.dumps([None if rows is None else rows.shape, payloads]).encode())
+    return sha.digest()
+
+
+def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as JSON has them."""
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(arguments, default=_number))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(
+            f"arguments that are no plain values ({error})",
+            expected="numbers and texts",
+            remedy="Pass plain Python values.",
+        ) from None
+    return plain
+
+
+def _number(value: object) -> object:
+    if isinstance(value, (np.integer, np.bool_)):
+        return value.item()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def _payloads(payloads: Iterable[Any], n: int) -> Payloads:
+    given = list(payloads) if not isinstance(payloads, (str, bytes, dict)) else []
+    if len(given) != n:
+        raise ArgumentError(
+            f"{len(given)} payloads for {n} vectors",
+            expected="a list with one for each vector",
+            remedy="None stands for nothing attached.",
+        )
+    return [_payload(value, place) for place, value in enumerate(given)]
+
+
+def _payload(value: Any, place: int) -> Any:
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(
+            f"payload {place} is not JSON ({error})",
+            expected="texts, finite numbers, yes or no, None, lists and objects of them",
+            remedy="Make it plain, or attach a reference to where it lies.",
+        ) from None
+    if len(text) > PAYLOAD_MAX:
+        raise ArgumentError(
+            f"payload {place} takes {len(text)} characters",
+            expected=f"at most {PAYLOAD_MAX}",
+            remedy="Attach a reference to where it lies.",
+        )
+    return json.loads(text)
+
+
+def _check_key(key: object) -> None:
+    if isinstance(key, str) and 0 < len(key) <= KEY_MAX and _encodable(key):
+        return
+    shown = f"{key!r:.80}" if isinstance(key, str) else f"one of type {type(key).__name__}"
+    raise ArgumentError(
+        f"idempotency_key: {shown}",
+        expected=f"a text of 1 to {KEY_MAX} characters",
+        remedy="Make one for each call, and give the same one again to retry it.",
+    )
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,312 @@
+"""The file: one SQLite database, what is in it, how it is made and opened.
+
+SQLite's write-ahead log with synchronous=FULL: a commit that has returned survives the loss of
+power. SQLite has no checksums of its own, so every row of ours bears one, rows are found by their
+number alone (an index could lie), and numbers follow one another without gaps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from linkstream.errors import DamagedStoreError, StoreError
+
+APPLICATION = 0x4C4E4B53  # "LNKS"
+FORMAT = 1
+PAGE = 32768
+_CACHE = 256  # KiB: what is larger is written while the rest is still being decided
+_READ_LEAST = 1 << 22  # bytes of a value, however small the file says it is
+
+_SCHEMA = """
+CREATE TABLE meta (                  -- one row: what the store is, for people and other programs
+    number INTEGER PRIMARY KEY,
+    body TEXT NOT NULL,              -- JSON
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE operations (            -- each acknowledged call: 1, 2, ...
+    number INTEGER PRIMARY KEY,
+    verb TEXT NOT NULL,              -- method of Links
+    arguments TEXT NOT NULL,         -- JSON
+    first_vector INTEGER NOT NULL,   -- vectors taken before it
+    first_event INTEGER NOT NULL,    -- events before it
+    first_piece INTEGER NOT NULL,    -- of its vectors
+    rows INTEGER NOT NULL,           -- vectors it brought
+    dimension INTEGER NOT NULL,      -- of these
+    payloads INTEGER NOT NULL,       -- 1: it has a row among the payloads
+    events BLOB NOT NULL,            -- what was decided: rows of six int64, little-endian
+    result BLOB NOT NULL,            -- what was answered: IDs as int64, or JSON
+    key TEXT,                        -- idempotency key
+    digest BLOB,                     -- SHA-256 of vectors and payloads, where there is a key
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE vectors (               -- as they were given: float32, little-endian, row by row
+    piece INTEGER PRIMARY KEY,
+    body BLOB NOT NULL,
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE payloads (              -- what people attached to the vectors of an operation
+    operation INTEGER PRIMARY KEY,
+    body TEXT NOT NULL,              -- JSON list, one value a vector
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE snapshots (
+    number INTEGER PRIMARY KEY,
+    operation INTEGER NOT NULL,      -- the last one it includes
+    first_chunk INTEGER NOT NULL,
+    chunks INTEGER NOT NULL,
+    size INTEGER NOT NULL,           -- bytes in all
+    split INTEGER NOT NULL,          -- bytes of the clusterer; the rest is the index
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE chunks (
+    number INTEGER PRIMARY KEY,
+    body BLOB NOT NULL,
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE VIEW names AS                 -- for people who look with SQL: who was named what
+    SELECT number AS operation, json_extract(arguments, '$.cluster') AS cluster,
+           json_extract(arguments, '$.name') AS name
+    FROM operations WHERE verb IN ('name', 'rename', 'enrol');
+CREATE VIEW constraints AS           -- and which corrections were made
+    SELECT number AS operation, verb, json_extract(arguments, '$.of') AS of,
+           json_extract(arguments, '$.a') AS a, json_extract(arguments, '$.b') AS b
+    FROM operations WHERE verb IN ('same', 'different');
+"""
+
+# From each older format to the next. Format 1 is the first.
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+
+
+def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """A new store, filled by the caller, that appears under its name only when it is whole."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    except OSError as error:
+        raise unusable(path, error) from None
+    os.close(handle)
+    try:
+        with guarded(path), contextlib.closing(_connection(name)) as connection:
+            connection.execute(f"PRAGMA page_size={PAGE}")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA.split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={APPLICATION}")
+            connection.execute(f"PRAGMA user_version={FORMAT}")
+            fill(connection)
+            connection.execute("COMMIT")
+        settle(Path(name), path)
+    except OSError as error:
+        raise unusable(path, error) from None
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name + suffix)
+
+
+def settle(made: Path, path: Path) -> None:
+    """Give a whole file its name, if that is still free, in a way that outlives a power cut."""
+    sync(made)
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        raise StoreError(
+            f"{path}: a file that appeared meanwhile",
+            expected="a name that is free",
+            remedy="Open it, or give another path.",
+        ) from None
+    except OSError:  # a file system without links
+        os.rename(made, path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """See to it that a file, or the names in a folder, are on the disk."""
+    if path.is_dir() and os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """An open database of ours, or a typed error that names the file."""
+    check_file(path)
+    connection = _open_sqlite(path, read_only=read_only)
+    try:
+        with guarded(path):
+            _bound(connection, path)
+            _check(connection, path)
+            if not read_only:
+                for pragma in (
+                    "synchronous=FULL",
+                    "wal_autocheckpoint=0",
+                    "journal_mode=WAL",
+                    f"cache_size=-{_CACHE}",
+                ):
+                    connection.execute(f"PRAGMA {pragma}")
+                _migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connection(name: str, **options: Any) -> sqlite3.Connection:
+    connection: sqlite3.Connection = sqlite3.connect(
+        name, isolation_level=None, check_same_thread=False, timeout=10.0, **options
+    )
+    return connection
+
+
+def _open_sqlite(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    uri = path.absolute().as_uri() + "?mode="
+    with guarded(path):
+        if not read_only:
+            return _connection(uri + "rw", uri=True)
+        connection = _connection(uri + "ro", uri=True)
+        try:
+            connection.execute("PRAGMA schema_version")
+        except sqlite3.OperationalError:
+            connection.close()
+            if path.with_name(path.name + "-wal").exists():
+                raise
+            # A folder that may not be written to: with no log beside it the file is all there is.
+            connection = _connection(uri + "ro&immutable=1", uri=True)
+    return connection
+
+
+def _bound(connection: sqlite3.Connection, path: Path) -> None:
+    """No value may be longer than what is there; a length that lies must not cost memory."""
+    if hasattr(connection, "setlimit"):  # from Python 3.11 on
+        there = sum(size_of(path))
+        limit = min(max(_READ_LEAST, 2 * there), 10**9)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
+
+
+def unbound(connection: sqlite3.Connection) -> None:
+    """Let larger values in again, once what is there has been read."""
+    if hasattr(connection, "setlimit"):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10**9)
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Bytes of the file, and of the log beside it."""
+    log = path.with_name(path.name + "-wal")
+    return path.stat().st_size, log.stat().st_size if log.exists() else 0
+
+
+def check_file(path: Path) -> None:
+    """StoreError unless there is a file with something in it."""
+    if path.is_file() and path.stat().st_size:
+        return
+    if not path.exists():
+        seen, remedy = "no store there", "Pass thresholds= or preset= to make a new one."
+    elif path.is_file():
+        seen, remedy = "an empty file", "Use a backup, or remove it to begin anew."
+    else:
+        seen, remedy = "not a file", "Give another path."
+    raise StoreError(f"{path}: {seen}", expected="a file that Store.open wrote", remedy=remedy)
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise DamagedStoreError(
+            f"{path}: a database of another program, or a damaged one",
+            expected="a file that Store.open wrote",
+            remedy="Give another path, or use a backup.",
+        )
+    if version > FORMAT:
+        raise StoreError(
+            f"{path}: a store of format {version}",
+            expected=f"format {FORMAT} or older",
+            remedy="Upgrade linkstream to open it.",
+        )
+    if version != FORMAT and version not in MIGRATIONS:
+        raise damaged(path, f"format {version}, which there never was")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring an older store to the format of today, step by step, each wholly or not at all."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for step in range(version, FORMAT):
+        with transaction(connection):
+            MIGRATIONS[step](connection)
+            connection.execute(f"PRAGMA user_version={step + 1}")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of it, on the disk, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
+                connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def view(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is read in it is of one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def guarded(path: Path) -> Iterator[None]:
+    """What SQLite and the system complain of, as errors of ours."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise unusable(path, error) from error
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError, MemoryError) as error:
+        raise damaged(path, f"SQLite says: {error or type(error).__name__}") from error
+
+
+def unusable(path: Path, error: Exception) -> StoreError:
+    """The error for a file that cannot be worked with, whatever is in it."""
+    return StoreError(
+        f"{path}: {error}",
+        expected="a folder and a file that can be read and written",
+        remedy="Check the path, its rights and the room on the disk.",
+    )
+
+
+def damaged(path: Path, what: str) -> DamagedStoreError:
+    """The error for bytes that are not what was written."""
+    return DamagedStoreError(
+        f"{path}: {what}",
+        expected="what linkstream wrote",
+        remedy="Use a backup; `linkstream repair` copies it aside and saves what can be read.",
+    )
+
+
+def crc(*values: object) -> int:
+    """A checksum over the values of a row: the plain ones as JSON, then the bytes."""
+    blobs = [value for value in values if isinstance(value, (bytes, memoryview))]
+    plain = [len(v) if isinstance(v, (bytes, memoryview)) else v for v in values]
+    total = zlib.crc32(json.dumps(plain).encode())
+    for blob in blobs:
+        total = zlib.crc32(blob, total)
+    return total

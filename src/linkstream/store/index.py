@@ -1,0 +1,110 @@
+"""The index: which operation brought a vector, and which was done under a key.
+
+Kept in memory and in the snapshots, which are checked as a whole; never in an index of SQLite's,
+which is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine import snapshot
+from linkstream.errors import SnapshotError
+from linkstream.store.journal import Operation
+
+Integers = npt.NDArray[np.int64]
+
+
+class Index:
+    """Places of vectors in the journal, in order; operations by key."""
+
+    def __init__(
+        self, firsts: list[int], operations: list[int], hashes: Integers, done: Integers
+    ) -> None:
+        self._firsts, self._operations = firsts, operations  # of vectors, rising
+        self._hashes, self._done = hashes, done  # of keys, sorted by hash
+        self._recent: dict[str, int] = {}  # keys since then
+
+    @classmethod
+    def empty(cls) -> Index:
+        """Of a store with nothing in it."""
+        nothing = np.empty(0, dtype=np.int64)
+        return cls([], [], nothing, nothing)
+
+    def note(self, operation: Operation, n_vectors: int) -> None:
+        """Take in an operation, after which there are so many vectors."""
+        if n_vectors < operation.first_vector:
+            self._cut(n_vectors)
+        elif n_vectors > operation.first_vector:
+            self._firsts.append(operation.first_vector)
+            self._operations.append(operation.number)
+        if operation.key is not None:
+            self._recent[operation.key] = operation.number
+
+    def _cut(self, n_vectors: int) -> None:
+        """Only so many vectors are left; later ones will take the numbers of those undone."""
+        while self._firsts and self._firsts[-1] >= n_vectors:
+            self._firsts.pop()
+            self._operations.pop()
+
+    def holding(self, vector: int) -> tuple[int, int]:
+        """The operation that brought a vector, and the vector's place among those it brought."""
+        place = bisect_right(self._firsts, vector) - 1
+        return self._operations[place], vector - self._firsts[place]
+
+    def stretches(self, n_vectors: int) -> Iterator[tuple[int, int, int]]:
+        """Operations that brought the vectors there are: number, first vector, end."""
+        ends = [*self._firsts[1:], n_vectors]
+        yield from zip(self._operations, self._firsts, ends, strict=True)
+
+    def under(self, key: str) -> list[int]:
+        """Operations that may have been done under a key; the newest last."""
+        if key in self._recent:
+            return [self._recent[key]]
+        found = _hash(key)
+        low = int(np.searchsorted(self._hashes, found, side="left"))
+        high = int(np.searchsorted(self._hashes, found, side="right"))
+        found_at: list[int] = self._done[low:high].tolist()
+        return found_at
+
+    def packed(self, next_piece: int) -> bytes:
+        """All of it, checksummed; with the number of the next piece of vectors."""
+        hashes = np.array([_hash(key) for key in self._recent], dtype=np.int64)
+        done = np.array(list(self._recent.values()), dtype=np.int64)
+        hashes = np.concatenate([self._hashes, hashes])
+        done = np.concatenate([self._done, done])
+        order = np.argsort(hashes, kind="stable")
+        arrays = {
+            "firsts": np.array(self._firsts, dtype=np.int64),
+            "operations": np.array(self._operations, dtype=np.int64),
+            "hashes": hashes[order],
+            "done": done[order],
+        }
+        return snapshot.encode({"next_piece": next_piece}, arrays)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> tuple[Index, int]:
+        """The index and the number that `packed` was given, or SnapshotError."""
+        meta, arrays = snapshot.decode(data)
+        try:
+            firsts, operations, hashes, done = (
+                arrays[name] for name in ("firsts", "operations", "hashes", "done")
+            )
+            next_piece = meta["next_piece"]
+        except KeyError as missing:
+            raise SnapshotError(
+                f"an index without {missing}",
+                expected="what linkstream wrote",
+                remedy="Use a backup.",
+            ) from None
+        return cls(firsts.tolist(), operations.tolist(), hashes, done), int(next_piece)
+
+
+def _hash(key: str) -> int:
+    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)

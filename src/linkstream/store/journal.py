@@ -1,0 +1,237 @@
+"""The journal: each acknowledged call, the vectors it brought, what was decided and answered."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine.events import WIDTH
+from linkstream.engine.fixed_point import DIMENSION_MAX
+from linkstream.engine.forest import FULL
+from linkstream.identity import weights
+from linkstream.store.file import crc, damaged
+
+PIECE = 1 << 20  # bytes of vectors in a row of their table, at most (one vector at the least)
+_COLUMNS = (
+    "number, verb, arguments, first_vector, first_event, first_piece, rows, dimension, payloads, "
+    "events, result, key, digest"
+)
+_INSERT = f"INSERT INTO operations ({_COLUMNS}, crc) VALUES ({', '.join('?' * 14)})"
+
+Rows = npt.NDArray[np.float32]
+Payloads = list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call of a method of `Links` that was acknowledged.
+
+    `first_vector` and `first_event` count what there was before it; `n_rows` vectors came with it.
+    """
+
+    number: int
+    verb: str
+    arguments: dict[str, Any]
+    first_vector: int
+    first_event: int
+    first_piece: int
+    n_rows: int
+    dimension: int
+    has_payloads: bool
+    events: npt.NDArray[np.int64] = field(repr=False)
+    result: bytes = field(repr=False)
+    key: str | None = None
+    digest: bytes | None = None  # of vectors and payloads, where there is a key
+
+    @property
+    def n_pieces(self) -> int:
+        """Rows of the table of vectors that it takes."""
+        return -(-self.n_rows // rows_of_piece(self.dimension)) if self.n_rows else 0
+
+    def taken(self) -> npt.NDArray[np.int64]:
+        """Which of its vectors got numbers, in order: all but those of weight 0."""
+        lights = weights.lights(self.arguments.get("weight", 1.0), self.n_rows)
+        return np.flatnonzero(np.array(lights, dtype=np.int64) != FULL)
+
+    def row(self, place: int) -> int:
+        """The row of the vector that got the number at a place among those given to it."""
+        if isinstance(self.arguments.get("weight"), list):
+            return int(self.taken()[place])
+        return place
+
+
+def rows_of_piece(dimension: int) -> int:
+    """How many vectors lie in one piece."""
+    return max(1, PIECE // (4 * max(dimension, 1)))
+
+
+def write(connection: sqlite3.Connection, operation: Operation) -> None:
+    """Add an operation; the caller commits."""
+    values = (
+        operation.number,
+        operation.verb,
+        json.dumps(operation.arguments, sort_keys=True),
+        operation.first_vector,
+        operation.first_event,
+        operation.first_piece,
+        operation.n_rows,
+        operation.dimension,
+        int(operation.has_payloads),
+        np.ascontiguousarray(operation.events, dtype="<i8").tobytes(),
+        operation.result,
+        operation.key,
+        operation.digest,
+    )
+    connection.execute(_INSERT, (*values, crc(*values)))
+
+
+def write_vectors(connection: sqlite3.Connection, first_piece: int, rows: Rows) -> None:
+    """Add the vectors of an operation, piece by piece."""
+    size = rows_of_piece(rows.shape[1])
+    for piece, start in enumerate(range(0, len(rows), size), first_piece):
+        block = np.ascontiguousarray(rows[start : start + size], dtype="<f4")
+        write_piece(connection, piece, block.data.cast("B"))
+
+
+def write_piece(connection: sqlite3.Connection, piece: int, body: memoryview | bytes) -> None:
+    """Put one piece in its place."""
+    values = (piece, body)
+    connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (*values, crc(*values)))
+
+
+def write_payloads(connection: sqlite3.Connection, operation: int, payloads: Payloads) -> None:
+    """Put what was attached to the vectors of an operation in its place."""
+    values = (operation, json.dumps(payloads, allow_nan=False))
+    connection.execute("INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)", (*values, crc(*values)))
+
+
+class Journal:
+    """What there is to be read of a store, each row checked as it is read."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+
+    def operations(self, after: int, until: int | None = None) -> Iterator[Operation]:
+        """Operations after one, in order, none missing."""
+        where = "number > ? AND number <= ?"
+        query = f"SELECT {_COLUMNS}, crc FROM operations WHERE {where} ORDER BY number"
+        for row in self._connection.execute(query, (after, _last(until))):
+            after += 1
+            yield self._read(row, after)
+        if until is not None and after != until:
+            raise damaged(self._path, f"operation {after + 1} is missing")
+
+    def kept(self, after: int, until: int) -> Iterator[Operation]:
+        """Operations from one to another, of those that a repair could save: some may be missing.
+
+        None is, of a store that was never repaired.
+        """
+        where = "number > ? AND number <= ?"
+        query = f"SELECT {_COLUMNS}, crc FROM operations WHERE {where} ORDER BY number"
+        for row in self._connection.execute(query, (after, until)):
+            if not (type(row[0]) is int and row[0] > after):
+                raise damaged(self._path, f"something else after operation {after}")
+            after = row[0]
+            yield self._read(row, after)
+
+    def before_event(self, event: int, last: int) -> int:
+        """An operation after which all events from one on come."""
+        low, high = 0, last
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = next(self.kept(middle - 1, last), None)
+            if found is None or found.first_event > event:
+                high = middle - 1
+            else:
+                low = middle
+        return max(low - 1, 0)
+
+    def operation(self, number: int) -> Operation:
+        """One operation."""
+        query = f"SELECT {_COLUMNS}, crc FROM operations WHERE number = ?"
+        row = self._connection.execute(query, (number,)).fetchone()
+        if row is None:
+            raise damaged(self._path, f"operation {number} is missing")
+        return self._read(row, number)
+
+    def last(self) -> int:
+        """The number of the newest operation."""
+        (number,) = self._connection.execute(
+            "SELECT coalesce(max(number), 0) FROM operations"
+        ).fetchone()
+        return int(number)
+
+    def vectors(self, operation: Operation) -> Rows | None:
+        """All vectors of an operation, as they were given; None where it brought none."""
+        if not operation.n_rows:
+            return None
+        numbers = range(operation.first_piece, operation.first_piece + operation.n_pieces)
+        rows = np.empty((operation.n_rows, operation.dimension), dtype=np.float32)
+        size = rows_of_piece(operation.dimension)
+        for place, piece in enumerate(numbers):
+            rows[place * size : (place + 1) * size] = self.piece(operation, piece)
+        return rows
+
+    def piece(self, operation: Operation, piece: int) -> Rows:
+        """One piece of the vectors of an operation."""
+        size = rows_of_piece(operation.dimension)
+        length = min(size, operation.n_rows - size * (piece - operation.first_piece))
+        query = "SELECT piece, body, crc FROM vectors WHERE piece = ?"
+        row = self._connection.execute(query, (piece,)).fetchone()
+        if (
+            row is None
+            or row[0] != piece
+            or len(row[1]) != 4 * length * operation.dimension
+            or crc(*row[:2]) != row[2]
+        ):
+            what = f"vectors of operation {operation.number} (piece {piece})"
+            raise damaged(self._path, f"{what} are missing or do not match their checksum")
+        return np.frombuffer(row[1], dtype="<f4").reshape(length, operation.dimension)
+
+    def payloads(self, operation: Operation) -> Payloads | None:
+        """What was attached to the vectors of an operation; None: nothing."""
+        if not operation.has_payloads:
+            return None
+        query = "SELECT operation, body, crc FROM payloads WHERE operation = ?"
+        row = self._connection.execute(query, (operation.number,)).fetchone()
+        if row is None or row[0] != operation.number or crc(*row[:2]) != row[2]:
+            what = f"payloads of operation {operation.number}"
+            raise damaged(self._path, f"{what} are missing or do not match their checksum")
+        payloads: Payloads = json.loads(row[1])
+        return payloads
+
+    def _read(self, row: tuple[Any, ...], number: int) -> Operation:
+        *values, checksum = row
+        if values[0] != number or crc(*values) != checksum:
+            what = f"operation {number} is missing or does not match its checksum"
+            raise damaged(self._path, what)
+        _, verb, arguments, vector, event, piece, rows, dimension, payloads, *rest = values
+        events, result, key, digest = rest
+        if not 0 <= dimension <= DIMENSION_MAX or len(events) % (8 * WIDTH):
+            raise damaged(self._path, f"operation {number} is none")
+        return Operation(
+            number,
+            verb,
+            json.loads(arguments),
+            vector,
+            event,
+            piece,
+            rows,
+            dimension,
+            bool(payloads),
+            np.frombuffer(events, dtype="<i8").reshape(-1, WIDTH).astype(np.int64, copy=False),
+            result,
+            key,
+            digest,
+        )
+
+
+def _last(until: int | None) -> int:
+    return 2**62 if until is None else until

@@ -1,0 +1,41 @@
+"""Idempotency: the same call under the same key is done once, and answered as it was then."""
+
+from __future__ import annotations
+
+from linkstream.errors import IdempotencyError
+from linkstream.store.journal import Operation
+from linkstream.store.line import Ticket
+from linkstream.store.model import Model
+from linkstream.store.replaying import decoded
+
+
+def answered(ticket: Ticket, model: Model, pending: dict[str, Ticket]) -> bool:
+    """Whether a call was made before under its key; it then has its answer."""
+    if ticket.key is None:
+        return False
+    found = None
+    if ticket.key in pending:
+        found = pending[ticket.key].operation
+    else:
+        for number in model.index.under(ticket.key):
+            operation = model.journal.operation(number)
+            found = operation if operation.key == ticket.key else found
+    if found is None:
+        return False
+    _check_same(ticket, found)
+    ticket.answer = decoded(found)
+    return True
+
+
+def _check_same(ticket: Ticket, found: Operation) -> None:
+    if (ticket.verb, ticket.arguments, ticket.digest) != (
+        found.verb,
+        found.arguments,
+        found.digest,
+    ):
+        raise IdempotencyError(
+            f"idempotency_key={ticket.key!r}, which operation {found.number} was done under, "
+            "for another call",
+            expected="the very same call again",
+            remedy="Use a new key for each call.",
+        )

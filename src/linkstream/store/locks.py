@@ -1,0 +1,66 @@
+"""Locks: only one writes, and the lock goes with the process that holds it, however that ends."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+
+from linkstream.errors import StoreLockedError
+from linkstream.store.file import unusable
+
+_held: weakref.WeakSet[WriterLock] = weakref.WeakSet()
+
+
+class WriterLock:
+    """The right to write to a store: a lock of the system on a file beside it."""
+
+    def __init__(self, path: Path) -> None:
+        beside = path.with_name(path.name + ".lock")
+        try:
+            self._handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise unusable(path, error) from None
+        try:
+            _lock(self._handle)
+        except OSError:
+            os.close(self._handle)
+            raise StoreLockedError(
+                f"{path}: another writer has it open",
+                expected="one writer at a time",
+                remedy="Close the other one, or open with read_only=True.",
+            ) from None
+        self._process = os.getpid()
+        _held.add(self)
+
+    @property
+    def ours(self) -> bool:
+        """Whether this process took it, and not the one it was forked from."""
+        return self._process == os.getpid()
+
+    def release(self) -> None:
+        """Let others write; a second time does nothing."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    if os.name == "nt":
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _leave_to_parent() -> None:
+    """A forked child must not keep alive what its parent lets go of."""
+    for lock in list(_held):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

@@ -1,0 +1,171 @@
+"""The model: a clusterer, and where it stands in the journal."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkstream import saving
+from linkstream.clusterer import Links
+from linkstream.engine.events import WIDTH
+from linkstream.errors import DamagedStoreError, SnapshotError
+from linkstream.identity.folding import Base
+from linkstream.saving import Saved
+from linkstream.store import replaying, snapshots
+from linkstream.store.file import damaged
+from linkstream.store.index import Index
+from linkstream.store.journal import Journal, Operation
+from linkstream.store.kept import StoredVectors
+from linkstream.store.line import Ticket
+from linkstream.store.snapshots import Snapshot
+
+
+@dataclass(slots=True)
+class Model:
+    """What all operations so far have led to.
+
+    `recalled`: the clusterer has the log from the base on, as far back as undo goes.
+    """
+
+    path: Path
+    connection: sqlite3.Connection
+    links: Links
+    index: Index
+    snapshot: Snapshot
+    number: int  # of the last operation
+    n_events: int
+    next_piece: int
+    recalled: bool
+    journal: Journal = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.connection, self.path)
+
+    @classmethod
+    def at(
+        cls,
+        connection: sqlite3.Connection,
+        path: Path,
+        snapshot: Snapshot,
+        parts: tuple[bytes, bytes],
+        *,
+        keep: bool,
+        running: dict[str, Any],
+    ) -> Model:
+        """As a snapshot has it."""
+        try:
+            links = Links.from_bytes(parts[0], **running)
+            index, next_piece = Index.unpacked(parts[1])
+        except SnapshotError as error:
+            raise damaged(path, f"snapshot {snapshot.number}: {error.seen}") from error
+        n_events = links._synced().n_events
+        number = snapshot.operation
+        model = cls(
+            path, connection, links, index, snapshot, number, n_events, next_piece, n_events == 0
+        )
+        links._lean_on(StoredVectors(model.journal, index, links._fixed) if keep else None)
+        return model
+
+    def catch_up(self, until: int | None = None) -> int:
+        """Decide again what came after, and compare it with what was decided; how many."""
+        before = self.number
+        for operation in self.journal.operations(self.number, until):
+            self.again(operation)
+        return self.number - before
+
+    def again(self, operation: Operation) -> None:
+        """Decide one operation again, and compare."""
+        if operation.verb == "undo":
+            self.recall()
+        rows = self.journal.vectors(operation)
+        if operation.first_piece != self.next_piece:
+            raise damaged(self.path, f"operation {operation.number} does not follow on the others")
+        replaying.again(self.links, operation, rows, self.path)
+        self._note(operation)
+
+    def decide(self, ticket: Ticket) -> None:
+        """Do what a caller asks, and say what there is to commit."""
+        if ticket.verb == "undo":
+            self.recall()
+        before, rows = self.links.n_vectors, ticket.rows
+        ticket.answer, events = replaying.do(
+            self.links, ticket.verb, ticket.arguments, rows, self.n_events
+        )
+        ticket.operation = Operation(
+            number=self.number + 1,
+            verb=ticket.verb,
+            arguments=ticket.arguments,
+            first_vector=before,
+            first_event=self.n_events,
+            first_piece=self.next_piece,
+            n_rows=0 if rows is None else len(rows),
+            dimension=0 if rows is None else rows.shape[1],
+            has_payloads=ticket.payloads is not None,
+            events=events,
+            result=replaying.encoded(ticket.answer),
+            key=ticket.key,
+            digest=ticket.digest,
+        )
+        self._note(ticket.operation)
+
+    def _note(self, operation: Operation) -> None:
+        self.index.note(operation, self.links.n_vectors)
+        self.number = operation.number
+        self.n_events += len(operation.events)
+        self.next_piece += operation.n_pieces
+
+    def recall(self) -> None:
+        """Have the whole log from the base on: undo and stories of IDs need it."""
+        if self.recalled or not self.links.track_vectors:
+            return
+        base = snapshots.every(self.connection, self.path)[0]
+        log = [np.empty((0, WIDTH), dtype=np.int64)]
+        log += [each.events for each in self.journal.operations(base.operation, self.number)]
+        self.links._recall(np.concatenate(log), self._base(base))
+        self.recalled = True
+
+    def _base(self, base: Snapshot) -> Base | None:
+        if base.operation == 0:
+            return None
+        try:
+            links = Links.from_bytes(
+                snapshots.read(self.connection, self.path, base)[0], engine="reference"
+            )
+        except SnapshotError as error:
+            raise damaged(self.path, f"snapshot {base.number}: {error.seen}") from error
+        return Base(links.state(), links._synced())
+
+    def pack(self) -> Callable[[], tuple[bytes, bytes]]:
+        """What a snapshot has to hold; made into bytes when called, at leisure."""
+        saved: Saved = self.links._without_history()
+        index = self.index.packed(self.next_piece)
+        return lambda: (saving.pack(saved), index)
+
+
+def load(
+    connection: sqlite3.Connection, path: Path, *, keep: bool, running: dict[str, Any]
+) -> Model:
+    """The newest sound snapshot, and all that came after it decided again and compared."""
+    for snapshot, parts in snapshots.sound(connection, path):
+        try:
+            model = Model.at(connection, path, snapshot, parts, keep=keep, running=running)
+        except DamagedStoreError:
+            continue
+        model.catch_up()
+        check_end(model, keep=keep)
+        return model
+    raise damaged(path, "no sound snapshot")
+
+
+def check_end(model: Model, *, keep: bool) -> None:
+    """Two tables must agree on where the journal ends: the last rows of one might be lost."""
+    query = "SELECT coalesce(max(piece), 0) FROM vectors"
+    (piece,) = model.connection.execute(query).fetchone()
+    pieces = (model.next_piece - 1,) if keep else (0, model.next_piece - 1)
+    if model.journal.last() != model.number or piece not in pieces:
+        raise damaged(model.path, f"the journal does not end with operation {model.number}")

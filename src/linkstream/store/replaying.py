@@ -1,0 +1,123 @@
+"""Replaying: what an operation says is done, and done again it must come out the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer import Links
+from linkstream.engine.contract import Decision
+from linkstream.engine.events import WIDTH
+from linkstream.errors import LinkstreamError
+from linkstream.identity import weights
+from linkstream.store.file import damaged
+from linkstream.store.journal import Operation, Rows
+
+IDS = ("add_many", "add_group")  # verbs that are answered by an array of IDs
+ADDING = ("add", *IDS)
+VERBS = (
+    *ADDING,
+    "enrol",
+    "same",
+    "different",
+    "move",
+    "name",
+    "rename",
+    "ignore",
+    "remove",
+    "forget",
+    "undo",
+    "settle",
+)
+_SLICE = 5_000  # vectors at a time where the log is not kept whole: their events must be read
+
+_DECISION = tuple(field.name for field in fields(Decision))
+
+Events = npt.NDArray[np.int64]
+
+
+def do(
+    links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None, first_event: int
+) -> tuple[Any, Events]:
+    """Do what an operation says: the answer, and the events it led to."""
+    if verb == "add_many" and not links.track_vectors and rows is not None and len(rows) > _SLICE:
+        return _in_slices(links, arguments, rows, first_event)
+    answer = _call(links, verb, arguments, rows)
+    return answer, events_since(links, first_event)
+
+
+def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None) -> Any:
+    if verb == "add" and rows is not None:
+        return links.add(rows[0], **arguments)
+    if verb in IDS:
+        return getattr(links, verb)([] if rows is None else rows, **arguments)
+    if verb == "enrol" and rows is not None:
+        return links.enrol(X=rows, **arguments)
+    if verb == "settle":
+        return links.settle(apply=True)
+    return getattr(links, verb)(**arguments)
+
+
+def _in_slices(
+    links: Links, arguments: dict[str, Any], rows: Rows, first_event: int
+) -> tuple[Any, Events]:
+    links._fixed(rows)  # errors come before any change
+    weights.lights(arguments.get("weight", 1.0), len(rows))
+    weight = np.broadcast_to(np.asarray(arguments.get("weight", 1.0)), len(rows))
+    ids, events = [], []
+    for start in range(0, len(rows), _SLICE):
+        part = slice(start, start + _SLICE)
+        whole = bool((weight[part] == 1).all())
+        some = {**arguments, "weight": 1.0 if whole else weight[part].tolist()}
+        ids.append(links.add_many(rows[part], **some))
+        events.append(events_since(links, first_event))
+        first_event += len(events[-1])
+    return np.concatenate(ids), np.concatenate(events)
+
+
+def events_since(links: Links, sequence: int) -> Events:
+    """Rows of the events of a clusterer from a sequence number on."""
+    engine = links._engine
+    if engine is None:
+        return np.empty((0, WIDTH), dtype=np.int64)
+    return engine.event_rows(sequence)[1]
+
+
+def encoded(answer: Any) -> bytes:
+    """An answer as bytes."""
+    if isinstance(answer, np.ndarray):
+        return answer.astype("<i8").tobytes()
+    if isinstance(answer, Decision):
+        return json.dumps({name: getattr(answer, name) for name in _DECISION}).encode()
+    return json.dumps(answer if isinstance(answer, int) else None).encode()
+
+
+def decoded(operation: Operation) -> Any:
+    """The answer that was given."""
+    if operation.verb in IDS:
+        return np.frombuffer(operation.result, dtype="<i8").astype(np.int64)
+    answer = json.loads(operation.result)
+    return Decision(**answer) if isinstance(answer, dict) else answer
+
+
+def again(links: Links, operation: Operation, rows: Rows | None, path: Path) -> None:
+    """Decide an operation again; DamagedStoreError where that differs from what was decided."""
+    what = f"operation {operation.number} ({operation.verb})"
+    if operation.verb not in VERBS:
+        raise damaged(path, f"{what}: a verb there is not")
+    before = links.n_vectors
+    try:
+        answer, events = do(links, operation.verb, operation.arguments, rows, operation.first_event)
+    except (LinkstreamError, TypeError) as error:
+        raise damaged(path, f"{what} cannot be done again: {error}") from error
+    if (
+        before != operation.first_vector
+        or not np.array_equal(events, operation.events)
+        or encoded(answer) != operation.result
+    ):
+        raise damaged(path, f"{what}, decided again, differs from what was decided")

@@ -1,0 +1,165 @@
+"""Snapshots: the whole state now and then, so that opening is quick; in checked chunks."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from linkstream.errors import DamagedStoreError
+from linkstream.store.file import crc, damaged, transaction
+
+CHUNK = 1 << 20  # bytes
+_AT_ONCE = 8  # chunks in one transaction: others get their turn between them
+_COLUMNS = "number, operation, first_chunk, chunks, size, split"
+
+_log = logging.getLogger("linkstream.store")
+
+Turn = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot's row: `split` bytes of the clusterer, the rest of `size` is the index."""
+
+    number: int
+    operation: int
+    first_chunk: int
+    chunks: int
+    size: int
+    split: int
+
+
+def write(
+    connection: sqlite3.Connection,
+    path: Path,
+    operation: int,
+    parts: tuple[bytes, bytes],
+    turn: Turn,
+) -> Snapshot:
+    """Add a snapshot that includes all up to an operation, and read it back.
+
+    It counts only from its last transaction on, so that it is there wholly or not at all.
+    """
+    data = b"".join(parts)
+    bodies = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
+    with turn(), transaction(connection):
+        _sweep(connection, path)
+        first, number = _next(connection)
+    made = Snapshot(number, operation, first, len(bodies), len(data), len(parts[0]))
+    for start in range(0, len(bodies), _AT_ONCE):
+        with turn(), transaction(connection):
+            for place, body in enumerate(bodies[start : start + _AT_ONCE], first + start):
+                _insert_chunk(connection, place, body)
+    for place, body in enumerate(bodies, first):
+        with turn():
+            if _chunk(connection, path, place) != body:
+                raise damaged(path, f"chunk {place} is not what was just written")
+    with turn(), transaction(connection):
+        insert(connection, made)
+    return made
+
+
+def insert_whole(
+    connection: sqlite3.Connection, operation: int, parts: tuple[bytes, bytes]
+) -> Snapshot:
+    """Add a snapshot within a transaction of the caller's."""
+    data = b"".join(parts)
+    bodies = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
+    first, number = _next(connection)
+    for place, body in enumerate(bodies, first):
+        _insert_chunk(connection, place, body)
+    made = Snapshot(number, operation, first, len(bodies), len(data), len(parts[0]))
+    insert(connection, made)
+    return made
+
+
+def _next(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Numbers for the next chunk and the next snapshot."""
+    (chunk,) = connection.execute("SELECT coalesce(max(number), 0) FROM chunks").fetchone()
+    (number,) = connection.execute("SELECT coalesce(max(number), 0) FROM snapshots").fetchone()
+    return chunk + 1, number + 1
+
+
+def _insert_chunk(connection: sqlite3.Connection, place: int, body: bytes) -> None:
+    values = (place, body)
+    connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", (*values, crc(*values)))
+
+
+def insert(connection: sqlite3.Connection, made: Snapshot) -> None:
+    """Add the row that makes a snapshot count."""
+    values = (made.number, made.operation, made.first_chunk, made.chunks, made.size, made.split)
+    marks = ", ".join("?" * 7)
+    connection.execute(f"INSERT INTO snapshots VALUES ({marks})", (*values, crc(*values)))
+
+
+def drop(connection: sqlite3.Connection, path: Path, gone: list[Snapshot]) -> None:
+    """Forget snapshots; the caller commits."""
+    for old in gone:
+        connection.execute("DELETE FROM snapshots WHERE number = ?", (old.number,))
+    _sweep(connection, path)
+
+
+def every(connection: sqlite3.Connection, path: Path) -> list[Snapshot]:
+    """All there are, oldest first; DamagedStoreError where a row is not as it was written."""
+    found = []
+    query = f"SELECT {_COLUMNS}, crc FROM snapshots ORDER BY number"
+    for *values, checksum in connection.execute(query):
+        if crc(*values) != checksum:
+            raise damaged(path, f"snapshot {values[0]} does not match its checksum")
+        found.append(Snapshot(*values))
+    return found
+
+
+def read(connection: sqlite3.Connection, path: Path, made: Snapshot) -> tuple[bytes, bytes]:
+    """The clusterer and the index of a snapshot, as bytes."""
+    numbers = range(made.first_chunk, made.first_chunk + made.chunks)
+    data = b"".join([_chunk(connection, path, number) for number in numbers])
+    if len(data) != made.size:
+        raise damaged(path, f"snapshot {made.number} has {len(data)} bytes of {made.size}")
+    return data[: made.split], data[made.split :]
+
+
+def sound(
+    connection: sqlite3.Connection, path: Path
+) -> Iterator[tuple[Snapshot, tuple[bytes, bytes]]]:
+    """Snapshots that can be read, the newest first."""
+    query = f"SELECT {_COLUMNS}, crc FROM snapshots ORDER BY number DESC"
+    for row in connection.execute(query).fetchall():
+        found = _read_sound(connection, path, row)
+        if found is not None:
+            yield found
+
+
+def _read_sound(
+    connection: sqlite3.Connection, path: Path, row: tuple[int, ...]
+) -> tuple[Snapshot, tuple[bytes, bytes]] | None:
+    *values, checksum = row
+    try:
+        if crc(*values) != checksum:
+            raise damaged(path, f"snapshot {values[0]} does not match its checksum")
+        made = Snapshot(*values)
+        return made, read(connection, path, made)
+    except DamagedStoreError as error:
+        _log.warning("%s; an older one is tried", error.seen)
+        return None
+
+
+def _chunk(connection: sqlite3.Connection, path: Path, number: int) -> bytes:
+    query = "SELECT number, body, crc FROM chunks WHERE number = ?"
+    row = connection.execute(query, (number,)).fetchone()
+    if row is None or row[0] != number or crc(*row[:2]) != row[2]:
+        raise damaged(path, f"chunk {number} of a snapshot is missing or damaged")
+    body: bytes = row[1]
+    return body
+
+
+def _sweep(connection: sqlite3.Connection, path: Path) -> None:
+    """Remove chunks that belong to no snapshot: of old ones, or of one that was broken off."""
+    owned = [(s.first_chunk, s.first_chunk + s.chunks) for s in every(connection, path)]
+    for (number,) in connection.execute("SELECT number FROM chunks").fetchall():
+        if not any(first <= number < end for first, end in owned):
+            connection.execute("DELETE FROM chunks WHERE number = ?", (number,))
