@@ -93,7 +93,8 @@ def test_a_graph_has_a_node_for_each_subcluster_and_a_line_for_each_edge(links):
     state = links.state()
     (nodes,) = drawn(axes, "subclusters")
     assert len(nodes.get_offsets()) == links.n_subclusters
-    assert len(drawn(axes, "edge")) == len(state.edges)
+    (edges,) = drawn(axes, "edges")
+    assert len(edges.get_segments()) == len(state.edges)
     assert np.argmax(nodes.get_sizes()) == np.argmax(state.counts)
 
 
@@ -185,3 +186,83 @@ def test_without_matplotlib_the_install_line_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r'pip install "linkstream\[plots\]"'):
         plots.timeline([0], [0])
+
+
+# A clusterer or a store as a whole
+
+
+@pytest.mark.parametrize("picture", [plots.islands, plots.stream, plots.sizes, plots.margins])
+def test_a_whole_can_be_drawn_and_an_empty_one_cannot(links, picture, tmp_path):
+    plots.save(picture(links), tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    with pytest.raises(ArgumentError, match="without vectors"):
+        picture(Links(0.7, 0.6, 0.9))
+
+
+def nodes_of(axes):
+    return [
+        each for each in axes.collections if hasattr(each, "get_sizes") and len(each.get_sizes())
+    ]
+
+
+def test_every_cluster_is_an_island_of_its_subclusters_and_edges(links):
+    (axes,) = plots.islands(links).axes
+    assert sum(len(nodes.get_offsets()) for nodes in nodes_of(axes)) == links.n_subclusters
+    edges = sum(len(each.get_segments()) for each in drawn(axes, "edges"))
+    assert edges == len(links.state().edges)
+    assert len(axes.texts) == links.n_clusters
+    assert "all 9 clusters, 54 subclusters" in axes.get_title(loc="left")
+
+
+def test_islands_do_not_touch(links):
+    (axes,) = plots.islands(links).axes
+    islands = [np.asarray(nodes.get_offsets()) for nodes in nodes_of(axes)]
+    for place, one in enumerate(islands):
+        for other in islands[:place]:
+            assert np.linalg.norm(one[:, None] - other[None], axis=2).min() > 0.35
+
+
+def test_of_a_large_clusterer_the_biggest_islands_are_drawn(links):
+    (axes,) = plots.islands(links, limit=12).axes
+    sizes = [len(nodes.get_offsets()) for nodes in nodes_of(axes)]
+    assert sum(sizes) <= 12
+    assert max(sizes) == 2
+    assert "of 9 clusters" in axes.get_title(loc="left")
+
+
+def test_the_stream_shows_every_vector_of_a_lane_where_it_came(links):
+    upper, lower = plots.stream(links).axes
+    assert len(drawn(upper, "vectors")) == len(drawn(upper, "span")) == links.n_clusters
+    assert lower.get_lines()[0].get_ydata()[-1] == links.n_clusters
+
+
+def test_the_stream_of_vectors_that_are_not_tracked_shows_spans():
+    links = Links(*SELF_CHECK_THRESHOLDS, track_vectors=False)
+    links.add_many(self_check_vectors())
+    upper, _ = plots.stream(links).axes
+    assert len(drawn(upper, "span")) == links.n_clusters
+    assert drawn(upper, "vectors") == []
+
+
+def test_the_sizes_add_up(links):
+    left, right = plots.sizes(links).axes
+    assert sum(bar.get_width() for bar in left.patches) == links.n_vectors
+    assert sum(bar.get_height() for bar in right.patches) == links.n_clusters
+
+
+def test_the_margins_are_those_of_all_edges_and_pairs(links):
+    left, right = plots.margins(links).axes
+    assert sum(bar.get_height() for bar in left.patches) == len(links.state().edges)
+    assert sum(bar.get_height() for bar in right.patches) == 9 * 8 / 2
+
+
+def test_a_name_is_drawn_as_it_is_and_is_no_formula(links, tmp_path):
+    named = Links.from_bytes(links.to_bytes())
+    named.name(0, "$\\frac{ \x1b 日本")
+    for picture in (plots.graph, plots.islands, plots.stream, plots.sizes):
+        plots.save(picture(named), tmp_path / "picture.png")
+
+
+def test_a_picture_where_none_can_be_written_is_a_typed_error(links, tmp_path):
+    with pytest.raises(ArgumentError, match="No such file"):
+        plots.save(plots.sizes(links), tmp_path / "nowhere" / "picture.png")

@@ -86,14 +86,6 @@ def test_the_version_is_told(tmp_path):
     assert run("--version", cwd=tmp_path).stdout == f"linkstream {__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["cluster"], ["doctor"]])
-def test_every_help_has_an_example(tmp_path, command):
-    done = run(*command, "--help", cwd=tmp_path)
-    assert done.returncode == 0
-    assert f"Example: linkstream {' '.join(command)}" in done.stdout
-    assert "\x1b" not in done.stdout
-
-
 @pytest.mark.parametrize("module", ["typer", "rich"])
 def test_without_typer_or_rich_the_install_line_is_told(monkeypatch, capsys, module):
     for name in [name for name in sys.modules if name.startswith("linkstream.cli.")]:

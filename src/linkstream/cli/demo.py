@@ -80,7 +80,7 @@ def demo(
     Five speakers take turns; each window of speech is given an ID the moment it arrives. At the
     end: how many were right, the clusters, and a picture.
 
-    Example: linkstream demo --pace 0.05 --output voices.png
+    Example: linkstream demo --output voices.png
     """
     _check_picture(output)
     to_json = screen.speaks_json(as_json)
@@ -194,14 +194,7 @@ def _draw(stream: VoiceStream, outcome: Outcome, path: Path) -> None:
         f"{outcome.instant:.0%} of them right",
         subtitle=SOURCE + " Thresholds tuned on five other speakers.",
     )
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise ArgumentError(
-            f"{path}: {error.strerror or error}",
-            expected="a place to write the picture to",
-            remedy="Choose another --output.",
-        ) from None
+    plots.save(figure, path)
 
 
 def _summary(stream: VoiceStream, tuned: Outcome, shown: Outcome, picture: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from linkstream.cli import screen
+from linkstream.cli.options import AsJson, Column, Key
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import read_vectors
 from linkstream.paper.thresholds import Thresholds
@@ -20,11 +20,10 @@ from linkstream.tuning.diagnosis import diagnose as _diagnose
 from linkstream.tuning.labels import read_labels
 
 STYLES = {"ok": "green", "note": "yellow", "warning": "bold red"}
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def diagnose(
-    file: Annotated[Path, typer.Argument(help="Vectors, one a row: .npy or .npz.")],
+    file: Annotated[Path, typer.Argument(help="Vectors, one a row, as for cluster.")],
     thresholds: Annotated[
         tuple[float, float, float] | None,
         typer.Option(help="T_c, T_s and T_p, to be judged on these vectors.", show_default=False),
@@ -33,16 +32,15 @@ def diagnose(
         str | None,
         typer.Option(help="Who each vector is: an array of the .npz, or a .npy."),
     ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Name of the array in a .npz.", show_default="X")
-    ] = None,
+    key: Key = None,
+    column: Column = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw the figures to a .png, .svg or .pdf.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the sample that is looked at.", min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, as into a pipe.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say whether the vectors of a file suit Links, and thresholds suit the vectors.
+    """Say whether vectors suit Links, and thresholds suit the vectors.
 
     The model's three lemmas are tested, a cone, copies, lengths and thresholds that break are
     seen, and the cost of the stream is forecast. Into a pipe goes JSON, with all figures.
@@ -52,8 +50,8 @@ def diagnose(
     """
     wanted = None if thresholds is None else Thresholds(*thresholds)
     if picture is not None:
-        _check_picture(picture)
-    X = read_vectors(file, key=key)
+        screen.check_target(picture, screen.PICTURES)
+    X = read_vectors(file, key=key, column=column)
     y = None if labels is None else read_labels(labels, vectors=file, n=len(X))
     found = _diagnosed(file, X, wanted, y, seed)
     if picture is not None:
@@ -77,22 +75,6 @@ def _diagnosed(
         raise VectorError(
             f"{file}: {error.seen}", expected=error.expected, remedy=error.remedy, row=error.row
         ) from error
-
-
-def _check_picture(path: Path) -> None:
-    """Refuse a picture that cannot be written, before the work and not after it."""
-    if path.suffix not in PICTURES:
-        raise ArgumentError(
-            f"a picture named {str(path)!r}",
-            expected=f"a name that ends in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}",
-            remedy="Try --picture diagnosis.png.",
-        )
-    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise ArgumentError(
-            f"{str(path)!r} cannot be written",
-            expected="a file in a folder that is there and may be written to",
-            remedy="Make the folder first, or choose another --picture.",
-        )
 
 
 def _draw(found: Diagnosis, path: Path) -> None:

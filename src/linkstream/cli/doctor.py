@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import platform
 import re
+import sqlite3
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import typer
 
 from linkstream import __version__
 from linkstream.cli import screen
+from linkstream.cli.options import AsJson
 from linkstream.clusterer import Links
 from linkstream.errors import EngineUnavailableError
 
@@ -30,9 +32,9 @@ _FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, as into a pipe.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what is installed, which engine runs, and check that it answers as it must.
+    """Say what is installed, which engine runs, and whether it answers right.
 
     Exit code 1 if the self-check fails.
 
@@ -55,6 +57,7 @@ def diagnosis() -> dict[str, Any]:
             "linkstream": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
+            "sqlite": sqlite3.sqlite_version,
             "platform": platform.platform(),
         },
         "engines": engines,

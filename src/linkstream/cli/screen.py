@@ -7,13 +7,16 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
+from linkstream.cli.words import harmless
 from linkstream.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+PICTURES = (".png", ".svg", ".pdf")
 _PLAIN_WIDTH = 100
 
 
@@ -24,9 +27,11 @@ def speaks_json(asked: bool) -> bool:
 
 def people(*, stderr: bool) -> Console:
     """A console for people; without a terminal it has no colour and a fixed width."""
+    from rich.console import Console
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PLAIN_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, markup=False)
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def write_json(record: Mapping[str, Any], to: IO[str] | None = None) -> None:
@@ -35,12 +40,53 @@ def write_json(record: Mapping[str, Any], to: IO[str] | None = None) -> None:
     stream.write(json.dumps(record, allow_nan=False) + "\n")
 
 
+def answer(record: Mapping[str, Any], words: str, *, as_json: bool = False) -> None:
+    """What came of a command: a record for programs, a sentence for people."""
+    if speaks_json(as_json):
+        write_json(record)
+    else:
+        people(stderr=False).print(harmless(words))
+
+
+def note(words: str) -> None:
+    """A word to people beside the output: on stderr."""
+    people(stderr=True).print(harmless(words))
+
+
 def table(title: str, *columns: str) -> Table:
     """An empty table: the first column of words, the others of numbers."""
+    from rich.table import Table
+
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for place, name in enumerate(columns):
         made.add_column(name, justify="right" if place else "left")
     return made
+
+
+def listing(title: str, *columns: str) -> Table:
+    """An empty table of words: all columns begin at the left."""
+    made = table(title, *columns)
+    for column in made.columns:
+        column.justify = "left"
+    return made
+
+
+def pairs(title: str, values: Mapping[str, object]) -> Table:
+    """A table of names and what they are."""
+    made = listing(title, "", "")
+    made.show_header = False
+    for name, value in values.items():
+        made.add_row(name, figure(value))
+    return made
+
+
+def figure(value: object) -> str:
+    """A value as people read it: thousands apart, fractions short."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "—"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else harmless(value)
 
 
 def check_writable(path: Path) -> None:
@@ -51,3 +97,14 @@ def check_writable(path: Path) -> None:
             expected="a file in a folder that is there and may be written to",
             remedy="Make the folder first, or choose another one.",
         )
+
+
+def check_target(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Refuse a file of another kind than can be written there, or where none can be."""
+    if path.suffix not in suffixes:
+        raise ArgumentError(
+            f"a file named {str(path)!r}",
+            expected=f"a name that ends in {' or '.join(suffixes)}",
+            remedy=f"Try {path.with_suffix(suffixes[0])}.",
+        )
+    check_writable(path)

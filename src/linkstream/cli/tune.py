@@ -18,24 +18,21 @@ from rich.progress import (
 )
 
 from linkstream.cli import screen
-from linkstream.errors import ArgumentError
+from linkstream.cli.options import AsJson, Column, Heal, Key
 from linkstream.io import read_vectors
 from linkstream.tuning import search
 from linkstream.tuning.labels import read_labels
 from linkstream.tuning.tuned import Tuned
 
-PICTURES = (".png", ".svg", ".pdf")
-
 
 def tune(
-    file: Annotated[Path, typer.Argument(help="Vectors in order of arrival: .npy or .npz.")],
+    file: Annotated[Path, typer.Argument(help="Vectors in order of arrival, as for cluster.")],
     labels: Annotated[
         str | None,
         typer.Option(help="Who each vector is: an array of the .npz, or a .npy.", show_default="y"),
     ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Name of the vectors in a .npz.", show_default="X")
-    ] = None,
+    key: Key = None,
+    column: Column = None,
     trials: Annotated[int, typer.Option(help="Settings to try.")] = 200,
     orders: Annotated[int, typer.Option(help="Orders of arrival to judge each by.")] = 3,
     conflation_weight: Annotated[
@@ -58,24 +55,24 @@ def tune(
     evidence: Annotated[
         str, typer.Option(help="What decides of a vector: nearest subcluster or whole cluster.")
     ] = "nearest",
-    heal: Annotated[
-        str | None, typer.Option(help="Put clusters right on the way: join or settle.")
-    ] = None,
+    heal: Heal = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw all trials: .png, .svg or .pdf.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, as into a pipe.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find thresholds for an encoder, from labelled vectors.
 
     Accuracy is raised, or with either weight what is left of 1 after weighted errors. Judge the
     outcome on identities that were not in the file.
 
-    Example: linkstream tune voices.npz --labels y --trials 200 --picture landscape.png
+    Example: linkstream tune voices.npz --labels y --trials 30 --picture landscape.png
     """
-    _check_target(picture, PICTURES)
-    _check_target(mean, (".npy",))
-    X = read_vectors(file, key=key)
+    if picture is not None:
+        screen.check_target(picture, screen.PICTURES)
+    if mean is not None:
+        screen.check_target(mean, (".npy",))
+    X = read_vectors(file, key=key, column=column)
     y = read_labels(labels, vectors=file, n=len(X))
     with _progress(trials) as progress:
         tuned = search.tune(
@@ -101,19 +98,6 @@ def tune(
         screen.write_json(tuned.to_dict())
     else:
         _tell(tuned, mean, picture)
-
-
-def _check_target(path: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse a target that cannot be written, before the work and not after it."""
-    if path is None:
-        return
-    if path.suffix not in suffixes:
-        raise ArgumentError(
-            f"a file named {str(path)!r}",
-            expected=f"a name that ends in {' or '.join(suffixes)}",
-            remedy=f"Try {path.with_suffix(suffixes[0])}.",
-        )
-    screen.check_writable(path)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +98,7 @@ class People(Erasing):
         however small that part may be.
         """
         _check_name(name)
+        check_yes_no("claim", claim)
         live = self._live(cluster)
         if self._ledger.names.get(live, name) != name:
             raise ArgumentError(
@@ -105,7 +107,7 @@ class People(Erasing):
                 remedy="Use rename() to change it.",
             )
         self._rename(live, name)
-        if check_yes_no("claim", claim):
+        if claim:
             state = self.state()
             _, head = self._head([(-1, n) for n in state.numbers[state.clusters == live].tolist()])
             flags = int(state.flags[np.searchsorted(state.numbers, head)])
@@ -296,10 +298,13 @@ class People(Erasing):
                     raise laws.contradiction(said, (reason,))
 
 
+_LONE = re.compile("[\ud800-\udfff]")  # half a character, which no file can hold
+
+
 def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.strip() or _LONE.search(name):
         raise ArgumentError(
             f"the name {name!r}",
-            expected="a text that is not empty",
+            expected="a text that is not empty, of whole characters",
             remedy="rename(cluster, None) takes a name away.",
         )

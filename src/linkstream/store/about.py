@@ -14,7 +14,7 @@ from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, StoreError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset as preset_of
-from linkstream.store.file import crc, damaged
+from linkstream.store.file import damaged, intact, sealed
 
 About = dict[str, Any]
 
@@ -84,14 +84,14 @@ def check_wanted(
 
 def write(connection: sqlite3.Connection, about: About, version: str) -> None:
     """Put it into a new store."""
-    values = (1, json.dumps({"linkstream": version, **about}, sort_keys=True))
-    connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (*values, crc(*values)))
+    row = sealed("meta", 1, json.dumps({"linkstream": version, **about}, sort_keys=True))
+    connection.execute("INSERT INTO meta VALUES (?, ?, ?)", row)
 
 
 def read(connection: sqlite3.Connection, path: Path) -> About:
     """What `write` wrote, checked; StoreError where newer rules decided."""
     row = connection.execute("SELECT number, body, crc FROM meta").fetchone()
-    if row is None or crc(*row[:2]) != row[2]:
+    if not intact("meta", row):
         raise damaged(path, "the description of the store is missing or damaged")
     about: About = json.loads(row[1])
     if about["rules"] > RULES:

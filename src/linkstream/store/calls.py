@@ -50,6 +50,16 @@ def adding(
     return _ticket(verb, arguments, rows if len(rows) else None, plain, key)
 
 
+def check_batches(batches: object) -> None:
+    """ArgumentError unless batches can be had one after the other."""
+    if not isinstance(batches, Iterable):
+        raise ArgumentError(
+            f"batches of type {type(batches).__name__}",
+            expected="something that gives arrays, or Batch, one after the other",
+            remedy="One array goes to add_many().",
+        )
+
+
 def of_batch(batch: npt.ArrayLike | Batch, *, after: Ticket | None) -> Ticket:
     """A batch of a stream of them, after the one before it."""
     given = batch if isinstance(batch, Batch) else Batch(batch)
@@ -102,7 +112,8 @@ def _rows(X: npt.ArrayLike, *, one: bool) -> Rows:
 
 def _digest(rows: Rows | None, payloads: Payloads | None) -> bytes:
     sha = hashlib.sha256(b"" if rows is None else np.ascontiguousarray(rows, dtype="<f4").data)
-    sha.update(json.dumps([None if rows is None else rows.shape, payloads]).encode())
+    shape = None if rows is None else rows.shape
+    sha.update(json.dumps([shape, payloads], sort_keys=True).encode())
     return sha.digest()
 
 
@@ -126,10 +137,12 @@ def _number(value: object) -> object:
 
 
 def _payloads(payloads: Iterable[Any], n: int) -> Payloads:
-    given = list(payloads) if not isinstance(payloads, (str, bytes, dict)) else []
-    if len(given) != n:
+    listed = isinstance(payloads, Iterable) and not isinstance(payloads, (str, bytes, dict))
+    given = list(payloads) if listed else []
+    if not listed or len(given) != n:
+        seen = f"{len(given)} payloads" if listed else f"payloads={payloads!r:.80}"
         raise ArgumentError(
-            f"{len(given)} payloads for {n} vectors",
+            f"{seen} for {n} vectors",
             expected="a list with one for each vector",
             remedy="None stands for nothing attached.",
         )
@@ -151,7 +164,23 @@ def _payload(value: Any, place: int) -> Any:
             expected=f"at most {PAYLOAD_MAX}",
             remedy="Attach a reference to where it lies.",
         )
-    return json.loads(text)
+    plain = json.loads(text)
+    if plain != value and not _same(plain, value):
+        raise ArgumentError(
+            f"payload {place} has fields that are no texts",
+            expected="objects whose fields are texts",
+            remedy="Make them texts.",
+        )
+    return plain
+
+
+def _same(plain: Any, value: Any) -> bool:
+    """Whether JSON gave back what it was given; tuples come back as lists."""
+    if isinstance(plain, dict):
+        return plain.keys() == value.keys() and all(_same(plain[k], value[k]) for k in plain)
+    if isinstance(plain, list):
+        return all(map(_same, plain, value))
+    return bool(plain == value)
 
 
 def _check_key(key: object) -> None:

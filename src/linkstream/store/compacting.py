@@ -42,7 +42,7 @@ def compact(connection: sqlite3.Connection, model: Model) -> None:
     parts = model.pack()()
     live, names = _live(model), set(model.links._ledger.names.values())
     with transaction(connection):
-        for operation in model.journal.kept(0, model.number):
+        for operation in model.journal.operations(0, model.number):
             _erase_rows(connection, model, operation, live.get(operation.number))
             _erase_names(connection, operation, names)
         old = snapshots.every(connection, model.path)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from linkstream.errors import DamagedStoreError, StoreError
+from linkstream.errors import ArgumentError, DamagedStoreError, StoreError
 
 APPLICATION = 0x4C4E4B53  # "LNKS"
 FORMAT = 1
@@ -85,6 +85,18 @@ CREATE VIEW constraints AS           -- and which corrections were made
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 
 
+def place(path: str | os.PathLike[str]) -> Path:
+    """Where a store lies, by one name: the lock beside it must be the same for all who come."""
+    try:
+        if not os.fspath(path):
+            raise ValueError("an empty name")
+        return Path(path).resolve()
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        raise ArgumentError(
+            f"path={path!r:.80} ({error})", expected="the name of a file", remedy="Give another."
+        ) from None
+
+
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     """A new store, filled by the caller, that appears under its name only when it is whole."""
     try:
@@ -104,6 +116,8 @@ def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
             connection.execute(f"PRAGMA user_version={FORMAT}")
             fill(connection)
             connection.execute("COMMIT")
+            # Closing would move the log into the file, too, and not tell if that failed.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         settle(Path(name), path)
     except OSError as error:
         raise unusable(path, error) from None
@@ -146,7 +160,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     connection = _open_sqlite(path, read_only=read_only)
     try:
         with guarded(path):
-            _bound(connection, path)
+            bound(connection, path)
             _check(connection, path)
             if not read_only:
                 for pragma in (
@@ -175,19 +189,23 @@ def _open_sqlite(path: Path, *, read_only: bool) -> sqlite3.Connection:
     with guarded(path):
         if not read_only:
             return _connection(uri + "rw", uri=True)
-        connection = _connection(uri + "ro", uri=True)
+        connection = _connection(uri + "rw", uri=True)  # so that the last to leave tidies up
         try:
+            connection.execute("PRAGMA query_only=ON")
             connection.execute("PRAGMA schema_version")
         except sqlite3.OperationalError:
             connection.close()
             if path.with_name(path.name + "-wal").exists():
-                raise
+                return _connection(uri + "ro", uri=True)
             # A folder that may not be written to: with no log beside it the file is all there is.
             connection = _connection(uri + "ro&immutable=1", uri=True)
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 
-def _bound(connection: sqlite3.Connection, path: Path) -> None:
+def bound(connection: sqlite3.Connection, path: Path) -> None:
     """No value may be longer than what is there; a length that lies must not cost memory."""
     if hasattr(connection, "setlimit"):  # from Python 3.11 on
         there = sum(size_of(path))
@@ -302,8 +320,18 @@ def damaged(path: Path, what: str) -> DamagedStoreError:
     )
 
 
-def crc(*values: object) -> int:
-    """A checksum over the values of a row: the plain ones as JSON, then the bytes."""
+def sealed(table: str, *values: object) -> tuple[object, ...]:
+    """The values of a row and their checksum, which holds for that table alone."""
+    return *values, _crc(table, *values)
+
+
+def intact(table: str, row: tuple[object, ...] | None) -> bool:
+    """Whether a row is there, and as it was sealed."""
+    return row is not None and _crc(table, *row[:-1]) == row[-1]
+
+
+def _crc(*values: object) -> int:
+    """Over the plain values as JSON, then over the bytes."""
     blobs = [value for value in values if isinstance(value, (bytes, memoryview))]
     plain = [len(v) if isinstance(v, (bytes, memoryview)) else v for v in values]
     total = zlib.crc32(json.dumps(plain).encode())

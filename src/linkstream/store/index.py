@@ -59,7 +59,7 @@ class Index:
 
     def stretches(self, n_vectors: int) -> Iterator[tuple[int, int, int]]:
         """Operations that brought the vectors there are: number, first vector, end."""
-        ends = [*self._firsts[1:], n_vectors]
+        ends = [*self._firsts[1:], n_vectors][: len(self._firsts)]
         yield from zip(self._operations, self._firsts, ends, strict=True)
 
     def under(self, key: str) -> list[int]:

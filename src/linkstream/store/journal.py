@@ -16,9 +16,10 @@ from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
 from linkstream.identity import weights
-from linkstream.store.file import crc, damaged
+from linkstream.store.file import damaged, intact, sealed
 
 PIECE = 1 << 20  # bytes of vectors in a row of their table, at most (one vector at the least)
+LOST = "lost"  # the verb of what a repair could not read
 _COLUMNS = (
     "number, verb, arguments, first_vector, first_event, first_piece, rows, dimension, payloads, "
     "events, result, key, digest"
@@ -89,7 +90,7 @@ def write(connection: sqlite3.Connection, operation: Operation) -> None:
         operation.key,
         operation.digest,
     )
-    connection.execute(_INSERT, (*values, crc(*values)))
+    connection.execute(_INSERT, sealed("operations", *values))
 
 
 def write_vectors(connection: sqlite3.Connection, first_piece: int, rows: Rows) -> None:
@@ -102,14 +103,14 @@ def write_vectors(connection: sqlite3.Connection, first_piece: int, rows: Rows) 
 
 def write_piece(connection: sqlite3.Connection, piece: int, body: memoryview | bytes) -> None:
     """Put one piece in its place."""
-    values = (piece, body)
-    connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (*values, crc(*values)))
+    row = sealed("vectors", piece, body)
+    connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", row)
 
 
 def write_payloads(connection: sqlite3.Connection, operation: int, payloads: Payloads) -> None:
     """Put what was attached to the vectors of an operation in its place."""
-    values = (operation, json.dumps(payloads, allow_nan=False))
-    connection.execute("INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)", (*values, crc(*values)))
+    row = sealed("payloads", operation, json.dumps(payloads, allow_nan=False))
+    connection.execute("INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)", row)
 
 
 class Journal:
@@ -128,26 +129,12 @@ class Journal:
         if until is not None and after != until:
             raise damaged(self._path, f"operation {after + 1} is missing")
 
-    def kept(self, after: int, until: int) -> Iterator[Operation]:
-        """Operations from one to another, of those that a repair could save: some may be missing.
-
-        None is, of a store that was never repaired.
-        """
-        where = "number > ? AND number <= ?"
-        query = f"SELECT {_COLUMNS}, crc FROM operations WHERE {where} ORDER BY number"
-        for row in self._connection.execute(query, (after, until)):
-            if not (type(row[0]) is int and row[0] > after):
-                raise damaged(self._path, f"something else after operation {after}")
-            after = row[0]
-            yield self._read(row, after)
-
     def before_event(self, event: int, last: int) -> int:
         """An operation after which all events from one on come."""
         low, high = 0, last
         while low < high:
             middle = (low + high + 1) // 2
-            found = next(self.kept(middle - 1, last), None)
-            if found is None or found.first_event > event:
+            if self.operation(middle).first_event > event:
                 high = middle - 1
             else:
                 low = middle
@@ -186,10 +173,9 @@ class Journal:
         query = "SELECT piece, body, crc FROM vectors WHERE piece = ?"
         row = self._connection.execute(query, (piece,)).fetchone()
         if (
-            row is None
+            not intact("vectors", row)
             or row[0] != piece
             or len(row[1]) != 4 * length * operation.dimension
-            or crc(*row[:2]) != row[2]
         ):
             what = f"vectors of operation {operation.number} (piece {piece})"
             raise damaged(self._path, f"{what} are missing or do not match their checksum")
@@ -201,18 +187,17 @@ class Journal:
             return None
         query = "SELECT operation, body, crc FROM payloads WHERE operation = ?"
         row = self._connection.execute(query, (operation.number,)).fetchone()
-        if row is None or row[0] != operation.number or crc(*row[:2]) != row[2]:
+        if not intact("payloads", row) or row[0] != operation.number:
             what = f"payloads of operation {operation.number}"
             raise damaged(self._path, f"{what} are missing or do not match their checksum")
         payloads: Payloads = json.loads(row[1])
         return payloads
 
     def _read(self, row: tuple[Any, ...], number: int) -> Operation:
-        *values, checksum = row
-        if values[0] != number or crc(*values) != checksum:
+        if not intact("operations", row) or row[0] != number:
             what = f"operation {number} is missing or does not match its checksum"
             raise damaged(self._path, what)
-        _, verb, arguments, vector, event, piece, rows, dimension, payloads, *rest = values
+        _, verb, arguments, vector, event, piece, rows, dimension, payloads, *rest = row[:-1]
         events, result, key, digest = rest
         if not 0 <= dimension <= DIMENSION_MAX or len(events) % (8 * WIDTH):
             raise damaged(self._path, f"operation {number} is none")

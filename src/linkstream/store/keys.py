@@ -13,13 +13,8 @@ def answered(ticket: Ticket, model: Model, pending: dict[str, Ticket]) -> bool:
     """Whether a call was made before under its key; it then has its answer."""
     if ticket.key is None:
         return False
-    found = None
-    if ticket.key in pending:
-        found = pending[ticket.key].operation
-    else:
-        for number in model.index.under(ticket.key):
-            operation = model.journal.operation(number)
-            found = operation if operation.key == ticket.key else found
+    under_way = pending.get(ticket.key)
+    found = model.done(ticket.key) if under_way is None else under_way.operation
     if found is None:
         return False
     _check_same(ticket, found)

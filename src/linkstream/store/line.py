@@ -41,17 +41,20 @@ class Ticket:
 class Line:
     """Who comes first is decided first.
 
-    `decide` says what there is to commit, or notes an error; `commit` makes a group durable;
-    `fail` is told of what broke off in the middle.
+    `begin` may start to write a call, where nobody else does; `decide` says what there is to
+    commit, or notes an error; `commit` makes a group durable; `fail` is told of what broke off in
+    the middle.
     """
 
     def __init__(
         self,
+        begin: Callable[[Ticket], None],
         decide: Callable[[Ticket], None],
         commit: Callable[[list[Ticket]], None],
         fail: Callable[[BaseException], None],
     ) -> None:
-        self._decide, self._commit, self._fail = decide, commit, fail
+        self._begin, self._decide = begin, decide
+        self._commit, self._fail = commit, fail
         self._waiting: deque[Ticket] = deque()
         self._deciding = threading.Lock()
         self.committing = threading.Lock()
@@ -88,8 +91,9 @@ class Line:
                 held = self.committing.acquire()
                 self._take_one(group)
             else:
-                self._take_some(group)
-                held = self.committing.acquire()
+                held = self.committing.acquire(blocking=False)
+                self._take_some(group, early=held)
+                held = held or self.committing.acquire()
                 self._take_some(group)  # who came while the last commit went on
         except BaseException as error:
             self._abandon(group, error)
@@ -98,15 +102,17 @@ class Line:
             raise
         return group
 
-    def _take_some(self, group: list[Ticket]) -> None:
+    def _take_some(self, group: list[Ticket], *, early: bool = False) -> None:
         """All who wait, up to one who must be alone."""
         while self._waiting and not self._waiting[0].alone:
-            self._take_one(group)
+            self._take_one(group, early=early)
 
-    def _take_one(self, group: list[Ticket]) -> None:
+    def _take_one(self, group: list[Ticket], *, early: bool = False) -> None:
         ticket = self._waiting.popleft()
         group.append(ticket)
         ticket.taken = True
+        if early:
+            self._begin(ticket)
         self._decide(ticket)
 
     def _finish(self, group: list[Ticket]) -> None:

@@ -18,19 +18,20 @@ class WriterLock:
     def __init__(self, path: Path) -> None:
         beside = path.with_name(path.name + ".lock")
         try:
-            self._handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise unusable(path, error) from None
         try:
-            _lock(self._handle)
+            _lock(handle)
         except OSError:
-            os.close(self._handle)
+            os.close(handle)
             raise StoreLockedError(
                 f"{path}: another writer has it open",
                 expected="one writer at a time",
                 remedy="Close the other one, or open with read_only=True.",
             ) from None
         self._process = os.getpid()
+        self._close = weakref.finalize(self, os.close, handle)  # forgotten is released, too
         _held.add(self)
 
     @property
@@ -40,9 +41,7 @@ class WriterLock:
 
     def release(self) -> None:
         """Let others write; a second time does nothing."""
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            os.close(handle)
+        self._close()
 
 
 def _lock(handle: int) -> None:

@@ -113,6 +113,19 @@ class Model:
         )
         self._note(ticket.operation)
 
+    def done(self, key: str) -> Operation | None:
+        """What the journal has under an idempotency key."""
+        for number in self.index.under(key):
+            operation = self.journal.operation(number)
+            if operation.key == key:
+                return operation
+        return None
+
+    @property
+    def moved(self) -> bool:
+        """Whether something changed that is no operation."""
+        return bool(len(replaying.events_since(self.links, self.n_events)))
+
     def _note(self, operation: Operation) -> None:
         self.index.note(operation, self.links.n_vectors)
         self.number = operation.number

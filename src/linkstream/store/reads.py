@@ -28,7 +28,7 @@ from linkstream.identity.settling import Settlement
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import file, kept
+from linkstream.store import file, kept, replaying
 from linkstream.store.journal import Journal, Operation
 from linkstream.store.model import Model
 
@@ -205,6 +205,15 @@ class Reads:
         since = whole_number("since", since, "the operation after which to begin", least=0)
         return self._operations(since, self.n_operations)
 
+    def done(self, key: str) -> Operation | None:
+        """What was done under an idempotency key; None: nothing."""
+        with self._reading() as model:
+            return model.done(key)
+
+    def answer_of(self, operation: Operation) -> Any:
+        """What was answered to an operation: a Decision, IDs, one ID, or None."""
+        return replaying.decoded(operation)
+
     def vectors_of(self, operation: Operation) -> npt.NDArray[np.float32] | None:
         """The vectors that came with an operation; None where none did."""
         with self._reading() as model:
@@ -261,7 +270,7 @@ class Reads:
             while True:
                 some: list[Operation] = []
                 size = 0
-                for operation in journal.kept(since, last):
+                for operation in journal.operations(since, last):
                     some.append(operation)
                     size += 1 + len(operation.events)
                     if size >= _EVENTS:

@@ -15,11 +15,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linkstream import __version__
+from linkstream.engine.events import WIDTH
 from linkstream.errors import ArgumentError, DamagedStoreError
 from linkstream.store import about, file, journal, snapshots
 from linkstream.store.file import damaged
-from linkstream.store.journal import Journal
+from linkstream.store.journal import LOST, Journal, Operation
 from linkstream.store.locks import WriterLock
 from linkstream.store.model import Model
 from linkstream.store.snapshots import Snapshot
@@ -33,7 +36,7 @@ class Repaired:
 
     Attributes:
         copy: where the files lie as they were.
-        operations: how many operations the store has now, and so how far it goes.
+        kept: operations that the store goes up to now.
         lost_after: operations after those that cannot be trusted, and are in the copy alone.
         lost_before: operations before, whose vectors or events could not be read; the model holds
             what they taught it, but they cannot be undone.
@@ -42,20 +45,25 @@ class Repaired:
     """
 
     copy: str
-    operations: int
+    kept: int
     lost_after: int
     lost_before: int
     vectors: int
     reason: str | None
 
+    @property
+    def lost(self) -> int:
+        """Operations that are in the copy alone."""
+        return self.lost_before + self.lost_after
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self)
+        return {**asdict(self), "lost": self.lost}
 
     def __str__(self) -> str:
         lost = f"{self.lost_after} after them and {self.lost_before} before could not be saved"
         why = f": {self.reason}" if self.reason else ""
-        return f"{self.operations} operations, {self.vectors} vectors; {lost}{why}"
+        return f"{self.kept} operations, {self.vectors} vectors; {lost}{why}"
 
 
 def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
@@ -63,7 +71,8 @@ def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
 
     StoreError or DamagedStoreError, and nothing changed, where nothing can be saved.
     """
-    path = Path(path)
+    path = file.place(path)
+    file.check_file(path)
     lock = WriterLock(path)
     try:
         aside = _copied_aside(path, None if copy is None else Path(copy))
@@ -84,8 +93,6 @@ def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
 
 
 def _copied_aside(path: Path, target: Path | None) -> Path:
-    if not path.is_file():
-        file.check_file(path)
     if target is None:
         numbers = (path.with_name(f"{path.name}.damaged-{n}") for n in range(1, 10_000))
         target = next(each for each in numbers if not each.exists())
@@ -105,6 +112,16 @@ def _copied_aside(path: Path, target: Path | None) -> Path:
     except OSError as error:
         raise file.unusable(path, error) from None
     return target
+
+
+def _nothing(number: int, before: Operation | None) -> Operation:
+    """What stands in the place of an operation that could not be read."""
+    after = (0, 0, 1)
+    if before is not None:
+        events, pieces = len(before.events), before.n_pieces
+        after = (before.first_vector, before.first_event + events, before.first_piece + pieces)
+    none = np.empty((0, WIDTH), dtype=np.int64)
+    return Operation(number, LOST, {}, *after, 0, 0, False, none, b"null")
 
 
 class _Salvage:
@@ -174,15 +191,20 @@ class _Salvage:
     def _fill(self, new: sqlite3.Connection, described: about.About) -> None:
         about.write(new, described, __version__)
         self.lost_before = 0
+        before: Operation | None = None
         for number in range(1, self.model.number + 1):
-            if not self._copy_operation(new, number):
+            found = self._copy_operation(new, number)
+            if found is None:
                 self.lost_before += 1
+                found = _nothing(number, before)
+                journal.write(new, found)
+            before = found
         bases = self._bases() if not self.lost_before else []
         for base in bases:
             self._copy_snapshot(new, base)
         snapshots.insert_whole(new, self.model.number, self.model.pack()())
 
-    def _copy_operation(self, new: sqlite3.Connection, number: int) -> bool:
+    def _copy_operation(self, new: sqlite3.Connection, number: int) -> Operation | None:
         source = self.model.journal
         keep = self.model.links._keep is not None or number > self.model.snapshot.operation
         try:
@@ -191,13 +213,13 @@ class _Salvage:
                 rows = source.vectors(operation) if keep else None
                 payloads = source.payloads(operation)
         except DamagedStoreError:
-            return False
+            return None
         journal.write(new, operation)
         if rows is not None:
             journal.write_vectors(new, operation.first_piece, rows)
         if payloads is not None:
             journal.write_payloads(new, number, payloads)
-        return True
+        return operation
 
     def _bases(self) -> Iterator[Snapshot]:
         """The base, as far back as undo goes, if it can be read."""
@@ -215,7 +237,7 @@ class _Salvage:
         """What came of it."""
         return Repaired(
             copy=str(self.copy),
-            operations=self.model.number,
+            kept=self.model.number,
             lost_after=self.last - self.model.number,
             lost_before=self.lost_before,
             vectors=self.model.links.n_vectors,

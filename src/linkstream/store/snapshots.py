@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linkstream.errors import DamagedStoreError
-from linkstream.store.file import crc, damaged, transaction
+from linkstream.store.file import damaged, intact, sealed, transaction
 
 CHUNK = 1 << 20  # bytes
 _AT_ONCE = 8  # chunks in one transaction: others get their turn between them
@@ -85,15 +85,14 @@ def _next(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _insert_chunk(connection: sqlite3.Connection, place: int, body: bytes) -> None:
-    values = (place, body)
-    connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", (*values, crc(*values)))
+    connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", sealed("chunks", place, body))
 
 
 def insert(connection: sqlite3.Connection, made: Snapshot) -> None:
     """Add the row that makes a snapshot count."""
     values = (made.number, made.operation, made.first_chunk, made.chunks, made.size, made.split)
     marks = ", ".join("?" * 7)
-    connection.execute(f"INSERT INTO snapshots VALUES ({marks})", (*values, crc(*values)))
+    connection.execute(f"INSERT INTO snapshots VALUES ({marks})", sealed("snapshots", *values))
 
 
 def drop(connection: sqlite3.Connection, path: Path, gone: list[Snapshot]) -> None:
@@ -107,10 +106,10 @@ def every(connection: sqlite3.Connection, path: Path) -> list[Snapshot]:
     """All there are, oldest first; DamagedStoreError where a row is not as it was written."""
     found = []
     query = f"SELECT {_COLUMNS}, crc FROM snapshots ORDER BY number"
-    for *values, checksum in connection.execute(query):
-        if crc(*values) != checksum:
-            raise damaged(path, f"snapshot {values[0]} does not match its checksum")
-        found.append(Snapshot(*values))
+    for row in connection.execute(query):
+        if not intact("snapshots", row):
+            raise damaged(path, f"snapshot {row[0]} does not match its checksum")
+        found.append(Snapshot(*row[:-1]))
     return found
 
 
@@ -137,11 +136,10 @@ def sound(
 def _read_sound(
     connection: sqlite3.Connection, path: Path, row: tuple[int, ...]
 ) -> tuple[Snapshot, tuple[bytes, bytes]] | None:
-    *values, checksum = row
     try:
-        if crc(*values) != checksum:
-            raise damaged(path, f"snapshot {values[0]} does not match its checksum")
-        made = Snapshot(*values)
+        if not intact("snapshots", row):
+            raise damaged(path, f"snapshot {row[0]} does not match its checksum")
+        made = Snapshot(*row[:-1])
         return made, read(connection, path, made)
     except DamagedStoreError as error:
         _log.warning("%s; an older one is tried", error.seen)
@@ -151,7 +149,7 @@ def _read_sound(
 def _chunk(connection: sqlite3.Connection, path: Path, number: int) -> bytes:
     query = "SELECT number, body, crc FROM chunks WHERE number = ?"
     row = connection.execute(query, (number,)).fetchone()
-    if row is None or row[0] != number or crc(*row[:2]) != row[2]:
+    if not intact("chunks", row) or row[0] != number:
         raise damaged(path, f"chunk {number} of a snapshot is missing or damaged")
     body: bytes = row[1]
     return body

@@ -14,18 +14,20 @@ from types import TracebackType
 from typing import Any
 
 from linkstream import __version__, saving
+from linkstream.engine import choice
 from linkstream.errors import (
     LinkstreamError,
     StoreClosedError,
     StoreError,
 )
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import about, compacting, copying, file, journal, keys, snapshots, verifying
+from linkstream.store import about, compacting, copying, file, keys, snapshots, verifying
 from linkstream.store.caretaker import Caretaker
 from linkstream.store.index import Index
 from linkstream.store.line import Line, Ticket
 from linkstream.store.locks import WriterLock
 from linkstream.store.model import Model, load
+from linkstream.store.pen import Pen
 from linkstream.store.reads import Reads
 from linkstream.store.verifying import Verified
 from linkstream.store.writes import Writes
@@ -81,12 +83,15 @@ class Store(Reads, Writes):
             DamagedStoreError: something there is not what was written; names it.
             ArgumentError: thresholds or options other than those it was made with.
         """
+        choice.choose(engine, threads)
         store = cls.__new__(cls)
-        store.path, store.read_only = Path(path), bool(read_only)
+        store.path, store.read_only = file.place(path), bool(read_only)
         store._running = {"engine": engine, "threads": threads}
         store._prepare()
         try:
             if not read_only:
+                if thresholds is None and preset is None:
+                    file.check_file(store.path)
                 store._lock = WriterLock(store.path)
                 store._make(thresholds, preset, options)
             store._begin(thresholds, preset, options)
@@ -101,12 +106,13 @@ class Store(Reads, Writes):
     _lock: WriterLock | None
     _reader: sqlite3.Connection | None
     _writer: sqlite3.Connection | None
+    _pen: Pen | None
     _model: Model
     _about: dict[str, Any]
 
     def _prepare(self) -> None:
-        self._lock = self._reader = self._writer = None
-        self._line = Line(self._decide, self._commit, self._fail)
+        self._lock = self._reader = self._writer = self._pen = None
+        self._line = Line(self._write_ahead, self._decide, self._commit, self._fail)
         self._caretaker = Caretaker()
         self._caring = threading.Lock()  # of snapshots and compaction: one at a time
         self._failure: BaseException | None = None
@@ -142,8 +148,10 @@ class Store(Reads, Writes):
         if not self.read_only:
             self._writer = file.connect(self.path)
         self._model = self._load()
+        file.unbound(self._reader)
         if self._writer is not None:
             file.unbound(self._writer)
+            self._pen = Pen(self._writer)
             self._worth = 0.0 if self._model.number == self._model.snapshot.operation else 1.0
 
     def _load(self) -> Model:
@@ -155,6 +163,10 @@ class Store(Reads, Writes):
         return model
 
     # How a call is done: decided in order, committed, answered
+
+    def _write_ahead(self, ticket: Ticket) -> None:
+        if self._pen is not None and self._failure is None:
+            self._pen.ahead(ticket, self._model.next_piece)
 
     def _decide(self, ticket: Ticket) -> None:
         """Say what there is to commit of a call, or why it is refused; nothing is raised."""
@@ -171,8 +183,10 @@ class Store(Reads, Writes):
         except StoreError as error:  # the journal could not be read: how far it came is not known
             self._fail(error)
             ticket.error = error
-        except LinkstreamError as error:  # refused before any change
+        except LinkstreamError as error:
             ticket.error = error
+            if self._model.moved:  # a refusal comes before any change; this one did not
+                self._fail(error)
         except BaseException as error:
             self._fail(error)
             ticket.error = self._closed_error() if isinstance(error, Exception) else error
@@ -181,15 +195,14 @@ class Store(Reads, Writes):
     def _commit(self, group: list[Ticket]) -> None:
         """Make what was decided safe; only then may it be answered."""
         decided = [ticket for ticket in group if ticket.operation is not None]
-        if not decided:
+        if self._pen is None or not decided or self._stale:
+            if self._pen is not None:
+                self._pen.drop()
+            if decided:  # an earlier commit failed: what was decided after it stands on nothing
+                raise self._closed_error()
             return
-        if self._stale:  # an earlier commit failed: what was decided after it stands on nothing
-            raise self._closed_error()
-        assert self._writer is not None
         try:
-            with file.transaction(self._writer):
-                for ticket in decided:
-                    self._write(self._writer, ticket)
+            self._written += self._pen.commit(decided)
         except sqlite3.Error as error:
             self._fail(error)
             raise self._closed_error() from error
@@ -197,17 +210,6 @@ class Store(Reads, Writes):
             if ticket.key is not None:
                 del self._pending[ticket.key]
         self._see_to()
-
-    def _write(self, connection: sqlite3.Connection, ticket: Ticket) -> None:
-        operation = ticket.operation
-        assert operation is not None
-        if ticket.rows is not None:
-            journal.write_vectors(connection, operation.first_piece, ticket.rows)
-            self._written += ticket.rows.nbytes
-        if ticket.payloads is not None:
-            journal.write_payloads(connection, operation.number, ticket.payloads)
-        journal.write(connection, operation)
-        self._written += operation.events.nbytes + 2 * file.PAGE
 
     def _fail(self, error: BaseException) -> None:
         """The model has gone on and the file has not: only opening it again mends that."""
@@ -258,8 +260,14 @@ class Store(Reads, Writes):
             if not self.read_only:
                 return 0
             assert self._reader is not None
+            before = model.number
+            file.bound(self._reader, self.path)
             with file.view(self._reader):
-                return model.catch_up()
+                base = snapshots.every(self._reader, self.path)[0]
+                if base.operation <= before:
+                    return model.catch_up()
+            self._model = self._load()  # it was compacted: what we had not seen cannot be decided
+            return self._model.number - before
 
     def snapshot(self) -> None:
         """Write down the whole state now, so that the next opening is quick.
@@ -393,6 +401,8 @@ class Store(Reads, Writes):
 
     def _let_go(self) -> None:
         self._closed = True
+        if self._pen is not None:
+            self._pen.close()
         for connection in (self._reader, self._writer):  # a writer that goes last tidies up
             if connection is not None:
                 with contextlib.suppress(sqlite3.Error):

@@ -72,7 +72,7 @@ def _decide_again(
     model, *others = models
     expected = {other.number: other.links.state_hash() for other in others}
     base = model.number
-    for operation in model.journal.kept(0, base):
+    for operation in model.journal.operations(0, base):
         model.journal.payloads(operation)
         if keep:
             model.journal.vectors(operation)

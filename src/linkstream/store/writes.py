@@ -93,17 +93,28 @@ class Writes:
         decided. A batch that is refused ends it; none after it is taken.
         """
         self._check_writable()
+        calls.check_batches(batches)
+        return self._feed(batches)
+
+    def _feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[npt.NDArray[np.int64]]:
         with ThreadPoolExecutor(2) as workers:
             ahead: deque[Future[npt.NDArray[np.int64]]] = deque()
             last: Ticket | None = None
-            for batch in batches:
-                last = calls.of_batch(batch, after=last)
+            stream, ended = iter(batches), None
+            while True:
+                try:
+                    last = calls.of_batch(next(stream), after=last)
+                except Exception as error:  # what is under way comes first
+                    ended = error
+                    break
                 self._line.enter(last)
                 ahead.append(workers.submit(self._line.answer, last))
                 while len(ahead) > _AHEAD:
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
+            if not isinstance(ended, StopIteration):
+                raise ended
 
     def enrol(
         self,

@@ -1,0 +1,241 @@
+"""What durability costs: `python -m benchmarks.durable [FOLDER] [--only PART ...]`.
+
+Measured in the folder given (a disk, not memory): the disk's own fsync; batches of 1,000 × 256-d
+with and without a store, in turn; single durable adds, of one caller and of sixteen; opening a
+store of 1,000,000 vectors and 100,000 subclusters after a clean close, and after kill −9 in the
+middle of an ingest; ten million vectors through the command line. Prints JSON lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+from benchmarks import machine
+from benchmarks.timing import Timing, measure, measure_in_turn
+from benchmarks.workloads import TIGHT, Vectors, around, long_stream, on_grid, random_units, tight
+from linkstream import Links, Thresholds
+from linkstream.store import Store
+
+THRESHOLDS = Thresholds(*TIGHT)
+BATCH = 1_000
+VECTORS, SUBCLUSTERS = 1_000_000, 100_000
+LONG = 10_000_000
+CALLERS, SINGLE = 16, 2_000
+KILLS = 3
+
+
+def say(what: str, **figures: object) -> None:
+    """One line of JSON."""
+    print(json.dumps({"what": what, **figures}), flush=True)
+
+
+def spread(timing: Timing, n: int) -> dict[str, object]:
+    """The best rate of several tries, and by how much the longest took longer."""
+    return {"per_second": round(n / timing.best), "spread": round(timing.spread, 2)}
+
+
+def disk(folder: Path) -> None:
+    """What the disk takes for a write that is safe, over bytes that are there already."""
+    with open(folder / "disk", "w+b", buffering=0) as file:
+        for size in (4096, BATCH * 1024):
+            data = np.random.default_rng(0).bytes(size)
+
+            def write(data: bytes = data) -> None:
+                file.seek(0)
+                file.write(data)
+                os.fdatasync(file.fileno())
+
+            timing = measure(write, tries=200)
+            middle = sorted(timing.seconds)[100]
+            say("fsync", bytes=size, best_ms=timing.best * 1e3, median_ms=middle * 1e3)
+
+
+def batches(folder: Path) -> None:
+    """`add_many` and `feed` of a store against `add_many` alone, on `tight`."""
+    for n in (20_000, 400_000):
+        X = tight(n)
+        parts = [X[first : first + BATCH] for first in range(0, n, BATCH)]
+        works = {
+            "plain": lambda parts=parts: _plain(parts),
+            "add_many": _stored(folder, lambda store, parts=parts: _one_by_one(store, parts)),
+            "feed": _stored(folder, lambda store, parts=parts: _fed(store, parts)),
+        }
+        timings = measure_in_turn(works, tries=7)
+        for name, timing in timings.items():
+            ratio = timings["plain"].best / timing.best
+            say("batches", vectors=n, way=name, ratio=round(ratio, 2), **spread(timing, n))
+
+
+def _plain(parts: list[Vectors]) -> None:
+    links = Links(*TIGHT)
+    for part in parts:
+        links.add_many(part)
+
+
+def _one_by_one(store: Store, parts: list[Vectors]) -> None:
+    for part in parts:
+        store.add_many(part)
+
+
+def _fed(store: Store, parts: list[Vectors]) -> None:
+    for _ in store.feed(parts):
+        pass
+
+
+def _stored(folder: Path, work: Callable[[Store], None]) -> Callable[[], None]:
+    """Work on a new store, from its opening to its closing."""
+
+    def run() -> None:
+        path = folder / f"{time.monotonic_ns()}.links"
+        with Store.open(path, thresholds=THRESHOLDS) as store:
+            work(store)
+        path.unlink()
+
+    return run
+
+
+def singles(folder: Path) -> None:
+    """One vector a call, each safe before it is answered."""
+    X = tight(SINGLE)
+
+    def run(callers: int) -> Callable[[Store], None]:
+        def one(store: Store, first: int) -> None:
+            for x in X[first::callers]:
+                store.add(x)
+
+        def all_of_them(store: Store) -> None:
+            threads = [threading.Thread(target=one, args=(store, n)) for n in range(callers)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        return all_of_them
+
+    for callers in (1, CALLERS):
+        timing = measure(_stored(folder, run(callers)), tries=5)
+        say("single adds", callers=callers, **spread(timing, SINGLE))
+
+
+def large_stream(size: int = 5_000) -> Iterator[Vectors]:
+    """A million vectors of a hundred thousand subclusters; the first tenth begins them all."""
+    rng = np.random.default_rng(108)
+    centres = random_units(SUBCLUSTERS, 256, rng)
+    order = np.concatenate(
+        [np.arange(SUBCLUSTERS), rng.integers(0, SUBCLUSTERS, VECTORS - SUBCLUSTERS)]
+    )
+    for first in range(0, VECTORS, size):
+        yield on_grid(around(centres[order[first : first + size]], 0.9, rng))
+
+
+def opening(folder: Path) -> None:
+    """A large store, opened again after a clean close and after a kill."""
+    path = folder / "large.links"
+    begin = time.perf_counter()
+    with Store.open(path, thresholds=THRESHOLDS) as store:
+        stream = track(large_stream(), total=VECTORS // 5_000, description="a large store")
+        for _ in store.feed(stream):
+            pass
+        say("large store", seconds=round(time.perf_counter() - begin), **_figures(store))
+    tries = measure(lambda: Store.open(path).close(), tries=5)
+    say("opening", after="a clean close", best_s=tries.best, worst_s=max(tries.seconds))
+    for _ in range(KILLS):
+        child = subprocess.Popen([sys.executable, "-m", "benchmarks.durable", "--ingest", path])
+        time.sleep(float(np.random.default_rng().uniform(8.0, 20.0)))
+        child.kill()
+        child.wait()
+        begin = time.perf_counter()
+        store = Store.open(path)
+        seconds = time.perf_counter() - begin
+        say("opening", after="kill -9", s=round(seconds, 2), **_figures(store))
+        store.close()
+
+
+def _figures(store: Store) -> dict[str, object]:
+    info = store.info()
+    names = ("vectors", "subclusters", "clusters", "operations", "bytes", "log_bytes", "snapshots")
+    return {name: info[name] for name in names}
+
+
+def ingest(path: Path) -> None:
+    """Add to a large store until somebody kills us."""
+    rng = np.random.default_rng(109)
+    with Store.open(path) as store:
+        while True:
+            known = store.vectors(rng.integers(0, VECTORS, 200).tolist())
+            parts = np.concatenate([known] * 5)
+            store.add_many(on_grid(around(parts.astype(np.float64), 0.97, rng)))
+
+
+def pipeline(folder: Path) -> None:
+    """Ten million vectors, made on the fly, through the command line into a store."""
+    words = [sys.executable, "-c", "from linkstream.cli import main; main()", "cluster", "-"]
+    names = ("cluster-similarity", "subcluster-similarity", "pair-similarity-max")
+    for name, value in zip(names, TIGHT, strict=True):
+        words += [f"--{name}", str(value)]
+    words += ["--dimension", "256", "--store", str(folder / "long.links"), "--no-track"]
+    begin = time.perf_counter()
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert child.stdin is not None
+    blocks = long_stream(LONG)
+    memory = []
+    for number, block in enumerate(track(blocks, total=LONG // 20_000, description="ten million")):
+        child.stdin.write(block.tobytes())
+        if number % 50 == 49:
+            memory.append(round(_resident(child.pid) / machine.MIB))
+    child.stdin.close()
+    code = child.wait()
+    seconds = time.perf_counter() - begin
+    size = (folder / "long.links").stat().st_size
+    say("pipeline", vectors=LONG, code=code, seconds=round(seconds), mib=memory, bytes=size)
+
+
+def _resident(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return float(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+PARTS = {
+    "disk": disk,
+    "batches": batches,
+    "singles": singles,
+    "opening": opening,
+    "pipeline": pipeline,
+}
+
+
+def main() -> int:
+    """Run the parts asked for in a folder of their own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--ingest", type=Path)
+    given = parser.parse_args()
+    if given.ingest is not None:
+        ingest(given.ingest)
+        return 0
+    say("machine", **machine.describe(Links(*TIGHT).engine))
+    folder = Path(tempfile.mkdtemp(prefix="durable-", dir=given.folder))
+    try:
+        for name in given.only:
+            PARTS[name](folder)
+    finally:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""`linkstream bench`: how fast this machine is."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from linkstream.cli import screen
+from linkstream.cli.options import AsJson
+from linkstream.clusterer import Links
+from linkstream.errors import ArgumentError
+from linkstream.paper.thresholds import Thresholds
+
+THRESHOLDS = Thresholds(0.7, 0.75, 0.9)  # each centre below becomes a cluster of one subcluster
+BATCH = 1000
+SINGLES = 200  # durable adds, each of which waits for the disk
+
+Vectors = npt.NDArray[np.float32]
+
+
+def bench(
+    vectors: Annotated[int, typer.Option(min=BATCH, help="Vectors a measurement.")] = 20_000,
+    dimension: Annotated[int, typer.Option(min=8, help="Numbers a vector.")] = 256,
+    sizes: Annotated[str, typer.Option(help="Subclusters there are.")] = "100,1000,10000",
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where to put a store: on the disk that counts.", show_default="here"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the vectors.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how fast this machine takes vectors.
+
+    Vectors a second of add, of add_many in batches of 1,000, and of the same into a store, where
+    each batch is on the disk before it is answered; each at several numbers of subclusters. Made-up
+    vectors, one thread. docs/performance.md has real ones, and the other packages.
+
+    Example: linkstream bench --vectors 2000 --dimension 64 --sizes 100
+    """
+    rows = screen.table("Vectors a second", "what", "subclusters", "vectors/s")
+    to_json = screen.speaks_json(as_json)
+    with tempfile.TemporaryDirectory(dir=folder or Path()) as place:
+        for record in _measured(_sizes(sizes), vectors, dimension, seed, Path(place)):
+            if to_json:
+                screen.write_json(record)
+            figures = (record["subclusters"], round(record["vectors_per_s"]))
+            rows.add_row(record["what"], *(f"{figure:,}" for figure in figures))
+    if not to_json:
+        screen.people(stderr=False).print(rows)
+
+
+def _sizes(words: str) -> list[int]:
+    try:
+        sizes = [int(word) for word in words.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise ArgumentError(
+            f"sizes {words!r}", expected="whole numbers as 100,1000", remedy="Check --sizes."
+        )
+    return sizes
+
+
+def _measured(
+    sizes: list[int], n: int, dimension: int, seed: int, place: Path
+) -> Iterator[dict[str, Any]]:
+    for size in sizes:
+        X = _stream(size, n, dimension, seed)
+        for what, begin in (("add", _one_by_one), ("add_many", _in_batches), ("store", _stored)):
+            took, subclusters = begin(X[:size], X[size:], place / f"{size}.links")
+            yield _record(what, n, dimension, subclusters, took)
+        took, subclusters = _stored_singly(X[:size], X[size:], place / f"{size}-singly.links")
+        yield _record("store, one by one", min(n, SINGLES), dimension, subclusters, took)
+
+
+def _record(what: str, n: int, dimension: int, subclusters: int, took: float) -> dict[str, Any]:
+    figures = {"vectors": n, "seconds": round(took, 4), "vectors_per_s": round(n / took, 1)}
+    return {"what": what, "dimension": dimension, "subclusters": subclusters, **figures}
+
+
+def _stream(size: int, n: int, dimension: int, seed: int) -> Vectors:
+    """Each of `size` random centres once, then `n` vectors close to one of them."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((size, dimension), dtype=np.float32)
+    noise = 0.3 * rng.standard_normal((n, dimension), dtype=np.float32)
+    return np.concatenate([centres, centres[rng.integers(0, size, n)] + noise])
+
+
+def _one_by_one(centres: Vectors, X: Vectors, _: Path) -> tuple[float, int]:
+    links = Links.from_thresholds(THRESHOLDS, threads=1)
+    links.add_many(centres)
+    return _timed(lambda: [links.add(x) for x in X]), links.n_subclusters
+
+
+def _in_batches(centres: Vectors, X: Vectors, _: Path) -> tuple[float, int]:
+    links = Links.from_thresholds(THRESHOLDS, threads=1)
+    links.add_many(centres)
+    took = _timed(lambda: [links.add_many(X[i : i + BATCH]) for i in range(0, len(X), BATCH)])
+    return took, links.n_subclusters
+
+
+def _stored(centres: Vectors, X: Vectors, path: Path) -> tuple[float, int]:
+    from linkstream.store import Store
+
+    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+        store.add_many(centres)
+        took = _timed(lambda: [store.add_many(X[i : i + BATCH]) for i in range(0, len(X), BATCH)])
+        return took, store.n_subclusters
+
+
+def _stored_singly(centres: Vectors, X: Vectors, path: Path) -> tuple[float, int]:
+    from linkstream.store import Store
+
+    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+        store.add_many(centres)
+        return _timed(lambda: [store.add(x) for x in X[:SINGLES]]), store.n_subclusters
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

@@ -1,0 +1,39 @@
+"""A store to work on: voices of five speakers, clustered."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from cli.command import run
+from linkstream.data import voice_halves
+
+ROWS = 300
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("template")
+    voices = voice_halves()[1]
+    np.save(folder / "voices.npy", voices.X[:ROWS])
+    np.savez(folder / "voices.npz", X=voices.X, y=voices.y)
+    (folder / "arrivals").mkdir()
+    np.save(folder / "arrivals" / "monday.npy", voices.X[ROWS : ROWS + 40])
+    with (folder / "voices.jsonl").open("w") as lines:
+        for number, x in enumerate(voices.X[:ROWS].tolist()):
+            record = {"embedding": x, "text": f"window {number}", "file": "five.wav"}
+            lines.write(json.dumps(record) + "\n")
+    options = ("--store", "people.links", "--preset", "ge2e-windows", "--payload", "text,file")
+    done = run("cluster", "voices.jsonl", *options, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+@pytest.fixture
+def folder(template, tmp_path):
+    """A folder with the store people.links of 300 vectors, and the files it came from."""
+    shutil.copytree(template, tmp_path / "work")
+    return tmp_path / "work"

@@ -1,0 +1,186 @@
+"""The door of the command line: what it lists, how it ends, how it completes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli.command import COMMAND, begin, refused, run, run_apart, run_before_people
+from linkstream.cli import EXIT_CODES
+from linkstream.cli.app import COMMANDS, PANELS
+from linkstream.store import Store
+
+
+def function_of(name):
+    attribute = f"{name}_" if name == "import" else name
+    return getattr(importlib.import_module(f"linkstream.cli.{attribute}"), attribute)
+
+
+def test_the_help_lists_every_command_with_its_first_line(tmp_path):
+    shown = " ".join(run("--help", cwd=tmp_path).stdout.split())
+    for panel, commands in PANELS.items():
+        assert panel in shown
+        for name, words in commands.items():
+            assert inspect.getdoc(function_of(name)).splitlines()[0] == words
+            assert name in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_an_example(tmp_path, name):
+    done = run(name, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert f"Example: linkstream {name}" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_the_help_reads_no_command_and_nothing_that_is_slow_to_read(tmp_path):
+    words = (
+        "import sys; from linkstream.cli import main; sys.argv = ['linkstream', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: print([m for m in sys.modules if m.startswith("
+        "('linkstream.cli.', 'linkstream.store', 'linkstream.io', 'matplotlib', 'scipy',"
+        " 'optuna', 'sqlite3', 'pyarrow'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "['linkstream.cli.app']"
+
+
+def test_the_help_is_there_in_no_time(tmp_path):
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        run_apart("--help", cwd=tmp_path)
+        took.append(time.perf_counter() - began)
+    assert min(took) < 0.8  # 0.3 on an idle machine
+
+
+def test_an_unknown_command_or_option_is_a_wrong_argument(tmp_path):
+    assert run("culster", cwd=tmp_path).returncode == 2
+    assert run("inspect", "--no-such", cwd=tmp_path).returncode == 2
+
+
+# How it ends
+
+
+def test_without_a_store_nothing_is_made(tmp_path):
+    for name in ("inspect", "events", "verify", "undo", "plot", "compact"):
+        refused(run(name, "none.links", cwd=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_another_writes_to_is_told_by_its_own_code(folder):
+    with Store.open(folder / "people.links"):
+        message = refused(run("name", "people.links", 0, "Ann", cwd=folder), code=4)
+        assert run("inspect", "people.links", cwd=folder).returncode == 0
+    assert "another writer" in message
+
+
+def test_a_damaged_store_is_told_by_its_own_code(folder):
+    path = folder / "people.links"
+    data = bytearray(path.read_bytes())
+    data[40_000:80_000] = bytes(40_000)
+    path.write_bytes(data)
+    assert "people.links" in refused(run("verify", "people.links", cwd=folder), code=5)
+
+
+def test_a_missing_extra_is_told_by_its_own_code(folder, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("matplotlib")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install" in refused(run("plot", "people.links", cwd=folder), code=3)
+
+
+def test_a_disk_that_refuses_breaks_the_work_off(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Store, "compact", full)
+    assert "No space left" in refused(run("compact", "people.links", cwd=folder), code=1)
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder):
+    words = " ".join(f"'{word}'" for word in [*COMMAND, "events", "people.links"])
+    script = f"set -o pipefail; {words} | head -1"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False
+    )
+    # What fits into the pipe may all be written before the reader leaves.
+    assert done.returncode in (0, 141)
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
+def test_a_pipe_nobody_reads_is_told_by_its_own_code(folder):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = run_apart(
+        "inspect", "people.links", cwd=folder, capture_output=False, stdout=writer, stderr=-1
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_ctrl_c_ends_a_command_quietly(tmp_path):
+    process = begin("demo", "--pace", "1", cwd=tmp_path)
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in out + err
+
+
+def test_the_codes_in_use_are_all_told_of():
+    assert sorted(EXIT_CODES) == [0, 1, 2, 3, 4, 5, 130, 141]
+
+
+# Names are anybody's text
+
+HOSTILE = "\x1b[2J[red]Ann[/red] \u202e$\\frac{1}$ :boom: \x07\n日本"
+
+
+def test_a_hostile_name_is_shown_and_does_nothing(folder):
+    assert run("name", "people.links", 0, HOSTILE, cwd=folder).returncode == 0
+    for words in (
+        ("inspect", "people.links"),
+        ("inspect", "people.links", "--cluster", "0"),
+        ("events", "people.links", "--since", "300"),
+        ("forget", "people.links", "0", "--yes"),
+        ("undo", "people.links"),
+        ("name", "people.links", 0, "Bob"),  # refused: the error quotes the name
+        ("plot", "people.links", "--output", "pictures"),
+    ):
+        done = run_before_people(*words, cwd=folder)
+        shown = done.stdout + done.stderr
+        for harm in ("\x1b[2J", "\u202e", "\x07", "\U0001f4a5"):
+            assert harm not in shown
+        if words[0] in ("inspect", "forget"):
+            assert "\\x1b[2J[red]Ann[/red]" in shown
+
+
+def test_a_name_that_is_no_text_is_refused(folder):
+    name = b"\xff\xfe".decode(errors="surrogateescape")
+    assert run("name", "people.links", 0, name, cwd=folder).returncode == 2
+
+
+# Completion
+
+
+def test_bash_completes_commands_and_options(tmp_path):
+    shown = run_apart("--show-completion", "bash", cwd=tmp_path)
+    assert "_LINKSTREAM_COMPLETE=complete_bash" in shown.stdout
+    for words, expected in (("linkstream ver", "verify"), ("linkstream watch --on", "--once")):
+        asked = {
+            "_LINKSTREAM_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+        }
+        done = run_apart(cwd=tmp_path, env=os.environ | asked)
+        assert done.stdout.split() == [expected]

@@ -1,0 +1,102 @@
+"""`verify`, `repair`, `compact`, `backup`, `export`, `import`, `plot`, `bench`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cli.command import json_lines, refused, run, run_on_a_terminal
+from linkstream.store import Store
+
+STORE = "people.links"
+
+
+def said(folder, *words):
+    done = run(*words, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def hash_of(path):
+    with Store.open(path, read_only=True) as store:
+        return store.state_hash()
+
+
+def test_verify_says_what_was_read(folder):
+    record = said(folder, "verify", STORE)
+    assert (record["sound"], record["vectors"], record["operations"]) == (True, 300, 1)
+    _, shown = run_on_a_terminal("verify", STORE, cwd=folder)
+    assert "Sound: 1 operations, 300 vectors" in shown
+
+
+def test_repair_copies_aside_and_saves_what_is_sound(folder):
+    run("cluster", "arrivals/monday.npy", "--store", STORE, cwd=folder)
+    path = folder / STORE
+    before = path.read_bytes()
+    record = said(folder, "repair", STORE, "--copy", "aside.links")
+    assert record["vectors"] == 340
+    assert (folder / record["copy"]).exists() or list(folder.glob("aside*"))
+    assert before in [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
+    assert said(folder, "verify", STORE)["vectors"] == 340
+
+
+def test_compact_says_how_much_it_saved(folder):
+    said(folder, "forget", STORE, 0)
+    record = said(folder, "compact", STORE)
+    assert record["bytes"] <= record["bytes_before"]
+    refused(run("undo", STORE, cwd=folder))
+
+
+def test_a_backup_is_the_same_store_and_replaces_nothing(folder):
+    said(folder, "backup", STORE, "copy.links")
+    assert hash_of(folder / "copy.links") == hash_of(folder / STORE)
+    refused(run("backup", STORE, "copy.links", cwd=folder))
+
+
+def test_what_was_exported_is_imported_as_the_same_store(folder):
+    said(folder, "name", STORE, 0, "Ann")
+    said(folder, "export", STORE, "files")
+    record = said(folder, "import", "files", "again.links")
+    assert (record["vectors"], hash_of(folder / "again.links")) == (300, hash_of(folder / STORE))
+    refused(run("import", "files", "again.links", cwd=folder))
+
+
+@pytest.mark.parametrize("name", ["table.jsonl", "table.csv", "table.npz", "table.parquet"])
+def test_a_table_has_a_row_for_each_vector(folder, name):
+    assert said(folder, "export", STORE, name)["vectors"] == 300
+    assert (folder / name).stat().st_size > 1000
+
+
+def test_a_table_may_hold_the_vectors(folder):
+    said(folder, "export", STORE, "with.npz", "--vectors")
+    with np.load(folder / "with.npz", allow_pickle=False) as table:
+        assert any(array.shape == (300, 256) for array in table.values())
+
+
+def test_plot_writes_four_pictures_or_those_asked_for(folder):
+    written = said(folder, "plot", STORE, "--output", "pictures")["pictures"]
+    assert [path.rpartition("-")[2] for path in written] == [
+        *("graph.png", "timeline.png", "sizes.png", "margins.png")
+    ]
+    for path in written:
+        assert (folder / path).read_bytes().startswith(b"\x89PNG")
+    assert said(folder, "plot", STORE, "--only", "sizes", "--kind", "svg")["pictures"] == [
+        "people-sizes.svg"
+    ]
+
+
+@pytest.mark.parametrize("words", [("--only", "graph,faces"), ("--kind", "gif")])
+def test_plot_refuses_pictures_there_are_not(folder, words):
+    refused(run("plot", STORE, *words, cwd=folder))
+
+
+def test_bench_measures_and_leaves_nothing_behind(tmp_path):
+    words = ("bench", "--vectors", 1000, "--dimension", 16, "--sizes", "10,50")
+    lines = json_lines(run(*words, cwd=tmp_path).stdout)
+    assert [line["what"] for line in lines] == 2 * ["add", "add_many", "store", "store, one by one"]
+    assert {line["subclusters"] for line in lines[:4]} == {10}
+    assert all(line["vectors_per_s"] > 0 for line in lines)
+    assert list(tmp_path.iterdir()) == []
+    refused(run("bench", "--sizes", "many", cwd=tmp_path))

@@ -1,0 +1,44 @@
+"""The example of every help text does what it says."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+
+import pytest
+
+from cli.command import run
+from cli.test_app import function_of
+from linkstream.cli.app import COMMANDS
+
+
+def example_of(name):
+    """The words of the example, which may run over several lines."""
+    text = inspect.getdoc(function_of(name))
+    return shlex.split(text.partition("Example: linkstream ")[2].partition("\n\n")[0])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_of_the_help_runs(folder, name):
+    words = example_of(name)
+    assert words[0] == name
+    if name == "cluster":
+        (folder / "people.links").unlink()
+    if name == "undo":
+        run("name", "people.links", 0, "Ann", cwd=folder)
+    if name == "import":
+        run("export", "people.links", "people-files", cwd=folder)
+    before = {path.name for path in folder.iterdir()}
+    done = run(*words, cwd=folder)
+    assert (done.returncode, done.stderr if name != "demo" else "") == (0, "")
+    assert done.stdout
+    made = {path.name for path in folder.iterdir()} - before
+    for target in {word for word in words if word not in before} & MADE:
+        assert target in made
+
+
+# What examples make must be there afterwards.
+MADE = {
+    *("people.links", "people.jsonl", "people-monday.links", "restored.links"),
+    *("pictures", "voices.png", "landscape.png"),
+}

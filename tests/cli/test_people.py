@@ -1,0 +1,161 @@
+"""`merge`, `split`, `name`, `forget`, `undo`: a person's word, from the shell."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cli.command import json_lines, refused, run, run_on_a_terminal
+from linkstream.store import Store
+
+STORE = "people.links"
+
+
+def said(folder, *words):
+    done = run(*words, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def opened(folder):
+    return Store.open(folder / STORE, read_only=True)
+
+
+def hash_of(folder):
+    with opened(folder) as store:
+        return store.state_hash()
+
+
+def biggest(folder):
+    """The biggest cluster of several subclusters."""
+    with opened(folder) as store:
+        several = [c for c in store.clusters() if len(c.subclusters) > 1]
+    return max(several, key=lambda c: c.size).id
+
+
+def test_merge_makes_two_clusters_one(folder):
+    assert said(folder, "merge", STORE, 0, 1) == {"merged": [0, 1], "cluster": 0}
+    with opened(folder) as store:
+        assert store.resolve(1) == 0
+
+
+def test_clusters_may_be_meant_by_name(folder):
+    said(folder, "name", STORE, 1, "Ann")
+    assert said(folder, "merge", STORE, 0, "Ann")["cluster"] == 1
+    assert "'Bob'" in refused(run("merge", STORE, 0, "Bob", cwd=folder))
+
+
+def test_what_was_said_before_forbids_the_contrary(folder):
+    said(folder, "split", STORE, 0, 1, "--of", "clusters")
+    assert "different(0, 1) of clusters" in refused(run("merge", STORE, 0, 1, cwd=folder))
+
+
+def test_split_puts_two_vectors_apart(folder):
+    with opened(folder) as store:
+        one, other = np.flatnonzero(store.labels() == 0)[:2].tolist()
+    record = said(folder, "split", STORE, one, other)
+    assert len(set(record["clusters"])) == 2
+    with opened(folder) as store:
+        assert store.labels()[[one, other]].tolist() == record["clusters"]
+
+
+def test_split_of_a_cluster_shows_its_weakest_places_and_changes_nothing(folder):
+    before, cluster = hash_of(folder), biggest(folder)
+    lines = json_lines(run("split", STORE, cluster, cwd=folder).stdout)
+    margins = [line["margin"] for line in lines]
+    assert {line["cluster"] for line in lines} == {cluster}
+    assert margins == sorted(margins)
+    assert hash_of(folder) == before
+    _, shown = run_on_a_terminal("split", STORE, cluster, cwd=folder)
+    assert f"linkstream split people.links {cluster} --apply" in shown
+
+
+def test_split_of_a_cluster_cuts_the_weakest_when_told_to(folder):
+    cluster = biggest(folder)
+    weakest = json_lines(run("split", STORE, cluster, cwd=folder).stdout)[0]
+    record = said(folder, "split", STORE, cluster, "--apply")
+    assert record["different"] == weakest["subclusters"]
+    assert len(set(record["clusters"])) == 2
+
+
+def test_a_cluster_of_one_subcluster_cannot_be_cut(folder):
+    with opened(folder) as store:
+        single = next(c.id for c in store.clusters() if len(c.subclusters) == 1)
+    assert "one subcluster" in refused(run("split", STORE, single, "--apply", cwd=folder))
+    assert run("split", STORE, single, cwd=folder).stdout == ""
+
+
+def test_a_name_is_given_changed_and_taken_away(folder):
+    def name():
+        with opened(folder) as store:
+            return store.clusters()[0].name
+
+    said(folder, "name", STORE, 0, "Ann", "--claim")
+    assert name() == "Ann"
+    assert "'Ann'" in refused(run("name", STORE, 0, "Bea", cwd=folder))
+    said(folder, "name", STORE, "Ann", "Bea", "--rename")
+    assert name() == "Bea"
+    assert said(folder, "name", STORE, "Bea", "--clear") == {"cluster": 0, "name": None}
+    assert name() is None
+
+
+@pytest.mark.parametrize(
+    "words", [("name", STORE, 0), ("name", STORE, 0, "Ann", "--clear"), ("forget", STORE)]
+)
+def test_half_a_command_is_refused(folder, words):
+    refused(run(*words, cwd=folder))
+
+
+def test_forget_takes_a_cluster_out_and_undo_brings_it_back(folder):
+    before = hash_of(folder)
+    assert said(folder, "forget", STORE, 0) == {"cluster": 0, "vector": None, "erased": False}
+    with opened(folder) as store:
+        assert 0 not in store.labels()
+    said(folder, "undo", STORE)
+    assert hash_of(folder) == before
+
+
+def test_forget_takes_a_vector_out(folder):
+    said(folder, "forget", STORE, "--vector", 5)
+    with opened(folder) as store:
+        assert store.labels()[5] == -1
+
+
+def test_erased_is_gone_from_the_disk(folder):
+    with opened(folder) as store:
+        vector, payload = store.vectors([5]).astype("<f4").tobytes(), b'window 5"'
+    files = list(folder.glob("people.links*"))
+    assert any(vector in file.read_bytes() for file in files)
+    said(folder, "forget", STORE, "--vector", 5, "--erase")
+    for file in folder.glob("people.links*"):
+        assert vector not in file.read_bytes()
+        assert payload not in file.read_bytes()
+
+
+def test_on_a_terminal_forget_asks_first(folder):
+    before = hash_of(folder)
+    code, shown = run_on_a_terminal("forget", STORE, 0, cwd=folder, typed="n\n")
+    assert (code, hash_of(folder)) == (1, before)
+    assert "Forget cluster 0?" in shown
+    code, shown = run_on_a_terminal("forget", STORE, 0, cwd=folder, typed="y\n")
+    assert code == 0
+    assert "linkstream undo brings it back" in shown
+
+
+def test_undo_goes_back_to_an_event(folder):
+    record = said(folder, "undo", STORE, "--to", 0)
+    assert (record["vectors"], record["clusters"]) == (0, 0)
+    refused(run("undo", STORE, cwd=folder))
+
+
+def test_what_is_not_there_is_refused(folder):
+    for words in (
+        ("merge", STORE, 0, 10**6),
+        ("forget", STORE, "--vector", 10**6),
+        ("split", STORE, 0, "x"),
+        ("undo", STORE, "--to", 10**6),
+        ("split", STORE, 3, 210, "--of", "people"),
+    ):
+        refused(run(*words, cwd=folder))

@@ -1,0 +1,114 @@
+"""`linkstream watch`: files as they arrive, each once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from cli.command import begin, json_lines, refused, run
+from linkstream.data import voice_halves
+from linkstream.store import Store
+
+OPTIONS = ("--store", "people.links", "--preset", "ge2e-windows", "--every", "0.02")
+
+
+@pytest.fixture(scope="module")
+def voices():
+    return voice_halves()[1].X
+
+
+@pytest.fixture
+def place(tmp_path, voices):
+    (tmp_path / "in").mkdir()
+    for number, name in enumerate(("b.npy", "a.npy")):
+        np.save(tmp_path / "in" / name, voices[50 * number : 50 * number + 50])
+        os.utime(tmp_path / "in" / name, (number, number))
+    return tmp_path
+
+
+def once(place, *options):
+    done = run("watch", "in", *OPTIONS, "--once", *options, cwd=place)
+    return done.returncode, json_lines(done.stdout)
+
+
+def n_vectors(place):
+    with Store.open(place / "people.links", read_only=True) as store:
+        return store.n_vectors
+
+
+def test_what_is_there_is_taken_the_oldest_first(place, voices):
+    code, lines = once(place)
+    assert code == 0
+    assert [(line["file"], line["taken"]) for line in lines] == [("b.npy", 50), ("a.npy", 50)]
+    with Store.open(place / "people.links", read_only=True) as store:
+        np.testing.assert_allclose(store.vectors([0, 99]), voices[[0, 99]], rtol=1e-6)
+
+
+def test_a_restart_takes_nothing_twice(place):
+    once(place)
+    _, lines = once(place)
+    assert [line["taken"] for line in lines] == [0, 0]
+    assert n_vectors(place) == 100
+
+
+def test_a_file_that_grew_goes_on_and_a_copy_of_another_name_is_taken(place, voices):
+    once(place)
+    np.save(place / "in" / "b.npy", voices[:80])
+    np.save(place / "in" / "c.npy", voices[:50])
+    _, lines = once(place)
+    assert {line["file"]: line["taken"] for line in lines} == {"a.npy": 0, "b.npy": 30, "c.npy": 50}
+
+
+def test_other_files_are_left_alone(place):
+    for name in (".hidden.npy", "notes.txt", "a.npy.partial"):
+        (place / "in" / name).write_text("nothing")
+    (place / "in" / "folder.npy").mkdir()
+    assert len(once(place)[1]) == 2
+
+
+def test_a_file_that_cannot_be_used_is_told_and_the_others_are_taken(place):
+    (place / "in" / "0.npy").write_bytes(b"no array")
+    code, lines = once(place)
+    assert code == 1
+    assert [("error" in line, line["taken"]) for line in lines] == [
+        (False, 50),
+        (False, 50),
+        (True, 0),
+    ]
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    refused(run("watch", "none", *OPTIONS, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_takes_what_arrives_and_stops_in_good_order(place, voices, how):
+    process = begin("watch", "in", *OPTIONS, cwd=place)
+    assert json.loads(process.stdout.readline())["file"] == "b.npy"
+    assert json.loads(process.stdout.readline())["file"] == "a.npy"
+    np.save(place / "in" / ".new.npy", voices[100:130])
+    (place / "in" / ".new.npy").rename(place / "in" / "new.npy")
+    assert json.loads(process.stdout.readline())["taken"] == 30
+    process.send_signal(how)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert n_vectors(place) == 130
+
+
+def test_a_file_that_is_still_growing_is_waited_for(place, voices):
+    process = begin("watch", "in", *OPTIONS, "--every", "0.3", "--dimension", "256", cwd=place)
+    process.stdout.readline(), process.stdout.readline()
+    with (place / "in" / "slow.f32").open("wb") as slow:
+        for number in range(6):
+            slow.write(voices[number].astype("<f4").tobytes())
+            slow.flush()
+            time.sleep(0.1)
+    line = json.loads(process.stdout.readline())
+    process.terminate()
+    process.communicate(timeout=30)
+    assert (line["file"], line["taken"]) == ("slow.f32", 6)
