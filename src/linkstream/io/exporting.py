@@ -22,7 +22,8 @@ from linkstream.errors import ArgumentError, StoreError
 from linkstream.io.tables import SUFFIXES, Table, write_table
 from linkstream.io.whole import sync_folder, whole_file
 from linkstream.store import Operation, Store
-from linkstream.store.replaying import IDS, decoded
+from linkstream.store.journal import IDS
+from linkstream.store.replaying import decoded
 
 FORMAT = 1
 PACKINGS = ("npz", "parquet")

@@ -14,7 +14,9 @@ from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, StoreError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset as preset_of
-from linkstream.store.file import damaged, intact, sealed
+from linkstream.store import snapshots
+from linkstream.store.file import FORMAT, damaged, distrusted, intact, sealed, size_of
+from linkstream.store.model import Model
 
 About = dict[str, Any]
 
@@ -34,6 +36,27 @@ def of(links: Links, *, keep: bool) -> About:
         "max_subclusters": links.limits.max_subclusters,
         "max_idle": links.limits.max_idle,
         "min_size": links.min_size,
+    }
+
+
+def figures(model: Model) -> About:
+    """What a store holds."""
+    links = model.links
+    made = snapshots.every(model.connection, model.path)
+    size, log = size_of(model.path)
+    return {
+        "path": str(model.path),
+        "format": FORMAT,
+        "bytes": size,
+        "log_bytes": log,
+        "dimension": links.dimension,
+        "vectors": links.n_vectors,
+        "subclusters": links.n_subclusters,
+        "clusters": links.n_clusters,
+        "operations": model.number,
+        "events": model.n_events,
+        "snapshots": [each.operation for each in made],
+        "undo_from": made[0].operation,
     }
 
 
@@ -93,10 +116,14 @@ def read(connection: sqlite3.Connection, path: Path) -> About:
     row = connection.execute("SELECT number, body, crc FROM meta").fetchone()
     if not intact("meta", row):
         raise damaged(path, "the description of the store is missing or damaged")
-    about: About = json.loads(row[1])
-    if about["rules"] > RULES:
+    with distrusted(path, "the description of the store"):
+        about: About = json.loads(row[1])
+        rules, _ = int(about["rules"]), Thresholds(**about["thresholds"])
+        if type(about["keep_vectors"]) is not bool:
+            raise TypeError("keep_vectors is neither yes nor no")
+    if rules > RULES:
         raise StoreError(
-            f"{path}: decided by rules of version {about['rules']}",
+            f"{path}: decided by rules of version {rules}",
             expected=f"version {RULES} or older",
             remedy="Upgrade linkstream to open it.",
         )

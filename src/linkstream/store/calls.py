@@ -14,11 +14,12 @@ import numpy.typing as npt
 from linkstream.engine import door
 from linkstream.errors import ArgumentError
 from linkstream.identity import weights
+from linkstream.store.clerk import Ticket
 from linkstream.store.journal import Payloads, Rows
-from linkstream.store.line import Ticket
 
 KEY_MAX = 255  # characters
 PAYLOAD_MAX = 64 << 10  # characters of JSON
+DEPTH_MAX = 32  # lists in lists
 ROWS_MAX = 1 << 22  # vectors in one call
 
 
@@ -92,7 +93,7 @@ def _ticket(
     payloads: Payloads | None,
     key: str | None,
 ) -> Ticket:
-    ticket = Ticket(verb, _plain(arguments), rows, payloads, key)
+    ticket = Ticket(verb=verb, arguments=_plain(arguments), rows=rows, payloads=payloads, key=key)
     if key is not None:
         _check_key(key)
         ticket.digest = _digest(rows, payloads)
@@ -150,6 +151,7 @@ def _payloads(payloads: Iterable[Any], n: int) -> Payloads:
 
 
 def _payload(value: Any, place: int) -> Any:
+    _check_depth(value, place)
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -172,6 +174,26 @@ def _payload(value: Any, place: int) -> Any:
             remedy="Make them texts.",
         )
     return plain
+
+
+def _check_depth(value: Any, place: int) -> None:
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list, tuple))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return
+        if len(level) > PAYLOAD_MAX:
+            break
+    raise ArgumentError(
+        f"payload {place} is nested more than {DEPTH_MAX} deep, or has too many parts",
+        expected="a smaller payload",
+        remedy="Attach a reference to where it lies.",
+    )
 
 
 def _same(plain: Any, value: Any) -> bool:

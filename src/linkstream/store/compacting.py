@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from linkstream.errors import StoreError
 from linkstream.store import journal, snapshots
-from linkstream.store.file import transaction
+from linkstream.store.file import BUSY, transaction
 from linkstream.store.journal import Operation, rows_of_piece
 from linkstream.store.model import Model
 
@@ -48,18 +48,26 @@ def compact(connection: sqlite3.Connection, model: Model) -> None:
         old = snapshots.every(connection, model.path)
         snapshots.insert_whole(connection, model.number, parts)
         snapshots.drop(connection, model.path, old)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.execute("VACUUM")
     connection.execute("PRAGMA secure_delete=OFF")
 
 
-def empty_log(connection: sqlite3.Connection, path: Path) -> None:
-    """Leave nothing in the log beside the file; StoreError where readers hold it."""
-    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Leave nothing in the log beside the file; False where somebody reads it just now."""
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={BUSY}")
+    return not busy
+
+
+def check_emptied(path: Path, emptied: bool) -> None:
+    """StoreError where erased bytes may be left."""
+    if not emptied:
         raise StoreError(
             f"{path}: compacted, but others read it: erased bytes may be left in its log",
-            expected="nobody who reads it meanwhile",
+            expected="nobody who reads it all the time",
             remedy="Close the readers and compact again.",
         )
 

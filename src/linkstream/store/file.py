@@ -8,6 +8,7 @@ number alone (an index could lie), and numbers follow one another without gaps.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import sqlite3
@@ -17,11 +18,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from linkstream.errors import ArgumentError, DamagedStoreError, StoreError
+from linkstream.errors import ArgumentError, DamagedStoreError, LinkstreamError, StoreError
 
 APPLICATION = 0x4C4E4B53  # "LNKS"
 FORMAT = 1
 PAGE = 32768
+BUSY = 10_000  # milliseconds to wait for others of SQLite's
 _CACHE = 256  # KiB: what is larger is written while the rest is still being decided
 _READ_LEAST = 1 << 22  # bytes of a value, however small the file says it is
 
@@ -160,6 +162,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     connection = _open_sqlite(path, read_only=read_only)
     try:
         with guarded(path):
+            connection.execute("PRAGMA trusted_schema=OFF")
             bound(connection, path)
             _check(connection, path)
             if not read_only:
@@ -179,7 +182,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 def _connection(name: str, **options: Any) -> sqlite3.Connection:
     connection: sqlite3.Connection = sqlite3.connect(
-        name, isolation_level=None, check_same_thread=False, timeout=10.0, **options
+        name, isolation_level=None, check_same_thread=False, timeout=BUSY / 1000, **options
     )
     return connection
 
@@ -225,6 +228,26 @@ def size_of(path: Path) -> tuple[int, int]:
     return path.stat().st_size, log.stat().st_size if log.exists() else 0
 
 
+def identity(path: Path) -> tuple[int, int]:
+    """Which file it is, whatever its name."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def check_same(path: Path, expected: tuple[int, int]) -> None:
+    """StoreError where the file under this name is another than it was, or none."""
+    try:
+        same = identity(path) == expected
+    except OSError:
+        same = False
+    if not same:
+        raise StoreError(
+            f"{path}: removed, or replaced by another file, while it was open",
+            expected="the file that was opened",
+            remedy="Open it again.",
+        )
+
+
 def check_file(path: Path) -> None:
     """StoreError unless there is a file with something in it."""
     if path.is_file() and path.stat().st_size:
@@ -255,6 +278,20 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         )
     if version != FORMAT and version not in MIGRATIONS:
         raise damaged(path, f"format {version}, which there never was")
+    if version == FORMAT and _schema(connection) != _expected_schema():
+        raise damaged(path, "tables, triggers or views that linkstream did not make")
+
+
+def _schema(connection: sqlite3.Connection) -> list[Any]:
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+    return connection.execute(query).fetchall()
+
+
+@functools.cache
+def _expected_schema() -> list[Any]:
+    with contextlib.closing(_connection(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        return _schema(connection)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -300,6 +337,28 @@ def guarded(path: Path) -> Iterator[None]:
         raise unusable(path, error) from error
     except (sqlite3.Error, UnicodeDecodeError, OverflowError, MemoryError) as error:
         raise damaged(path, f"SQLite says: {error or type(error).__name__}") from error
+
+
+_STRANGE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+
+
+@contextlib.contextmanager
+def distrusted(path: Path, what: str) -> Iterator[None]:
+    """Bytes with a right checksum may still be of somebody's making: what they break is named."""
+    try:
+        yield
+    except LinkstreamError:
+        raise
+    except _STRANGE as error:
+        raise damaged(path, f"{what} is none of linkstream's ({error!r:.200})") from error
 
 
 def unusable(path: Path, error: Exception) -> StoreError:

@@ -16,9 +16,10 @@ from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
 from linkstream.identity import weights
-from linkstream.store.file import damaged, intact, sealed
+from linkstream.store.file import damaged, distrusted, intact, sealed
 
 PIECE = 1 << 20  # bytes of vectors in a row of their table, at most (one vector at the least)
+IDS = ("add_many", "add_group")  # verbs that are answered by an array of IDs
 LOST = "lost"  # the verb of what a repair could not read
 _COLUMNS = (
     "number, verb, arguments, first_vector, first_event, first_piece, rows, dimension, payloads, "
@@ -159,12 +160,9 @@ class Journal:
         """All vectors of an operation, as they were given; None where it brought none."""
         if not operation.n_rows:
             return None
-        numbers = range(operation.first_piece, operation.first_piece + operation.n_pieces)
-        rows = np.empty((operation.n_rows, operation.dimension), dtype=np.float32)
-        size = rows_of_piece(operation.dimension)
-        for place, piece in enumerate(numbers):
-            rows[place * size : (place + 1) * size] = self.piece(operation, piece)
-        return rows
+        first = operation.first_piece
+        pieces = [self.piece(operation, first + place) for place in range(operation.n_pieces)]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def piece(self, operation: Operation, piece: int) -> Rows:
         """One piece of the vectors of an operation."""
@@ -190,32 +188,45 @@ class Journal:
         if not intact("payloads", row) or row[0] != operation.number:
             what = f"payloads of operation {operation.number}"
             raise damaged(self._path, f"{what} are missing or do not match their checksum")
-        payloads: Payloads = json.loads(row[1])
+        with distrusted(self._path, f"payloads of operation {operation.number}"):
+            payloads: Payloads = json.loads(row[1])
+            if type(payloads) is not list or len(payloads) != operation.n_rows:
+                raise ValueError("not one for each vector")
         return payloads
 
     def _read(self, row: tuple[Any, ...], number: int) -> Operation:
         if not intact("operations", row) or row[0] != number:
             what = f"operation {number} is missing or does not match its checksum"
             raise damaged(self._path, what)
-        _, verb, arguments, vector, event, piece, rows, dimension, payloads, *rest = row[:-1]
-        events, result, key, digest = rest
-        if not 0 <= dimension <= DIMENSION_MAX or len(events) % (8 * WIDTH):
-            raise damaged(self._path, f"operation {number} is none")
-        return Operation(
-            number,
-            verb,
-            json.loads(arguments),
-            vector,
-            event,
-            piece,
-            rows,
-            dimension,
-            bool(payloads),
-            np.frombuffer(events, dtype="<i8").reshape(-1, WIDTH).astype(np.int64, copy=False),
-            result,
-            key,
-            digest,
-        )
+        with distrusted(self._path, f"operation {number}"):
+            return _operation(*row[:-1])
+
+
+def _operation(number: int, verb: str, arguments: str, *rest: Any) -> Operation:
+    vector, event, piece, rows, dimension, payloads, events, result, key, digest = rest
+    said = json.loads(arguments)
+    if not isinstance(said, dict):
+        raise TypeError("arguments without names")
+    if min(vector, event, piece, rows) < 0 or not 0 <= dimension <= DIMENSION_MAX:
+        raise ValueError("counts that cannot be")
+    if verb in IDS and len(result) != 8 * rows:
+        raise ValueError("not one ID for each vector")
+    decided = np.frombuffer(events, dtype="<i8").reshape(-1, WIDTH)
+    return Operation(
+        number,
+        verb,
+        said,
+        vector,
+        event,
+        piece,
+        rows,
+        dimension,
+        bool(payloads),
+        decided.astype(np.int64, copy=False),
+        result,
+        key,
+        digest,
+    )
 
 
 def _last(until: int | None) -> int:

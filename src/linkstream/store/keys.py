@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from linkstream.errors import IdempotencyError
+from linkstream.store.clerk import Ticket
 from linkstream.store.journal import Operation
-from linkstream.store.line import Ticket
 from linkstream.store.model import Model
 from linkstream.store.replaying import decoded
 

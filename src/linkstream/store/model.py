@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from linkstream import saving
 from linkstream.clusterer import Links
 from linkstream.engine.events import WIDTH
-from linkstream.errors import DamagedStoreError, SnapshotError
+from linkstream.errors import DamagedStoreError, SnapshotError, StoreError
 from linkstream.identity.folding import Base
 from linkstream.saving import Saved
 from linkstream.store import replaying, snapshots
-from linkstream.store.file import damaged
+from linkstream.store.clerk import Ticket
+from linkstream.store.file import damaged, distrusted
 from linkstream.store.index import Index
 from linkstream.store.journal import Journal, Operation
 from linkstream.store.kept import StoredVectors
-from linkstream.store.line import Ticket
 from linkstream.store.snapshots import Snapshot
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -42,9 +45,11 @@ class Model:
     next_piece: int
     recalled: bool
     journal: Journal = field(init=False)
+    base: int = field(init=False)  # number of the oldest snapshot
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.connection, self.path)
+        self.base = self._oldest()
 
     @classmethod
     def at(
@@ -59,8 +64,9 @@ class Model:
     ) -> Model:
         """As a snapshot has it."""
         try:
-            links = Links.from_bytes(parts[0], **running)
-            index, next_piece = Index.unpacked(parts[1])
+            with distrusted(path, f"snapshot {snapshot.number}"):
+                links = Links.from_bytes(parts[0], **running)
+                index, next_piece = Index.unpacked(parts[1])
         except SnapshotError as error:
             raise damaged(path, f"snapshot {snapshot.number}: {error.seen}") from error
         n_events = links._synced().n_events
@@ -93,9 +99,10 @@ class Model:
         if ticket.verb == "undo":
             self.recall()
         before, rows = self.links.n_vectors, ticket.rows
-        ticket.answer, events = replaying.do(
-            self.links, ticket.verb, ticket.arguments, rows, self.n_events
-        )
+        with distrusted(self.path, "the log") if ticket.verb == "undo" else nullcontext():
+            ticket.answer, events = replaying.do(
+                self.links, ticket.verb, ticket.arguments, rows, self.n_events
+            )
         ticket.operation = Operation(
             number=self.number + 1,
             verb=ticket.verb,
@@ -112,6 +119,23 @@ class Model:
             digest=ticket.digest,
         )
         self._note(ticket.operation)
+
+    def _oldest(self) -> int:
+        query = "SELECT coalesce(min(number), 0) FROM snapshots"
+        return int(self.connection.execute(query).fetchone()[0])
+
+    def check_base(self) -> None:
+        """StoreError where another has compacted the store: what we know of it may be erased."""
+        if self._oldest() != self.base:
+            raise StoreError(
+                f"{self.path}: compacted by another since it was read",
+                expected="a store that is as it was",
+                remedy="Call refresh(), or open it again.",
+            )
+
+    def rest_on(self, made: Snapshot) -> None:
+        """There is a new snapshot, for which older ones were dropped."""
+        self.snapshot, self.base = made, self._oldest()
 
     def done(self, key: str) -> Operation | None:
         """What the journal has under an idempotency key."""
@@ -139,8 +163,16 @@ class Model:
         base = snapshots.every(self.connection, self.path)[0]
         log = [np.empty((0, WIDTH), dtype=np.int64)]
         log += [each.events for each in self.journal.operations(base.operation, self.number)]
-        self.links._recall(np.concatenate(log), self._base(base))
+        with distrusted(self.path, "the log"):
+            self.links._recall(np.concatenate(log), self._base(base))
         self.recalled = True
+
+    def remember(self, work: Callable[[Links], T]) -> T:
+        """Ask the clusterer something that needs the log."""
+        self.check_base()
+        self.recall()
+        with distrusted(self.path, "the log"):
+            return work(self.links)
 
     def _base(self, base: Snapshot) -> Base | None:
         if base.operation == 0:

@@ -11,8 +11,8 @@ import sqlite3
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from linkstream.store import journal
+from linkstream.store.clerk import Ticket
 from linkstream.store.file import PAGE
-from linkstream.store.line import Ticket
 
 _WORTH_IT = 1 << 16  # bytes: less is written sooner than a thread is woken
 

@@ -6,10 +6,9 @@ A reader sees what has been acknowledged: it waits for a commit that is going on
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,14 +33,16 @@ from linkstream.store.model import Model
 
 _EVENTS = 20_000  # about so many at a time, where they are read one after the other
 
+T = TypeVar("T")
+
 
 class Reads:
     """The side of a store that answers."""
 
     path: Path
 
-    def _reading(self) -> AbstractContextManager[Model]:
-        """The model, at a standstill."""
+    def _ask(self, work: Callable[[Model], T]) -> T:
+        """Ask the model something, while nothing is decided or written."""
         raise NotImplementedError
 
     # Figures
@@ -49,139 +50,116 @@ class Reads:
     @property
     def n_vectors(self) -> int:
         """Vectors taken so far."""
-        with self._reading() as model:
-            return model.links.n_vectors
+        return self._ask(lambda model: model.links.n_vectors)
 
     @property
     def n_subclusters(self) -> int:
         """Nodes of the graph."""
-        with self._reading() as model:
-            return model.links.n_subclusters
+        return self._ask(lambda model: model.links.n_subclusters)
 
     @property
     def n_clusters(self) -> int:
         """Connected components of the graph."""
-        with self._reading() as model:
-            return model.links.n_clusters
+        return self._ask(lambda model: model.links.n_clusters)
 
     @property
     def n_operations(self) -> int:
         """Calls acknowledged so far."""
-        with self._reading() as model:
-            return model.number
+        return self._ask(lambda model: model.number)
 
     @property
     def n_events(self) -> int:
         """Events so far: the sequence number of the next."""
-        with self._reading() as model:
-            return model.n_events
+        return self._ask(lambda model: model.n_events)
 
     @property
     def dimension(self) -> int | None:
         """Dimension of the vectors; None until the space or the first vector fixes it."""
-        with self._reading() as model:
-            return model.links.dimension
+        return self._ask(lambda model: model.links.dimension)
 
     @property
     def track_vectors(self) -> bool:
         """Whether vectors are known by number."""
-        with self._reading() as model:
-            return model.links.track_vectors
+        return self._ask(lambda model: model.links.track_vectors)
 
     @property
     def keep_vectors(self) -> bool:
         """Whether vectors can be had again by number."""
-        with self._reading() as model:
-            return model.links.keep_vectors
+        return self._ask(lambda model: model.links.keep_vectors)
 
     @property
     def thresholds(self) -> Thresholds:
         """The three thresholds."""
-        with self._reading() as model:
-            return model.links.thresholds
+        return self._ask(lambda model: model.links.thresholds)
 
     @property
     def space(self) -> Space:
         """The space vectors are brought to before they are clustered."""
-        with self._reading() as model:
-            return model.links.space
+        return self._ask(lambda model: model.links.space)
 
     def state_hash(self) -> str:
         """Hex digest of the whole state, as `Links.state_hash`."""
-        with self._reading() as model:
-            return model.links.state_hash()
+        return self._ask(lambda model: model.links.state_hash())
 
     def state(self) -> State:
         """The whole state as plain arrays; a copy."""
-        with self._reading() as model:
-            return model.links.state()
+        return self._ask(lambda model: model.links.state())
 
     # As of Links
 
     def labels(self) -> npt.NDArray[np.int64]:
         """Current cluster of every vector, in order of arrival; −1 for one removed."""
-        with self._reading() as model:
-            return model.links.labels()
+        return self._ask(lambda model: model.links.labels())
 
     def clusters(self) -> list[Cluster]:
         """All clusters, by ID."""
-        with self._reading() as model:
-            return model.links.clusters()
+        return self._ask(lambda model: model.links.clusters())
 
     def resolve(self, cluster_id: int) -> int:
         """The live cluster that an ID now stands for; −1: none."""
-        with self._reading() as model:
-            return model.links.resolve(cluster_id)
+        return self._ask(lambda model: model.links.resolve(cluster_id))
 
     def named(self, name: str) -> int:
         """The cluster that has a name."""
-        with self._reading() as model:
-            return model.links.named(name)
+        return self._ask(lambda model: model.links.named(name))
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Ask for the cluster of each vector, changing nothing; −1 where it would be new."""
-        with self._reading() as model:
-            return model.links.predict(X)
+        return self._ask(lambda model: model.links.predict(X))
 
     def explain(self, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:
         """Why a vector would get the answer it would get."""
-        with self._reading() as model:
-            return model.links.explain(x, limit=limit)
+        return self._ask(lambda model: model.links.explain(x, limit=limit))
 
     def explain_pair(self, a: int, b: int, *, of: str = "vectors") -> Pair:
         """Why two are, or are not, in one cluster."""
-        with self._remembering() as links:
-            return links.explain_pair(a, b, of=of)
+        return self._ask(
+            lambda model: model.remember(lambda links: links.explain_pair(a, b, of=of))
+        )
 
     def history(self, cluster_id: int) -> History:
         """Birth, splits and joins of a cluster's ID."""
-        with self._remembering() as links:
-            return links.history(cluster_id)
+        return self._ask(lambda model: model.remember(lambda links: links.history(cluster_id)))
 
     def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
         """Vectors of a cluster to look at."""
-        with self._reading() as model:
-            return model.links.exemplars(cluster_id, limit)
+        return self._ask(lambda model: model.links.exemplars(cluster_id, limit))
 
     def review_queue(self, limit: int = 20) -> list[Question]:
         """The questions whose answers would put most right."""
-        with self._reading() as model:
-            return model.links.review_queue(limit)
+        return self._ask(lambda model: model.links.review_queue(limit))
 
     def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
         """Pairs of clusters that may be one."""
-        with self._reading() as model:
-            return model.links.suggest_merges(limit)
+        return self._ask(lambda model: model.links.suggest_merges(limit))
 
     def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
         """Edges that hold clusters together by the least margin."""
-        with self._reading() as model:
-            return model.links.suggest_splits(limit)
+        return self._ask(lambda model: model.links.suggest_splits(limit))
 
     def proposals(self) -> Settlement:
         """What `settle` would change."""
-        with self._reading() as model:
-            return model.links.settle()
+        return self._ask(lambda model: model.links.settle())
 
     # From the journal
 
@@ -192,13 +170,14 @@ class Reads:
     def iter_events(self, since: int = 0) -> Iterator[Event]:
         """Typed events from a sequence number on, read as they are asked for."""
         since = whole_number("since", since, "the first event to tell of", least=0)
-        with self._reading() as model:
-            texts, last = list(model.links._synced().texts), model.number
+        texts, last = self._ask(lambda model: (list(model.links._synced().texts), model.number))
         for operation in self._operations(0, last, event=since):
             skipped = max(0, since - operation.first_event)
             if skipped < len(operation.events):
                 first = operation.first_event + skipped
-                yield from from_rows(first, operation.events[skipped:], texts)
+                with file.distrusted(self.path, f"the events of operation {operation.number}"):
+                    told = from_rows(first, operation.events[skipped:], texts)
+                yield from told
 
     def operations(self, since: int = 0) -> Iterator[Operation]:
         """The calls that were acknowledged, after operation number `since`, oldest first."""
@@ -207,8 +186,7 @@ class Reads:
 
     def done(self, key: str) -> Operation | None:
         """What was done under an idempotency key; None: nothing."""
-        with self._reading() as model:
-            return model.done(key)
+        return self._ask(lambda model: model.done(key))
 
     def answer_of(self, operation: Operation) -> Any:
         """What was answered to an operation: a Decision, IDs, one ID, or None."""
@@ -216,27 +194,15 @@ class Reads:
 
     def vectors_of(self, operation: Operation) -> npt.NDArray[np.float32] | None:
         """The vectors that came with an operation; None where none did."""
-        with self._reading() as model:
-            return model.journal.vectors(operation)
+        return self._ask(lambda model: model.journal.vectors(operation))
 
     def payloads_of(self, operation: Operation) -> list[Any] | None:
         """What was attached to the vectors of an operation; None: nothing."""
-        with self._reading() as model:
-            return model.journal.payloads(operation)
+        return self._ask(lambda model: model.journal.payloads(operation))
 
     def vectors(self, numbers: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Vectors by number, as they were given."""
-        with self._reading() as model:
-            if model.links._keep is None:
-                raise NotTrackedError(
-                    "vectors asked for by number, of a store that keeps none",
-                    expected="keep_vectors=True",
-                    remedy="Make the store with keep_vectors=True.",
-                )
-            wanted = _checked(model.links, numbers)
-            if not len(wanted):
-                return np.empty((0, model.links.dimension or 0), dtype=np.float32)
-            return kept.given(model.journal, model.index, wanted)
+        return self._ask(lambda model: _vectors(model, numbers))
 
     def payload(self, vector: int) -> Any:
         """What was attached to a vector; None: nothing."""
@@ -244,17 +210,9 @@ class Reads:
 
     def payloads(self, numbers: Sequence[int] | npt.NDArray[np.int64]) -> list[Any]:
         """What was attached to vectors."""
-        with self._reading() as model:
-            wanted = _checked(model.links, numbers)
-            return kept.payload_of(model.journal, model.index, wanted)
+        return self._ask(lambda model: _payloads(model, numbers))
 
     # How it is done
-
-    @contextlib.contextmanager
-    def _remembering(self) -> Iterator[Links]:
-        with self._reading() as model:
-            model.recall()
-            yield model.links
 
     def _operations(
         self, since: int, last: int, *, event: int | None = None
@@ -279,6 +237,27 @@ class Reads:
                     return
                 yield from some
                 since = some[-1].number
+
+
+def _payloads(model: Model, numbers: Sequence[int] | npt.NDArray[np.int64]) -> list[Any]:
+    model.check_base()
+    return kept.payload_of(model.journal, model.index, _checked(model.links, numbers))
+
+
+def _vectors(
+    model: Model, numbers: Sequence[int] | npt.NDArray[np.int64]
+) -> npt.NDArray[np.float32]:
+    if model.links._keep is None:
+        raise NotTrackedError(
+            "vectors asked for by number, of a store that keeps none",
+            expected="keep_vectors=True",
+            remedy="Make the store with keep_vectors=True.",
+        )
+    model.check_base()
+    wanted = _checked(model.links, numbers)
+    if not len(wanted):
+        return np.empty((0, model.links.dimension or 0), dtype=np.float32)
+    return kept.given(model.journal, model.index, wanted)
 
 
 def _checked(links: Links, numbers: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -13,12 +13,11 @@ import numpy.typing as npt
 from linkstream.clusterer import Links
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
-from linkstream.errors import LinkstreamError
+from linkstream.errors import LinkstreamError, StoreError
 from linkstream.identity import weights
-from linkstream.store.file import damaged
-from linkstream.store.journal import Operation, Rows
+from linkstream.store.file import damaged, distrusted
+from linkstream.store.journal import IDS, Operation, Rows
 
-IDS = ("add_many", "add_group")  # verbs that are answered by an array of IDs
 ADDING = ("add", *IDS)
 VERBS = (
     *ADDING,
@@ -112,8 +111,13 @@ def again(links: Links, operation: Operation, rows: Rows | None, path: Path) -> 
         raise damaged(path, f"{what}: a verb there is not")
     before = links.n_vectors
     try:
-        answer, events = do(links, operation.verb, operation.arguments, rows, operation.first_event)
-    except (LinkstreamError, TypeError) as error:
+        with distrusted(path, what):
+            answer, events = do(
+                links, operation.verb, operation.arguments, rows, operation.first_event
+            )
+    except StoreError:
+        raise
+    except LinkstreamError as error:
         raise damaged(path, f"{what} cannot be done again: {error}") from error
     if (
         before != operation.first_vector

@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from linkstream.errors import DamagedStoreError
-from linkstream.store.file import damaged, intact, sealed, transaction
+from linkstream.store.file import damaged, intact, sealed
 
 CHUNK = 1 << 20  # bytes
 _AT_ONCE = 8  # chunks in one transaction: others get their turn between them
 _COLUMNS = "number, operation, first_chunk, chunks, size, split"
 
 _log = logging.getLogger("linkstream.store")
-
-Turn = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +37,35 @@ def write(
     path: Path,
     operation: int,
     parts: tuple[bytes, bytes],
-    turn: Turn,
+    turn: Callable[[Callable[[], Any]], Any],
 ) -> Snapshot:
     """Add a snapshot that includes all up to an operation, and read it back.
 
-    It counts only from its last transaction on, so that it is there wholly or not at all.
+    `turn` does each step in a transaction of its own, so that others get theirs between them. It
+    counts only from the last one on: it is there wholly or not at all.
     """
     data = b"".join(parts)
     bodies = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
-    with turn(), transaction(connection):
+
+    def begin() -> tuple[int, int]:
         _sweep(connection, path)
-        first, number = _next(connection)
-    made = Snapshot(number, operation, first, len(bodies), len(data), len(parts[0]))
-    for start in range(0, len(bodies), _AT_ONCE):
-        with turn(), transaction(connection):
-            for place, body in enumerate(bodies[start : start + _AT_ONCE], first + start):
-                _insert_chunk(connection, place, body)
-    for place, body in enumerate(bodies, first):
-        with turn():
+        return _next(connection)
+
+    def put(start: int) -> None:
+        for place, body in enumerate(bodies[start : start + _AT_ONCE], first + start):
+            _insert_chunk(connection, place, body)
+
+    def check(start: int) -> None:
+        for place, body in enumerate(bodies[start : start + _AT_ONCE], first + start):
             if _chunk(connection, path, place) != body:
                 raise damaged(path, f"chunk {place} is not what was just written")
-    with turn(), transaction(connection):
-        insert(connection, made)
+
+    first, number = turn(begin)
+    made = Snapshot(number, operation, first, len(bodies), len(data), len(parts[0]))
+    for work in (put, check):
+        for start in range(0, len(bodies), _AT_ONCE):
+            turn(partial(work, start))
+    turn(lambda: insert(connection, made))
     return made
 
 
@@ -140,6 +146,10 @@ def _read_sound(
         if not intact("snapshots", row):
             raise damaged(path, f"snapshot {row[0]} does not match its checksum")
         made = Snapshot(*row[:-1])
+        query = "SELECT coalesce(max(number), 0) FROM operations"
+        (last,) = connection.execute(query).fetchone()
+        if not 0 <= made.operation <= last:
+            raise damaged(path, f"snapshot {made.number} is of operation {made.operation}")
         return made, read(connection, path, made)
     except DamagedStoreError as error:
         _log.warning("%s; an older one is tried", error.seen)

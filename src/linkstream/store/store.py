@@ -8,38 +8,36 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from linkstream import __version__, saving
 from linkstream.engine import choice
-from linkstream.errors import (
-    LinkstreamError,
-    StoreClosedError,
-    StoreError,
-)
+from linkstream.errors import LinkstreamError, StoreError
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import about, compacting, copying, file, keys, snapshots, verifying
+from linkstream.store import about, compacting, copying, file, snapshots, verifying
 from linkstream.store.caretaker import Caretaker
+from linkstream.store.clerk import Clerk, Errand, Ticket, closed
+from linkstream.store.desk import Desk
 from linkstream.store.index import Index
-from linkstream.store.line import Line, Ticket
 from linkstream.store.locks import WriterLock
 from linkstream.store.model import Model, load
-from linkstream.store.pen import Pen
 from linkstream.store.reads import Reads
 from linkstream.store.verifying import Verified
 from linkstream.store.writes import Writes
 
 SNAPSHOT_SECONDS = 4.0  # of deciding, after which a snapshot is due: opening takes as long
 _SNAPSHOT_SHARE = 4.0  # and not before so many times as long as the last one took to write
-_PER_OPERATION = 5e-5  # seconds that deciding an operation again takes besides
 _MOVE_AFTER = 16 << 20  # bytes written, after which the log is moved into the file
 _MOVE_NOW = 256 << 20  # after which nothing is written before that is done
 _TRIES = 4
+_WAITS = 50  # tenths of a second, for readers to let the log be emptied
 
 _log = logging.getLogger("linkstream.store")
+
+T = TypeVar("T")
 
 
 class Store(Reads, Writes):
@@ -94,7 +92,8 @@ class Store(Reads, Writes):
                     file.check_file(store.path)
                 store._lock = WriterLock(store.path)
                 store._make(thresholds, preset, options)
-            store._begin(thresholds, preset, options)
+            store._connect(thresholds, preset, options)
+            store._begin()
         except BaseException:
             store._let_go()
             raise
@@ -103,24 +102,21 @@ class Store(Reads, Writes):
     path: Path
     read_only: bool
     _running: dict[str, Any]
+    _about: about.About
     _lock: WriterLock | None
     _reader: sqlite3.Connection | None
     _writer: sqlite3.Connection | None
-    _pen: Pen | None
-    _model: Model
-    _about: dict[str, Any]
+    _desk: Desk | None
+    _clerk: Clerk | None
 
     def _prepare(self) -> None:
-        self._lock = self._reader = self._writer = self._pen = None
-        self._line = Line(self._write_ahead, self._decide, self._commit, self._fail)
+        self._lock = self._reader = self._writer = self._desk = self._clerk = None
+        self._process = os.getpid()
         self._caretaker = Caretaker()
         self._caring = threading.Lock()  # of snapshots and compaction: one at a time
-        self._failure: BaseException | None = None
-        self._stale = False  # the model holds what was not acknowledged
+        self._closing = threading.Lock()
         self._closed = False
-        self._pending: dict[str, Ticket] = {}  # keys of what is decided and not yet committed
-        self._worth, self._snapshot_cost = 0.0, 0.0  # seconds
-        self._written = 0  # bytes since the log was last moved
+        self._snapshot_cost = 0.0  # seconds
 
     def _make(
         self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
@@ -138,7 +134,7 @@ class Store(Reads, Writes):
 
         file.make(self.path, fill)
 
-    def _begin(
+    def _connect(
         self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
     ) -> None:
         self._reader = file.connect(self.path, read_only=True)
@@ -147,12 +143,14 @@ class Store(Reads, Writes):
         about.check_wanted(self.path, self._about, thresholds, preset, options)
         if not self.read_only:
             self._writer = file.connect(self.path)
-        self._model = self._load()
-        file.unbound(self._reader)
-        if self._writer is not None:
-            file.unbound(self._writer)
-            self._pen = Pen(self._writer)
-            self._worth = 0.0 if self._model.number == self._model.snapshot.operation else 1.0
+
+    def _begin(self) -> None:
+        self._desk = desk = Desk(self.path, self._load, self._writer, self._see_to)
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                file.unbound(connection)
+        desk.worth = 0.0 if desk.model.number == desk.model.snapshot.operation else 1.0
+        self._clerk = Clerk(desk.serve)
 
     def _load(self) -> Model:
         assert self._reader is not None
@@ -162,59 +160,31 @@ class Store(Reads, Writes):
         about.check_same(self.path, self._about, model.links, keep=keep)
         return model
 
-    # How a call is done: decided in order, committed, answered
+    # Whoever calls waits for the clerk
 
-    def _write_ahead(self, ticket: Ticket) -> None:
-        if self._pen is not None and self._failure is None:
-            self._pen.ahead(ticket, self._model.next_piece)
+    def _ask(self, work: Callable[[Model], T]) -> T:
+        self._check_open()
+        desk = self._open_desk()
+        answer: T = self._have_done(lambda: desk.ask(work))
+        return answer
 
-    def _decide(self, ticket: Ticket) -> None:
-        """Say what there is to commit of a call, or why it is refused; nothing is raised."""
-        start = time.perf_counter()
-        try:
-            self._check_writable()
-            if ticket.after is not None and ticket.after.error is not None:
-                raise ticket.after.error
-            if keys.answered(ticket, self._model, self._pending):
-                return
-            self._model.decide(ticket)
-            if ticket.key is not None:
-                self._pending[ticket.key] = ticket
-        except StoreError as error:  # the journal could not be read: how far it came is not known
-            self._fail(error)
-            ticket.error = error
-        except LinkstreamError as error:
-            ticket.error = error
-            if self._model.moved:  # a refusal comes before any change; this one did not
-                self._fail(error)
-        except BaseException as error:
-            self._fail(error)
-            ticket.error = self._closed_error() if isinstance(error, Exception) else error
-        self._worth += time.perf_counter() - start + _PER_OPERATION
+    def _put(self, ticket: Ticket) -> Ticket:
+        self._check_writable()
+        assert self._clerk is not None
+        self._clerk.put(ticket)
+        return ticket
 
-    def _commit(self, group: list[Ticket]) -> None:
-        """Make what was decided safe; only then may it be answered."""
-        decided = [ticket for ticket in group if ticket.operation is not None]
-        if self._pen is None or not decided or self._stale:
-            if self._pen is not None:
-                self._pen.drop()
-            if decided:  # an earlier commit failed: what was decided after it stands on nothing
-                raise self._closed_error()
-            return
-        try:
-            self._written += self._pen.commit(decided)
-        except sqlite3.Error as error:
-            self._fail(error)
-            raise self._closed_error() from error
-        for ticket in decided:
-            if ticket.key is not None:
-                del self._pending[ticket.key]
-        self._see_to()
+    def _have_done(self, work: Callable[[], T]) -> T:
+        """Have something done while nothing is decided or written."""
+        assert self._clerk is not None
+        errand = Errand(work=work)
+        self._clerk.put(errand)
+        answer: T = errand.result()
+        return answer
 
-    def _fail(self, error: BaseException) -> None:
-        """The model has gone on and the file has not: only opening it again mends that."""
-        self._failure = self._failure or error
-        self._stale = True
+    def _open_desk(self) -> Desk:
+        assert self._desk is not None
+        return self._desk
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -223,51 +193,31 @@ class Store(Reads, Writes):
                 expected="a store opened for writing",
                 remedy="Open it without read_only=True.",
             )
-        if self._failure is not None:
-            raise self._closed_error()
         self._check_open()
+        self._open_desk().check_well()
 
     def _check_open(self) -> None:
-        if self._closed or (self._lock is not None and not self._lock.ours):
-            raise StoreClosedError(
-                f"{self.path}: closed, or opened by the process that this one was forked from",
-                expected="an open store",
-                remedy="Open it again: what was acknowledged is there.",
-            )
-
-    def _closed_error(self) -> StoreClosedError:
-        return StoreClosedError(
-            f"{self.path}: a write failed ({self._failure!r:.200})",
-            expected="a disk that takes what is written",
-            remedy="It can only be read now. Open it again: what was acknowledged is there.",
-        )
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[Model]:
-        with self._line.standstill():
-            self._check_open()
-            if self._stale:
-                self._model = self._load()
-                self._stale = False
-            with file.guarded(self.path):
-                yield self._model
+        if self._closed or self._process != os.getpid():
+            raise closed(self.path)
 
     # Care
 
     def refresh(self) -> int:
         """See what others have written since; how many operations. For read-only stores."""
-        with self._reading() as model:
-            if not self.read_only:
-                return 0
-            assert self._reader is not None
-            before = model.number
-            file.bound(self._reader, self.path)
-            with file.view(self._reader):
-                base = snapshots.every(self._reader, self.path)[0]
-                if base.operation <= before:
-                    return model.catch_up()
-            self._model = self._load()  # it was compacted: what we had not seen cannot be decided
-            return self._model.number - before
+        return self._ask(self._refresh) if self.read_only else 0
+
+    def _refresh(self, model: Model) -> int:
+        assert self._reader is not None
+        before = model.number
+        file.bound(self._reader, self.path)
+        with file.view(self._reader):
+            base = snapshots.every(self._reader, self.path)[0]
+            if base.operation <= before:
+                return model.catch_up()
+        # It was compacted: what we had not seen cannot be decided again.
+        desk = self._open_desk()
+        desk.model = self._load()
+        return desk.model.number - before
 
     def snapshot(self) -> None:
         """Write down the whole state now, so that the next opening is quick.
@@ -282,8 +232,7 @@ class Store(Reads, Writes):
 
         Takes as long as adding all vectors anew; others may go on meanwhile.
         """
-        with self._reading():
-            pass
+        self._check_open()
         return verifying.verify(self.path, self._running, keep=self._about["keep_vectors"])
 
     def compact(self) -> None:
@@ -292,61 +241,54 @@ class Store(Reads, Writes):
         What came before cannot be undone any more. Rewrites the file.
         """
         self._check_writable()
-        with self._caring, self._line.standstill(), file.guarded(self.path):
-            self._check_writable()
-            assert self._writer is not None
-            try:
-                compacting.compact(self._writer, self._model)
-            except BaseException as error:
-                self._fail(error)
-                raise
-            self._model = self._load()
-            self._worth, self._written = 0.0, 0
-            compacting.empty_log(self._writer, self.path)
+        with self._caring:
+            self._ask(self._compact)
+            for _ in range(_WAITS):
+                emptied = self._have_done(self._empty_log)
+                if emptied:
+                    break
+                time.sleep(0.1)
+            compacting.check_emptied(self.path, emptied)
+
+    def _compact(self, model: Model) -> None:
+        self._check_writable()
+        assert self._writer is not None
+        desk = self._open_desk()
+        try:
+            compacting.compact(self._writer, model)
+            desk.model = self._load()
+        except BaseException as error:
+            desk.fail(error)
+            raise
+        desk.worth = desk.written = 0.0
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """A copy of the store as it is now, under a name that is free; others go on meanwhile."""
-        with self._reading():
-            pass
+        self._check_open()
         copying.backup(self.path, Path(path))
 
     def info(self) -> dict[str, Any]:
         """What the store is and holds, as plain values."""
-        with self._reading() as model:
-            links = model.links
-            made = snapshots.every(model.connection, self.path)
-            size, log = file.size_of(self.path)
-            return {
-                "path": str(self.path),
-                "format": file.FORMAT,
-                "bytes": size,
-                "log_bytes": log,
-                **self._about,
-                "dimension": links.dimension,
-                "vectors": links.n_vectors,
-                "subclusters": links.n_subclusters,
-                "clusters": links.n_clusters,
-                "operations": model.number,
-                "events": model.n_events,
-                "snapshots": [each.operation for each in made],
-                "undo_from": made[0].operation,
-            }
+        return self._ask(lambda model: {**about.figures(model), **self._about})
+
+    # What the caretaker does, off the way
 
     def _see_to(self) -> None:
-        """Have done, off the way, what has become due."""
-        if self._worth > max(SNAPSHOT_SECONDS, _SNAPSHOT_SHARE * self._snapshot_cost):
+        """Have done what has become due."""
+        desk = self._open_desk()
+        if desk.worth > max(SNAPSHOT_SECONDS, _SNAPSHOT_SHARE * self._snapshot_cost):
             self._caretaker.ask(self._write_snapshot)
-        if self._written > _MOVE_NOW:
-            self._move()
-        elif self._written > _MOVE_AFTER:
+        if desk.written > _MOVE_NOW:
+            with contextlib.suppress(sqlite3.Error):  # it is safe where it is
+                self._move()
+        elif desk.written > _MOVE_AFTER:
             self._caretaker.ask(self._move_aside)
 
-    def _move(self) -> int:
-        """Move the log into the file, as far as readers let it; how many pages are left."""
+    def _move(self) -> None:
+        """Move the log into the file, as far as readers let it."""
         assert self._writer is not None
-        _, pages, moved = self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        self._written = 0
-        return int(pages - moved)
+        self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._open_desk().written = 0.0
 
     def _move_aside(self) -> None:
         """The same through another connection, while commits go on; then the rest."""
@@ -356,53 +298,69 @@ class Store(Reads, Writes):
                 _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 if pages - moved < left / _TRIES:
                     break
-        with self._turn():
-            self._move()
+            self._have_done(self._move)
 
     def _write_snapshot(self) -> None:
         with self._caring, file.guarded(self.path):
             start = time.perf_counter()
-            with self._line.standstill():
-                self._check_writable()
-                model = self._model
-                if model.number == model.snapshot.operation:
-                    return
-                number, pack = model.number, model.pack()
-                self._worth = 0.0
+            found = self._ask(self._to_save)
+            if found is None:
+                return
+            number, pack = found
             assert self._writer is not None
-            made = snapshots.write(self._writer, self.path, number, pack(), self._turn)
-            with self._turn(), file.transaction(self._writer):
-                compacting.prune(self._writer, self.path, keep=self._about["keep_vectors"])
-            model.snapshot = made
+            made = snapshots.write(self._writer, self.path, number, pack(), self._in_turn)
+            self._in_turn(self._prune)
+            self._ask(lambda model: model.rest_on(made))
             self._snapshot_cost = time.perf_counter() - start
 
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """The right to write, between two commits."""
-        with self._line.committing:
-            self._check_writable()
-            yield
+    def _to_save(self, model: Model) -> tuple[int, Callable[[], tuple[bytes, bytes]]] | None:
+        if model.number == model.snapshot.operation:
+            return None
+        self._open_desk().worth = 0.0
+        return model.number, model.pack()
+
+    def _prune(self) -> None:
+        assert self._writer is not None
+        compacting.prune(self._writer, self.path, keep=self._about["keep_vectors"])
+
+    def _in_turn(self, work: Callable[[], T]) -> T:
+        """A transaction of its own, between two commits."""
+
+        def run() -> T:
+            self._open_desk().check_well()
+            assert self._writer is not None
+            with file.transaction(self._writer):
+                return work()
+
+        return self._have_done(run)
+
+    # The end
 
     def close(self) -> None:
         """Write a snapshot, so that opening is quick, and let others write; twice does nothing."""
-        if self._closed:
-            return
-        self._caretaker.stop()
-        ours = self._lock is None or self._lock.ours
-        if self._writer is not None and self._failure is None and ours:
-            try:
-                self._write_snapshot()
-                with file.guarded(self.path), self._turn():
-                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            except LinkstreamError as error:  # all is safe; the next opening takes longer
-                _log.warning("%s", error)
-        with self._line.standstill():
+        with self._closing:
+            if self._closed or self._process != os.getpid():
+                return
+            self._caretaker.stop()
+            if not self.read_only and self._open_desk().failure is None:
+                try:
+                    self._write_snapshot()
+                    self._have_done(self._empty_log)
+                except LinkstreamError as error:  # all is safe; the next opening takes longer
+                    _log.warning("%s", error)
             self._let_go()
+
+    def _empty_log(self) -> bool:
+        assert self._writer is not None
+        with file.guarded(self.path):
+            return compacting.empty_log(self._writer)
 
     def _let_go(self) -> None:
         self._closed = True
-        if self._pen is not None:
-            self._pen.close()
+        if self._clerk is not None:
+            self._clerk.stop()
+        if self._desk is not None:
+            self._desk.close()
         for connection in (self._reader, self._writer):  # a writer that goes last tidies up
             if connection is not None:
                 with contextlib.suppress(sqlite3.Error):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from linkstream.engine.contract import Decision
 from linkstream.identity.settling import Settlement
 from linkstream.store import calls
 from linkstream.store.calls import Batch
-from linkstream.store.line import Line, Ticket
+from linkstream.store.clerk import Ticket
 
 _AHEAD = 3  # batches under way in `feed`
 
@@ -22,15 +21,16 @@ _AHEAD = 3  # batches under way in `feed`
 class Writes:
     """The side of a store that takes in."""
 
-    _line: Line
+    def _put(self, ticket: Ticket) -> Ticket:
+        """Have a call served, after all that came before; StoreError if nothing may be written."""
+        raise NotImplementedError
 
     def _check_writable(self) -> None:
         """StoreError unless it may be written to."""
         raise NotImplementedError
 
     def _do(self, ticket: Ticket) -> Any:
-        self._check_writable()
-        return self._line.answer(self._line.enter(ticket))
+        return self._put(ticket).result()
 
     # Vectors in
 
@@ -89,32 +89,27 @@ class Writes:
     def feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[npt.NDArray[np.int64]]:
         """Take batch after batch; the IDs of each, once it is safe.
 
-        The same as `add_many` of each, and quicker: while one is being made safe the next is
-        decided. A batch that is refused ends it; none after it is taken.
+        The same as `add_many` of each, and quicker: batches that wait are made safe together, and
+        the next one can be read meanwhile. A batch that is refused ends it; none after it is taken.
         """
         self._check_writable()
         calls.check_batches(batches)
         return self._feed(batches)
 
     def _feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[npt.NDArray[np.int64]]:
-        with ThreadPoolExecutor(2) as workers:
-            ahead: deque[Future[npt.NDArray[np.int64]]] = deque()
-            last: Ticket | None = None
-            stream, ended = iter(batches), None
-            while True:
-                try:
-                    last = calls.of_batch(next(stream), after=last)
-                except Exception as error:  # what is under way comes first
-                    ended = error
-                    break
-                self._line.enter(last)
-                ahead.append(workers.submit(self._line.answer, last))
-                while len(ahead) > _AHEAD:
-                    yield ahead.popleft().result()
-            while ahead:
+        ahead: deque[Ticket] = deque()
+        last: Ticket | None = None
+        stream, ended = iter(batches), None
+        while ended is None:
+            try:
+                last = self._put(calls.of_batch(next(stream), after=last))
+                ahead.append(last)
+            except Exception as error:  # what is under way comes first
+                ended = error
+            while ahead and (len(ahead) > _AHEAD or ended is not None):
                 yield ahead.popleft().result()
-            if not isinstance(ended, StopIteration):
-                raise ended
+        if not isinstance(ended, StopIteration):
+            raise ended
 
     def enrol(
         self,

@@ -1,0 +1,152 @@
+"""The desk: where calls are decided in order, written, and answered; the clerk alone works here."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from linkstream.errors import LinkstreamError, StoreClosedError, StoreError
+from linkstream.store import file, keys
+from linkstream.store.clerk import Call, Errand, Ticket
+from linkstream.store.model import Model
+from linkstream.store.pen import Pen
+
+_PER_OPERATION = 5e-5  # seconds that deciding an operation again takes besides
+
+T = TypeVar("T")
+
+
+class Desk:
+    """The model, and the pen that writes down what becomes of it.
+
+    Attributes:
+        failure: why nothing is taken any more; None while all is well.
+        worth: seconds that deciding again what came after the last snapshot would take.
+        written: bytes written since the log was last moved into the file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        load: Callable[[], Model],
+        writer: sqlite3.Connection | None,
+        due: Callable[[], None],
+    ) -> None:
+        self._path, self._load, self._due = path, load, due
+        self.model = load()
+        self.failure: BaseException | None = None
+        self.worth = self.written = 0.0
+        self._pen = None if writer is None else Pen(writer)
+        self._identity = file.identity(path)
+        self._stale = False  # the model holds what was not acknowledged
+        self._pending: dict[str, Ticket] = {}  # keys of what is decided and not yet committed
+
+    def serve(self, calls: list[Call]) -> None:
+        """Answer calls in order; those that can be are committed together."""
+        group: list[Ticket] = []
+        for call in calls:
+            if isinstance(call, Ticket) and not call.alone:
+                self._take(call, group)
+                continue
+            self._commit(group)
+            group = []
+            if isinstance(call, Errand):
+                call.run()
+            elif isinstance(call, Ticket):
+                self._commit(self._take(call, []))
+        self._commit(group)
+
+    def ask(self, work: Callable[[Model], T]) -> T:
+        """Ask the model something; it shows what was acknowledged, whatever has failed."""
+        if self._stale:
+            self.model = self._load()
+            self._stale = False
+        with file.guarded(self._path):
+            return work(self.model)
+
+    def fail(self, error: BaseException) -> None:
+        """The model has gone on and the file has not: only opening it again mends that."""
+        self.failure = self.failure or error
+        self._stale = True
+
+    def check_well(self) -> None:
+        """StoreClosedError after a failure."""
+        if self.failure is not None:
+            raise StoreClosedError(
+                f"{self._path}: a write failed ({self.failure!r:.200})",
+                expected="a disk that takes what is written",
+                remedy="It can only be read now. Open it again: what was acknowledged is there.",
+            )
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        if self._pen is not None:
+            self._pen.close()
+
+    # How a call is done
+
+    def _take(self, ticket: Ticket, group: list[Ticket]) -> list[Ticket]:
+        """Decide a call: what there is to commit of it, or why it is refused."""
+        group.append(ticket)
+        start = time.perf_counter()
+        try:
+            self.check_well()
+            before, ticket.after = ticket.after, None
+            if before is not None and before.error is not None:
+                raise before.error
+            if not keys.answered(ticket, self.model, self._pending):
+                self._decide(ticket)
+        except StoreError as error:  # the journal could not be read: how far it came is not known
+            self.fail(error)
+            ticket.error = error
+        except LinkstreamError as error:
+            ticket.error = error
+            if self.model.moved:  # a refusal comes before any change; this one did not
+                self.fail(error)
+        except BaseException as error:
+            self.fail(error)
+            ticket.error = error
+        self.worth += time.perf_counter() - start + _PER_OPERATION
+        return group
+
+    def _decide(self, ticket: Ticket) -> None:
+        assert self._pen is not None, "a reader takes no tickets"
+        self._pen.ahead(ticket, self.model.next_piece)
+        self.model.decide(ticket)
+        if ticket.key is not None:
+            self._pending[ticket.key] = ticket
+
+    def _commit(self, group: list[Ticket]) -> None:
+        """Make what was decided safe; only then is it answered."""
+        decided = [ticket for ticket in group if ticket.operation is not None]
+        try:
+            self._write(decided)
+        except BaseException as error:
+            self.fail(error)
+            for ticket in decided:
+                ticket.error = error
+        for ticket in group:
+            if ticket.key is not None and self._pending.get(ticket.key) is ticket:
+                del self._pending[ticket.key]
+            ticket.rows = ticket.payloads = ticket.operation = None  # who waits wants the answer
+            ticket.finish()
+
+    def _write(self, decided: list[Ticket]) -> None:
+        if self._pen is None:
+            return
+        if not decided or self._stale:
+            self._pen.drop()
+            if decided:  # something before it failed: what was decided after it stands on nothing
+                self.check_well()
+            return
+        try:
+            file.check_same(self._path, self._identity)
+            self.written += self._pen.commit(decided)
+        except (sqlite3.Error, StoreError) as error:
+            self._pen.drop()
+            self.fail(error)
+            self.check_well()
+        self._due()
