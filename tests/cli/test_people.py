@@ -41,6 +41,18 @@ def test_merge_makes_two_clusters_one(folder):
         assert store.resolve(1) == 0
 
 
+def test_merge_of_none_shows_which_may_be_one(folder):
+    before = hash_of(folder)
+    lines = json_lines(run("merge", STORE, "--limit", 3, cwd=folder).stdout)
+    with opened(folder) as store:
+        expected = [list(pair.clusters) for pair in store.suggest_merges(limit=3)]
+    assert [line["clusters"] for line in lines] == expected
+    assert hash_of(folder) == before
+    assert "two, or none" in refused(run("merge", STORE, 0, cwd=folder))
+    _, seen = run_on_a_terminal("merge", STORE, cwd=folder)
+    assert f"linkstream merge {STORE} {expected[0][0]} {expected[0][1]}" in seen
+
+
 def test_clusters_may_be_meant_by_name(folder):
     said(folder, "name", STORE, 1, "Ann")
     assert said(folder, "merge", STORE, 0, "Ann")["cluster"] == 1

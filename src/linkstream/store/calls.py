@@ -79,6 +79,30 @@ def enrolling(name: str, X: npt.ArrayLike, locked: bool, key: str | None) -> Tic
     return ticket
 
 
+def removing(
+    vector: npt.ArrayLike,
+    x: npt.ArrayLike | None,
+    cluster: int | None,
+    weight: float | None,
+    key: str | None,
+) -> Ticket:
+    """A call that takes a vector out: by number, by its coordinates, or by both."""
+    said: dict[str, Any] = {"cluster": cluster, "weight": weight}
+    by_number = np.ndim(vector) == 0
+    if by_number:
+        said["vector"] = vector
+    given = x if by_number else vector
+    if not by_number and x is not None:
+        raise ArgumentError(
+            "two vectors to remove", expected="a number and x, or x alone", remedy="Leave x out."
+        )
+    rows = None if given is None else _rows(given, one=True)
+    arguments = {name: value for name, value in said.items() if value is not None}
+    ticket = _ticket("remove", arguments, rows, None, key)
+    ticket.alone = True
+    return ticket
+
+
 def saying(verb: str, arguments: dict[str, Any], key: str | None) -> Ticket:
     """A person's word."""
     ticket = _ticket(verb, arguments, None, None, key)

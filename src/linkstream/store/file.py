@@ -192,20 +192,14 @@ def _open_sqlite(path: Path, *, read_only: bool) -> sqlite3.Connection:
     with guarded(path):
         if not read_only:
             return _connection(uri + "rw", uri=True)
-        connection = _connection(uri + "rw", uri=True)  # so that the last to leave tidies up
-        try:
+        if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+            connection = _connection(uri + "rw", uri=True)  # so that the last to leave tidies up
             connection.execute("PRAGMA query_only=ON")
-            connection.execute("PRAGMA schema_version")
-        except sqlite3.OperationalError:
-            connection.close()
-            if path.with_name(path.name + "-wal").exists():
-                return _connection(uri + "ro", uri=True)
-            # A folder that may not be written to: with no log beside it the file is all there is.
-            connection = _connection(uri + "ro&immutable=1", uri=True)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+            return connection
+        if path.with_name(path.name + "-wal").exists():
+            return _connection(uri + "ro", uri=True)
+        # Nobody may write here: with no log beside it the file is all there is.
+        return _connection(uri + "ro&immutable=1", uri=True)
 
 
 def bound(connection: sqlite3.Connection, path: Path) -> None:

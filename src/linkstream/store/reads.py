@@ -17,7 +17,7 @@ from linkstream.clusterer import Cluster, Links
 from linkstream.clusterer.base import whole_number
 from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
-from linkstream.errors import NotTrackedError
+from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.explanation import Explanation
 from linkstream.identity.exemplars import Exemplars
 from linkstream.identity.history import History
@@ -182,7 +182,8 @@ class Reads:
     def operations(self, since: int = 0) -> Iterator[Operation]:
         """The calls that were acknowledged, after operation number `since`, oldest first."""
         since = whole_number("since", since, "the operation after which to begin", least=0)
-        return self._operations(since, self.n_operations)
+        last = self.n_operations
+        return self._operations(min(since, last), last)
 
     def done(self, key: str) -> Operation | None:
         """What was done under an idempotency key; None: nothing."""
@@ -262,6 +263,12 @@ def _vectors(
 
 def _checked(links: Links, numbers: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Numbers of vectors that are there."""
+    if not isinstance(numbers, (Sequence, np.ndarray)) or isinstance(numbers, (str, bytes)):
+        raise ArgumentError(
+            f"numbers of type {type(numbers).__name__}",
+            expected="a list of numbers of vectors",
+            remedy="A vector's number is its place in order of arrival.",
+        )
     for number in numbers:
         if links.track_vectors:
             links._holder(number)

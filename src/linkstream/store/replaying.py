@@ -57,6 +57,10 @@ def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None)
         return getattr(links, verb)([] if rows is None else rows, **arguments)
     if verb == "enrol" and rows is not None:
         return links.enrol(X=rows, **arguments)
+    if verb == "remove" and rows is not None:
+        if "vector" in arguments:
+            return links.remove(x=rows[0], **arguments)
+        return links.remove(rows[0], **arguments)
     if verb == "settle":
         return links.settle(apply=True)
     return getattr(links, verb)(**arguments)

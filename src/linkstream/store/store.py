@@ -265,7 +265,7 @@ class Store(Reads, Writes):
     def backup(self, path: str | os.PathLike[str]) -> None:
         """A copy of the store as it is now, under a name that is free; others go on meanwhile."""
         self._check_open()
-        copying.backup(self.path, Path(path))
+        copying.backup(self.path, file.place(path))
 
     def info(self) -> dict[str, Any]:
         """What the store is and holds, as plain values."""

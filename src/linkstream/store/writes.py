@@ -158,9 +158,20 @@ class Writes:
         """Leave a cluster out of suggestions and reviews."""
         self._say("ignore", {"cluster": cluster, "on": on}, idempotency_key)
 
-    def remove(self, vector: int, *, idempotency_key: str | None = None) -> None:
-        """Take a vector out of the model, exactly. Its bytes stay, for undo, until `compact`."""
-        self._say("remove", {"vector": vector}, idempotency_key)
+    def remove(
+        self,
+        vector: npt.ArrayLike,
+        *,
+        x: npt.ArrayLike | None = None,
+        cluster: int | None = None,
+        weight: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """Take a vector out of the model, exactly. Its bytes stay, for undo, until `compact`.
+
+        By number; where vectors are not kept or not tracked as `Links.remove` says.
+        """
+        self._do(calls.removing(vector, x, cluster, weight, idempotency_key))
 
     def forget(self, cluster: int, *, idempotency_key: str | None = None) -> None:
         """Forget a cluster and all it held. The bytes stay, for undo, until `compact`."""

@@ -1,0 +1,69 @@
+"""docs/first-session.md: what a new user types, typed; what the page shows is what happens."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from linkstream.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/first-session.md").read_text("utf-8")
+LINES = [
+    (line, told)
+    for block in re.findall(r"^```console\n(.*?)^```$", PAGE, flags=re.M | re.S)
+    for line, told in re.findall(r"^\$ (.*?)\n(.*?)(?=^\$ |\Z)", block, flags=re.M | re.S)
+]
+
+
+def typed(line, *, cwd):
+    """A line typed at a shell on a terminal: its exit code, and what is then to be read."""
+    ours, theirs = pty.openpty()
+    here = str(Path(sys.executable).parent)
+    environment = os.environ | {"TERM": "dumb", "COLUMNS": "100"}
+    environment["PATH"] = here + os.pathsep + environment["PATH"]
+    process = subprocess.Popen(
+        ["bash", "-c", line], cwd=cwd, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while block := os.read(ours, 65536):
+            seen += block
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r[^\n]*\r(?!\n)", "", seen.decode())
+    lines = [part.rsplit("\r", 1)[-1].rstrip() for part in plain.replace("\r\n", "\n").split("\n")]
+    return process.wait(timeout=60), "\n".join(line for line in lines if line)
+
+
+def matches(seen, told):
+    """Whether what was seen is what was told; … stands for anything."""
+    lines = [line.rstrip() for line in told.split("\n") if line.strip()]
+    parts = "\n".join(lines).split("…")
+    return re.fullmatch(".*".join(map(re.escape, parts)), seen, flags=re.S) is not None
+
+
+def test_the_session_does_all_that_it_is_there_to_show():
+    said = " ".join(line for line, _ in LINES)
+    for word in ("cluster", "inspect", "plot", "merge", "name", "KILL", "undo", "export", "verify"):
+        assert word in said
+
+
+def test_the_session_goes_as_it_is_shown(tmp_path):
+    for line, told in LINES:
+        code, seen = typed(line, cwd=tmp_path)
+        assert code in ((-9, 137) if "KILL" in line else (0,)), f"{line}\n{seen}"
+        assert matches(seen, told), f"{line}\n{seen}"
+    with Store.open(tmp_path / "people.links", read_only=True) as store:
+        assert store.n_vectors == 1581 + 60 * 1581
+        more = np.load(tmp_path / "more.npy")
+        assert np.array_equal(store.vectors([1581, store.n_vectors - 1]), more[[0, -1]])
