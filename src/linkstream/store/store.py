@@ -203,7 +203,10 @@ class Store(Reads, Writes):
     # Care
 
     def refresh(self) -> int:
-        """See what others have written since; how many operations. For read-only stores."""
+        """See what others have written since; how many operations. For read-only stores.
+
+        In a folder that this process may not write to, a store is seen as of its opening.
+        """
         return self._ask(self._refresh) if self.read_only else 0
 
     def _refresh(self, model: Model) -> int:

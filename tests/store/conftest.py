@@ -1,0 +1,42 @@
+"""Places for stores; nurseries, one of each kind for a whole run."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from store.nursery import Nursery
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "people.links"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A place for a great many small stores: in memory, where there is such a place."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else tmp_path) as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def nursery():
+    with Nursery() as held:
+        yield held
+
+
+@pytest.fixture(scope="session")
+def faulty(tmp_path_factory):
+    """A nursery whose children's writes can be made to fail. Without a C compiler: an error."""
+    library = tmp_path_factory.mktemp("faults") / "faults.so"
+    source = Path(__file__).with_name("faults.c")
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl", "-pthread"]
+    subprocess.run(command, check=True)
+    with Nursery(preload=library) as held:
+        yield held

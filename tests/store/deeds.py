@@ -1,0 +1,261 @@
+"""What is done to a store and to a plain clusterer alike: seeded deeds, one for each number.
+
+A deed depends on its seed, its number and what is there when it is done, and on nothing else: two
+that have done the same so far do the same next, in one process or in many.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import astuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkstream import Links
+from linkstream.engine.contract import Decision
+from linkstream.errors import ArgumentError
+from linkstream.paper.thresholds import Thresholds
+from linkstream.store import Store
+from streams import around, unit
+
+THRESHOLDS = Thresholds(0.75, 0.9, 0.9)
+DIMENSION = 8
+NAMES = ("Ann", "Bob", "Cid", "Dünya")
+
+# What is done, and how often beside the others.
+VERBS = {
+    "add": 4,
+    "add_many": 12,
+    "weighted": 4,
+    "in_group": 3,
+    "add_group": 4,
+    "enrol": 2,
+    "same": 4,
+    "different": 4,
+    "move": 4,
+    "name": 2,
+    "rename": 1,
+    "ignore": 1,
+    "remove": 4,
+    "forget": 2,
+    "undo": 4,
+    "undo_to": 2,
+    "settle": 1,
+}
+ADDING = ("add", "add_many", "weighted", "in_group", "add_group")  # whatever is there
+CARE = ("compact", "backup")  # a store's alone: they change no answer
+
+
+def new(path, **options):
+    """A store that is made if it is not there."""
+    return Store.open(path, thresholds=THRESHOLDS, threads=1, **options)
+
+
+class Deed(NamedTuple):
+    """A method, the vectors it is given, and the rest of what it is given."""
+
+    verb: str
+    rows: np.ndarray | None = None
+    arguments: dict[str, Any] = {}  # noqa: RUF012 - never written to
+    payloads: list[Any] | None = None
+
+    @property
+    def taken(self):
+        """Which of its rows get a number: those of weight 0 are only asked about."""
+        weights = np.broadcast_to(self.arguments.get("weight", 1.0), len(self.rows))
+        return np.flatnonzero(weights)
+
+
+def vectors(rng, n):
+    """Vectors of a crowd that is the same for every generator."""
+    crowd = np.random.default_rng(4)
+    identities = unit(crowd.standard_normal((3, DIMENSION)))
+    centres = around(crowd, np.repeat(identities, 4, axis=0), 0.88)
+    places = centres[rng.integers(len(centres), size=n)]
+    return np.float32(around(rng, places, rng.uniform(0.86, 0.98, size=n)))
+
+
+def deed(seed, number, target, *, sizes=(1, 7, 100), verbs=VERBS):
+    """The deed of this number, where `target` is what is there."""
+    rng = np.random.default_rng([seed, number])
+    odds = np.array(list(verbs.values())) / sum(verbs.values())
+    verb = str(rng.choice(list(verbs), p=odds))
+    if verb not in (*ADDING, *CARE) and target.n_vectors < 3:
+        verb = "add_many"
+    made = _MAKERS[verb](rng, target, int(rng.choice(sizes)))
+    if made.rows is not None and made.verb != "enrol" and rng.random() < 0.5:
+        return made._replace(payloads=[_payload(rng, number, i) for i in range(len(made.rows))])
+    return made
+
+
+def _payload(rng, number, i):
+    """None, or some value that JSON has."""
+    file = {"file": f"{number}/{i}.jpg", "box": [1, 2.5, None, True], "who": "Dünya"}
+    return (None, number * 1000 + i, f"text {number} {i}", file)[rng.integers(4)]
+
+
+def _vector(rng, target):
+    return int(rng.integers(target.n_vectors))
+
+
+def _cluster(rng, target):
+    """Any ID up to a little beyond those given, so that some deeds are refused."""
+    return int(rng.integers(max(target.labels().max(), 0) + 2))
+
+
+def _weighted(rng, target, n):
+    weights = rng.choice([1.0, 0.5, 0.25, 0.0], size=n)
+    return Deed("add_many", vectors(rng, n), {"weight": weights.tolist()})
+
+
+def _pair(verb):
+    def make(rng, target, n):
+        of = str(rng.choice(["vectors", "clusters"]))
+        pick = _vector if of == "vectors" else _cluster
+        return Deed(verb, None, {"a": pick(rng, target), "b": pick(rng, target), "of": of})
+
+    return make
+
+
+def _undo_to(rng, target, n):
+    last = target.events()[-1].sequence
+    return Deed("undo", None, {"to": int(rng.integers(max(0, last - 40), last + 1))})
+
+
+_MAKERS = {
+    "add": lambda rng, target, n: Deed("add", vectors(rng, 1)),
+    "add_many": lambda rng, target, n: Deed("add_many", vectors(rng, n)),
+    "weighted": _weighted,
+    "in_group": lambda rng, target, n: Deed("add_many", vectors(rng, 2), {"group": "photo"}),
+    "add_group": lambda rng, target, n: Deed("add_group", vectors(rng, int(rng.integers(1, 5)))),
+    "enrol": lambda rng, target, n: Deed(
+        "enrol", vectors(rng, 2), {"name": str(rng.choice(NAMES)), "locked": bool(n % 2)}
+    ),
+    "same": _pair("same"),
+    "different": _pair("different"),
+    "move": lambda rng, target, n: Deed(
+        "move", None, {"vector": _vector(rng, target), "cluster": _cluster(rng, target)}
+    ),
+    "name": lambda rng, target, n: Deed(
+        "name", None, {"cluster": _cluster(rng, target), "name": str(rng.choice(NAMES))}
+    ),
+    "rename": lambda rng, target, n: Deed(
+        "rename", None, {"cluster": _cluster(rng, target), "name": None if n % 2 else "Eve"}
+    ),
+    "ignore": lambda rng, target, n: Deed("ignore", None, {"cluster": _cluster(rng, target)}),
+    "remove": lambda rng, target, n: Deed("remove", None, {"vector": _vector(rng, target)}),
+    "forget": lambda rng, target, n: Deed("forget", None, {"cluster": _cluster(rng, target)}),
+    "undo": lambda rng, target, n: Deed("undo"),
+    "undo_to": _undo_to,
+    "settle": lambda rng, target, n: Deed("settle"),
+    "compact": lambda rng, target, n: Deed("compact"),
+    "backup": lambda rng, target, n: Deed("backup", None, {"to": int(rng.integers(2**40))}),
+}
+
+
+def do(target, deed, **key):
+    """Do it; what was answered, or the kind of error that refused it."""
+    try:
+        return plain(_call(target, deed, key))
+    except ArgumentError as error:
+        return type(error).__name__
+
+
+def _call(target, deed, key):
+    if isinstance(target, Links):
+        if deed.verb in CARE:
+            return None
+        key, deed = {}, deed._replace(payloads=None)
+    if deed.verb == "backup":
+        return target.backup(f"{target.path}.{deed.arguments['to']}")
+    arguments = deed.arguments | key
+    if deed.verb == "enrol":
+        return target.enrol(X=deed.rows, **arguments)
+    if deed.verb == "add":
+        only = {} if deed.payloads is None else {"payload": deed.payloads[0]}
+        return target.add(deed.rows[0], **arguments, **only)
+    if deed.rows is not None:
+        each = {} if deed.payloads is None else {"payloads": deed.payloads}
+        return getattr(target, deed.verb)(deed.rows, **arguments, **each)
+    if deed.verb == "settle" and isinstance(target, Links):
+        return target.settle(apply=True)
+    return getattr(target, deed.verb)(**arguments)
+
+
+def plain(answer):
+    """An answer that carries IDs, as JSON has it; the verbs' own objects say nothing here."""
+    if isinstance(answer, np.ndarray):
+        return answer.tolist()
+    if isinstance(answer, Decision):
+        return list(astuple(answer))
+    return answer if isinstance(answer, int) else None
+
+
+class Shadow:
+    """An uninterrupted clusterer that does the deeds of a seed; its answers by number.
+
+    `places[n]` is where it is after n deeds: see `place_of`.
+    """
+
+    def __init__(self, seed, *, links=None, **how):
+        self.seed, self.how = seed, how
+        self.links = links or Links.from_thresholds(THRESHOLDS, threads=1)
+        self.rows = np.empty((0, DIMENSION), dtype=np.float32)
+        self.payloads = []  # as JSON
+        self.answers, self.places = [], [self.place()]
+
+    def until(self, number):
+        """Be where so many deeds are done."""
+        while len(self.answers) < number:
+            self.step(len(self.answers))
+            self.places.append(self.place())
+        return self
+
+    def step(self, number):
+        what = deed(self.seed, number, self.links, **self.how)
+        self.answers.append(do(self.links, what))
+        self.note(what)
+
+    def do(self, store, number):
+        """The deed of a number, done to a store."""
+        return do(store, deed(self.seed, number, store, **self.how))
+
+    def note(self, what):
+        """Number the vectors of the last deed, with their payloads."""
+        if what.rows is not None and not isinstance(self.answers[-1], str):
+            payloads = what.payloads or [None] * len(what.rows)
+            self.rows = np.concatenate([self.rows, what.rows[what.taken]])
+            self.payloads += [json.dumps(payloads[i]) for i in what.taken]
+        n = self.links.n_vectors  # an undo takes numbers back
+        assert len(self.rows) >= n
+        self.rows, self.payloads = self.rows[:n], self.payloads[:n]
+
+    def place(self):
+        links, mark = self.links, 0
+        if links.keep_vectors:
+            labels = links.labels()
+            live = np.flatnonzero(labels >= 0)
+            mark = _marked(labels, self.rows[live], [self.payloads[i] for i in live])
+        return links.state_hash(), links.state().n_events, mark
+
+
+def place_of(store):
+    """Where a store is: its hash, its number of events, and a number for all that it holds.
+
+    Where it keeps no vectors the last is 0.
+    """
+    if not store.info()["keep_vectors"]:
+        return store.state_hash(), store.n_events, 0
+    labels = store.labels()
+    live = np.flatnonzero(labels >= 0).tolist()
+    payloads = [json.dumps(payload) for payload in store.payloads(live)]
+    rows = store.vectors(live) if live else np.empty(0, dtype=np.float32)
+    return store.state_hash(), store.n_events, _marked(labels, rows, payloads)
+
+
+def _marked(labels, rows, payloads):
+    """One number for all labels, and for vectors and payloads of those still there."""
+    value = zlib.crc32(labels.tobytes())
+    return zlib.crc32(rows.tobytes(), zlib.crc32("\n".join(payloads).encode(), value))

@@ -1,0 +1,169 @@
+"""The few places where tests reach below the public surface of the store: all of them here."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from types import SimpleNamespace
+
+from linkstream import Links
+from linkstream.store import desk, file, pen, replaying, store
+from store.deeds import THRESHOLDS, plain
+
+PAGE = file.PAGE
+LOG_HEAD, LOG_FRAME = 32, 24 + PAGE  # of SQLite's log: what comes first, and a page in it
+
+
+class Early:
+    """From now on a store does early what it does when there is much.
+
+    Snapshots come after about so many calls, the log is moved as often, and all but the smallest
+    batches are written while they are being decided. As a context: until its end.
+    """
+
+    def __init__(self, calls):
+        early = {
+            (store, "SNAPSHOT_SECONDS"): calls * desk._PER_OPERATION,
+            (store, "_SNAPSHOT_SHARE"): 0.0,
+            (store, "_MOVE_AFTER"): calls * 4 * PAGE,
+            (pen, "_WORTH_IT"): 100,
+        }
+        self._before = {place: getattr(*place) for place in early}
+        self._set(early)
+
+    def _set(self, values):
+        for (module, name), value in values.items():
+            setattr(module, name, value)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._set(self._before)
+
+
+@contextlib.contextmanager
+def still(held):
+    """A store in which nothing is being written."""
+    with held._caring:
+        held.labels()  # after all that was asked before
+        yield
+
+
+def told(held):
+    """What was done, with what came with it and what was answered."""
+    for operation in held.operations():
+        yield SimpleNamespace(
+            number=operation.number,
+            verb=operation.verb,
+            arguments=operation.arguments,
+            first_vector=operation.first_vector,
+            key=operation.key,
+            vectors=held.vectors_of(operation),
+            payloads=held.payloads_of(operation),
+            result=replaying.decoded(operation),
+        )
+
+
+def in_order(held):
+    """A clusterer that has done what the store did, in its order; its answers by number."""
+    links, answers = Links.from_thresholds(THRESHOLDS, threads=1), {}
+    for operation in told(held):
+        arguments = dict(operation.arguments)
+        if operation.verb == "add":
+            answer = links.add(operation.vectors[0], **arguments)
+        elif operation.vectors is not None:
+            answer = getattr(links, operation.verb)(operation.vectors, **arguments)
+        elif operation.verb == "settle":
+            answer = links.settle(apply=True)
+        else:
+            answer = getattr(links, operation.verb)(**arguments)
+        answers[operation.number] = plain(answer)
+        assert plain(answer) == plain(operation.result)
+    return links, answers
+
+
+# Of each table, its columns with what they hold; the first is the key.
+COLUMNS = {
+    "meta": {"number": "INTEGER", "body": "TEXT"},
+    "operations": {
+        "number": "INTEGER",
+        "verb": "TEXT",
+        "arguments": "TEXT",
+        "first_vector": "INTEGER",
+        "first_event": "INTEGER",
+        "first_piece": "INTEGER",
+        "rows": "INTEGER",
+        "dimension": "INTEGER",
+        "payloads": "INTEGER",
+        "events": "BLOB",
+        "result": "BLOB",
+        "key": "TEXT",
+        "digest": "BLOB",
+    },
+    "vectors": {"piece": "INTEGER", "body": "BLOB"},
+    "payloads": {"operation": "INTEGER", "body": "TEXT"},
+    "snapshots": {
+        "number": "INTEGER",
+        "operation": "INTEGER",
+        "first_chunk": "INTEGER",
+        "chunks": "INTEGER",
+        "size": "INTEGER",
+        "split": "INTEGER",
+    },
+    "chunks": {"number": "INTEGER", "body": "BLOB"},
+}
+
+
+def put(path, table, column, value):
+    """Give the first row of a table, then the last one, another value; its checksum is right.
+
+    The keys of the rows: after each the file has that change alone.
+    """
+    data, key = path.read_bytes(), next(iter(COLUMNS[table]))
+    for which in ("min", "max"):
+        for beside in path.parent.glob(path.name + "*"):
+            beside.unlink()
+        path.write_bytes(data)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            query = f"SELECT {which}({key}) FROM {table}"
+            (number,) = connection.execute(query).fetchone()
+            _update(connection, table, number, lambda row: {**row, column: value})
+        yield number
+
+
+def change(path, table, column, *, number=None, crc=True):
+    """Change a value in a row, the last one unless told; with `crc`, its checksum as well."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        if number is None:
+            key = next(iter(COLUMNS[table]))
+            (number,) = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()
+        _update(connection, table, number, lambda row: row | {column: _other(row[column])}, crc=crc)
+
+
+def _update(connection, table, number, make, *, crc=True):
+    key, *_ = names = list(COLUMNS[table])
+    query = f"SELECT {', '.join(names)}, crc FROM {table} WHERE {key} = ?"
+    *values, checksum = connection.execute(query, (number,)).fetchone()
+    row = make(dict(zip(names, values, strict=True)))
+    values = [row[name] for name in names]
+    if crc:
+        checksum = file.sealed(table, *values)[-1]
+    sets = ", ".join(f"{name} = ?" for name in names)
+    query = f"UPDATE OR REPLACE {table} SET {sets}, crc = ? WHERE {key} = ?"
+    connection.execute(query, (*values, checksum, number))
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _other(value):
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, str):
+        return value.replace("Ann", "Bob").replace("0.5", "0.75").replace("add_many", "add_group")
+    return value[:-3] + bytes([value[-3] ^ 1]) + value[-2:]
+
+
+def snapshots_of(path):
+    """The operations that snapshots were made after."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return [row[0] for row in connection.execute("SELECT operation FROM snapshots")]

@@ -1,0 +1,287 @@
+"""Verify, repair, backup: whether it is sound, what can be saved, a copy while it is written to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.errors import DamagedStoreError, StoreError
+from linkstream.store import Store, repair
+from store.deeds import THRESHOLDS, Shadow, new, place_of, vectors
+from store.inside import Early, change, snapshots_of
+
+X = vectors(np.random.default_rng(0), 60)
+
+
+def filled(path, deeds=25, seed=6):
+    """A store with something of everything, and the clusterer beside it."""
+    shadow = Shadow(seed, sizes=(1, 7)).until(deeds)
+    with new(path) as store:
+        for number in range(deeds):
+            shadow.do(store, number)
+        assert place_of(store) == shadow.places[deeds]
+    return shadow
+
+
+# Verify.
+
+
+def test_verify_counts_what_it_has_read(path):
+    with new(path) as store:
+        store.add_many(X[:40], payloads=list(range(40)))
+        store.remove(3)
+        store.name(0, "Ann")
+        found = store.verify()
+        assert found.operations == store.n_operations == 3
+        assert found.vectors == 40
+        assert found.events == len(store.events())
+        assert found.snapshots >= 1
+    with Store.open(path, read_only=True) as store:
+        assert store.verify().vectors == 40
+
+
+def test_verify_changes_nothing(path):
+    filled(path)
+    with Store.open(path) as store:
+        before = place_of(store), path.read_bytes()
+        store.verify()
+        assert (place_of(store), path.read_bytes()) == before
+
+
+CHANGES = {
+    "an answer": ("operations", "result"),
+    "what was decided": ("operations", "events"),
+    "a vector": ("vectors", "body"),
+    "what was said": ("operations", "arguments"),
+    "the first vector": ("operations", "first_vector"),
+    "the first event": ("operations", "first_event"),
+    "the verb": ("operations", "verb"),
+}
+
+
+@pytest.mark.parametrize("place", CHANGES.values(), ids=CHANGES)
+def test_a_change_that_no_checksum_tells_is_found_by_deciding_again(path, place):
+    with Early(10**9), new(path) as store:
+        store.add_many(X[:10])
+        store.name(0, "Ann")
+        store.add_many(X[10:20], weight=0.5)
+    change(path, *place)
+    found = pytest.raises(DamagedStoreError, match=r"people\.links.*operation [123]")
+    with found, Store.open(path) as store:
+        store.verify()
+
+
+def test_a_changed_decision_is_told_as_such(path):
+    with new(path) as store:
+        store.add_many(X[:10])
+        store.add_many(X[10:20])
+    change(path, "operations", "result")
+    with pytest.raises(DamagedStoreError, match="decided again"), Store.open(path) as store:
+        store.verify()
+
+
+def test_a_changed_snapshot_is_found_by_verify_and_never_used_unseen(path):
+    with new(path) as store:
+        store.add_many(X[:10])
+    with Store.open(path) as store:
+        store.add_many(X[10:20])
+        before = place_of(store)
+    change(path, "chunks", "body")
+    try:
+        with Store.open(path) as store:
+            assert place_of(store) == before
+            with pytest.raises(DamagedStoreError):
+                store.verify()
+    except DamagedStoreError as error:
+        assert "people.links" in str(error)  # noqa: PT017 - either of the two
+
+
+def test_a_damaged_snapshot_is_passed_over_for_an_older_one(path):
+    with Early(5), new(path) as store:
+        for start in range(0, 60, 6):
+            store.add_many(X[start : start + 6])
+        before = place_of(store)
+    numbers = snapshots_of(path)
+    if len(numbers) < 2:
+        pytest.skip("only one snapshot is kept")
+    change(path, "chunks", "body", crc=False)
+    with Store.open(path) as store:
+        assert place_of(store) == before
+
+
+# Repair.
+
+
+def test_a_sound_store_is_repaired_to_itself(path):
+    shadow = filled(path)
+    before = path.read_bytes()
+    repaired = repair(path)
+    assert Path(repaired.copy).read_bytes() == before
+    assert (repaired.lost_before, repaired.lost_after, repaired.reason) == (0, 0, None)
+    with Store.open(path) as store:
+        assert place_of(store) == shadow.places[25]
+        assert store.n_operations == repaired.kept
+        assert store.n_vectors == repaired.vectors
+        store.verify()
+
+
+def test_repair_saves_the_longest_sound_prefix_and_copies_aside_first(path, tmp_path):
+    links = Links.from_thresholds(THRESHOLDS, threads=1)
+    hashes = [links.state_hash()]
+    with new(path) as store:
+        for i in range(10):
+            store.add_many(X[4 * i : 4 * i + 4], payloads=[i] * 4, idempotency_key=str(i))
+            links.add_many(X[4 * i : 4 * i + 4])
+            hashes.append(links.state_hash())
+    change(path, "operations", "result", number=7, crc=False)
+    change(path, "chunks", "body", crc=False)
+    damaged = path.read_bytes()
+    repaired = repair(path, copy=tmp_path / "aside.links")
+    assert (tmp_path / "aside.links").read_bytes() == damaged
+    with Store.open(path) as store:
+        assert store.state_hash() in hashes
+        assert store.n_operations >= 6
+        assert store.n_operations == repaired.kept
+        assert repaired.kept + repaired.lost_after == 10
+        n = store.n_vectors
+        assert np.array_equal(store.vectors(range(n)), X[:n])
+        assert store.payloads(range(n)) == [i // 4 for i in range(n)]
+        assert store.add_many(X[:4], payloads=[0] * 4, idempotency_key="0").tolist()
+        assert store.n_vectors == n
+        store.verify()
+        store.add_many(X[40:])
+
+
+def test_a_repair_that_would_overwrite_something_is_refused(path, tmp_path):
+    filled(path)
+    before = path.read_bytes()
+    taken = tmp_path / "taken.links"
+    taken.write_text("mine")
+    with pytest.raises((StoreError, ValueError)):
+        repair(path, copy=taken)
+    assert taken.read_text() == "mine"
+    assert path.read_bytes() == before
+    first, second = repair(path).copy, repair(path).copy
+    assert first != second
+    assert Path(first).exists()
+
+
+def test_what_is_no_store_at_all_is_refused_by_repair_and_left_alone(path):
+    with pytest.raises(StoreError, match=r"people\.links"):
+        repair(path)
+    path.write_bytes(b"hello" * 1000)
+    with pytest.raises(StoreError, match=r"people\.links"):
+        repair(path)
+    assert path.read_bytes() == b"hello" * 1000
+
+
+def test_a_store_with_its_log_is_repaired_with_both_copied(path, tmp_path):
+    with new(path) as store:
+        store.add_many(X[:20])
+        before = place_of(store)
+        for name in ("people.links", "people.links-wal"):
+            (tmp_path / name.replace("people", "killed")).write_bytes(
+                (tmp_path / name).read_bytes()
+            )
+    killed = tmp_path / "killed.links"
+    log = killed.with_name("killed.links-wal").read_bytes()
+    repaired = repair(killed)
+    copied = Path(repaired.copy)
+    assert copied.with_name(copied.name + "-wal").read_bytes() == log
+    with Store.open(killed) as store:
+        assert place_of(store) == before
+    with Store.open(repaired.copy) as store:
+        assert place_of(store) == before
+
+
+# Backup.
+
+
+def test_a_backup_is_a_store_of_its_own(path, tmp_path):
+    copy = tmp_path / "copy.links"
+    shadow = filled(path)
+    with Store.open(path, threads=1) as store:
+        store.backup(copy)
+        with Store.open(copy, threads=1) as other:  # while the first is still open
+            assert place_of(other) == place_of(store) == shadow.places[25]
+            other.verify()
+            for number in range(25, 30):
+                shadow.until(number + 1)
+                assert shadow.do(other, number) == shadow.answers[number]
+        assert place_of(store) == shadow.places[25]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_backup_while_writing_is_one_of_the_commits(path, tmp_path, seed):
+    links = Links.from_thresholds(THRESHOLDS, threads=1)
+    hashes, done = [links.state_hash()], threading.Event()
+    rng = np.random.default_rng(seed)
+    batches = [vectors(rng, 50) for _ in range(60)]
+    for rows in batches:
+        links.add_many(rows)
+        hashes.append(links.state_hash())
+
+    def write():
+        for rows in batches:
+            store.add_many(rows)
+        done.set()
+
+    with new(path) as store:
+        writer = threading.Thread(target=write)
+        writer.start()
+        copies = []
+        while not done.is_set() or not copies:
+            least = store.n_operations
+            copies.append((tmp_path / f"{len(copies)}.links", least))
+            store.backup(copies[-1][0])
+        writer.join()
+        assert store.state_hash() == hashes[-1]
+    for copy, least in copies[:8]:
+        with Store.open(copy, threads=1) as other:
+            assert other.n_operations >= least
+            assert other.state_hash() == hashes[other.n_operations]
+            other.verify()
+
+
+def test_a_backup_never_overwrites_and_leaves_nothing_when_it_fails(path, tmp_path):
+    filled(path)
+    taken = tmp_path / "taken.links"
+    taken.write_text("mine")
+    with Store.open(path) as store:
+        before = place_of(store)
+        for target in (taken, path, tmp_path, tmp_path / "nowhere" / "copy.links"):
+            with pytest.raises((StoreError, ValueError)):
+                store.backup(target)
+        assert place_of(store) == before
+        store.add_many(X)  # and it goes on
+    assert taken.read_text() == "mine"
+    assert {file.name for file in tmp_path.iterdir() if ".lock" not in file.name} == {
+        "people.links",
+        "taken.links",
+    }
+
+
+def test_a_reader_can_make_a_backup(path, tmp_path):
+    shadow = filled(path)
+    with Store.open(path, read_only=True) as store:
+        store.backup(tmp_path / "copy.links")
+    with Store.open(tmp_path / "copy.links") as store:
+        assert place_of(store) == shadow.places[25]
+
+
+def test_info_says_what_a_store_is(path):
+    with new(path, min_size=2) as store:
+        store.add_many(X[:20])
+        found = store.info()
+        assert str(path) == str(found["path"])
+        assert found["bytes"] > 0
+        assert found["format"] == 1
+        text = repr(found)
+        assert "0.75" in text
+        assert "min_size" in text
+        json.dumps(found)

@@ -1,0 +1,133 @@
+"""Feeding: the same as adding one batch after the other, while the last is still being written."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.errors import StoreError, VectorError
+from linkstream.store import Store
+from store.child import batch
+from store.deeds import THRESHOLDS, new, place_of, vectors
+from store.inside import Early, in_order
+
+X = vectors(np.random.default_rng(0), 240)
+
+
+@pytest.fixture(autouse=True)
+def _early():
+    with Early(20):
+        yield
+
+
+@pytest.mark.parametrize("sizes", [(1,), (5,), (1, 7, 40)])
+def test_feeding_gives_what_adding_gives(path, tmp_path, sizes):
+    batches = [batch(3, i, sizes) for i in range(12)]
+    with new(path) as store, new(tmp_path / "other.links") as other:
+        fed = [ids.tolist() for ids in store.feed(batches)]
+        assert fed == [other.add_many(rows).tolist() for rows in batches]
+        assert place_of(store) == place_of(other)
+        assert [op.verb for op in store.operations()] == ["add_many"] * 12
+        before = place_of(store)
+    with Store.open(path) as store:
+        assert place_of(store) == before
+
+
+def test_feeding_takes_no_more_than_a_few_batches_ahead_of_what_it_has_answered(path):
+    asked = []
+
+    def stream():
+        for i in range(40):
+            asked.append(i)
+            yield batch(3, i, (4,))
+
+    with new(path) as store:
+        fed = store.feed(stream())
+        assert len(asked) <= 1
+        for i, _ in enumerate(fed):
+            assert len(asked) <= i + 5
+            assert store.n_vectors >= 4 * (i + 1)
+        assert store.n_vectors == 160
+
+
+def test_feeding_keeps_no_batch_that_was_answered(path):
+    rows = batch(3, 0, (4_000,))
+    taken = []
+    tracemalloc.start()
+    try:
+        with new(path, track_vectors=False) as store:
+            fed = store.feed(rows.copy() for _ in range(60))
+            taken.extend(tracemalloc.get_traced_memory()[0] for _ in fed)
+    finally:
+        tracemalloc.stop()
+    assert max(taken[30:]) < max(taken[:30]) + 5 * rows.nbytes
+
+
+def test_a_stream_that_is_left_early_leaves_whole_batches(path):
+    with new(path) as store:
+        for _ in store.feed(batch(3, i, (4,)) for i in range(40)):
+            if store.n_vectors >= 20:
+                break
+        n = store.n_vectors
+        assert n % 4 == 0
+        store.add_many(X[:3])
+        assert store.n_vectors >= n + 3
+        before = place_of(store)
+    with Store.open(path) as store:
+        assert place_of(store) == before
+        store.verify()
+
+
+def test_a_bad_batch_in_a_stream_is_refused_after_those_before_it(path):
+    batches = [X[:4], X[4:8], np.full((2, 8), np.nan), X[8:12]]
+    with new(path) as store:
+        ids = []
+        with pytest.raises(VectorError):
+            ids.extend(store.feed(batches))
+        assert len(ids) == 2
+        assert store.n_vectors == 8
+        store.add_many(X[8:12])
+        links = Links.from_thresholds(THRESHOLDS)
+        links.add_many(X[:12])
+        assert store.state_hash() == links.state_hash()
+
+
+def test_an_error_of_the_stream_itself_comes_out_and_nothing_is_lost(path):
+    def stream():
+        yield X[:4]
+        yield X[4:8]
+        raise KeyError("the caller's own")
+
+    with new(path) as store:
+        ids = []
+        with pytest.raises(KeyError):
+            ids.extend(store.feed(stream()))
+        assert store.n_vectors == 8
+        assert len(ids) == 2
+        store.verify()
+
+
+def test_others_write_beside_a_stream(path):
+    with new(path) as store:
+        for i, _ in enumerate(store.feed(batch(3, i, (4,)) for i in range(20))):
+            store.add(X[i])
+        links, _ = in_order(store)
+        assert store.n_vectors == 100
+        assert store.state_hash() == links.state_hash()
+
+
+def test_a_store_can_be_closed_under_a_stream(path):
+    with new(path) as store:
+        fed = store.feed(batch(3, i, (4,)) for i in range(40))
+        next(fed)
+        next(fed)
+        store.close()
+        with pytest.raises(StoreError):
+            list(fed)
+    with Store.open(path) as store:
+        assert store.n_vectors % 4 == 0
+        assert store.n_vectors >= 8
+        store.verify()

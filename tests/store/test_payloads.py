@@ -1,0 +1,163 @@
+"""What people attach to vectors comes back as it was given, or is refused before any change."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from linkstream.errors import ArgumentError, RemovedError
+from linkstream.store import Store
+from store.deeds import THRESHOLDS, place_of, vectors
+
+X = vectors(np.random.default_rng(0), 30)
+
+
+@pytest.fixture
+def store(path):
+    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+        yield store
+
+
+def nested(depth):
+    value = "end"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+GOOD = {
+    "a text": "photo.jpg",
+    "an empty text": "",
+    "any text": "Dünya \u2028 \x00 </script> 🙂",
+    "a number": 5,
+    "a large number": 2**63 + 1,
+    "a fraction": 0.1,
+    "a small fraction": 5e-324,
+    "yes": True,
+    "nothing in a list": [None],
+    "a list": [1, [2, [3]]],
+    "fields": {"file": "a.jpg", "box": [1, 2, 3, 4], "": {}},
+    "deep": nested(30),
+    "as large as may be": "x" * (64 * 1024 - 2),
+}
+
+
+@pytest.mark.parametrize("payload", GOOD.values(), ids=GOOD)
+def test_what_json_has_comes_back_as_it_was_given(path, payload):
+    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+        store.add(X[0], payload=payload)
+        store.add_many(X[1:4], payloads=[None, payload, payload])
+        store.add_group(X[4:6], payloads=(payload, None))
+        store.add(X[6])
+        right = [payload, None, payload, payload, payload, None, None]
+        assert store.payloads(range(7)) == right
+        assert store.payload(2) == payload
+        assert type(store.payload(0)) is type(payload)
+    for read_only in (False, True):
+        with Store.open(path, read_only=read_only) as store:
+            assert store.payloads(range(7)) == right
+            assert store.payloads([3, 1, 3]) == [payload, None, payload]
+            assert store.payloads([]) == []
+            assert json.dumps(store.payload(0)) == json.dumps(payload)
+
+
+loop = []
+loop.append(loop)
+BAD = {
+    "an object": object(),
+    "bytes": b"x",
+    "a set": {1, 2},
+    "no number": math.nan,
+    "infinite": math.inf,
+    "infinite, within": {"a": [-math.inf]},
+    "an array": np.zeros(3),
+    "a number of numpy": np.int64(5),
+    "too large": "x" * (64 * 1024 + 1),
+    "too large by its bytes": ["é" * 40_000],
+    "too deep": nested(100_000),
+    "too deep by a little": nested(990),
+    "rather deep": nested(500),
+    "endless": loop,
+    "a number of many digits": 10**5_000,
+    "a text that is none": "\ud800",
+    "fields that are no texts": {1: 2},
+    "fields of two kinds": {1: 2, "1": 3},
+    "fields of tuples": {(1, 2): 3},
+}
+
+
+@pytest.mark.parametrize("payload", BAD.values(), ids=BAD)
+def test_what_json_has_not_is_refused_before_any_change_or_comes_back_equal(path, store, payload):
+    store.add_many(X[:3])
+    before, data = place_of(store), path.read_bytes()
+    try:
+        store.add(X[3], payload=payload)
+    except ArgumentError:
+        for call in (
+            lambda: store.add_many(X[3:5], payloads=[None, payload]),
+            lambda: store.add_many(X[3:5], payloads=["fine", payload], idempotency_key="k"),
+            lambda: store.add_group(X[3:5], payloads=[payload, "fine"]),
+        ):
+            with pytest.raises(ArgumentError):
+                call()
+        assert place_of(store) == before
+        assert path.read_bytes() == data
+        store.add_many(X[3:5], payloads=["fine", "too"], idempotency_key="k")
+    else:
+        assert store.payload(3) == payload
+        assert far_down(300, lambda: store.payload(3)) == payload
+    store.add(X[5])  # and it goes on
+
+
+def far_down(depth, call):
+    """A call from far down a stack, as in a large program."""
+    return call() if depth == 0 else far_down(depth - 1, call)
+
+
+def test_a_payload_belongs_to_the_number_of_its_vector(store):
+    store.add_many(X[:4], weight=[1.0, 0.0, 0.5, 1.0], payloads=list("abcd"))
+    store.add(X[4], weight=0, payload="asked")
+    store.add_many(X[5:7], payloads=["f", "g"])
+    assert store.payloads(range(5)) == ["a", "c", "d", "f", "g"]
+    for _ in range(3):
+        store.undo()
+    assert store.n_vectors == 2
+    store.add_many(X[10:13])
+    assert store.payloads(range(5)) == ["a", "c", None, None, None]
+    store.add(X[13], payload="new")
+    assert store.payload(5) == "new"
+
+
+def test_the_payload_of_a_removed_vector_comes_back_with_it(store):
+    store.add_many(X[:4], payloads=list("abcd"))
+    store.remove(2)
+    with pytest.raises(RemovedError):
+        store.payload(2)
+    assert store.payloads([0, 1, 3]) == ["a", "b", "d"]
+    store.undo()
+    assert store.payloads(range(4)) == list("abcd")
+
+
+def test_payloads_may_come_from_a_generator(store):
+    store.add_many(X[:4], payloads=(i * 10 for i in range(4)))
+    assert store.payloads(range(4)) == [0, 10, 20, 30]
+
+
+def test_many_large_payloads_of_one_batch_are_taken(path):
+    payloads = [str(i) * 50_000 for i in range(10)] * 3
+    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+        store.add_many(X, payloads=payloads)
+    with Store.open(path) as store:
+        assert store.payloads(range(30)) == payloads
+        store.verify()
+
+
+@pytest.mark.parametrize("options", [{"keep_vectors": False}, {"track_vectors": False}])
+def test_payloads_need_no_vectors_to_be_kept(path, options):
+    with Store.open(path, thresholds=THRESHOLDS, **options) as store:
+        store.add_many(X[:4], payloads=list("abcd"))
+    with Store.open(path) as store:
+        assert store.payloads(range(4)) == list("abcd")

@@ -1,0 +1,180 @@
+"""Readers beside a writer: any number of them, and each sees whole commits only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.errors import StoreClosedError, StoreError
+from linkstream.store import Store
+from store.deeds import THRESHOLDS, VERBS, Shadow, new, place_of, vectors
+from store.nursery import Job, read, wait
+
+X = vectors(np.random.default_rng(0), 60)
+
+
+def filled(path):
+    with new(path) as store:
+        store.add_many(X)
+        return store.state_hash()
+
+
+def test_any_number_reads_beside_a_writer_and_sees_it_as_of_opening(path):
+    links = Links.from_thresholds(THRESHOLDS)
+    with new(path) as store:
+        store.add_many(X[:20], payloads=list(range(20)))
+        links.add_many(X[:20])
+        with contextlib.ExitStack() as stack:
+            readers = [stack.enter_context(Store.open(path, read_only=True)) for _ in range(4)]
+            store.add_many(X[20:40], payloads=list(range(20, 40)))
+            store.name(0, "Ann")
+            for reader in readers:
+                assert reader.read_only
+                assert reader.state_hash() == links.state_hash()
+                assert reader.labels().tolist() == links.labels().tolist()
+                assert reader.events() == links.events()
+                assert list(reader.iter_events()) == links.events()
+                assert reader.n_operations == 1
+                assert len(list(reader.operations())) == 1
+                assert reader.payloads([3]) == [3]
+                with pytest.raises(ValueError, match="25"):
+                    reader.payload(25)
+            links.add_many(X[20:40])
+            links.name(0, "Ann")
+            for reader in readers:
+                assert reader.refresh() == 2
+                assert reader.refresh() == 0
+                assert reader.state_hash() == links.state_hash()
+                assert reader.payloads([3, 25]) == [3, 25]
+                assert reader.named("Ann") == 0
+
+
+def test_a_reader_from_before_a_compaction_tells_no_lie(path):
+    with new(path) as store:
+        store.add_many(X[:20], payloads=list(range(20)))
+        with Store.open(path, read_only=True) as reader:
+            store.remove(5)
+            store.compact()
+            for _ in range(2):
+                with contextlib.suppress(StoreError):
+                    assert np.array_equal(reader.vectors([5, 6]), X[5:7])
+                with contextlib.suppress(StoreError):
+                    assert reader.payloads([5, 6]) == [5, 6]
+            reader.refresh()
+            assert place_of(reader) == place_of(store)
+
+
+def test_a_reader_refuses_every_change(path):
+    before = filled(path)
+    with Store.open(path, read_only=True) as reader:
+        for change in (
+            lambda: reader.add(X[0]),
+            lambda: reader.add_many(X),
+            lambda: reader.add_group(X[:2]),
+            lambda: reader.enrol("Ann", X[:2]),
+            lambda: list(reader.feed([X])),
+            lambda: reader.same(0, 1),
+            lambda: reader.name(0, "Ann"),
+            lambda: reader.remove(0),
+            reader.undo,
+            reader.settle,
+            reader.compact,
+        ):
+            with pytest.raises(StoreError, match=r"people\.links"):
+                change()
+        assert reader.state_hash() == before
+        assert reader.verify().vectors == len(X)
+
+
+def test_a_reader_needs_no_right_to_write(path, tmp_path):
+    before = filled(path)
+    path.with_name("people.links.lock").unlink(missing_ok=True)
+    data = path.read_bytes()
+    path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        with Store.open(path, read_only=True) as reader:
+            assert reader.state_hash() == before
+            reader.verify()
+    finally:
+        tmp_path.chmod(0o755)
+        path.chmod(0o644)
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("turns", [12, pytest.param(200, marks=pytest.mark.long)])
+def test_readers_beside_a_writer_see_committed_prefixes_only(nursery, tmp_path, path, turns):
+    verbs = VERBS | {"undo": 0, "undo_to": 0, "compact": 1}
+    shadow, record = Shadow(21, verbs=verbs), tmp_path / "record"
+    new(path).close()
+    pid = nursery.start(Job(str(path), str(record), 21, verbs=verbs, early=20))
+    try:
+        wait(record, answers=3)
+        follow(path, record, shadow, turns)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        assert nursery.ended() == -signal.SIGKILL
+    with Store.open(path, read_only=True, threads=1) as reader:  # beside nobody, after a kill
+        count = len(read(record).answers)
+        assert place_of(reader) in shadow.until(count + 1).places[count : count + 2]
+
+
+def follow(path, record, shadow, turns):
+    """Read beside a writer, now by a new reader, now by one that catches up."""
+    reader, last = Store.open(path, read_only=True, threads=1), 0
+    for turn in range(turns):
+        low = len(read(record).answers)
+        if turn % 3:
+            reader.refresh()
+        else:
+            reader.close()
+            reader = Store.open(path, read_only=True, threads=1)
+        try:
+            found = place_of(reader)
+        except StoreError:  # compacted since: part of what the reader knows of is gone
+            continue
+        shadow.until(len(read(record).answers) + 1)
+        places = [n for n, place in enumerate(shadow.places) if place == found]
+        assert places, "what no commit has left"
+        assert max(places) >= last, "it went back"
+        assert max(places) >= low, "an acknowledged call is not seen"
+        last = min(places)
+        wait(record, answers=low + 2)
+    reader.close()
+
+
+def test_a_reader_of_a_store_that_was_killed_recovers_nothing_and_sees_all(nursery, tmp_path, path):
+    record = tmp_path / "record"
+    pid = nursery.start(Job(str(path), str(record), 3))
+    wait(record, answers=5)
+    os.kill(pid, signal.SIGKILL)
+    nursery.ended()
+    count = len(read(record).answers)
+    shadow = Shadow(3).until(count + 1)
+    for _ in range(2):
+        with Store.open(path, read_only=True, threads=1) as reader:
+            assert place_of(reader) in shadow.places[count : count + 2]
+
+
+def test_a_closed_reader_says_so(path):
+    filled(path)
+    reader = Store.open(path, read_only=True)
+    reader.close()
+    reader.close()
+    with pytest.raises(StoreClosedError):
+        reader.refresh()
+
+
+def test_a_writer_can_refresh_and_nothing_happens(path):
+    with new(path) as store:
+        store.add_many(X)
+        try:
+            assert store.refresh() == 0
+        except StoreError as refused:
+            assert "people.links" in str(refused)  # noqa: PT017 - either of the two
+        assert store.n_vectors == len(X)

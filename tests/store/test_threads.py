@@ -1,0 +1,226 @@
+"""Many threads at once: each is answered rightly, in one order, by fewer commits than calls."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from linkstream.errors import (
+    ArgumentError,
+    LinkstreamError,
+    StoreClosedError,
+    VectorError,
+)
+from linkstream.store import Store
+from store.child import batch
+from store.deeds import new, place_of, plain, vectors
+from store.inside import Early, in_order, told
+from store.nursery import DIE_BEFORE, Job, read
+
+
+@pytest.fixture(autouse=True)
+def _early():
+    with Early(20):
+        yield
+
+
+X = vectors(np.random.default_rng(0), 240)
+
+
+def test_threads_that_add_at_once_are_each_answered_and_nothing_is_lost(path):
+    def work(thread):
+        found = []
+        for i in range(thread * 30, thread * 30 + 30, 3):
+            rows = X[i : i + 3]
+            if i % 2:
+                found.append(([i], plain(store.add(X[i], payload=i))))
+            else:
+                payloads = [i, i + 1, i + 2]
+                found.append((payloads, store.add_many(rows, payloads=payloads).tolist()))
+        return found
+
+    with new(path) as store:
+        with ThreadPoolExecutor(8) as pool:
+            answers = [answer for answers in pool.map(work, range(8)) for answer in answers]
+        given = {op.number: op.payloads for op in told(store)}
+        links, decided = in_order(store)
+        assert store.state_hash() == links.state_hash()
+        right = {tuple(payloads): answer for payloads, answer in answers}
+        assert len(right) == len(answers) == len(given) == store.n_operations
+        for number, payloads in given.items():
+            assert decided[number] == right[tuple(payloads)]
+        # Each vector has the number, the payload and the label that belong together.
+        payloads = store.payloads(range(store.n_vectors))
+        assert np.array_equal(store.vectors(range(store.n_vectors)), X[payloads])
+        before = place_of(store)
+    with Store.open(path) as store:
+        assert place_of(store) == before
+        store.verify()
+
+
+def test_reads_beside_writes_are_answers_of_some_moment(path):
+    done = threading.Event()
+    seen = []
+
+    def look():
+        while not done.is_set():
+            n = store.n_operations
+            labels = store.labels()
+            events = store.events()
+            sizes = sum(view.size for view in store.clusters())
+            assert len(labels) % 3 == 0
+            assert len(labels) >= 3 * n
+            assert sizes % 3 == 0
+            arrivals = sum(event.kind in ("created", "joined", "linked") for event in events)
+            assert arrivals % 3 == 0, "half of a batch"
+            if len(labels):
+                rows = store.vectors([0, len(labels) - 1])
+                assert np.array_equal(rows, X[[0, len(labels) - 1]])
+            seen.append(len(labels))
+
+    with new(path) as store, ThreadPoolExecutor(3) as pool:
+        looks = [pool.submit(look) for _ in range(3)]
+        for i in range(0, len(X), 3):
+            store.add_many(X[i : i + 3])
+        done.set()
+        for one in looks:
+            one.result()
+    assert len(set(seen)) > 3
+
+
+def test_a_wrong_call_among_others_is_refused_alone(path):
+    gate = threading.Barrier(8)
+
+    def work(thread):
+        wrong = 0
+        for i in range(10):
+            gate.wait()
+            try:
+                if thread % 4 == 0:
+                    store.add_many([[np.nan] * 8])
+                elif thread % 4 == 1:
+                    store.remove(10**6)
+                else:
+                    store.add(X[thread * 10 + i])
+            except (VectorError, ArgumentError):
+                wrong += 1
+        return wrong
+
+    with new(path) as store, ThreadPoolExecutor(8) as pool:
+        wrong = list(pool.map(work, range(8)))
+        assert wrong == [10, 10, 0, 0] * 2
+        assert store.n_vectors == 40
+        assert store.state_hash() == in_order(store)[0].state_hash()
+
+
+def test_threads_that_correct_and_undo_at_once_do_it_in_one_order(path):
+    def work(thread):
+        rng = np.random.default_rng(thread)
+        for i in range(12):
+            a, b = rng.integers(20, size=2).tolist()
+            try:
+                if i % 4 == 0:
+                    store.undo()
+                elif i % 4 == 1:
+                    store.different(a, b)
+                elif i % 4 == 2:
+                    store.remove(a)
+                else:
+                    store.add_many(X[thread * 20 + i : thread * 20 + i + 5])
+            except ArgumentError:
+                pass
+
+    with new(path) as store:
+        store.add_many(X[:40])
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(work, range(6)))
+        links, _ = in_order(store)
+        assert store.state_hash() == links.state_hash()
+        assert store.events() == links.events()
+        before = place_of(store)
+    with Store.open(path) as store:
+        assert place_of(store) == before
+        store.verify()
+
+
+CARE = {
+    "compact": lambda store, i: store.compact(),
+    "snapshot": lambda store, i: store.snapshot(),
+    "backup": lambda store, i: store.backup(store.path.with_name(f"{i}.links")),
+    "verify": lambda store, i: store.verify(),
+    "read": lambda store, i: (store.labels(), store.clusters(), store.events(), store.info()),
+    "follow": lambda store, i: list(store.operations()),
+    "history": lambda store, i: store.history(0),
+}
+
+
+@pytest.mark.parametrize("seconds", [1.5, pytest.param(30.0, marks=pytest.mark.long)])
+def test_a_store_that_is_closed_amid_all_kinds_of_bustle_has_what_it_acknowledged(path, seconds):
+    acknowledged, rounds, errors = {}, [0] * len(CARE), []
+
+    def add(thread):
+        for i in itertools.count():
+            key = f"{thread}:{i}"
+            rows = batch(9, (thread, i), (1, 3, 20))
+            try:
+                ids = store.add_many(rows, payloads=[key] * len(rows), idempotency_key=key)
+            except StoreClosedError:
+                return
+            acknowledged[key] = ids.tolist()
+
+    def care(place, call):
+        for i in itertools.count():
+            try:
+                call(store, i)
+            except StoreClosedError:
+                return
+            except LinkstreamError as error:
+                errors.append(error)
+                return
+            rounds[place] += 1
+            time.sleep(0.02)
+
+    store = new(path)
+    store.add_many(X[:10], idempotency_key="9:0")
+    with ThreadPoolExecutor(16) as pool:
+        work = [pool.submit(add, thread) for thread in range(3)]
+        work += [pool.submit(care, *pair) for pair in enumerate(CARE.values())]
+        time.sleep(seconds)
+        store.close()
+        for one in work:
+            one.result(timeout=30)
+    assert errors == []
+    assert min(rounds) > 0, rounds
+    with Store.open(path, threads=1) as store:
+        found = {op.key: op.result.tolist() for op in told(store)}
+        assert {key: found.get(key) for key in acknowledged} == acknowledged
+        store.verify()
+
+
+def commits(nursery, folder, *, slow, **how):
+    """A session's calls, and how often it forced something to disk."""
+    path, record = folder / "people.links", folder / "record"
+    job = Job(str(path), str(record), 4, sizes=(3,), fault=(-1, 0, DIE_BEFORE), slow=slow, **how)
+    start = time.monotonic()
+    assert nursery.run(job) == 0
+    record = read(record)
+    assert "closed" in record.notes, record.notes
+    calls = len(record.answers) + len(record.of_threads)
+    return calls, record.notes["done"], time.monotonic() - start
+
+
+def test_calls_of_many_threads_share_their_commits(faulty, folder):
+    calls, forced, _ = commits(faulty, folder, slow=4_000, way="threads", threads=(0,) * 8, last=15)
+    assert calls == 120
+    assert forced < calls / 2
+
+
+def test_each_call_of_one_thread_is_forced_to_disk_by_itself(faulty, folder):
+    calls, forced, _ = commits(faulty, folder, slow=0, verbs={"add": 1}, last=30)
+    assert calls == 30
+    assert forced >= calls
