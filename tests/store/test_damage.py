@@ -62,29 +62,29 @@ LONG = [pytest.param(every, marks=pytest.mark.long), pytest.param(several, marks
 
 def short_and_long(step):
     def some(data):
-        return flips(data, pages(data, step=step, empty=8 * PAGE // 10))
+        return flips(data, pages(data, step=step, empty=PAGE))
 
     ids = ["some", "all", "several"]
     return pytest.mark.parametrize("changes", [some, *LONG], ids=ids)
 
 
-@short_and_long(29)
+@short_and_long(43)
 def test_a_changed_byte_of_a_closed_store_gives_no_other_answer(clean, folder, changes):
     assert faults(folder, clean, NAME, changes(clean.files[NAME])) == {}
 
 
-@short_and_long(149)
+@short_and_long(331)
 def test_a_changed_byte_of_a_compacted_store_gives_no_other_answer(compacted, folder, changes):
     assert faults(folder, compacted, NAME, changes(compacted.files[NAME])) == {}
 
 
-@short_and_long(149)
+@short_and_long(331)
 def test_a_changed_byte_beside_a_log_gives_no_other_answer(killed, folder, changes):
     assert faults(folder, killed, NAME, changes(killed.files[NAME])) == {}
 
 
 @pytest.mark.parametrize(
-    "step", [311, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
+    "step", [521, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
 )
 def test_a_changed_byte_of_the_log_gives_an_earlier_commit_at_worst(killed, folder, step):
     data = killed.files[WAL]

@@ -56,7 +56,7 @@ def writes(faulty, verbs, tmp_path_factory):
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
 def test_a_write_that_fails_is_never_acknowledged(
     faulty, folder, verbs, shadow, writes, fault, step
 ):
@@ -76,7 +76,7 @@ def test_a_write_that_fails_is_never_acknowledged(
 
 @pytest.mark.parametrize("way", ["threads", "feed"])
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
-@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
 def test_of_calls_that_share_a_commit_that_fails_none_is_acknowledged(
     faulty, folder, way, error, step
 ):

@@ -111,7 +111,7 @@ def check(record, shadow, path, done):
     stream that is fed, those on their way.
     """
     count = done + len(record.answers)
-    ahead = 4 if isinstance(shadow, Fed) else 1
+    ahead = 9 if isinstance(shadow, Fed) else 1
     assert list(record.answers) == list(range(done, count))
     shadow.until(count + ahead)
     for number, answer in record.answers.items():
@@ -251,7 +251,7 @@ def test_killed_in_any_write_from_the_first_on_it_opens_again(faulty, folder, wa
             check(record, shadow, job.path, 0)
         else:
             assert_makes_a_store(job.path, shadow)
-    assert died >= len(ks) - 4  # snapshots come by time, so that sessions differ by some writes
+    assert died > 0.9 * len(ks)  # snapshots come by time, so that sessions differ by some writes
 
 
 def assert_makes_a_store(path, shadow):

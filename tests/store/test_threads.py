@@ -159,7 +159,7 @@ CARE = {
 }
 
 
-@pytest.mark.parametrize("seconds", [1.5, pytest.param(30.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seconds", [1.0, pytest.param(30.0, marks=pytest.mark.long)])
 def test_a_store_that_is_closed_amid_all_kinds_of_bustle_has_what_it_acknowledged(path, seconds):
     acknowledged, rounds, errors = {}, [0] * len(CARE), []
 
@@ -180,8 +180,9 @@ def test_a_store_that_is_closed_amid_all_kinds_of_bustle_has_what_it_acknowledge
             except StoreClosedError:
                 return
             except LinkstreamError as error:
-                errors.append(error)
-                return
+                if "others read it" not in str(error):  # what compact says of an open reader
+                    errors.append(error)
+                    return
             rounds[place] += 1
             time.sleep(0.02)
 

@@ -31,7 +31,7 @@ PANELS = {
         "plot": "Draw a store: its graph, its stream, its sizes and its margins.",
     },
     "Putting right": {
-        "merge": "Say that two clusters are one; they are from now on.",
+        "merge": "Say that two clusters are one; or, with none given, see which two may be.",
         "split": "Say that two are not one, or see where a cluster would come apart.",
         "name": "Give a cluster a name, another one, or none.",
         "forget": "Forget a cluster or a vector; with --erase, for good.",

@@ -14,8 +14,8 @@ from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, StoreError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset as preset_of
-from linkstream.store import snapshots
-from linkstream.store.file import FORMAT, damaged, distrusted, intact, sealed, size_of
+from linkstream.store import file, snapshots
+from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
 from linkstream.store.model import Model
 
 About = dict[str, Any]
@@ -46,7 +46,7 @@ def figures(model: Model) -> About:
     size, log = size_of(model.path)
     return {
         "path": str(model.path),
-        "format": FORMAT,
+        "format": file.FORMAT,
         "bytes": size,
         "log_bytes": log,
         "dimension": links.dimension,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
@@ -84,12 +85,16 @@ class Ticket(Call):
     alone: bool = False
     after: Ticket | None = None
     operation: Operation | None = None  # what there is to commit
+    ahead: Future[None] | None = None  # its vectors, written while they were decided
+
+
+Serve = Callable[[list[Call], Callable[[], bool]], None]  # calls, and whether more are waiting
 
 
 class Clerk:
-    """Takes calls, and has them served by a method of the store; holds no store alive."""
+    """Takes calls, and has them served by a method of the desk; holds no store alive."""
 
-    def __init__(self, serve: Callable[[list[Call]], None]) -> None:
+    def __init__(self, serve: Serve) -> None:
         self._queue: SimpleQueue[Call | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._stopped = False
@@ -118,30 +123,25 @@ class Clerk:
         self._thread.join()
 
 
-def _work(
-    queue: SimpleQueue[Call | None], method: weakref.WeakMethod[Callable[[list[Call]], None]]
-) -> None:
+def _work(queue: SimpleQueue[Call | None], method: weakref.WeakMethod[Serve]) -> None:
     while _served(queue, method):
         pass  # between two turns nothing here holds the store alive
 
 
-def _served(
-    queue: SimpleQueue[Call | None], method: weakref.WeakMethod[Callable[[list[Call]], None]]
-) -> bool:
+def _served(queue: SimpleQueue[Call | None], method: weakref.WeakMethod[Serve]) -> bool:
     """Serve those who wait; False at the end."""
     calls = [queue.get()]
     while len(calls) < _MOST and not queue.empty():
         calls.append(queue.get())
     given = [call for call in calls if call is not None]
-    serve, error = method(), None
+    serve = method()
     try:
-        if serve is not None:
-            serve(given)
-    except BaseException as unforeseen:
-        error = unforeseen
-    for call in given:
-        if not call.finished:
-            call.error = call.error or error or closed("the store")
+        if serve is None:
+            raise closed("the store")
+        serve(given, lambda: not queue.empty())
+    except BaseException as error:
+        for call in given:
+            call.error = call.error or error
             call.finish()
     return len(given) == len(calls)
 

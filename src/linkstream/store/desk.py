@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +16,7 @@ from linkstream.store.clerk import Call, Errand, Ticket
 from linkstream.store.model import Model
 from linkstream.store.pen import Pen
 
+_IN_FLIGHT = 2  # commits under way, at most
 _PER_OPERATION = 5e-5  # seconds that deciding an operation again takes besides
 
 T = TypeVar("T")
@@ -40,12 +43,16 @@ class Desk:
         self.failure: BaseException | None = None
         self.worth = self.written = 0.0
         self._pen = None if writer is None else Pen(writer)
+        self._flight: deque[Future[None]] = deque()
         self._identity = file.identity(path)
         self._stale = False  # the model holds what was not acknowledged
         self._pending: dict[str, Ticket] = {}  # keys of what is decided and not yet committed
 
-    def serve(self, calls: list[Call]) -> None:
-        """Answer calls in order; those that can be are committed together."""
+    def serve(self, calls: list[Call], waiting: Callable[[], bool]) -> None:
+        """Answer calls in order; those that can be are committed together.
+
+        While others wait, the pen commits large ones and the next are taken up.
+        """
         group: list[Ticket] = []
         for call in calls:
             if isinstance(call, Ticket) and not call.alone:
@@ -57,7 +64,22 @@ class Desk:
                 call.run()
             elif isinstance(call, Ticket):
                 self._commit(self._take(call, []))
-        self._commit(group)
+        large = any(ticket.ahead is not None for ticket in group)
+        if self._pen is not None and large and waiting():
+            self._land(_IN_FLIGHT - 1)
+            self._flight.append(self._pen.hand(lambda: self._make_safe(group)))
+        else:
+            self._commit(group)
+
+    def _commit(self, group: list[Ticket]) -> None:
+        """Make a group safe, and all before it."""
+        self._land(0)
+        self._make_safe(group)
+
+    def _land(self, left: int) -> None:
+        """Wait for commits under way, but for so many."""
+        while len(self._flight) > left:
+            self._flight.popleft().result()
 
     def ask(self, work: Callable[[Model], T]) -> T:
         """Ask the model something; it shows what was acknowledged, whatever has failed."""
@@ -83,6 +105,7 @@ class Desk:
 
     def close(self) -> None:
         """Nothing more is written."""
+        self._land(0)
         if self._pen is not None:
             self._pen.close()
 
@@ -119,34 +142,34 @@ class Desk:
         if ticket.key is not None:
             self._pending[ticket.key] = ticket
 
-    def _commit(self, group: list[Ticket]) -> None:
-        """Make what was decided safe; only then is it answered."""
-        decided = [ticket for ticket in group if ticket.operation is not None]
+    def _make_safe(self, group: list[Ticket]) -> None:
+        """Write what was decided; only then is it answered."""
         try:
-            self._write(decided)
+            self._write(group)
         except BaseException as error:
             self.fail(error)
-            for ticket in decided:
-                ticket.error = error
+            for ticket in group:
+                ticket.error = ticket.error or error
         for ticket in group:
             if ticket.key is not None and self._pending.get(ticket.key) is ticket:
                 del self._pending[ticket.key]
-            ticket.rows = ticket.payloads = ticket.operation = None  # who waits wants the answer
+            ticket.rows = ticket.payloads = ticket.operation = ticket.ahead = None  # free them
             ticket.finish()
 
-    def _write(self, decided: list[Ticket]) -> None:
-        if self._pen is None:
+    def _write(self, group: list[Ticket]) -> None:
+        if self._pen is None or not group:
             return
+        decided = any(ticket.operation is not None for ticket in group)
         if not decided or self._stale:
-            self._pen.drop()
+            self._pen.drop(group)
             if decided:  # something before it failed: what was decided after it stands on nothing
                 self.check_well()
             return
         try:
             file.check_same(self._path, self._identity)
-            self.written += self._pen.commit(decided)
+            self.written += self._pen.commit(group)
         except (sqlite3.Error, StoreError) as error:
-            self._pen.drop()
+            self._pen.drop(group)
             self.fail(error)
             self.check_well()
         self._due()

@@ -164,7 +164,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         with guarded(path):
             connection.execute("PRAGMA trusted_schema=OFF")
             bound(connection, path)
-            _check(connection, path)
+            _check(connection, path, read_only=read_only)
             if not read_only:
                 for pragma in (
                     "synchronous=FULL",
@@ -255,7 +255,7 @@ def check_file(path: Path) -> None:
     raise StoreError(f"{path}: {seen}", expected="a file that Store.open wrote", remedy=remedy)
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
@@ -272,6 +272,12 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         )
     if version != FORMAT and version not in MIGRATIONS:
         raise damaged(path, f"format {version}, which there never was")
+    if version != FORMAT and read_only:
+        raise StoreError(
+            f"{path}: a store of format {version}, to be read only",
+            expected=f"format {FORMAT}",
+            remedy="Open it once for writing, which brings it up to date.",
+        )
     if version == FORMAT and _schema(connection) != _expected_schema():
         raise damaged(path, "tables, triggers or views that linkstream did not make")
 

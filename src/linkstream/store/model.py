@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from linkstream.identity.folding import Base
 from linkstream.saving import Saved
 from linkstream.store import replaying, snapshots
 from linkstream.store.clerk import Ticket
-from linkstream.store.file import damaged, distrusted
+from linkstream.store.file import damaged, distrusted, view
 from linkstream.store.index import Index
 from linkstream.store.journal import Journal, Operation
 from linkstream.store.kept import StoredVectors
@@ -124,14 +124,17 @@ class Model:
         query = "SELECT coalesce(min(number), 0) FROM snapshots"
         return int(self.connection.execute(query).fetchone()[0])
 
-    def check_base(self) -> None:
-        """StoreError where another has compacted the store: what we know of it may be erased."""
-        if self._oldest() != self.base:
-            raise StoreError(
-                f"{self.path}: compacted by another since it was read",
-                expected="a store that is as it was",
-                remedy="Call refresh(), or open it again.",
-            )
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """The journal as of one moment; StoreError where another has compacted it by then."""
+        with view(self.connection):
+            if self._oldest() != self.base:
+                raise StoreError(
+                    f"{self.path}: compacted by another since it was read",
+                    expected="a store that is as it was",
+                    remedy="Call refresh(), or open it again.",
+                )
+            yield
 
     def rest_on(self, made: Snapshot) -> None:
         """There is a new snapshot, for which older ones were dropped."""
@@ -169,8 +172,8 @@ class Model:
 
     def remember(self, work: Callable[[Links], T]) -> T:
         """Ask the clusterer something that needs the log."""
-        self.check_base()
-        self.recall()
+        with self.steady():
+            self.recall()
         with distrusted(self.path, "the log"):
             return work(self.links)
 

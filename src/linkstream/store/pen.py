@@ -1,13 +1,15 @@
 """The pen: writes what was decided, in one transaction, and begins before the deciding ends.
 
-Vectors are what takes time to write, and what they are is known before what they mean: a thread
-of the pen's own writes them while they are being decided.
+Vectors are what takes time to write, and what they are is known before what they mean: the pen's
+own thread writes them while they are being decided. It also commits, where others wait, while the
+next are being decided.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from linkstream.store import journal
@@ -18,75 +20,78 @@ _WORTH_IT = 1 << 16  # bytes: less is written sooner than a thread is woken
 
 
 class Pen:
-    """The only hand that writes; whoever uses it has the right to commit."""
+    """The only hand that writes. What it is handed it does in that order."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+        self._connection = connection
         self._hand: ThreadPoolExecutor | None = None
-        self._ahead: list[tuple[Ticket, Future[None]]] = []
+
+    def hand(self, work: Callable[[], None]) -> Future[None]:
+        """Have something done by the pen's own thread."""
+        if self._hand is None:
+            self._hand = ThreadPoolExecutor(1, thread_name_prefix="linkstream-pen")
+        return self._hand.submit(work)
 
     def ahead(self, ticket: Ticket, first_piece: int) -> None:
         """Begin to write vectors that are about to be decided."""
-        if ticket.rows is None or ticket.rows.nbytes < _WORTH_IT:
-            return
-        if self._hand is None:
-            self._hand = ThreadPoolExecutor(1, thread_name_prefix="linkstream-pen")
-        self._ahead.append((ticket, self._hand.submit(self._begin, ticket, first_piece)))
+        if ticket.rows is not None and ticket.rows.nbytes >= _WORTH_IT:
+            ticket.ahead = self.hand(lambda: self._begin(ticket, first_piece))
 
     def _begin(self, ticket: Ticket, first_piece: int) -> None:
         assert ticket.rows is not None
-        if not self.connection.in_transaction:
-            self.connection.execute("BEGIN IMMEDIATE")
-        journal.write_vectors(self.connection, first_piece, ticket.rows)
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+        journal.write_vectors(self._connection, first_piece, ticket.rows)
 
-    def commit(self, tickets: list[Ticket]) -> int:
-        """Write what was decided, all of it or nothing; how many bytes, about."""
+    def commit(self, group: list[Ticket]) -> int:
+        """Write what was decided of a group, all of it or nothing; how many bytes, about."""
+        decided = [ticket for ticket in group if ticket.operation is not None]
         try:
-            self._catch_up()
-            if not self.connection.in_transaction:
-                self.connection.execute("BEGIN IMMEDIATE")
-            size = sum(self._write(ticket) for ticket in tickets)
-            self._erase_refused(tickets)
-            self.connection.execute("COMMIT")
+            _catch_up(group)
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            size = sum(self._write(ticket) for ticket in decided)
+            self._erase_refused(group, decided[-1])
+            self._connection.execute("COMMIT")
         except BaseException:
-            self.drop()
+            self.drop(group)
             raise
-        self._ahead.clear()
         return size
 
-    def drop(self) -> None:
-        """Leave the file as it was."""
+    def drop(self, group: list[Ticket]) -> None:
+        """Leave the file as it was before a group."""
         with contextlib.suppress(BaseException):  # the first error is the one to tell
-            self._catch_up()
-        self._ahead.clear()
-        if self.connection.in_transaction:
+            _catch_up(group)
+        if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
-                self.connection.execute("ROLLBACK")
+                self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """No more is written."""
         if self._hand is not None:
             self._hand.shutdown()
 
-    def _catch_up(self) -> None:
-        for _, written in self._ahead:
-            written.result()
-
-    def _erase_refused(self, tickets: list[Ticket]) -> None:
+    def _erase_refused(self, group: list[Ticket], last: Ticket) -> None:
         """What was written ahead and then refused lies after all that was not."""
-        last = tickets[-1].operation
-        if last is not None and any(ticket.operation is None for ticket, _ in self._ahead):
-            end = last.first_piece + last.n_pieces
-            self.connection.execute("DELETE FROM vectors WHERE piece >= ?", (end,))
+        if any(ticket.ahead is not None and ticket.operation is None for ticket in group):
+            assert last.operation is not None
+            end = last.operation.first_piece + last.operation.n_pieces
+            self._connection.execute("DELETE FROM vectors WHERE piece >= ?", (end,))
 
     def _write(self, ticket: Ticket) -> int:
         operation, size = ticket.operation, 2 * PAGE
         assert operation is not None
         if ticket.rows is not None:
-            if all(other is not ticket for other, _ in self._ahead):
-                journal.write_vectors(self.connection, operation.first_piece, ticket.rows)
+            if ticket.ahead is None:
+                journal.write_vectors(self._connection, operation.first_piece, ticket.rows)
             size += ticket.rows.nbytes
         if ticket.payloads is not None:
-            journal.write_payloads(self.connection, operation.number, ticket.payloads)
-        journal.write(self.connection, operation)
+            journal.write_payloads(self._connection, operation.number, ticket.payloads)
+        journal.write(self._connection, operation)
         return size + operation.events.nbytes
+
+
+def _catch_up(group: list[Ticket]) -> None:
+    for ticket in group:
+        if ticket.ahead is not None:
+            ticket.ahead.result()

@@ -241,8 +241,9 @@ class Reads:
 
 
 def _payloads(model: Model, numbers: Sequence[int] | npt.NDArray[np.int64]) -> list[Any]:
-    model.check_base()
-    return kept.payload_of(model.journal, model.index, _checked(model.links, numbers))
+    wanted = _checked(model.links, numbers)
+    with model.steady():
+        return kept.payload_of(model.journal, model.index, wanted)
 
 
 def _vectors(
@@ -254,11 +255,11 @@ def _vectors(
             expected="keep_vectors=True",
             remedy="Make the store with keep_vectors=True.",
         )
-    model.check_base()
     wanted = _checked(model.links, numbers)
     if not len(wanted):
         return np.empty((0, model.links.dimension or 0), dtype=np.float32)
-    return kept.given(model.journal, model.index, wanted)
+    with model.steady():
+        return kept.given(model.journal, model.index, wanted)
 
 
 def _checked(links: Links, numbers: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

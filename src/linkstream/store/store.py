@@ -137,12 +137,12 @@ class Store(Reads, Writes):
     def _connect(
         self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
     ) -> None:
+        if not self.read_only:
+            self._writer = file.connect(self.path)  # first: it may bring the file up to date
         self._reader = file.connect(self.path, read_only=True)
         with file.guarded(self.path):
             self._about = about.read(self._reader, self.path)
         about.check_wanted(self.path, self._about, thresholds, preset, options)
-        if not self.read_only:
-            self._writer = file.connect(self.path)
 
     def _begin(self) -> None:
         self._desk = desk = Desk(self.path, self._load, self._writer, self._see_to)

@@ -15,7 +15,7 @@ from linkstream.store import calls
 from linkstream.store.calls import Batch
 from linkstream.store.clerk import Ticket
 
-_AHEAD = 3  # batches under way in `feed`
+_AHEAD = 8  # batches under way in `feed`
 
 
 class Writes:
