@@ -24,7 +24,7 @@ import numpy as np
 from rich.progress import track
 
 from benchmarks import machine
-from benchmarks.timing import Timing, measure, measure_in_turn
+from benchmarks.timing import Timing, measure
 from benchmarks.workloads import TIGHT, Vectors, around, long_stream, on_grid, random_units, tight
 from linkstream import Links, Thresholds
 from linkstream.store import Store
@@ -64,25 +64,43 @@ def disk(folder: Path) -> None:
 
 
 def batches(folder: Path) -> None:
-    """`add_many` and `feed` of a store against `add_many` alone, on `tight`."""
+    """`add_many` and `feed` of a store against `add_many` alone, on `tight`, in turn.
+
+    From the first batch to the last answer; and with the closing, which moves the log into the
+    file and writes a snapshot.
+    """
     for n in (20_000, 400_000):
         X = tight(n)
         parts = [X[first : first + BATCH] for first in range(0, n, BATCH)]
-        works = {
-            "plain": lambda parts=parts: _plain(parts),
-            "add_many": _stored(folder, lambda store, parts=parts: _one_by_one(store, parts)),
-            "feed": _stored(folder, lambda store, parts=parts: _fed(store, parts)),
-        }
-        timings = measure_in_turn(works, tries=7)
-        for name, timing in timings.items():
-            ratio = timings["plain"].best / timing.best
-            say("batches", vectors=n, way=name, ratio=round(ratio, 2), **spread(timing, n))
+        plain, closed = [], {"add_many": [], "feed": []}  # type: ignore[var-annotated]
+        seconds = {"add_many": [], "feed": []}  # type: ignore[var-annotated]
+        for _ in range(7):
+            plain.append(_plain(parts))
+            for way, work in (("add_many", _one_by_one), ("feed", _fed)):
+                acknowledged, whole = _stored(folder, parts, work)
+                seconds[way].append(acknowledged)
+                closed[way].append(whole)
+        alone = Timing(tuple(plain))
+        say("batches", vectors=n, way="no store", **spread(alone, n))
+        for way in seconds:
+            timing, whole = Timing(tuple(seconds[way])), Timing(tuple(closed[way]))
+            ratios = sorted(a / b for a, b in zip(plain, seconds[way], strict=True))
+            say(
+                "batches",
+                vectors=n,
+                way=way,
+                ratio=round(alone.best / timing.best, 2),
+                ratio_of_pairs=[round(ratios[0], 2), round(ratios[3], 2), round(ratios[-1], 2)],
+                ratio_with_closing=round(alone.best / whole.best, 2),
+                **spread(timing, n),
+            )
 
 
-def _plain(parts: list[Vectors]) -> None:
-    links = Links(*TIGHT)
+def _plain(parts: list[Vectors]) -> float:
+    links, begin = Links(*TIGHT), time.perf_counter()
     for part in parts:
         links.add_many(part)
+    return time.perf_counter() - begin
 
 
 def _one_by_one(store: Store, parts: list[Vectors]) -> None:
@@ -95,39 +113,44 @@ def _fed(store: Store, parts: list[Vectors]) -> None:
         pass
 
 
-def _stored(folder: Path, work: Callable[[Store], None]) -> Callable[[], None]:
-    """Work on a new store, from its opening to its closing."""
-
-    def run() -> None:
-        path = folder / f"{time.monotonic_ns()}.links"
-        with Store.open(path, thresholds=THRESHOLDS) as store:
-            work(store)
-        path.unlink()
-
-    return run
+def _stored(
+    folder: Path, parts: list[Vectors], work: Callable[[Store, list[Vectors]], None]
+) -> tuple[float, float]:
+    """Seconds to the last answer of a new store, and to its closing."""
+    path = folder / f"{time.monotonic_ns()}.links"
+    store = Store.open(path, thresholds=THRESHOLDS)
+    begin = time.perf_counter()
+    work(store, parts)
+    acknowledged = time.perf_counter() - begin
+    store.close()
+    whole = time.perf_counter() - begin
+    path.unlink()
+    return acknowledged, whole
 
 
 def singles(folder: Path) -> None:
     """One vector a call, each safe before it is answered."""
     X = tight(SINGLE)
 
-    def run(callers: int) -> Callable[[Store], None]:
-        def one(store: Store, first: int) -> None:
-            for x in X[first::callers]:
-                store.add(x)
+    def one(store: Store, first: int, callers: int) -> None:
+        for x in X[first::callers]:
+            store.add(x)
 
-        def all_of_them(store: Store) -> None:
-            threads = [threading.Thread(target=one, args=(store, n)) for n in range(callers)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-
-        return all_of_them
+    def all_of_them(store: Store, callers: int) -> float:
+        threads = [threading.Thread(target=one, args=(store, n, callers)) for n in range(callers)]
+        begin = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return time.perf_counter() - begin
 
     for callers in (1, CALLERS):
-        timing = measure(_stored(folder, run(callers)), tries=5)
-        say("single adds", callers=callers, **spread(timing, SINGLE))
+        seconds = []
+        for turn in range(5):
+            with Store.open(folder / f"{callers}-{turn}.links", thresholds=THRESHOLDS) as store:
+                seconds.append(all_of_them(store, callers))
+        say("single adds", callers=callers, **spread(Timing(tuple(seconds)), SINGLE))
 
 
 def large_stream(size: int = 5_000) -> Iterator[Vectors]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from linkstream.engine import door
 from linkstream.errors import ArgumentError
 from linkstream.identity import weights
+from linkstream.store import journal
 from linkstream.store.clerk import Ticket
 from linkstream.store.journal import Payloads, Rows
 
@@ -68,6 +70,8 @@ def of_batch(batch: npt.ArrayLike | Batch, *, after: Ticket | None) -> Ticket:
     if ticket.rows is not None and np.may_share_memory(ticket.rows, np.asarray(given.X)):
         ticket.rows = ticket.rows.copy()  # the caller may fill its array anew
     ticket.after = after
+    if ticket.rows is not None:  # done here, it is not done where others wait for it
+        ticket.crcs = [zlib.crc32(body) for body in journal.pieces(ticket.rows)]
     return ticket
 
 

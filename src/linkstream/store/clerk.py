@@ -82,6 +82,7 @@ class Ticket(Call):
     payloads: Payloads | None = None
     key: str | None = None
     digest: bytes | None = None
+    crcs: list[int] | None = None  # of the pieces of its vectors, where they are known
     alone: bool = False
     after: Ticket | None = None
     operation: Operation | None = None  # what there is to commit

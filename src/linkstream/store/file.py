@@ -379,21 +379,25 @@ def damaged(path: Path, what: str) -> DamagedStoreError:
     )
 
 
-def sealed(table: str, *values: object) -> tuple[object, ...]:
-    """The values of a row and their checksum, which holds for that table alone."""
-    return *values, _crc(table, *values)
+def sealed(table: str, *values: object, blob_crc: int | None = None) -> tuple[object, ...]:
+    """The values of a row and their checksum, which holds for that table alone.
+
+    Of its only blob the caller may know the CRC already.
+    """
+    return *values, _crc(table, values, blob_crc)
 
 
 def intact(table: str, row: tuple[object, ...] | None) -> bool:
     """Whether a row is there, and as it was sealed."""
-    return row is not None and _crc(table, *row[:-1]) == row[-1]
+    return row is not None and _crc(table, row[:-1], None) == row[-1]
 
 
-def _crc(*values: object) -> int:
-    """Over the plain values as JSON, then over the bytes."""
-    blobs = [value for value in values if isinstance(value, (bytes, memoryview))]
-    plain = [len(v) if isinstance(v, (bytes, memoryview)) else v for v in values]
-    total = zlib.crc32(json.dumps(plain).encode())
-    for blob in blobs:
-        total = zlib.crc32(blob, total)
-    return total
+def _crc(table: str, values: tuple[object, ...], blob_crc: int | None) -> int:
+    """Over the table's name and the values as JSON; a blob stands as its length and its CRC."""
+    plain = [
+        [len(value), zlib.crc32(value) if blob_crc is None else blob_crc]
+        if isinstance(value, (bytes, memoryview))
+        else value
+        for value in values
+    ]
+    return zlib.crc32(json.dumps([table, plain]).encode())

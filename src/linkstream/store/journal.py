@@ -94,17 +94,26 @@ def write(connection: sqlite3.Connection, operation: Operation) -> None:
     connection.execute(_INSERT, sealed("operations", *values))
 
 
-def write_vectors(connection: sqlite3.Connection, first_piece: int, rows: Rows) -> None:
-    """Add the vectors of an operation, piece by piece."""
+def pieces(rows: Rows) -> Iterator[memoryview]:
+    """The bytes of each piece that vectors take."""
     size = rows_of_piece(rows.shape[1])
-    for piece, start in enumerate(range(0, len(rows), size), first_piece):
-        block = np.ascontiguousarray(rows[start : start + size], dtype="<f4")
-        write_piece(connection, piece, block.data.cast("B"))
+    for start in range(0, len(rows), size):
+        yield np.ascontiguousarray(rows[start : start + size], dtype="<f4").data.cast("B")
 
 
-def write_piece(connection: sqlite3.Connection, piece: int, body: memoryview | bytes) -> None:
+def write_vectors(
+    connection: sqlite3.Connection, first_piece: int, rows: Rows, crcs: list[int] | None = None
+) -> None:
+    """Add the vectors of an operation, piece by piece; `crcs` of these, if they are known."""
+    for place, body in enumerate(pieces(rows)):
+        write_piece(connection, first_piece + place, body, crcs[place] if crcs else None)
+
+
+def write_piece(
+    connection: sqlite3.Connection, piece: int, body: memoryview | bytes, crc: int | None = None
+) -> None:
     """Put one piece in its place."""
-    row = sealed("vectors", piece, body)
+    row = sealed("vectors", piece, body, blob_crc=crc)
     connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", row)
 
 

@@ -41,7 +41,7 @@ class Pen:
         assert ticket.rows is not None
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
-        journal.write_vectors(self._connection, first_piece, ticket.rows)
+        journal.write_vectors(self._connection, first_piece, ticket.rows, ticket.crcs)
 
     def commit(self, group: list[Ticket]) -> int:
         """Write what was decided of a group, all of it or nothing; how many bytes, about."""
@@ -83,7 +83,7 @@ class Pen:
         assert operation is not None
         if ticket.rows is not None:
             if ticket.ahead is None:
-                journal.write_vectors(self._connection, operation.first_piece, ticket.rows)
+                self._begin(ticket, operation.first_piece)
             size += ticket.rows.nbytes
         if ticket.payloads is not None:
             journal.write_payloads(self._connection, operation.number, ticket.payloads)

@@ -30,7 +30,7 @@ from linkstream.store.writes import Writes
 
 SNAPSHOT_SECONDS = 4.0  # of deciding, after which a snapshot is due: opening takes as long
 _SNAPSHOT_SHARE = 4.0  # and not before so many times as long as the last one took to write
-_MOVE_AFTER = 16 << 20  # bytes written, after which the log is moved into the file
+_MOVE_AFTER = 48 << 20  # bytes written, after which the log is moved into the file
 _MOVE_NOW = 256 << 20  # after which nothing is written before that is done
 _TRIES = 4
 _WAITS = 50  # tenths of a second, for readers to let the log be emptied
