@@ -89,57 +89,85 @@ class Ticket(Call):
     ahead: Future[None] | None = None  # its vectors, written while they were decided
 
 
-Serve = Callable[[list[Call], Callable[[], bool]], None]  # calls, and whether more are waiting
+class Queues:
+    """Who waits: in order of arrival; and errands that come before all of them."""
+
+    def __init__(self) -> None:
+        self.calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._first: SimpleQueue[Errand] = SimpleQueue()
+
+    def put(self, call: Call | None) -> None:
+        """At the end of the line."""
+        self.calls.put(call)
+
+    def put_first(self, errand: Errand) -> None:
+        """Before all others, as soon as what is being decided is decided."""
+        self._first.put(errand)
+        self.calls.put(Errand())  # wakes the clerk
+
+    def first(self) -> Errand | None:
+        """An errand that comes before all others."""
+        return None if self._first.empty() else self._first.get()
+
+    def waiting(self) -> bool:
+        """Whether somebody waits."""
+        return not self.calls.empty()
+
+
+Serve = Callable[[list[Call], Queues], None]
 
 
 class Clerk:
     """Takes calls, and has them served by a method of the desk; holds no store alive."""
 
     def __init__(self, serve: Serve) -> None:
-        self._queue: SimpleQueue[Call | None] = SimpleQueue()
+        self._queues = Queues()
         self._lock = threading.Lock()
         self._stopped = False
         method = weakref.WeakMethod(serve)
-        weakref.finalize(serve.__self__, self._queue.put, None)  # type: ignore[attr-defined]
+        weakref.finalize(serve.__self__, self._queues.put, None)  # type: ignore[attr-defined]
         self._thread = threading.Thread(
-            target=_work, args=(self._queue, method), name="linkstream", daemon=True
+            target=_work, args=(self._queues, method), name="linkstream", daemon=True
         )
         self._thread.start()
 
-    def put(self, call: Call) -> None:
-        """Have a call served, after all that came before it."""
+    def put(self, call: Call, *, first: bool = False) -> None:
+        """Have a call served, after all that came before it; or an errand before all others."""
         if threading.current_thread() is self._thread:
             raise AssertionError("the clerk must not wait for itself")
         with self._lock:
             if self._stopped:
                 raise closed("the store")
-            self._queue.put(call)
+            if first and isinstance(call, Errand):
+                self._queues.put_first(call)
+            else:
+                self._queues.put(call)
 
     def stop(self) -> None:
         """Serve what is there, and no more."""
         with self._lock:
             if not self._stopped:
-                self._queue.put(None)
+                self._queues.put(None)
             self._stopped = True
         self._thread.join()
 
 
-def _work(queue: SimpleQueue[Call | None], method: weakref.WeakMethod[Serve]) -> None:
-    while _served(queue, method):
+def _work(queues: Queues, method: weakref.WeakMethod[Serve]) -> None:
+    while _served(queues, method):
         pass  # between two turns nothing here holds the store alive
 
 
-def _served(queue: SimpleQueue[Call | None], method: weakref.WeakMethod[Serve]) -> bool:
+def _served(queues: Queues, method: weakref.WeakMethod[Serve]) -> bool:
     """Serve those who wait; False at the end."""
-    calls = [queue.get()]
-    while len(calls) < _MOST and not queue.empty():
-        calls.append(queue.get())
+    calls = [queues.calls.get()]
+    while len(calls) < _MOST and not queues.calls.empty():
+        calls.append(queues.calls.get())
     given = [call for call in calls if call is not None]
     serve = method()
     try:
         if serve is None:
             raise closed("the store")
-        serve(given, lambda: not queue.empty())
+        serve(given, queues)
     except BaseException as error:
         for call in given:
             call.error = call.error or error

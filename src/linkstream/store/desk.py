@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from linkstream.errors import LinkstreamError, StoreClosedError, StoreError
 from linkstream.store import file, keys
-from linkstream.store.clerk import Call, Errand, Ticket
+from linkstream.store.clerk import Call, Errand, Queues, Ticket
 from linkstream.store.model import Model
 from linkstream.store.pen import Pen
 
@@ -48,13 +48,14 @@ class Desk:
         self._stale = False  # the model holds what was not acknowledged
         self._pending: dict[str, Ticket] = {}  # keys of what is decided and not yet committed
 
-    def serve(self, calls: list[Call], waiting: Callable[[], bool]) -> None:
+    def serve(self, calls: list[Call], queues: Queues) -> None:
         """Answer calls in order; those that can be are committed together.
 
         While others wait, the pen commits large ones and the next are taken up.
         """
         group: list[Ticket] = []
         for call in calls:
+            group = self._let_pass(group, queues)
             if isinstance(call, Ticket) and not call.alone:
                 self._take(call, group)
                 continue
@@ -65,11 +66,21 @@ class Desk:
             elif isinstance(call, Ticket):
                 self._commit(self._take(call, []))
         large = any(ticket.ahead is not None for ticket in group)
-        if self._pen is not None and large and waiting():
+        if self._pen is not None and large and queues.waiting():
             self._land(_IN_FLIGHT - 1)
             self._flight.append(self._pen.hand(lambda: self._make_safe(group)))
         else:
             self._commit(group)
+
+    def _let_pass(self, group: list[Ticket], queues: Queues) -> list[Ticket]:
+        """See to errands that come first; what is left of a group that has begun."""
+        errand = queues.first()
+        while errand is not None:
+            self._commit(group)
+            group = []
+            errand.run()
+            errand = queues.first()
+        return group
 
     def _commit(self, group: list[Ticket]) -> None:
         """Make a group safe, and all before it."""

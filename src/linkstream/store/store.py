@@ -29,7 +29,7 @@ from linkstream.store.verifying import Verified
 from linkstream.store.writes import Writes
 
 SNAPSHOT_SECONDS = 4.0  # of deciding, after which a snapshot is due: opening takes as long
-_SNAPSHOT_SHARE = 4.0  # and not before so many times as long as the last one took to write
+_SNAPSHOT_SHARE = 3.0  # and not before so many times as long as others waited for the last
 _MOVE_AFTER = 48 << 20  # bytes written, after which the log is moved into the file
 _MOVE_NOW = 256 << 20  # after which nothing is written before that is done
 _TRIES = 4
@@ -116,7 +116,7 @@ class Store(Reads, Writes):
         self._caring = threading.Lock()  # of snapshots and compaction: one at a time
         self._closing = threading.Lock()
         self._closed = False
-        self._snapshot_cost = 0.0  # seconds
+        self._snapshot_cost = self._busy = 0.0  # seconds that others waited for a snapshot
 
     def _make(
         self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
@@ -162,10 +162,10 @@ class Store(Reads, Writes):
 
     # Whoever calls waits for the clerk
 
-    def _ask(self, work: Callable[[Model], T]) -> T:
+    def _ask(self, work: Callable[[Model], T], *, first: bool = False) -> T:
         self._check_open()
         desk = self._open_desk()
-        answer: T = self._have_done(lambda: desk.ask(work))
+        answer: T = self._have_done(lambda: desk.ask(work), first=first)
         return answer
 
     def _put(self, ticket: Ticket) -> Ticket:
@@ -174,11 +174,11 @@ class Store(Reads, Writes):
         self._clerk.put(ticket)
         return ticket
 
-    def _have_done(self, work: Callable[[], T]) -> T:
+    def _have_done(self, work: Callable[[], T], *, first: bool = False) -> T:
         """Have something done while nothing is decided or written."""
         assert self._clerk is not None
         errand = Errand(work=work)
-        self._clerk.put(errand)
+        self._clerk.put(errand, first=first)
         answer: T = errand.result()
         return answer
 
@@ -301,20 +301,21 @@ class Store(Reads, Writes):
                 _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 if pages - moved < left / _TRIES:
                     break
-            self._have_done(self._move)
+            self._have_done(self._move, first=True)
 
     def _write_snapshot(self) -> None:
         with self._caring, file.guarded(self.path):
-            start = time.perf_counter()
-            found = self._ask(self._to_save)
+            self._busy = 0.0
+            found = self._ask(self._to_save, first=True)
             if found is None:
                 return
             number, pack = found
             assert self._writer is not None
             made = snapshots.write(self._writer, self.path, number, pack(), self._in_turn)
+            self._open_desk().written += made.size
             self._in_turn(self._prune)
-            self._ask(lambda model: model.rest_on(made))
-            self._snapshot_cost = time.perf_counter() - start
+            self._ask(lambda model: model.rest_on(made), first=True)
+            self._snapshot_cost = self._busy
 
     def _to_save(self, model: Model) -> tuple[int, Callable[[], tuple[bytes, bytes]]] | None:
         if model.number == model.snapshot.operation:
@@ -332,10 +333,13 @@ class Store(Reads, Writes):
         def run() -> T:
             self._open_desk().check_well()
             assert self._writer is not None
+            start = time.perf_counter()
             with file.transaction(self._writer):
-                return work()
+                answer = work()
+            self._busy += time.perf_counter() - start
+            return answer
 
-        return self._have_done(run)
+        return self._have_done(run, first=True)
 
     # The end
 
