@@ -29,6 +29,7 @@ class Desk:
         failure: why nothing is taken any more; None while all is well.
         worth: seconds that deciding again what came after the last snapshot would take.
         written: bytes written since the log was last moved into the file.
+        unsaved: bytes written since the last snapshot.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Desk:
         self._path, self._load, self._due = path, load, due
         self.model = load()
         self.failure: BaseException | None = None
-        self.worth = self.written = 0.0
+        self.worth = self.written = self.unsaved = 0.0
         self._pen = None if writer is None else Pen(writer)
         self._flight: deque[Future[None]] = deque()
         self._identity = file.identity(path)
@@ -178,9 +179,11 @@ class Desk:
             return
         try:
             file.check_same(self._path, self._identity)
-            self.written += self._pen.commit(group)
+            size = self._pen.commit(group)
         except (sqlite3.Error, StoreError) as error:
             self._pen.drop(group)
             self.fail(error)
             self.check_well()
+        self.written += size
+        self.unsaved += size
         self._due()

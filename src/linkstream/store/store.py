@@ -30,6 +30,7 @@ from linkstream.store.writes import Writes
 
 SNAPSHOT_SECONDS = 4.0  # of deciding, after which a snapshot is due: opening takes as long
 _SNAPSHOT_SHARE = 3.0  # and not before so many times as long as others waited for the last
+_UNSAVED = 256 << 20  # bytes of vectors that are not to be kept, after which one is due, too
 _MOVE_AFTER = 48 << 20  # bytes written, after which the log is moved into the file
 _MOVE_NOW = 256 << 20  # after which nothing is written before that is done
 _TRIES = 4
@@ -279,7 +280,9 @@ class Store(Reads, Writes):
     def _see_to(self) -> None:
         """Have done what has become due."""
         desk = self._open_desk()
-        if desk.worth > max(SNAPSHOT_SECONDS, _SNAPSHOT_SHARE * self._snapshot_cost):
+        long = desk.worth > max(SNAPSHOT_SECONDS, _SNAPSHOT_SHARE * self._snapshot_cost)
+        much = desk.unsaved > _UNSAVED and not self._about["keep_vectors"]
+        if long or much:
             self._caretaker.ask(self._write_snapshot)
         if desk.written > _MOVE_NOW:
             with contextlib.suppress(sqlite3.Error):  # it is safe where it is
@@ -320,7 +323,8 @@ class Store(Reads, Writes):
     def _to_save(self, model: Model) -> tuple[int, Callable[[], tuple[bytes, bytes]]] | None:
         if model.number == model.snapshot.operation:
             return None
-        self._open_desk().worth = 0.0
+        desk = self._open_desk()
+        desk.worth = desk.unsaved = 0.0
         return model.number, model.pack()
 
     def _prune(self) -> None:
