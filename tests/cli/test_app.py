@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -174,8 +175,11 @@ def test_a_name_that_is_no_text_is_refused(folder):
 
 
 def test_bash_completes_commands_and_options(tmp_path):
-    shown = run_apart("--show-completion", "bash", cwd=tmp_path)
-    assert "_LINKSTREAM_COMPLETE=complete_bash" in shown.stdout
+    line = f"{shlex.join(COMMAND)} --show-completion; true"  # bash stays, to be found as the shell
+    shown = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "_LINKSTREAM_COMPLETE=complete_bash" in shown.stdout, shown.stderr
     for words, expected in (("linkstream ver", "verify"), ("linkstream watch --on", "--once")):
         asked = {
             "_LINKSTREAM_COMPLETE": "complete_bash",
