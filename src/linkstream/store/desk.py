@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from collections import deque
@@ -171,11 +172,11 @@ class Desk:
     def _write(self, group: list[Ticket]) -> None:
         if self._pen is None or not group:
             return
-        decided = any(ticket.operation is not None for ticket in group)
-        if not decided or self._stale:
+        if self._stale:  # something before failed: what was decided after it stands on nothing,
+            self._pen.drop(group)  # and what was found under way may not have been written
+            self.check_well()
+        if all(ticket.operation is None for ticket in group):
             self._pen.drop(group)
-            if decided:  # something before it failed: what was decided after it stands on nothing
-                self.check_well()
             return
         try:
             file.check_same(self._path, self._identity)
@@ -186,4 +187,5 @@ class Desk:
             self.check_well()
         self.written += size
         self.unsaved += size
-        self._due()
+        with contextlib.suppress(Exception):  # what is due can be done later; this is safe
+            self._due()

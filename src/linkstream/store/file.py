@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from linkstream.errors import ArgumentError, DamagedStoreError, LinkstreamError, StoreError
+from linkstream.store.schema import SCHEMA
 
 APPLICATION = 0x4C4E4B53  # "LNKS"
 FORMAT = 1
@@ -26,62 +27,6 @@ PAGE = 32768
 BUSY = 10_000  # milliseconds to wait for others of SQLite's
 _CACHE = 256  # KiB: what is larger is written while the rest is still being decided
 _READ_LEAST = 1 << 22  # bytes of a value, however small the file says it is
-
-_SCHEMA = """
-CREATE TABLE meta (                  -- one row: what the store is, for people and other programs
-    number INTEGER PRIMARY KEY,
-    body TEXT NOT NULL,              -- JSON
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE TABLE operations (            -- each acknowledged call: 1, 2, ...
-    number INTEGER PRIMARY KEY,
-    verb TEXT NOT NULL,              -- method of Links
-    arguments TEXT NOT NULL,         -- JSON
-    first_vector INTEGER NOT NULL,   -- vectors taken before it
-    first_event INTEGER NOT NULL,    -- events before it
-    first_piece INTEGER NOT NULL,    -- of its vectors
-    rows INTEGER NOT NULL,           -- vectors it brought
-    dimension INTEGER NOT NULL,      -- of these
-    payloads INTEGER NOT NULL,       -- 1: it has a row among the payloads
-    events BLOB NOT NULL,            -- what was decided: rows of six int64, little-endian
-    result BLOB NOT NULL,            -- what was answered: IDs as int64, or JSON
-    key TEXT,                        -- idempotency key
-    digest BLOB,                     -- SHA-256 of vectors and payloads, where there is a key
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE TABLE vectors (               -- as they were given: float32, little-endian, row by row
-    piece INTEGER PRIMARY KEY,
-    body BLOB NOT NULL,
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE TABLE payloads (              -- what people attached to the vectors of an operation
-    operation INTEGER PRIMARY KEY,
-    body TEXT NOT NULL,              -- JSON list, one value a vector
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE TABLE snapshots (
-    number INTEGER PRIMARY KEY,
-    operation INTEGER NOT NULL,      -- the last one it includes
-    first_chunk INTEGER NOT NULL,
-    chunks INTEGER NOT NULL,
-    size INTEGER NOT NULL,           -- bytes in all
-    split INTEGER NOT NULL,          -- bytes of the clusterer; the rest is the index
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE TABLE chunks (
-    number INTEGER PRIMARY KEY,
-    body BLOB NOT NULL,
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE VIEW names AS                 -- for people who look with SQL: who was named what
-    SELECT number AS operation, json_extract(arguments, '$.cluster') AS cluster,
-           json_extract(arguments, '$.name') AS name
-    FROM operations WHERE verb IN ('name', 'rename', 'enrol');
-CREATE VIEW constraints AS           -- and which corrections were made
-    SELECT number AS operation, verb, json_extract(arguments, '$.of') AS of,
-           json_extract(arguments, '$.a') AS a, json_extract(arguments, '$.b') AS b
-    FROM operations WHERE verb IN ('same', 'different');
-"""
 
 # From each older format to the next. Format 1 is the first.
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
@@ -111,7 +56,7 @@ def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
             connection.execute(f"PRAGMA page_size={PAGE}")
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA.split(";\n"):
+            for statement in SCHEMA.split(";\n"):
                 if statement.strip():
                     connection.execute(statement)
             connection.execute(f"PRAGMA application_id={APPLICATION}")
@@ -290,7 +235,7 @@ def _schema(connection: sqlite3.Connection) -> list[Any]:
 @functools.cache
 def _expected_schema() -> list[Any]:
     with contextlib.closing(_connection(":memory:")) as connection:
-        connection.executescript(_SCHEMA)
+        connection.executescript(SCHEMA)
         return _schema(connection)
 
 

@@ -14,7 +14,8 @@ def answered(ticket: Ticket, model: Model, pending: dict[str, Ticket]) -> bool:
     if ticket.key is None:
         return False
     under_way = pending.get(ticket.key)
-    found = model.done(ticket.key) if under_way is None else under_way.operation
+    found = None if under_way is None else under_way.operation
+    found = found or model.done(ticket.key)  # the pen may just have written it
     if found is None:
         return False
     _check_same(ticket, found)

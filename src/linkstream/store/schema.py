@@ -1,0 +1,59 @@
+"""The tables of a store, format 1; docs/file-format.md tells what they are for."""
+
+from __future__ import annotations
+
+SCHEMA = """
+CREATE TABLE meta (                  -- one row: what the store is, for people and other programs
+    number INTEGER PRIMARY KEY,
+    body TEXT NOT NULL,              -- JSON
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE operations (            -- each acknowledged call: 1, 2, ...
+    number INTEGER PRIMARY KEY,
+    verb TEXT NOT NULL,              -- method of Links
+    arguments TEXT NOT NULL,         -- JSON
+    first_vector INTEGER NOT NULL,   -- vectors taken before it
+    first_event INTEGER NOT NULL,    -- events before it
+    first_piece INTEGER NOT NULL,    -- of its vectors
+    rows INTEGER NOT NULL,           -- vectors it brought
+    dimension INTEGER NOT NULL,      -- of these
+    payloads INTEGER NOT NULL,       -- 1: it has a row among the payloads
+    events BLOB NOT NULL,            -- what was decided: rows of six int64, little-endian
+    result BLOB NOT NULL,            -- what was answered: IDs as int64, or JSON
+    key TEXT,                        -- idempotency key
+    digest BLOB,                     -- SHA-256 of vectors and payloads, where there is a key
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE vectors (               -- as they were given: float32, little-endian, row by row
+    piece INTEGER PRIMARY KEY,
+    body BLOB NOT NULL,
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE payloads (              -- what people attached to the vectors of an operation
+    operation INTEGER PRIMARY KEY,
+    body TEXT NOT NULL,              -- JSON list, one value a vector
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE snapshots (
+    number INTEGER PRIMARY KEY,
+    operation INTEGER NOT NULL,      -- the last one it includes
+    first_chunk INTEGER NOT NULL,
+    chunks INTEGER NOT NULL,
+    size INTEGER NOT NULL,           -- bytes in all
+    split INTEGER NOT NULL,          -- bytes of the clusterer; the rest is the index
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE chunks (
+    number INTEGER PRIMARY KEY,
+    body BLOB NOT NULL,
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE VIEW names AS                 -- for people who look with SQL: who was named what
+    SELECT number AS operation, json_extract(arguments, '$.cluster') AS cluster,
+           json_extract(arguments, '$.name') AS name
+    FROM operations WHERE verb IN ('name', 'rename', 'enrol');
+CREATE VIEW constraints AS           -- and which corrections were made
+    SELECT number AS operation, verb, json_extract(arguments, '$.of') AS of,
+           json_extract(arguments, '$.a') AS a, json_extract(arguments, '$.b') AS b
+    FROM operations WHERE verb IN ('same', 'different');
+"""
