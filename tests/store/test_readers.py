@@ -178,3 +178,19 @@ def test_a_writer_can_refresh_and_nothing_happens(path):
         except StoreError as refused:
             assert "people.links" in str(refused)  # noqa: PT017 - either of the two
         assert store.n_vectors == len(X)
+
+
+def test_a_reader_that_was_up_to_date_goes_on_over_a_compaction(path):
+    with new(path) as store:
+        store.add_many(X[:20], payloads=list(range(20)))
+        store.remove(5)
+        with Store.open(path, read_only=True) as reader:
+            store.compact()
+            with pytest.raises(StoreError, match="compacted"):
+                reader.payload(6)
+            assert reader.refresh() == 0
+            assert reader.payload(6) == 6
+            store.add(X[20], payload="new")
+            assert reader.refresh() == 1
+            assert reader.payload(20) == "new"
+            assert np.array_equal(reader.vectors([6, 20]), X[[6, 20]])

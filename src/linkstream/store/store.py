@@ -217,6 +217,7 @@ class Store(Reads, Writes):
         with file.view(self._reader):
             base = snapshots.every(self._reader, self.path)[0]
             if base.operation <= before:
+                model.base = base.number
                 return model.catch_up()
         # It was compacted: what we had not seen cannot be decided again.
         desk = self._open_desk()
