@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from linkstream.errors import ArgumentError, IdempotencyError, VectorError
-from linkstream.store import Store
+from linkstream.errors import ArgumentError, IdempotencyError, StoreClosedError, VectorError
+from linkstream.store import Store, pen
 from store.deeds import ADDING, THRESHOLDS, VERBS, Shadow, deed, do, place_of, plain, vectors
 from store.inside import Early
 from store.nursery import Job, read, wait
@@ -271,3 +272,33 @@ def test_everything_tried_again_after_each_kill_counts_once(nursery, tmp_path, p
             answer = do(store, what, idempotency_key=str(number))
             assert json.loads(json.dumps(answer)) == shadow.answers[number]
         assert place_of(store) == shadow.places[deeds]
+
+
+@pytest.mark.parametrize("rows", [1, 300], ids=["small", "written ahead"])
+def test_of_two_with_one_key_whose_commit_fails_neither_is_acknowledged(path, monkeypatch, rows):
+    def broken(pen, group):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    outcomes = []
+
+    def call(store):
+        try:
+            store.add_many(np.resize(X, (rows, X.shape[1])), idempotency_key="the same")
+            outcomes.append("answered")
+        except StoreClosedError:
+            outcomes.append("refused")
+
+    with Store.open(path, thresholds=THRESHOLDS) as store:
+        store.add_many(X[:5])
+        before, go_on = store.state_hash(), threading.Event()
+        others = [threading.Thread(target=store._have_done, args=(go_on.wait,))]
+        others += [threading.Thread(target=call, args=(store,)) for _ in range(2)]
+        for thread in others:
+            thread.start()
+            time.sleep(0.05)  # the first holds the clerk up; the others wait together
+        monkeypatch.setattr(pen.Pen, "commit", broken)
+        go_on.set()
+        for thread in others:
+            thread.join()
+        assert outcomes == ["refused", "refused"]
+        assert store.state_hash() == before
