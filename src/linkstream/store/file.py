@@ -46,35 +46,48 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     """A new store, filled by the caller, that appears under its name only when it is whole."""
+    with (
+        appearing(path) as name,
+        guarded(path),
+        contextlib.closing(_connection(name)) as connection,
+    ):
+        connection.execute(f"PRAGMA page_size={PAGE}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in SCHEMA.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id={APPLICATION}")
+        connection.execute(f"PRAGMA user_version={FORMAT}")
+        fill(connection)
+        connection.execute("COMMIT")
+        # Closing would move the log into the file, too, and not tell if that failed.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@contextlib.contextmanager
+def appearing(path: Path) -> Iterator[str]:
+    """The name of a database to be made beside a path; it takes its place there when it is whole.
+
+    What is still in a log by then is lost: the caller moves it into the file.
+    """
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+        os.close(handle)
     except OSError as error:
         raise unusable(path, error) from None
-    os.close(handle)
     try:
-        with guarded(path), contextlib.closing(_connection(name)) as connection:
-            connection.execute(f"PRAGMA page_size={PAGE}")
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in SCHEMA.split(";\n"):
-                if statement.strip():
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA application_id={APPLICATION}")
-            connection.execute(f"PRAGMA user_version={FORMAT}")
-            fill(connection)
-            connection.execute("COMMIT")
-            # Closing would move the log into the file, too, and not tell if that failed.
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        settle(Path(name), path)
+        yield name
+        _settle(Path(name), path)
     except OSError as error:
         raise unusable(path, error) from None
     finally:
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm", "-journal"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name + suffix)
 
 
-def settle(made: Path, path: Path) -> None:
+def _settle(made: Path, path: Path) -> None:
     """Give a whole file its name, if that is still free, in a way that outlives a power cut."""
     sync(made)
     try:

@@ -30,14 +30,8 @@ class WriterLock:
                 expected="one writer at a time",
                 remedy="Close the other one, or open with read_only=True.",
             ) from None
-        self._process = os.getpid()
         self._close = weakref.finalize(self, os.close, handle)  # forgotten is released, too
         _held.add(self)
-
-    @property
-    def ours(self) -> bool:
-        """Whether this process took it, and not the one it was forked from."""
-        return self._process == os.getpid()
 
     def release(self) -> None:
         """Let others write; a second time does nothing."""

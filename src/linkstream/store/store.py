@@ -265,7 +265,7 @@ class Store(Reads, Writes):
         except BaseException as error:
             desk.fail(error)
             raise
-        desk.worth = desk.written = 0.0
+        desk.worth = desk.written = desk.unsaved = 0.0
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """A copy of the store as it is now, under a name that is free; others go on meanwhile."""
