@@ -7,10 +7,11 @@ import sqlite3
 from types import SimpleNamespace
 
 from linkstream import Links
-from linkstream.store import desk, file, pen, replaying, store
+from linkstream.store import desk, file, pen, replaying, store, writes
 from store.deeds import THRESHOLDS, plain
 
 PAGE = file.PAGE
+AHEAD = writes._AHEAD + 1  # batches that `feed` may have taken and not answered
 LOG_HEAD, LOG_FRAME = 32, 24 + PAGE  # of SQLite's log: what comes first, and a page in it
 
 

@@ -12,7 +12,7 @@ from linkstream.errors import StoreError, VectorError
 from linkstream.store import Store
 from store.child import batch
 from store.deeds import THRESHOLDS, new, place_of, vectors
-from store.inside import Early, in_order
+from store.inside import AHEAD, Early, in_order
 
 X = vectors(np.random.default_rng(0), 240)
 
@@ -48,7 +48,7 @@ def test_feeding_takes_no_more_than_a_few_batches_ahead_of_what_it_has_answered(
         fed = store.feed(stream())
         assert len(asked) <= 1
         for i, _ in enumerate(fed):
-            assert len(asked) <= i + 10
+            assert len(asked) <= i + 1 + AHEAD
             assert store.n_vectors >= 4 * (i + 1)
         assert store.n_vectors == 160
 

@@ -15,7 +15,7 @@ from linkstream.errors import StoreError
 from linkstream.store import Store
 from store.child import batch
 from store.deeds import THRESHOLDS, VERBS, Deed, Shadow, place_of
-from store.inside import told
+from store.inside import AHEAD, told
 from store.nursery import DIE_BEFORE, DIE_HALFWAY, Job, read, wait
 
 SIZES = (1, 32, 1_000)
@@ -111,7 +111,7 @@ def check(record, shadow, path, done):
     stream that is fed, those on their way.
     """
     count = done + len(record.answers)
-    ahead = 9 if isinstance(shadow, Fed) else 1
+    ahead = AHEAD if isinstance(shadow, Fed) else 1
     assert list(record.answers) == list(range(done, count))
     shadow.until(count + ahead)
     for number, answer in record.answers.items():
