@@ -86,17 +86,16 @@ def begin(*arguments, cwd, **options):
 
 def run_on_a_terminal(*arguments, cwd, typed=""):
     """Run a command on a terminal: exit code, and all that was shown."""
-    ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "120"}
     environment.pop("NO_COLOR", None)
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
+    return on_a_terminal([*COMMAND, *map(str, arguments)], cwd, environment, typed)
+
+
+def on_a_terminal(words, cwd, environment, typed=""):
+    """Run anything on a terminal: exit code, and all that was shown."""
+    ours, theirs = pty.openpty()
+    pipes = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    process = subprocess.Popen(words, cwd=cwd, env=environment, **pipes)
     os.close(theirs)
     os.write(ours, typed.encode())
     shown = b""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
+from cli.command import on_a_terminal
 from linkstream.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,25 +23,13 @@ LINES = [
 
 def typed(line, *, cwd):
     """A line typed at a shell on a terminal: its exit code, and what is then to be read."""
-    ours, theirs = pty.openpty()
     here = str(Path(sys.executable).parent)
     environment = os.environ | {"TERM": "dumb", "COLUMNS": "100"}
     environment["PATH"] = here + os.pathsep + environment["PATH"]
-    process = subprocess.Popen(
-        ["bash", "-c", line], cwd=cwd, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    seen = b""
-    try:
-        while block := os.read(ours, 65536):
-            seen += block
-    except OSError:  # the other end is closed
-        pass
-    finally:
-        os.close(ours)
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r[^\n]*\r(?!\n)", "", seen.decode())
+    code, seen = on_a_terminal(["bash", "-c", line], cwd, environment)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r[^\n]*\r(?!\n)", "", seen)
     lines = [part.rsplit("\r", 1)[-1].rstrip() for part in plain.replace("\r\n", "\n").split("\n")]
-    return process.wait(timeout=60), "\n".join(line for line in lines if line)
+    return code, "\n".join(line for line in lines if line)
 
 
 def matches(seen, told):
