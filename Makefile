@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-long sanitize lint bench pictures stubs clean
+.PHONY: demo test test-long browser sanitize lint bench pictures stubs clean
 
 # One environment, laid again whenever what it is made from changes (a new package counts).
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
@@ -19,11 +19,17 @@ $(VENV)/installed-%: $(SOURCES)
 demo: $(VENV)/installed-cli
 	$(BIN)/linkstream demo
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
 
-test-long: $(VENV)/installed-test
+test-long: $(VENV)/installed-test browser
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# The page is tested in a real browser: Debian's chromium, or whatever CHROMIUM names.
+browser:
+	test -n "$(CHROMIUM)" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	  || (ROOT=$$(test "$$(id -u)" = 0 || echo sudo); $$ROOT apt-get update -qq \
+	      && $$ROOT env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null)
 
 sanitize: $(VENV)/installed-test
 	$(BIN)/python -m pytest tests/agreement/test_sanitizers.py

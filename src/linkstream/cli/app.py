@@ -37,6 +37,10 @@ PANELS = {
         "forget": "Forget a cluster or a vector; with --erase, for good.",
         "undo": "Take back the last change or vector, or all from an event on.",
     },
+    "Serving": {
+        "serve": "Serve a folder of stores over HTTP, with a page to look at them.",
+        "token": "Say who may call a service: make, list and revoke tokens.",
+    },
     "Care": {
         "verify": "Read all of a store and decide everything again.",
         "repair": "Save what can be read of a damaged store, after copying it aside.",
@@ -86,9 +90,11 @@ class Commands(TyperGroup):
 
 
 def loaded(name: str) -> Any:
-    """A command of its own, read from its file."""
+    """A command of its own, read from its file; or a group of them, where that has one."""
     attribute = f"{name}_" if name == "import" else name
     module = importlib.import_module(f"linkstream.cli.{attribute}")
+    if hasattr(module, "group"):
+        return typer.main.get_command(module.group)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name)(getattr(module, attribute))
     return typer.main.get_command(alone)

@@ -24,6 +24,12 @@ class Adding(People):
     """The side of `Links` that vectors come in by."""
 
     _beginning: threading.Lock
+    _last: Decisions | None = None
+
+    @property
+    def last_decisions(self) -> Decisions | None:
+        """What was decided of each vector of the last `add_many` or `add_group`, as columns."""
+        return self._last
 
     def add(self, x: npt.ArrayLike, *, weight: float = 1.0, group: str | None = None) -> Decision:
         """Take one vector; say at once which cluster it belongs to, and why.
@@ -48,7 +54,8 @@ class Adding(People):
         rows = door.vectors(X, dimension=self.dimension)
         if not len(rows):
             return np.empty(0, dtype=np.int64)
-        return self._add_rows(rows, weight, group).cluster
+        self._last = decisions = self._add_rows(rows, weight, group)
+        return decisions.cluster.copy()
 
     def add_group(
         self, X: npt.ArrayLike, *, key: str | None = None, weight: npt.ArrayLike = 1.0
@@ -62,7 +69,9 @@ class Adding(People):
         rows = door.vectors(X, dimension=self.dimension)
         if not len(rows):
             return np.empty(0, dtype=np.int64)
-        return self._add_together(rows, weights.lights(weight, len(rows)), key).cluster
+        lights = weights.lights(weight, len(rows))
+        self._last = decisions = self._add_together(rows, lights, key)
+        return decisions.cluster.copy()
 
     def _add_rows(
         self, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None

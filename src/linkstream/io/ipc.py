@@ -28,16 +28,25 @@ _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2  # kinds of message, of Arrow's format
 
 def open_ipc(path: Path, wanted: Wanted) -> Source:
     """The rows of a column of an Arrow file or stream."""
-    wanted.refuse(str(path), "key")
     pa = arrow()
     try:
         mapped = pa.memory_map(str(path))
     except damage() as error:
         raise damaged(str(path), error) from None
+    return _open(str(path), mapped, wanted)
+
+
+def open_ipc_bytes(name: str, body: bytes, wanted: Wanted) -> Source:
+    """The same, of bytes that are in memory."""
+    return _open(name, arrow().BufferReader(body), wanted)
+
+
+def _open(name: str, mapped: Any, wanted: Wanted) -> Source:
     try:
-        start = _start(str(path), mapped)
-        n = _checked_rows(str(path), mapped, start)
-        return IpcSource(path, wanted, mapped, start, n)
+        wanted.refuse(name, "key")
+        start = _start(name, mapped)
+        n = _checked_rows(name, mapped, start)
+        return IpcSource(name, wanted, mapped, start, n)
     except BaseException:
         mapped.close()
         raise
@@ -46,23 +55,23 @@ def open_ipc(path: Path, wanted: Wanted) -> Source:
 class IpcSource(BatchSource):
     """Vectors of an Arrow file or stream; rows that are skipped are read over."""
 
-    def __init__(self, path: Path, wanted: Wanted, mapped: Any, start: int, n: int) -> None:
+    def __init__(self, name: str, wanted: Wanted, mapped: Any, start: int, n: int) -> None:
         ipc = arrow("pyarrow.ipc")
         try:
             mapped.seek(start)
             schema = ipc.open_stream(mapped).schema
-            columns = chosen_columns(str(path), schema, wanted)
+            columns = chosen_columns(name, schema, wanted)
             options = ipc.IpcReadOptions(
                 included_fields=[
-                    schema.get_field_index(name) for name in (columns[0], *columns[1])
+                    schema.get_field_index(column) for column in (columns[0], *columns[1])
                 ],
                 use_threads=False,
             )
             mapped.seek(start)
             batches = iter(ipc.open_stream(mapped, options=options))
         except damage() as error:
-            raise damaged(str(path), error) from None
-        super().__init__(str(path), wanted, kind="arrow", n=n, columns=columns)
+            raise damaged(name, error) from None
+        super().__init__(name, wanted, kind="arrow", n=n, columns=columns)
         self._owned.callback(mapped.close)
         self._batches = batches
         self._begin()

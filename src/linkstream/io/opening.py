@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +19,7 @@ from linkstream.io.arrays import NPY_MAGIC, ColumnsSource, RowsSource, check_siz
 from linkstream.io.commas import CsvSource
 from linkstream.io.faults import fault
 from linkstream.io.flow import Flow
-from linkstream.io.ipc import FILE_MAGIC, STREAM_MAGIC, open_ipc
+from linkstream.io.ipc import FILE_MAGIC, STREAM_MAGIC, open_ipc, open_ipc_bytes
 from linkstream.io.jsonlines import JsonLinesSource
 from linkstream.io.parquet import open_parquet
 from linkstream.io.source import BLOCK, Source, Wanted
@@ -59,7 +60,7 @@ def open_vectors(
     Args:
         source: a path; `-` for stdin; or a binary stream. A file is judged by its first bytes,
             else by its suffix. A stream is a `.npy` by its first bytes, raw float32 (little
-            endian) if the dimension is given, else JSON lines.
+            endian) if the dimension is given, else JSON lines; a BytesIO may be Arrow, too.
         key: name of the array in a `.npz`; without it, `X`, or the only one there is.
         column: name of the vectors in a file with columns; without it, `embedding`, `vector`,
             or the only one there is.
@@ -146,6 +147,8 @@ def _source(path: Path, file: IO[bytes], wanted: Wanted) -> Source:
 
 
 def _open_stream(name: str, stream: IO[bytes], wanted: Wanted) -> Source:
+    if isinstance(stream, BytesIO) and _is_arrow(stream):
+        return open_ipc_bytes(str(name), stream.getvalue(), wanted)
     flow = Flow(str(name), stream)
     start = flow.peek(len(NPY_MAGIC))
     if start == NPY_MAGIC:
@@ -166,6 +169,10 @@ def _open_stream(name: str, stream: IO[bytes], wanted: Wanted) -> Source:
         "one of these, or raw float32 of a known dimension",
         "Give the dimension of raw vectors; give other files by name.",
     )
+
+
+def _is_arrow(stream: BytesIO) -> bool:
+    return stream.getbuffer()[: len(FILE_MAGIC)].tobytes().startswith((FILE_MAGIC, STREAM_MAGIC))
 
 
 def _open_raw(flow: Flow, wanted: Wanted) -> Source:

@@ -148,6 +148,8 @@ def _digest(rows: Rows | None, payloads: Payloads | None) -> bytes:
 
 def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments as JSON has them."""
+    if not arguments:
+        return {}
     try:
         plain: dict[str, Any] = json.loads(json.dumps(arguments, default=_number))
     except (TypeError, ValueError, RecursionError) as error:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
+from linkstream.engine.contract import Decisions
 from linkstream.errors import StoreClosedError
 from linkstream.store.journal import Operation, Payloads, Rows
 
@@ -26,12 +27,13 @@ class Call:
     """Something asked of the clerk.
 
     A bare lock tells that it is answered: the clerk can never block on it, whatever has become of
-    the one who waits.
+    the one who waits. `then` is called by whoever answers, for one who does not wait.
     """
 
     answer: Any = None
     error: BaseException | None = None
     finished: bool = False
+    then: Callable[[Call], None] | None = None
     _gate: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -42,6 +44,8 @@ class Call:
         if not self.finished:
             self.finished = True
             self._gate.release()
+            if self.then is not None:
+                self.then(self)
 
     def result(self) -> Any:
         """The answer, once it is there."""
@@ -73,7 +77,7 @@ class Ticket(Call):
     """A verb of `Links` that changes something.
 
     `alone`: it needs all that came before to be in the journal. `after`: where that one was
-    refused, so is this.
+    refused, so is this. `check`: asked of the event number that would come next; may refuse.
     """
 
     verb: str = ""
@@ -85,6 +89,10 @@ class Ticket(Call):
     crcs: list[int] | None = None  # of the pieces of its vectors, where they are known
     alone: bool = False
     after: Ticket | None = None
+    check: Callable[[int], None] | None = None
+    first: int = -1  # the number that the first of its vectors got
+    events: tuple[int, int] = (-1, -1)  # the number of its first event, and of the next one's
+    decisions: Decisions | None = None  # on its vectors, where they were decided just now
     operation: Operation | None = None  # what there is to commit
     ahead: Future[None] | None = None  # its vectors, written while they were decided
 

@@ -19,7 +19,8 @@ def answered(ticket: Ticket, model: Model, pending: dict[str, Ticket]) -> bool:
     if found is None:
         return False
     _check_same(ticket, found)
-    ticket.answer = decoded(found)
+    ticket.answer, ticket.first = decoded(found), found.first_vector
+    ticket.events = found.first_event, found.first_event + len(found.events)
     return True
 
 

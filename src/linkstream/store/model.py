@@ -21,7 +21,7 @@ from linkstream.store import replaying, snapshots
 from linkstream.store.clerk import Ticket
 from linkstream.store.file import damaged, distrusted, view
 from linkstream.store.index import Index
-from linkstream.store.journal import Journal, Operation
+from linkstream.store.journal import IDS, Journal, Operation
 from linkstream.store.kept import StoredVectors
 from linkstream.store.snapshots import Snapshot
 
@@ -96,6 +96,8 @@ class Model:
 
     def decide(self, ticket: Ticket) -> None:
         """Do what a caller asks, and say what there is to commit."""
+        if ticket.check is not None:
+            ticket.check(self.n_events)
         if ticket.verb == "undo":
             self.recall()
         before, rows = self.links.n_vectors, ticket.rows
@@ -118,7 +120,10 @@ class Model:
             key=ticket.key,
             digest=ticket.digest,
         )
+        ticket.first, first = before, self.n_events
+        ticket.decisions = self.links.last_decisions if ticket.verb in IDS else None
         self._note(ticket.operation)
+        ticket.events = first, self.n_events
 
     def _oldest(self) -> int:
         query = "SELECT coalesce(min(number), 0) FROM snapshots"

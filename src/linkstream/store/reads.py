@@ -72,6 +72,19 @@ class Reads:
         """Events so far: the sequence number of the next."""
         return self._ask(lambda model: model.n_events)
 
+    def figures(self) -> dict[str, int | None]:
+        """How many there are of everything, at one moment."""
+        return self._ask(
+            lambda model: {
+                "vectors": model.links.n_vectors,
+                "subclusters": model.links.n_subclusters,
+                "clusters": model.links.n_clusters,
+                "operations": model.number,
+                "events": model.n_events,
+                "dimension": model.links.dimension,
+            }
+        )
+
     @property
     def dimension(self) -> int | None:
         """Dimension of the vectors; None until the space or the first vector fixes it."""

@@ -169,6 +169,13 @@ class Store(Reads, Writes):
         answer: T = self._have_done(lambda: desk.ask(work), first=first)
         return answer
 
+    def send(self, ticket: Ticket) -> None:
+        """Have a call of `store.calls` served without waiting; its `then` is called when it is.
+
+        By the store's own thread, which must not be kept.
+        """
+        self._put(ticket)
+
     def _put(self, ticket: Ticket) -> Ticket:
         self._check_writable()
         assert self._clerk is not None
@@ -275,6 +282,12 @@ class Store(Reads, Writes):
     def info(self) -> dict[str, Any]:
         """What the store is and holds, as plain values."""
         return self._ask(lambda model: {**about.figures(model), **self._about})
+
+    def check_wanted(
+        self, *, thresholds: Thresholds | None = None, preset: str | None = None, **options: Any
+    ) -> None:
+        """ArgumentError where this is another store than the one described, as `open` has it."""
+        about.check_wanted(self.path, self._about, thresholds, preset, options)
 
     # What the caretaker does, off the way
 

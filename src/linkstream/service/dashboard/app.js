@@ -1,0 +1,210 @@
+/**
+ * The shell of the page: which view is shown, of which namespace.
+ *
+ * The address says all: `#/live?in=voices`, `#/map`, `#/cluster`, `#/cluster/17`, `#/review`,
+ * `#/thresholds`; without `in` the last namespace, or the first there is.
+ *
+ * A view is a module that exports
+ *
+ *     export async function show(root, context) { …; return cleanup }
+ *
+ * `root` is an empty element of the main landmark, `cleanup` (optional) is called when the view
+ * goes. Throw a Problem (api.js) and the shell shows it with its remedy. `context` is
+ *
+ *     namespace            its name
+ *     parts, query         what comes after the view in the address: ["17"], URLSearchParams
+ *     signal               AbortSignal that ends with the view; pass it on, or use what follows
+ *     get(route, query)    GET of a route of the namespace: get("clusters", {limit: 10})
+ *     post(route, body)    POST to one, with an Idempotency-Key
+ *     picture(path)        blob: URL of an image of the namespace; ends with the view
+ *     stream(route, handlers, state)  its server-sent events, until the view goes (api.js)
+ *     api                  Api, for routes of no namespace
+ *     may(scope)           whether the token allows "read", "write" or "admin" here
+ *     link(view, ...parts) the address of a view, for href
+ *     navigate(view, ...parts)
+ *     refresh()            show this view anew
+ *     say(words, {tone: "good"|"bad", action: {label, run}})   a note that passes
+ *     report(error)        a note of what went wrong and what helps
+ */
+
+import { Api, isAbort, Problem } from "/page/api.js";
+import { counted, el, short } from "/page/elements.js";
+import { noNamespace, problemPanel, say, tokenForm } from "/page/parts.js";
+
+const VIEWS = [
+  { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4" },
+  { path: "map", title: "Map", icon: "M6 18 12 6l6 9M4 18a2 2 0 1 0 4 0 2 2 0 1 0-4 0M10 6a2 2 0 1 0 4 0 2 2 0 1 0-4 0M16 15a2 2 0 1 0 4 0 2 2 0 1 0-4 0" },
+  { path: "cluster", title: "Clusters", icon: "M4 6h16M4 12h16M4 18h10" },
+  { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
+  { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
+];
+const LAST = "linkstream-namespace";
+const RANKS = ["read", "write", "admin"];
+
+const main = document.getElementById("main");
+const picker = document.getElementById("namespace");
+const tabs = document.getElementById("tabs");
+const api = new Api(askForToken);
+let shown = { end: () => {} };
+let scopes = { "*": "admin" };
+let turn = 0;
+let asking = false; // whether the form for a token is shown
+
+/** The address taken apart. */
+export function route(hash = location.hash) {
+  const [path, query] = hash.replace(/^#\/?/, "").split("?");
+  const [view, ...parts] = path.split("/").filter(Boolean).map(unescaped);
+  const found = VIEWS.find((known) => known.path === view) ?? VIEWS[0];
+  return { view: found, parts: found.path === view ? parts : [], query: new URLSearchParams(query) };
+}
+
+function unescaped(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
+function link(view, ...parts) {
+  const path = [view, ...parts].map((part) => encodeURIComponent(part)).join("/");
+  return `#/${path}?${new URLSearchParams({ in: picker.value })}`;
+}
+
+async function render() {
+  if (asking) return;
+  const mine = ++turn;
+  shown.end();
+  const { view, parts, query } = route();
+  try {
+    if (!(await loadNamespaces(query.get("in")))) {
+      markTab(view);
+      main.replaceChildren(noNamespace(api.token !== null || !scopes["*"]));
+      return;
+    }
+    if (mine !== turn) return;
+    markTab(view);
+    const module = await import(`/page/${view.path}.js`);
+    if (mine === turn) await open(module, view, parts, query);
+  } catch (error) {
+    if (mine === turn && !isAbort(error) && error.status !== 401) fail(error);
+  }
+}
+
+async function open(module, view, parts, query) {
+  const leaving = new AbortController();
+  const root = el("div", { class: `view view-${view.path}` });
+  let cleanup;
+  shown = { end: () => { leaving.abort(); cleanup?.(); cleanup = undefined; } };
+  main.replaceChildren(root);
+  document.title = `${view.title} · ${short(picker.value, 30)} · linkstream`;
+  try {
+    cleanup = await module.show(root, contextOf(parts, query, leaving.signal));
+  } catch (error) {
+    if (leaving.signal.aborted || isAbort(error)) return;
+    throw error;
+  }
+  if (leaving.signal.aborted) { cleanup?.(); cleanup = undefined; }
+}
+
+function fail(error) {
+  shown.end();
+  main.replaceChildren(problemPanel(Problem.of(error), render));
+}
+
+function contextOf(parts, query, signal) {
+  const namespace = picker.value;
+  const base = `/v1/namespaces/${encodeURIComponent(namespace)}/`;
+  const report = (error) => {
+    if (isAbort(error) || error.status === 401) return;
+    const problem = Problem.of(error);
+    say(problem.seen, { tone: "bad", detail: problem.remedy });
+  };
+  return {
+    namespace, parts, query, signal, api, link, say, report,
+    get: (path, wanted) => api.get(base + path, wanted, signal),
+    post: (path, body) => api.post(base + path, body),
+    picture: (path) => lent(api.picture(base + path, signal), signal),
+    stream: (path, handlers, state) =>
+      api.stream(base + path, handlers, { signal, state }).catch((error) => {
+        if (!signal.aborted && error.status !== 401) fail(error);
+      }),
+    may: (scope) => allowed(scope, namespace),
+    navigate: (...to) => go(link(...to)),
+    refresh: render,
+  };
+}
+
+function go(hash) {
+  if (location.hash === hash) render();
+  else location.hash = hash;
+}
+
+/** A blob: URL that is given back when the view goes. */
+async function lent(making, signal) {
+  const url = await making;
+  signal.addEventListener("abort", () => URL.revokeObjectURL(url), { once: true });
+  return url;
+}
+
+function allowed(scope, namespace) {
+  const rank = Math.max(RANKS.indexOf(scopes["*"]), RANKS.indexOf(scopes[namespace]));
+  return rank >= RANKS.indexOf(scope);
+}
+
+/** Fill the picker; false where there is no namespace to look at. */
+async function loadNamespaces(wanted) {
+  const [{ namespaces }, who] = await Promise.all([api.get("/v1/namespaces"), api.get("/v1/whoami")]);
+  scopes = who.scopes ?? scopes;
+  const names = namespaces.map((namespace) => namespace.name);
+  const chosen = [wanted, picker.value, sessionStorage.getItem(LAST)].find((name) => names.includes(name));
+  picker.replaceChildren(...namespaces.map((namespace) =>
+    el("option", { value: namespace.name, title: counted(namespace.vectors, "vector") }, namespace.name)));
+  picker.disabled = names.length === 0;
+  if (!names.length) return false;
+  picker.value = chosen ?? names[0];
+  if (wanted && wanted !== picker.value) {
+    say(`There is no namespace ${short(wanted)} that you may read.`, { tone: "bad" });
+  }
+  sessionStorage.setItem(LAST, picker.value);
+  return true;
+}
+
+/** Several requests may be refused at once, some of them with a token that was replaced since. */
+function askForToken(problem, sent) {
+  if (asking || sent !== api.token) return;
+  asking = true;
+  shown.end();
+  api.token = null;
+  turn += 1;
+  main.replaceChildren(tokenForm(sent ? problem : null, (token) => {
+    asking = false;
+    api.token = token;
+    render();
+  }));
+}
+
+function markTab(current) {
+  const hrefs = VIEWS.map((view) => link(view.path));
+  tabs.replaceChildren(...VIEWS.map((view, place) => {
+    const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    picture.setAttribute("viewBox", "0 0 24 24");
+    picture.setAttribute("aria-hidden", "true");
+    line.setAttribute("d", view.icon);
+    picture.append(line);
+    const here = view === current;
+    return el("a", { href: hrefs[place], "aria-current": here && "page" }, picture, el("span", {}, view.title));
+  }));
+}
+
+function start() {
+  picker.addEventListener("change", () => {
+    const { view } = route();
+    location.hash = link(view.path);
+  });
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  window.addEventListener("hashchange", render);
+  render();
+}
+
+start();

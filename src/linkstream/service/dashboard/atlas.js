@@ -1,0 +1,163 @@
+/**
+ * What is on the map: places, sizes, colours. Nothing here draws.
+ *
+ * Places come from the service and never change for a subcluster that is there. A radius is as the
+ * square root of the count, and no more than the share of the way to each neighbour that falls to it
+ * by the two square roots; so no two discs overlap, however crowded a place is.
+ */
+
+const LARGEST = 2.2; // radius of the greatest subcluster where it has room; cells are 1 apart
+const SINGLE = 0.27; // radius of a lone vector at most, so that edges can be seen between
+const GAP = 0.92; // of the way between two that their discs may fill
+const COARSE = 2; // width of a square of the grid that finds neighbours
+const SLOTS = 12; // colours
+const COLOURED = 60; // clusters that have a colour, the biggest; the others are grey
+export const GREY = SLOTS;
+const FADE = 900; // milliseconds in which a new one appears
+const BURST = 2_000; // more than so many new ones at once are simply there
+
+export class Atlas {
+  constructor() {
+    this.version = -1;
+    this.size = 0;
+    this.clusters = new Map();
+    this.names = new Map();
+    this.newest = 0;
+    this.index = new Map(); // subcluster → place in the arrays
+    this.born = new Float64Array(0);
+  }
+
+  /** Take an answer of the service. `now` is the time for those that are new. */
+  take(answer, now) {
+    const { nodes, edges } = answer;
+    const first = this.version < 0;
+    const before = { index: this.index, born: this.born };
+    this.version = answer.version;
+    this.leftOut = answer.left_out ?? 0;
+    this.size = nodes.subcluster.length;
+    this.subcluster = nodes.subcluster;
+    this.cluster = nodes.cluster;
+    this.count = nodes.count;
+    this.x = Float64Array.from(nodes.x);
+    this.y = Float64Array.from(nodes.y, (y) => -y); // up is up
+    this.a = Uint32Array.from(edges.a);
+    this.b = Uint32Array.from(edges.b);
+    this.names = new Map(Object.entries(answer.names).map(([id, name]) => [Number(id), name]));
+    this.index = new Map(nodes.subcluster.map((number, place) => [number, place]));
+    this.born = Float64Array.from(nodes.subcluster, (number) => {
+      const place = before.index.get(number);
+      return place === undefined ? now : before.born[place];
+    });
+    const fresh = this.born.reduce((sum, born) => sum + (born === now), 0);
+    if (first || fresh > BURST) this.born.fill(-Infinity);
+    else if (fresh) this.newest = now;
+    this.measure();
+    this.gather();
+  }
+
+  /** Whether somebody is still appearing. */
+  changing(now) {
+    return now - this.newest < FADE;
+  }
+
+  /** How far a subcluster has appeared, from 0 to 1. */
+  shown(place, now) {
+    return Math.min(1, Math.max(0, (now - this.born[place]) / FADE));
+  }
+
+  /** The grid, the bounds, and all radii. */
+  measure() {
+    this.grid = new Map();
+    this.bounds = { left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity };
+    const bounds = this.bounds;
+    let most = 1;
+    for (let i = 0; i < this.size; i += 1) {
+      const square = key(this.x[i], this.y[i]);
+      const there = this.grid.get(square);
+      if (there) there.push(i);
+      else this.grid.set(square, [i]);
+      bounds.left = Math.min(bounds.left, this.x[i]);
+      bounds.right = Math.max(bounds.right, this.x[i]);
+      bounds.top = Math.min(bounds.top, this.y[i]);
+      bounds.bottom = Math.max(bounds.bottom, this.y[i]);
+      most = Math.max(most, this.count[i]);
+    }
+    const unit = Math.min(SINGLE, LARGEST / Math.sqrt(most));
+    this.roots = Float64Array.from(this.count, Math.sqrt);
+    this.radius = this.roots.map((root) => unit * root);
+    for (let i = 0; i < this.size; i += 1) this.makeRoom(i, unit);
+  }
+
+  /** Share the way between one and each that is no bigger, where their discs would meet. */
+  makeRoom(i, unit) {
+    const { roots, radius } = this;
+    for (const square of around(this.x[i], this.y[i], (2 * unit * roots[i]) / GAP)) {
+      for (const j of this.grid.get(square) ?? []) {
+        if (j === i || roots[j] > roots[i]) continue;
+        const apart = GAP * Math.hypot(this.x[j] - this.x[i], this.y[j] - this.y[i]);
+        const part = apart / (roots[i] + roots[j]);
+        if (part >= unit) continue;
+        radius[i] = Math.min(radius[i], part * roots[i]);
+        radius[j] = Math.min(radius[j], part * roots[j]);
+      }
+    }
+  }
+
+  /** Clusters by size, their colours, and where their names go. */
+  gather() {
+    const clusters = new Map();
+    for (let i = 0; i < this.size; i += 1) {
+      const id = this.cluster[i];
+      let found = clusters.get(id);
+      if (!found) clusters.set(id, found = { id, vectors: 0, nodes: 0, chief: i, name: this.names.get(id) ?? null });
+      found.vectors += this.count[i];
+      found.nodes += 1;
+      if (this.count[i] > this.count[found.chief]) found.chief = i;
+    }
+    this.ranked = [...clusters.values()].sort((one, other) => other.vectors - one.vectors || one.id - other.id);
+    this.ranked.forEach((cluster, rank) => {
+      cluster.colour = rank < COLOURED || cluster.name !== null ? ((cluster.id % SLOTS) + SLOTS) % SLOTS : GREY;
+    });
+    this.clusters = clusters;
+    this.colour = Uint8Array.from(this.cluster, (id) => clusters.get(id).colour);
+  }
+
+  /** The subcluster at a point of the map, or as near as `slack` to its disc; −1 if none. */
+  at(x, y, slack, least = 0) {
+    let [best, found] = [slack, -1];
+    for (const square of around(x, y, LARGEST + slack)) {
+      for (const i of this.grid.get(square) ?? []) {
+        const off = Math.hypot(this.x[i] - x, this.y[i] - y) - Math.max(this.radius[i], least);
+        if (off < best) [best, found] = [off, i];
+      }
+    }
+    return found;
+  }
+
+  /** Places of the subclusters of one cluster. */
+  members(id) {
+    const found = new Set();
+    for (let i = 0; i < this.size; i += 1) if (this.cluster[i] === id) found.add(i);
+    return found;
+  }
+
+  /** The bounds of one cluster. */
+  extent(id) {
+    const places = [...this.members(id)];
+    const [xs, ys] = [places.map((i) => this.x[i]), places.map((i) => this.y[i])];
+    const least = (values) => values.reduce((best, value) => Math.min(best, value), Infinity);
+    const most = (values) => values.reduce((best, value) => Math.max(best, value), -Infinity);
+    return { left: least(xs), right: most(xs), top: least(ys), bottom: most(ys) };
+  }
+}
+
+const key = (x, y) => Math.floor(x / COARSE) * 2 ** 20 + Math.floor(y / COARSE);
+
+/** Squares of the grid within a distance of a point. */
+function* around(x, y, reach) {
+  for (let column = Math.floor((x - reach) / COARSE); column <= Math.floor((x + reach) / COARSE); column += 1) {
+    for (let row = Math.floor((y - reach) / COARSE); row <= Math.floor((y + reach) / COARSE); row += 1) {
+      yield column * 2 ** 20 + row;
+    }
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * Live: what the stream does now. The service sends digests (figures each second, at most 200
+ * decisions a second), and the page draws four times a second, so that it keeps up with any stream.
+ */
+
+import { el, figure, number, short } from "/page/elements.js";
+import { timeChart } from "/page/chart.js";
+import { addLine, card, chip, empty, marginBar, payloadLine } from "/page/parts.js";
+
+const ROWS = 60; // decisions shown
+const POINTS = 600; // of the charts
+const FEW = 6; // rows that may glow as they come; more would only flicker, and cost
+const BEAT = 250; // milliseconds between two drawings
+const STILL = 2_000; // milliseconds without word after which the rate is nought
+const NAMES_EVERY = 2_500; // milliseconds between two looks for names
+const KINDS = {
+  joined: ["good", "Joined a subcluster of the cluster"],
+  linked: ["accent", "A new subcluster, linked to the cluster"],
+  new: ["warn", "Nothing near enough: a new cluster"],
+};
+
+/** @param {HTMLElement} root @param {import("./app.js").Context} context */
+export async function show(root, context) {
+  const view = new Live(context);
+  root.append(...view.parts);
+  context.stream("live", view.handlers, (state) => view.connection(state));
+  const beat = setInterval(() => view.draw(), BEAT);
+  const keys = (event) => {
+    if (event.key === "p" && !event.target.closest("input, select, textarea")) view.pause.click();
+  };
+  document.addEventListener("keydown", keys);
+  return () => { clearInterval(beat); document.removeEventListener("keydown", keys); };
+}
+
+class Live {
+  constructor(context) {
+    this.context = context;
+    this.points = [];
+    this.fresh = []; // decisions not drawn yet, oldest first
+    this.left = 0; // decisions that came and are not shown
+    this.names = new Map();
+    this.stats = null;
+    this.dirty = false;
+    this.paused = false;
+    this.looked = -NAMES_EVERY;
+    this.handlers = {
+      stats: (stats) => this.takeStats(stats),
+      history: ({ points }) => this.begin(points),
+      decisions: (digest) => this.takeDecisions(digest),
+      changed: () => { this.looked = -NAMES_EVERY; this.sizesAt = -1; },
+    };
+    this.build();
+  }
+
+  build() {
+    this.figures = Object.fromEntries(["vectors", "clusters", "subclusters", "rate"].map((name) => [name, el("dd", {}, "–")]));
+    const titles = { vectors: "Vectors", clusters: "Clusters", subclusters: "Subclusters", rate: "Vectors/s" };
+    const tiles = Object.entries(this.figures).map(([name, value]) =>
+      el("div", { class: "tile" }, el("dt", {}, titles[name]), value));
+    this.state = el("span", { class: "state" }, "connecting");
+    this.charts = [
+      timeChart("Clusters over time", (value) => number(Math.round(value * 10) / 10), { step: true, colour: "c2" }),
+      timeChart("Vectors a second", (value) => number(Math.round(value * 10) / 10)),
+    ];
+    this.biggest = el("ol", { class: "sizes" });
+    this.rows = el("ol", { class: "decisions", tabindex: "0", "aria-label": "Newest decisions, the newest first" });
+    this.more = el("span", { class: "quiet small-text figures left-out", hidden: true });
+    this.pause = el("button", { type: "button", class: "small", "aria-pressed": "false", on: { click: () => this.toggle() } }, "Pause");
+    this.nothing = el("div", { class: "live-empty", hidden: true });
+    this.parts = [
+      el("div", { class: "live-head" }, el("h1", {}, "Live"), this.state),
+      el("dl", { class: "tiles" }, ...tiles),
+      this.nothing,
+      this.body = el("div", { class: "live-body" },
+        el("div", { class: "live-left" },
+          card("Clusters over time", {}, this.charts[0].root),
+          card("Vectors a second", {}, this.charts[1].root),
+          card("Biggest clusters", { more: el("a", { href: this.context.link("cluster"), class: "small-text" }, "All clusters") }, this.biggest)),
+        card("Newest decisions", { class: "live-right", more: el("span", { class: "buttons middle" }, this.more, this.pause) }, this.rows)),
+    ];
+  }
+
+  connection(state) {
+    this.state.textContent = state === "open" ? "connected" : "reconnecting…";
+    this.state.classList.toggle("open", state === "open");
+  }
+
+  /** A connection begins: it tells the last decisions anew. */
+  begin(points) {
+    this.points = points.slice(-POINTS);
+    this.fresh = [];
+    this.anew = true;
+  }
+
+  takeStats(stats) {
+    this.stats = stats;
+    this.statsAt = performance.now();
+    this.points.push([stats.time, stats.vectors, stats.clusters, stats.rate]);
+    if (this.points.length > POINTS) this.points.shift();
+    this.dirty = true;
+  }
+
+  takeDecisions({ decisions, more }) {
+    this.fresh.push(...decisions);
+    if (!this.anew) this.left += more;
+    if (this.fresh.length > ROWS) this.left += this.fresh.splice(0, this.fresh.length - ROWS).length;
+  }
+
+  toggle() {
+    this.paused = !this.paused;
+    this.pause.textContent = this.paused ? "Go on" : "Pause";
+    this.pause.setAttribute("aria-pressed", String(this.paused));
+  }
+
+  draw() {
+    if (document.hidden) return;
+    if (this.stats && (this.dirty || performance.now() - this.drawnAt > STILL)) this.drawFigures();
+    if (!this.paused && this.fresh.length) this.drawRows();
+    this.lookUp();
+  }
+
+  drawFigures() {
+    this.dirty = false;
+    this.drawnAt = performance.now();
+    const { vectors, clusters, subclusters } = this.stats;
+    const waited = (this.drawnAt - this.statsAt) / 1000; // nothing is told while nothing comes
+    const rate = waited * 1000 > STILL ? 0 : this.stats.rate;
+    Object.entries({ vectors, clusters, subclusters }).forEach(([name, value]) => { this.figures[name].textContent = number(value); });
+    this.figures.rate.textContent = rate < 100 ? figure(rate, 1) : number(Math.round(rate));
+    const points = [...this.points, [this.stats.time + waited, vectors, clusters, rate]];
+    this.charts[0].draw(points.map(([time, , value]) => [time, value]));
+    this.charts[1].draw(points.map(([time, , , value]) => [time, value]));
+    const bare = vectors === 0;
+    if (bare && !this.nothing.childElementCount) {
+      this.nothing.append(el("section", { class: "card" }, empty("No vectors yet",
+        el("p", {}, "This page changes by itself as soon as the first one comes. Add one:"), addLine(this.context, null))));
+    }
+    this.nothing.hidden = !bare;
+    this.body.hidden = bare;
+  }
+
+  drawRows() {
+    const rows = this.fresh.map((decision) => this.row(decision)).reverse();
+    this.fresh = [];
+    if (rows.length <= FEW) rows.forEach((row) => row.classList.add("fresh"));
+    if (this.anew) this.rows.replaceChildren(...rows);
+    else this.rows.prepend(...rows);
+    this.anew = false;
+    while (this.rows.childElementCount > ROWS) this.rows.lastElementChild.remove();
+    this.more.hidden = this.left === 0;
+    this.more.textContent = `+${number(this.left)} not shown`;
+  }
+
+  row(decision) {
+    const [tone, meaning] = KINDS[decision.kind] ?? ["", ""];
+    const { cluster, vector, similarity, threshold } = decision;
+    const evidence = Number.isFinite(similarity)
+      ? `similarity ${figure(similarity)}, threshold ${figure(threshold)}` : "nothing near enough to compare";
+    if (decision.kind === "new" && !this.names.has(cluster)) this.names.set(cluster, null);
+    return el("li", { class: "decision", data: { cluster } },
+      el("span", { class: "quiet figures" }, number(vector)),
+      el("span", { class: `tag ${tone}`, title: meaning }, decision.kind),
+      chip(this.context, cluster, this.names.get(cluster) ?? null),
+      el("span", { class: "evidence", title: evidence }, marginBar(decision.margin)),
+      el("span", { class: "quiet line" }, short(payloadLine(decision.payload), 60)));
+  }
+
+  /** Names and sizes are asked for apart from the stream, seldom. */
+  async lookUp() {
+    if (!this.stats || performance.now() - this.looked < NAMES_EVERY) return;
+    if (this.sizesAt === this.stats.events) return;
+    this.looked = performance.now();
+    this.sizesAt = this.stats.events;
+    try {
+      const [recent, big] = await Promise.all([
+        this.context.get("clusters", { order: "recent", limit: 100 }),
+        this.context.get("clusters", { order: "size", limit: 6 }),
+      ]);
+      recent.clusters.concat(big.clusters).forEach(({ id, name }) => this.names.set(id, name));
+      this.rename();
+      this.drawSizes(big.clusters);
+    } catch { /* The stream says when the service is gone; the next look tries again. */ }
+  }
+
+  rename() {
+    for (const row of this.rows.children) {
+      const id = Number(row.dataset.cluster);
+      row.querySelector(".chip").replaceWith(chip(this.context, id, this.names.get(id) ?? null));
+    }
+  }
+
+  drawSizes(clusters) {
+    const most = clusters[0]?.size ?? 1;
+    this.biggest.replaceChildren(...clusters.map((cluster) => {
+      const link = chip(this.context, cluster.id, cluster.name);
+      const share = `${(100 * cluster.size / most).toFixed(1)}%`;
+      return el("li", { class: link.classList[1] }, link,
+        el("span", { class: "size-bar", "aria-hidden": "true", vars: { "--share": share } }),
+        el("span", { class: "figures" }, number(cluster.size)));
+    }));
+  }
+}

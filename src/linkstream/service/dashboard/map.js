@@ -1,0 +1,258 @@
+/**
+ * Map: the subclusters in the plane, each where the service put it when it was first seen.
+ *
+ * Wheel or two fingers zoom, dragging moves, pointing tells, a click leads to the cluster. With the
+ * keyboard: arrows, +, −, 0, and the list beside the map, which says the same in words.
+ */
+
+import { Atlas } from "/page/atlas.js";
+import { called, counted, el, foreign, number, short, slot } from "/page/elements.js";
+import { MapCanvas } from "/page/mapcanvas.js";
+import { hands } from "/page/mapinput.js";
+import { addLine, card, empty, payload } from "/page/parts.js";
+
+const EVERY = 2_000; // milliseconds between two looks at the map, at least
+const SHARE = 8; // and so many times as long as the last one took
+const LISTED = 40; // clusters in the list
+const HOVER = 90; // milliseconds of pointing before the service is asked
+const SHOWN = 3; // vectors of a subcluster
+
+/** @param {HTMLElement} root @param {import("./app.js").Context} context */
+export async function show(root, context) {
+  const view = new MapView(context);
+  await view.load();
+  root.append(...view.parts);
+  view.start();
+  context.stream("live", { stats: (stats) => view.hear(stats), changed: () => view.due() });
+  return () => view.stop();
+}
+
+class MapView {
+  constructor(context) {
+    this.context = context;
+    this.atlas = new Atlas();
+    this.seen = -1; // vectors at the last look
+    this.cost = 0;
+    this.told = new Map(); // what is known of subclusters: answers by number and count
+    this.build();
+  }
+
+  build() {
+    this.summary = el("p", { class: "quiet figures map-summary" });
+    this.canvas = el("canvas", {
+      class: "map-canvas", tabindex: "0", role: "application", "aria-roledescription": "map",
+      "aria-label": "Map of the subclusters", "aria-describedby": "map-help",
+    });
+    this.tip = el("div", { class: "map-tip", hidden: true, role: "status" });
+    const tool = (label, title, run) => el("button", { type: "button", title, "aria-label": title, on: { click: run } }, label);
+    this.tools = el("div", { class: "map-tools" },
+      tool("+", "Zoom in", () => this.picture.zoom(1.5)),
+      tool("−", "Zoom out", () => this.picture.zoom(1 / 1.5)),
+      tool("⤢", "Show all", () => this.fit()));
+    this.frame = el("div", { class: "map-frame" }, this.canvas, this.tools, this.tip);
+    this.list = el("ol", { class: "map-list", "aria-label": "The biggest clusters on the map" });
+    this.more = el("p", { class: "quiet small-text" });
+    this.nothing = el("section", { class: "card", hidden: true });
+    this.body = el("div", { class: "map-body" },
+      el("section", { class: "card map-card", "aria-label": "Map" }, this.frame,
+        el("p", { class: "quiet small-text map-help", id: "map-help" },
+          "Each disc is a subcluster, its area by vectors; lines are edges. Islands are clusters. ",
+          el("span", { class: "touch" }, "Drag to move, pinch to zoom, tap to see more."),
+          el("span", { class: "keys" }, el("kbd", {}, "+"), " ", el("kbd", {}, "−"), " zoom, arrows move, ",
+            el("kbd", {}, "0"), " shows all, ", el("kbd", {}, "Tab"), " leads to the list."))),
+      card("Clusters", { class: "map-side", more: el("a", { href: this.context.link("cluster"), class: "small-text" }, "All") }, this.list, this.more));
+    this.parts = [el("div", { class: "map-head" }, el("h1", {}, "Map"), this.summary), this.nothing, this.body];
+    this.picture = new MapCanvas(this.canvas, this.atlas);
+  }
+
+  start() {
+    this.schemes = window.matchMedia("(prefers-color-scheme: dark)");
+    this.recolour = () => this.picture.recolour();
+    this.schemes.addEventListener("change", this.recolour);
+    this.sizes = new ResizeObserver(() => this.resize());
+    this.sizes.observe(this.frame);
+    hands(this.canvas, this);
+    this.resize();
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    clearTimeout(this.asking);
+    this.sizes?.disconnect();
+    this.schemes?.removeEventListener("change", this.recolour);
+    this.picture.stop();
+    this.ended = true;
+  }
+
+  resize() {
+    const { clientWidth: width, clientHeight: height } = this.frame;
+    if (!width || !height) return;
+    const first = !this.picture.width;
+    this.picture.resize(width, height);
+    if (this.atlas.size && (first || !this.own)) this.picture.go(this.picture.view(this.atlas.bounds), 0);
+  }
+
+  // What comes
+
+  hear(stats) {
+    if (stats.vectors !== this.seen || stats.events !== this.atlas.version) this.due();
+  }
+
+  /** Look at the map again, soon. */
+  due() {
+    if (this.timer || this.ended) return;
+    this.timer = setTimeout(async () => {
+      try {
+        if (!document.hidden) await this.load();
+      } catch (error) {
+        this.context.report(error);
+      } finally {
+        this.timer = 0;
+      }
+    }, Math.max(EVERY, SHARE * this.cost));
+  }
+
+  async load() {
+    const start = performance.now();
+    const answer = await this.context.get("map");
+    if (this.ended) return;
+    const had = this.atlas.size;
+    const lit = this.picture.lit >= 0 ? this.atlas.subcluster[this.picture.lit] : null;
+    this.atlas.take(answer, performance.now());
+    this.cost = performance.now() - start;
+    this.seen = this.atlas.count.reduce((sum, count) => sum + count, 0);
+    this.picture.lit = lit === null ? -1 : this.atlas.index.get(lit) ?? -1;
+    this.tell();
+    this.picture.renew();
+    if (this.atlas.size && this.picture.width) this.keepInSight(had);
+  }
+
+  /** Where nobody has moved the map: step back before something new lies outside. */
+  keepInSight(had) {
+    if (had && (this.own || this.picture.holds(this.atlas.bounds))) return;
+    const camera = this.picture.view(this.atlas.bounds);
+    if (had) camera.scale /= 1.3; // some sea around, so that this is rare
+    this.picture.go(camera, had ? 420 : 0);
+  }
+
+  tell() {
+    const { atlas } = this;
+    const bare = atlas.size === 0;
+    if (bare && !this.nothing.childElementCount) {
+      this.nothing.append(empty("Nothing on the map yet",
+        el("p", {}, "The first vector makes the first subcluster. Add one:"), addLine(this.context, null)));
+    }
+    this.nothing.hidden = !bare;
+    this.body.hidden = bare;
+    const left = atlas.leftOut ? `; ${number(atlas.leftOut)} more are not drawn` : "";
+    this.summary.textContent = bare ? "" : `${counted(atlas.size, "subcluster")} in ${counted(atlas.clusters.size, "cluster")}${left}`;
+    this.canvas.setAttribute("aria-label", `Map of ${this.summary.textContent || "nothing yet"}`);
+    Object.assign(this.canvas.dataset, {
+      nodes: String(atlas.size), edges: String(atlas.a.length), clusters: String(atlas.clusters.size), version: String(atlas.version),
+    });
+    this.fillList();
+  }
+
+  fillList() {
+    const held = this.list.contains(document.activeElement) ? document.activeElement.dataset.id : null;
+    this.list.replaceChildren(...this.atlas.ranked.slice(0, LISTED).map((cluster) => this.listed(cluster)));
+    if (held) this.list.querySelector(`[data-id="${Number(held)}"]`)?.focus();
+    const rest = this.atlas.ranked.length - LISTED;
+    this.more.textContent = rest > 0 ? `and ${counted(rest, "smaller cluster")}` : "";
+  }
+
+  listed(cluster) {
+    const choose = (id) => () => this.choose(id);
+    return el("li", {}, el("a", {
+      href: this.context.link("cluster", cluster.id), class: `map-row ${cluster.colour < 12 ? slot(cluster.id) : "rest"}`,
+      data: { id: String(cluster.id) },
+      on: { focus: choose(cluster.id), mouseenter: choose(cluster.id), blur: choose(null), mouseleave: choose(null) },
+    },
+    el("span", { class: "dot", "aria-hidden": "true" }),
+    el("span", { class: "map-name" }, cluster.name === null ? `ID ${cluster.id}` : foreign(cluster.name, 40)),
+    el("span", { class: "quiet figures" }, counted(cluster.vectors, "vector"))));
+  }
+
+  /** Show a cluster of the list on the map. */
+  choose(id) {
+    this.picture.chosen = id;
+    if (id !== null) {
+      const bounds = this.atlas.extent(id);
+      if (!this.picture.holds(bounds)) this.picture.go({ ...this.picture.camera, x: (bounds.left + bounds.right) / 2, y: (bounds.top + bounds.bottom) / 2 });
+    }
+    this.picture.ask();
+  }
+
+  // What the reader does (mapinput.js)
+
+  fit() {
+    this.own = false;
+    this.picture.go(this.picture.view(this.atlas.bounds));
+  }
+
+  taken() { this.own = true; this.leave(); }
+
+  /** Point at a place of the screen; the subcluster there, or −1. */
+  point(right, down, slack = 5) {
+    const { scale } = this.picture.camera;
+    const [x, y] = this.picture.world(right, down);
+    const place = this.atlas.size ? this.atlas.at(x, y, slack / scale, 1.2 / scale) : -1;
+    if (place !== this.picture.lit) {
+      this.picture.lit = place;
+      this.picture.ask();
+      this.canvas.classList.toggle("pointing", place >= 0);
+      clearTimeout(this.asking);
+      if (place < 0) this.tip.hidden = true;
+      else this.describe(place);
+    }
+    return place;
+  }
+
+  leave() {
+    clearTimeout(this.asking);
+    this.picture.lit = -1;
+    this.tip.hidden = true;
+    this.picture.ask();
+  }
+
+  open(place) {
+    this.context.navigate("cluster", this.atlas.cluster[place]);
+  }
+
+  describe(place) {
+    const subcluster = this.atlas.subcluster[place];
+    const known = this.told.get(subcluster);
+    this.showTip(place, known);
+    this.asking = setTimeout(async () => {
+      try {
+        const answer = await this.context.get(`subclusters/${subcluster}`);
+        this.told.set(subcluster, answer);
+        if (this.told.size > 500) this.told.delete(this.told.keys().next().value);
+        const now = this.atlas.index.get(subcluster);
+        if (now !== undefined && now === this.picture.lit) this.showTip(now, answer);
+      } catch (error) {
+        if (error.status !== 404 && error.status !== 410) this.context.report(error);
+      }
+    }, HOVER);
+  }
+
+  showTip(place, answer) {
+    const { atlas } = this;
+    const id = atlas.cluster[place];
+    const cluster = atlas.clusters.get(id);
+    const vectors = (answer?.vectors ?? []).slice(0, SHOWN);
+    this.tip.replaceChildren(
+      el("p", { class: `map-tip-head ${cluster.colour < 12 ? slot(id) : "rest"}` }, el("span", { class: "dot", "aria-hidden": "true" }),
+        el("a", { href: this.context.link("cluster", id), tabindex: "-1" }, cluster.name === null ? called(id, null) : foreign(cluster.name, 40))),
+      el("p", { class: "quiet small-text figures" }, `subcluster ${number(atlas.subcluster[place])} · ${counted(atlas.count[place], "vector")} of ${number(cluster.vectors)}`),
+      ...vectors.map((each) => el("div", { class: "map-tip-row" }, payload(this.context, each.payload))));
+    this.tip.dataset.subcluster = short(atlas.subcluster[place]);
+    this.tip.hidden = false;
+    const [right, down] = this.picture.screen(atlas.x[place], atlas.y[place]);
+    const beside = right > this.picture.width / 2;
+    this.tip.classList.toggle("to-left", beside);
+    this.tip.style.setProperty("--right", `${Math.round(right)}px`);
+    this.tip.style.setProperty("--down", `${Math.round(Math.min(Math.max(down, 70), this.picture.height - 70))}px`);
+    this.tip.style.setProperty("--off", `${Math.round(Math.max(atlas.radius[place] * this.picture.camera.scale, 2) + 12)}px`);
+  }
+}

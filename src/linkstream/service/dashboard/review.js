@@ -1,0 +1,194 @@
+/**
+ * Review: one question at a time, the one whose answer is expected to put most vectors right.
+ * All of it works by keys; what was answered can be taken back, the last answer first.
+ */
+
+import { counted, el, foreign, number, slot } from "/page/elements.js";
+import { gauge } from "/page/gauge.js";
+import { addLine, chip, empty, payload } from "/page/parts.js";
+import { correct, takeBack } from "/page/undoing.js";
+
+const ASKED = 50; // questions fetched
+const KEYS = {
+  s: "same", arrowright: "same", d: "different", arrowleft: "different",
+  u: "undo", n: "skip", " ": "skip", "?": "help",
+};
+const HELP = [
+  [["S", "→"], "They are the same"], [["D", "←"], "They are different"],
+  [["N", "Space"], "Skip this one"], [["U"], "Take the last answer back"], [["?"], "This help"],
+];
+
+/** @param {HTMLElement} root @param {import("./app.js").Context} context */
+export async function show(root, context) {
+  const view = new Review(context);
+  root.append(...view.parts);
+  const keys = (event) => view.key(event);
+  document.addEventListener("keydown", keys);
+  context.signal.addEventListener("abort", () => document.removeEventListener("keydown", keys));
+  await view.load();
+}
+
+class Review {
+  constructor(context) {
+    this.context = context;
+    this.answers = []; // what can be taken back, the last answer last
+    this.answered = 0;
+    this.skipped = new Set();
+    this.busy = false;
+    this.question = null;
+    this.build();
+  }
+
+  build() {
+    this.progress = el("progress", { max: 1, value: 0, "aria-label": "Questions answered" });
+    this.count = el("span", { class: "quiet figures small-text" }, " ");
+    this.stage = el("div", { class: "stage" });
+    this.spoken = el("p", { class: "unseen", role: "status", "aria-live": "polite" });
+    this.undoButton = this.button("undo", "Undo", "U");
+    this.help = el("dl", { class: "keys", hidden: true }, ...HELP.flatMap(([keys, words]) =>
+      [el("dt", {}, ...keys.map((key) => el("kbd", {}, key))), el("dd", {}, words)]));
+    this.helpButton = this.button("help", "Keys", "?");
+    this.helpButton.setAttribute("aria-expanded", "false");
+    this.parts = [
+      el("div", { class: "review-head" }, el("h1", {}, "Review"),
+        el("div", { class: "progress" }, this.progress, this.count),
+        el("div", { class: "buttons" }, this.undoButton, this.helpButton)),
+      this.help, this.stage, this.spoken,
+    ];
+    this.undoButton.disabled = true;
+  }
+
+  button(deed, title, key, kind = "small") {
+    return el("button", { type: "button", class: kind, data: { deed }, on: { click: () => this.run(deed) } }, title, el("kbd", { "aria-hidden": "true" }, key));
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const target = event.target;
+    if (target.closest?.("input, select, textarea")) return;
+    if (event.key === " " && target.closest?.("button, a")) return; // Space presses what has the focus
+    const deed = KEYS[event.key.toLowerCase()];
+    if (!deed) return;
+    event.preventDefault();
+    this.run(deed);
+  }
+
+  async run(deed) {
+    if (deed === "help") return this.toggleHelp();
+    if (this.busy) return undefined;
+    this.busy = true;
+    this.stage.classList.add("busy");
+    try {
+      if (deed === "undo") await this.undo();
+      else if (this.question) await (deed === "skip" ? this.skip() : this.answer(deed));
+    } catch (error) {
+      this.context.report(error);
+      await this.load().catch((other) => this.context.report(other));
+    } finally {
+      this.busy = false;
+      this.stage.classList.remove("busy");
+    }
+    return undefined;
+  }
+
+  toggleHelp() {
+    this.help.hidden = !this.help.hidden;
+    this.helpButton.setAttribute("aria-expanded", String(!this.help.hidden));
+  }
+
+  async answer(deed) {
+    if (!this.context.may("write")) {
+      this.context.say("Your token may read here, not answer.", { tone: "bad" });
+      return;
+    }
+    const { a, b, of } = this.question;
+    const words = deed === "same" ? "Same: they are one cluster now" : "Different: they stay apart";
+    this.answers.push(await correct(this.context, deed, { a, b, of }, words));
+    this.answered += 1;
+    await this.load(words);
+  }
+
+  async undo() {
+    const done = this.answers.at(-1);
+    if (!done) {
+      this.spoken.textContent = "There is no answer to take back.";
+      return;
+    }
+    const answer = await takeBack(this.context, done);
+    if (!answer) return;
+    this.answers.pop();
+    this.answered -= 1;
+    // What was answered before is now the last thing done, if nothing came between the two.
+    const last = this.answers.at(-1);
+    if (last && last.event === done.before) last.event = answer.event;
+    await this.load("Taken back");
+  }
+
+  async skip() {
+    this.skipped.add(named(this.question));
+    await this.load("Skipped");
+  }
+
+  async load(words = "") {
+    const { questions } = await this.context.get("review", { limit: ASKED });
+    let open = questions.filter((question) => !this.skipped.has(named(question)));
+    this.question = open[0] ?? null;
+    this.undoButton.disabled = !this.answers.length;
+    this.progress.max = Math.max(this.answered + open.length, 1);
+    this.progress.value = this.answered;
+    const left = questions.length === ASKED ? `${ASKED} or more` : number(open.length);
+    this.count.textContent = `${number(this.answered)} answered, ${left} left`;
+    this.stage.replaceChildren(this.question ? this.asked(this.question) : await this.nothing());
+    this.spoken.textContent = [words, this.question ? spoken(this.question) : "No more questions"].filter(Boolean).join(". ");
+    this.stage.firstElementChild.focus({ preventScroll: true });
+  }
+
+  asked(question) {
+    const join = question.kind === "join";
+    return el("article", { class: "question", tabindex: "-1", "aria-label": "Question", data: { pair: named(question) } },
+      el("div", { class: "question-head" },
+        el("h2", {}, join ? "Are these two clusters the same?" : "Do these two parts belong together?"),
+        el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster")),
+      el("div", { class: "sides" }, this.side(question, 0), this.side(question, 1)),
+      gauge(question.similarity, question.threshold),
+      el("div", { class: "answers" },
+        this.button("different", "Different", "←", "answer no"),
+        this.button("skip", "Skip", "N", "answer"),
+        this.button("same", "Same", "→", "answer yes")),
+      el("p", { class: "quiet small-text gain" }, `An answer is expected to put ${counted(Math.max(Math.round(question.gain), 1), "vector")} right.`));
+  }
+
+  side(question, place) {
+    const id = question.clusters[place];
+    const join = question.kind === "join";
+    const shown = question.shown[place];
+    return el("section", { class: `side card ${join || !place ? slot(id) : "part"}`, "aria-label": place ? "Second" : "First" },
+      el("header", {}, chip(this.context, id, question.names[place]),
+        el("span", { class: "quiet figures small-text" }, join ? "" : place ? "second part, " : "first part, ", counted(question.sizes[place], "vector"))),
+      el("ul", { class: "shown" }, ...shown.map(({ vector, payload: said }) =>
+        el("li", {}, payload(this.context, said), el("span", { class: "quiet figures small-text number" }, `vector ${number(vector)}`)))),
+      !shown.length && el("p", { class: "quiet" }, "Its vectors are not kept; the figures below are all there is."));
+  }
+
+  async nothing() {
+    const box = el("section", { class: "card", tabindex: "-1" });
+    if (this.skipped.size) {
+      box.append(empty("Only skipped questions are left", el("button", { type: "button", class: "main", on: { click: () => { this.skipped.clear(); this.load(); } } }, "Ask them again")));
+      return box;
+    }
+    const { total } = await this.context.get("clusters", { limit: 1 });
+    if (total) box.append(empty("Nothing to ask", el("p", {}, "No two clusters are alike enough to doubt, and no cluster hangs on a weak edge. New questions come with new vectors."),
+      el("a", { href: this.context.link("cluster") }, "Look at the clusters")));
+    else box.append(empty("Nothing to review yet", el("p", {}, "Questions come with the first clusters. Add a vector:"), addLine(this.context, null)));
+    return box;
+  }
+}
+
+const named = (question) => question.subclusters.join("-");
+
+function spoken({ kind, clusters, names, sizes }) {
+  const [one, other] = clusters.map((id, place) => foreign(names[place] ?? `ID ${id}`, 40).textContent);
+  return kind === "join"
+    ? `Is ${one}, of ${counted(sizes[0], "vector")}, the same as ${other}, of ${counted(sizes[1], "vector")}?`
+    : `Do the two parts of ${one}, of ${number(sizes[0])} and ${number(sizes[1])} vectors, belong together?`;
+}

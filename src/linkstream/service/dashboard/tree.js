@@ -1,0 +1,114 @@
+/**
+ * The tree of a cluster's subclusters: each edge with its similarity against its threshold.
+ * Thick green edges hold well; thin orange ones hardly hold. The list beside the picture has the
+ * same edges, the weakest first, so that all of it can be done without a pointer.
+ */
+
+import { counted, el, figure, number, signed, slot, svg } from "/page/elements.js";
+import { card, marginBar } from "/page/parts.js";
+import { correct, offerUndo } from "/page/undoing.js";
+import { arranged } from "/page/layout.js";
+
+const SIZE = 400;
+const FIRMNESS = ["", "settled: tied by evidence of whole clusters", "a person's word"];
+const LISTED = 8; // edges listed at first
+const LABELLED = 16; // edges in a picture that has room for their margins
+
+/** @returns {HTMLElement} */
+export function tree(context, found) {
+  const { nodes } = found;
+  const drawn = new Set(nodes.map((node) => node.subcluster));
+  const edges = found.edges.filter(({ subclusters }) => subclusters.every((end) => drawn.has(end)));
+  if (!edges.length) {
+    return card("Subclusters", {}, el("p", { class: "quiet" },
+      nodes.length > 1 ? "Too many to draw." : "One subcluster holds all of its vectors: there is no edge to separate along."));
+  }
+  const forest = arranged(nodes, edges);
+  const list = el("ul", { class: "edges" });
+  const chosen = el("div", { class: "chosen", role: "status" });
+  const lines = edges.map((edge) => edgeLine(edge, forest, () => choose(edge)));
+  const rows = new Map();
+  const choose = (edge) => {
+    lines.forEach(({ line, of }) => line.classList.toggle("selected", of === edge));
+    rows.forEach((row, of) => row.setAttribute("aria-pressed", String(of === edge)));
+    chosen.replaceChildren(...evidence(context, edge, forest, found));
+  };
+  choose(fillList(list, edges, rows, choose));
+  return card("Subclusters", { more: el("span", { class: "quiet small-text" }, legend(found)) },
+    picture(found, forest, lines), chosen, list);
+}
+
+const legend = ({ nodes, truncated }) =>
+  (truncated ? `the first ${number(nodes.length)} are shown` : `${counted(nodes.length, "subcluster")}, sized by their vectors`);
+
+function picture({ id, nodes }, forest, lines) {
+  const most = Math.max(...nodes.map((node) => node.count));
+  const few = nodes.length <= 60;
+  const dots = nodes.map((node) => {
+    const { x, y } = forest.places.get(node.subcluster);
+    const radius = (few ? 5 : 2.5) + (few ? 13 : 8) * Math.sqrt(node.count / most);
+    return svg("circle", { class: "tree-node", cx: x * SIZE, cy: y * SIZE, r: radius.toFixed(1) },
+      svg("title", {}, `subcluster ${node.subcluster}: ${counted(node.count, "vector")}`));
+  });
+  return svg("svg", { class: `tree ${slot(id)}`, viewBox: `-28 -28 ${SIZE + 56} ${forest.height * SIZE + 56}`, role: "img", "aria-label": "Tree of subclusters; the list below has the same edges" },
+    ...lines.flatMap(({ line, grip }) => [line, grip]), ...dots,
+    ...(lines.length <= LABELLED ? lines.map(({ label }) => label) : []));
+}
+
+function edgeLine(edge, forest, choose) {
+  const [a, b] = edge.subclusters.map((number_) => forest.places.get(number_));
+  const ends = { x1: a.x * SIZE, y1: a.y * SIZE, x2: b.x * SIZE, y2: b.y * SIZE };
+  const line = svg("line", { ...ends, class: `tree-edge ${strength(edge)}` });
+  const words = `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`;
+  const grip = svg("line", { ...ends, class: "tree-grip", on: { click: choose } }, svg("title", {}, words));
+  const middle = { x: (ends.x1 + ends.x2) / 2, y: (ends.y1 + ends.y2) / 2 };
+  const label = svg("text", { ...middle, class: "tree-label" }, signed(edge.margin));
+  return { line, grip, label, of: edge };
+}
+
+function strength({ margin, firm }) {
+  if (Number(firm)) return "firm";
+  if (margin < 0.02) return "weak";
+  return margin < 0.1 ? "fair" : "strong";
+}
+
+/** Rows for all edges, the weakest first, which is given back. */
+function fillList(list, edges, rows, choose) {
+  const sorted = [...edges].sort((one, other) => one.margin - other.margin);
+  const add = (some) => list.append(...some.map((edge) => {
+    const row = el("button", { type: "button", class: "edge-row", "aria-pressed": "false", on: { click: () => choose(edge) } },
+      el("span", { class: "figures" }, `${edge.subclusters[0]} – ${edge.subclusters[1]}`),
+      el("span", { class: "quiet figures" }, `${figure(edge.similarity)} against ${figure(edge.threshold)}`),
+      marginBar(edge.margin));
+    rows.set(edge, row);
+    return el("li", {}, row);
+  }));
+  add(sorted.slice(0, LISTED));
+  if (sorted.length > LISTED) {
+    const more = el("button", { type: "button", class: "small", on: { click: () => { more.parentElement.remove(); add(sorted.slice(LISTED)); } } },
+      `Show all ${number(sorted.length)} edges`);
+    list.append(el("li", {}, more));
+  }
+  return sorted[0];
+}
+
+function evidence(context, edge, forest, found) {
+  const [a, b] = edge.subclusters;
+  const sizes = forest.sides(edge);
+  const firm = FIRMNESS[Number(edge.firm)] ?? "";
+  const separate = async () => {
+    try {
+      const done = await correct(context, "different", { a, b, of: "subclusters" }, `Separated subclusters ${a} and ${b}`);
+      offerUndo(context, done, context.refresh);
+      context.refresh();
+    } catch (error) {
+      context.report(error);
+    }
+  };
+  return [
+    el("p", {}, el("strong", {}, `${a} – ${b}: `), `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`, firm && `; ${firm}`),
+    el("p", { class: "quiet small-text" }, found.truncated
+      ? "Separating here makes two clusters." : `Separating here makes two clusters, of ${number(sizes[0])} and ${number(sizes[1])} vectors.`),
+    el("button", { type: "button", class: "danger", disabled: !context.may("write"), on: { click: separate } }, "Separate here"),
+  ];
+}

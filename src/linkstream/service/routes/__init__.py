@@ -1,0 +1,23 @@
+"""The routes, by what they are about; each file adds its own to a router."""
+
+from fastapi import APIRouter
+
+from linkstream.service.routes import (
+    clusters,
+    corrections,
+    events,
+    namespaces,
+    page,
+    people,
+    vectors,
+)
+
+ROOMS = (vectors, corrections, clusters, people, events, namespaces, page)
+
+
+def router() -> APIRouter:
+    """All routes, the busiest first."""
+    whole = APIRouter()
+    for room in ROOMS:
+        room.add_to(whole)
+    return whole

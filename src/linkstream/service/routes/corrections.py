@@ -1,0 +1,103 @@
+"""A person's word: what is said is done, holds, and can be undone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from linkstream.errors import UndoError
+from linkstream.service import bodies, shapes
+from linkstream.service.answers import plain
+from linkstream.service.live import decided
+from linkstream.service.routing import Here, N, key_of, route, settings_of
+from linkstream.service.sessions import Session
+from linkstream.store import Store, calls
+from linkstream.store.clerk import Ticket
+
+# Verbs that are said as they are, each with its body; what they mean is in docs/identity.md.
+_SAID: dict[str, tuple[type[shapes.Said], str]] = {
+    "same": (shapes.Two, "Two vectors, subclusters or clusters are one, from now on."),
+    "different": (shapes.Two, "Two vectors, subclusters or clusters are never one."),
+    "name": (shapes.Name, "Give a cluster a name of its own."),
+    "rename": (shapes.Rename, "Give a cluster another name, or none."),
+    "ignore": (shapes.Ignore, "Leave a cluster out of suggestions and reviews, or no longer."),
+    "remove": (shapes.Remove, "Take a vector out of the model, exactly."),
+    "forget": (shapes.Forget, "Forget a cluster and all it held."),
+}
+
+
+def add_to(router: APIRouter) -> None:
+    """Add these routes."""
+    for verb, (body, words) in _SAID.items():
+        _add_verb(router, verb, body, words)
+
+    @route(router, "POST", f"{N}/move", "write", body=shapes.Move, answer=shapes.Decision)
+    async def move(request: Request, session: Here) -> Response:
+        """Put a vector into another cluster; it stays there."""
+        said = await bodies.said(request, settings_of(request), shapes.Move)
+        ticket = await session.write(calls.saying("move", said.model_dump(), key_of(request)))
+        return plain(decided(ticket.answer))
+
+    @route(router, "POST", f"{N}/undo", "write", body=shapes.Undo, answer=shapes.Done)
+    async def undo(request: Request, session: Here) -> Response:
+        """Take back the last change or vector; or all from the event of number `to` on.
+
+        With `after`, only if no event came from that number on: 409 where one did.
+        """
+        said = await bodies.said(request, settings_of(request), shapes.Undo)
+        ticket = calls.saying("undo", {"to": said.to}, key_of(request))
+        if said.after is not None:
+            ticket.check = lambda event: _check_nothing_since(said.after, event)
+        return _done(await session.write(ticket))
+
+    @route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
+    async def proposals(session: Here) -> Response:
+        """What an offline pass over all clusters would join and cut."""
+        return plain((await session.read(Store.proposals)).to_dict())
+
+    @route(router, "POST", f"{N}/settle", "write", body=shapes.Nothing, answer=dict[str, Any])
+    async def settle(request: Request, session: Here) -> Response:
+        """Join and cut clusters by an offline pass; null under a key that was used before."""
+        await bodies.said(request, settings_of(request), shapes.Nothing)
+        ticket = await session.write(calls.saying("settle", {}, key_of(request)))
+        return plain({} if ticket.answer is None else ticket.answer.to_dict())
+
+    @route(router, "POST", f"{N}/compact", "admin", body=shapes.Nothing, answer=shapes.Done)
+    async def compact(request: Request, session: Here) -> Response:
+        """Erase for good what was removed, forgotten or undone; no undo goes beyond it."""
+        await bodies.said(request, settings_of(request), shapes.Nothing)
+        await session.read(Store.compact)
+        event = await session.read(lambda store: store.n_events)
+        return plain({"before": event, "event": event})
+
+
+def _add_verb(router: APIRouter, verb: str, body: type[shapes.Said], words: str) -> None:
+    async def say(request: Request, session: Here) -> Response:
+        said = (await bodies.said(request, settings_of(request), body)).model_dump()
+        bodies.check_name(said.get("name"), settings_of(request))
+        return _done(await _say(session, verb, said, key_of(request)))
+
+    say.__name__, say.__doc__ = verb, words
+    route(router, "POST", f"{N}/{verb}", "write", body=body, answer=shapes.Done)(say)
+
+
+async def _say(session: Session, verb: str, said: dict[str, Any], key: str | None) -> Ticket:
+    if verb == "remove":
+        return await session.write(calls.removing(said["vector"], None, None, None, key))
+    return await session.write(calls.saying(verb, said, key))
+
+
+def _done(ticket: Ticket) -> Response:
+    before, event = ticket.events
+    return plain({"before": before, "event": event})
+
+
+def _check_nothing_since(after: int | None, event: int) -> None:
+    if event != after:
+        raise UndoError(
+            f"event {event} comes next, not {after}",
+            expected="nothing to have happened since",
+            remedy="Look at the events since then; to= takes back all from one on.",
+        )

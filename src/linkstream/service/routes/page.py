@@ -1,0 +1,97 @@
+"""The page and what belongs to it, and pictures of a folder that the operator chose."""
+
+from __future__ import annotations
+
+import os
+import stat
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from linkstream.service.answers import Refusal, not_found
+from linkstream.service.routing import Here, N, route, sessions_of, settings_of
+
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+PICTURES = {
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".png": "image/png",
+    ".webp": "image/webp",
+    ".gif": "image/gif",
+}
+PICTURE_MAX = 16 << 20  # bytes
+
+
+def add_to(router: APIRouter) -> None:
+    """Add these routes."""
+    files_ = _files()
+
+    @router.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return files_["index.html"]
+
+    @router.get("/page/{name}", include_in_schema=False)
+    async def part(name: str) -> Response:
+        if name not in files_:
+            raise not_found(f"no {name!r:.100}", "a part of the page", "See /openapi.json.")
+        return files_[name]
+
+    @route(router, "GET", f"{N}/images/{{path:path}}", "read")
+    async def image(request: Request, session: Here, path: str) -> Response:
+        """A picture that payloads point to, of the folder that the service was given."""
+        folder = settings_of(request).images
+        if folder is None:
+            raise not_found(
+                "no folder of pictures", "one that the service was given", "Set images."
+            )
+        return await sessions_of(request).aside(lambda: picture(folder, path))
+
+
+def _files() -> dict[str, Response]:
+    """All parts of the page, read once."""
+    folder = files("linkstream.service") / "dashboard"
+    found = {}
+    for part in folder.iterdir():
+        kind = KINDS.get(Path(part.name).suffix)
+        if kind is not None:
+            headers = {"Cache-Control": "no-cache"}
+            found[part.name] = Response(part.read_bytes(), media_type=kind, headers=headers)
+    return found
+
+
+def picture(folder: Path, path: str) -> Response:
+    """A picture within a folder: no way out of it, not even by a link, and nothing but a file."""
+    kind = PICTURES.get(Path(path).suffix.lower())
+    missing = not_found(f"no picture {path!r:.100}", "a .jpg, .png, .webp or .gif", "Check it.")
+    if kind is None or "\0" in path or "\\" in path:
+        raise missing
+    try:
+        root = folder.resolve(strict=True)
+        place = (root / path).resolve(strict=True)
+        if not place.is_relative_to(root):
+            raise missing
+        handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, ValueError, RuntimeError):
+        raise missing from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise missing
+    with os.fdopen(handle, "rb") as file:
+        if status.st_size > PICTURE_MAX:
+            raise Refusal(
+                413,
+                "too-large",
+                f"a picture of {status.st_size} bytes",
+                expected=f"at most {PICTURE_MAX}",
+                remedy="Make it smaller.",
+            )
+        body = file.read(PICTURE_MAX + 1)
+    return Response(body, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})

@@ -1,0 +1,253 @@
+"""Running a service: where it listens, when it may, and how it stops."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import ipaddress
+import logging
+import os
+import shlex
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, cast
+
+from linkstream.errors import ArgumentError, MissingExtraError
+from linkstream.service.settings import Settings
+from linkstream.service.tokens import Tokens
+
+if TYPE_CHECKING:
+    from linkstream.service.serving import Server
+    from linkstream.service.sessions import Sessions
+
+Ready = Callable[[str], None]
+Address = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+_BACKLOG = 2_048
+_log = logging.getLogger("linkstream.service")
+_WHY = {
+    errno.EADDRINUSE: ("is taken", "Stop whoever listens there, or choose another with --port."),
+    errno.EACCES: ("may not be used", "Choose a --port of 1,024 or more."),
+    errno.EADDRNOTAVAIL: ("is not of this machine", "Choose another --host, such as 127.0.0.1."),
+}
+
+
+def serve(settings: Settings, *, ready: Ready | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C; then answer what is under way, close the stores, and return.
+
+    A second signal stops at once; what was acknowledged is safe all the same. `ready` is called
+    with the address of the page once requests are answered.
+
+    Raises:
+        ArgumentError: it would be open to other machines without a token, the port is taken, or
+            the file of tokens cannot be used; nothing was opened.
+        MissingExtraError: FastAPI or uvicorn is not installed.
+    """
+    sockets = prepare(settings)
+    with contextlib.ExitStack() as held:
+        for one in sockets:
+            held.callback(one.close)
+        running = server(settings)
+        if ready is not None:
+            url = url_of(settings, sockets[0].getsockname())
+            running.ready = functools.partial(ready, url)
+        running.run_on(sockets)
+
+
+@contextlib.contextmanager
+def background(settings: Settings) -> Iterator[str]:
+    """Within it a service runs in a thread of this process; the answer is its address."""
+    told: SimpleQueue[str | BaseException] = SimpleQueue()
+    sockets = prepare(settings)
+    url = url_of(settings, sockets[0].getsockname())
+    with contextlib.ExitStack() as held:
+        for one in sockets:
+            held.callback(one.close)
+        running = server(settings)
+        running.ready = functools.partial(told.put, url)
+
+        def run() -> None:
+            try:
+                running.run_on(sockets)
+            except BaseException as error:
+                told.put(error)
+
+        thread = threading.Thread(target=run, name="linkstream-service")
+        thread.start()
+        try:
+            answer = told.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            yield answer
+        finally:
+            running.should_exit = True
+            thread.join()
+        if not told.empty():  # it ended by itself, and not well
+            raise cast("BaseException", told.get())
+
+
+def prepare(settings: Settings) -> list[socket.socket]:
+    """Check who could come in, and listen. All refusals happen here, before a store is opened."""
+    addresses = check(settings)
+    _make_folder(settings)
+    return _listening(settings, addresses)
+
+
+def check(settings: Settings) -> list[Address]:
+    """The addresses where a service would listen, if it may; changes nothing.
+
+    Raises:
+        ArgumentError: it would be open to other machines without a token, or a file or folder of
+            the settings cannot be used.
+    """
+    _check_folders(settings)
+    tokens = _tokens(settings)
+    addresses = _addresses(settings)
+    beyond = [address for address in addresses if not is_loopback(address[1][0])]
+    if beyond and not tokens.live():
+        folder = shlex.quote(str(settings.data))
+        raise ArgumentError(
+            f"the host {settings.host!r}, which other machines can reach, and no token that works",
+            expected="a token before anybody else can call, or an address of loopback",
+            remedy=f"Run: linkstream token create {folder} --scope '*=admin'",
+        )
+    return addresses
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address, not a name, reaches this machine alone.
+
+    >>> [is_loopback(a) for a in ("127.0.0.2", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::")]
+    [True, True, True, False, False]
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return (mapped or parsed).is_loopback
+
+
+def url_of(settings: Settings, name: tuple[Any, ...]) -> str:
+    """The address of the page, for a browser on this machine."""
+    host = str(name[0])
+    if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
+        host = "::1" if ":" in host else "127.0.0.1"
+    elif settings.host == "localhost" and settings.port:  # else only one address has the port
+        host = "localhost"
+    return f"http://[{host}]:{name[1]}/" if ":" in host else f"http://{host}:{name[1]}/"
+
+
+def server(settings: Settings, *, sessions: Sessions | None = None) -> Server:
+    """The service in a server of uvicorn's, to be run on sockets.
+
+    Whoever runs it by hand decides where it listens: only `serve` looks after that.
+    """
+    try:
+        from linkstream.service.serving import Server
+    except ModuleNotFoundError as missing:
+        if missing.name != "uvicorn":
+            raise
+        raise MissingExtraError("uvicorn", extra="service", purpose="Serving") from missing
+    return Server.of(settings, sessions=sessions)
+
+
+def _tokens(settings: Settings) -> Tokens:
+    if settings.tokens is not None and not settings.tokens.exists():
+        raise ArgumentError(
+            f"no file of tokens {str(settings.tokens)!r}",
+            expected="the file that was named; without it the service would be open",
+            remedy="Make a token first, or leave the file out to serve loopback without one.",
+        )
+    tokens = Tokens.load(settings.token_file)
+    if tokens.any and not tokens.live():
+        _log.warning("%s holds no token that works: nobody gets in", settings.token_file)
+    return tokens
+
+
+def _addresses(settings: Settings) -> list[Address]:
+    """What the host stands for now; a name may stand for several addresses, or change."""
+    try:
+        found = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, UnicodeError):
+        raise ArgumentError(
+            f"the host {settings.host!r}, which stands for no address",
+            expected="an address of this machine, or a name of one",
+            remedy="Try 127.0.0.1.",
+        ) from None
+    addresses = {name: family for family, _, _, _, name in found}
+    return [(family, name) for name, family in addresses.items()]
+
+
+def _check_folders(settings: Settings) -> None:
+    for name, folder in (("data", settings.data), ("images", settings.images)):
+        made_later = name == "data" and folder is not None and folder.parent.is_dir()
+        if folder is None or folder.is_dir() or (made_later and not os.path.lexists(folder)):
+            continue
+        raise ArgumentError(
+            f"{name}: {str(folder)!r} is not a folder",
+            expected="a folder that is there",
+            remedy="Make it first, or choose another one.",
+        )
+
+
+def _make_folder(settings: Settings) -> None:
+    try:
+        settings.data.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(
+            f"the data folder {str(settings.data)!r} cannot be made ({error.strerror})",
+            expected="a place that may be written to",
+            remedy="Choose another one.",
+        ) from None
+
+
+def _listening(settings: Settings, addresses: list[Address]) -> list[socket.socket]:
+    """A socket at each address. They are those that were checked: no name is looked up again."""
+    if settings.port == 0:
+        addresses = addresses[:1]  # each would get a port of its own
+    made: list[socket.socket] = []
+    refused: list[tuple[tuple[Any, ...], OSError]] = []
+    for family, name in addresses:
+        try:
+            made.append(_socket(family, name))
+        except OSError as error:  # noqa: PERF203
+            refused.append((name, error))
+    # That IPv6 is not there is no harm; that somebody else listens is.
+    harm = [one for one in refused if one[1].errno == errno.EADDRINUSE or not made]
+    if harm:
+        for one in made:
+            one.close()
+        raise _cannot_listen(*harm[0])
+    return made
+
+
+def _socket(family: socket.AddressFamily, name: tuple[Any, ...]) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # elsewhere it would let two listen at one port
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(name)
+        made.listen(_BACKLOG)  # now, so that a port that is taken is told before any work
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _cannot_listen(name: tuple[Any, ...], error: OSError) -> ArgumentError:
+    why, remedy = _WHY.get(
+        error.errno or 0, (f"cannot be used ({error.strerror})", "Choose another --host or --port.")
+    )
+    return ArgumentError(
+        f"port {name[1]} at {name[0]} {why}",
+        expected="an address where nobody listens",
+        remedy=remedy,
+    )

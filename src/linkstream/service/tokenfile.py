@@ -1,0 +1,258 @@
+"""The file of tokens: read with suspicion, written whole, for its owner's eyes only."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NoReturn
+
+from linkstream.errors import ArgumentError
+from linkstream.io.whole import whole_file
+
+ALL = "*"  # every namespace, and what belongs to none
+SCOPES = ("read", "write", "admin")  # each holds those before it
+NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
+BYTES_MAX = 4 << 20
+LABEL_MAX = 200
+NAMES_MAX = 1_024  # namespaces a token
+
+_FORMAT, _VERSION = "linkstream-tokens", 1
+_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_LAST = datetime(9999, 1, 1, tzinfo=timezone.utc).timestamp()
+_KEYS = ("id", "sha256", "label", "scopes", "created", "expires")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token, as the file keeps it: all but its secret. Times are seconds since 1970, UTC."""
+
+    id: str
+    sha256: str = field(repr=False)
+    label: str
+    scopes: Mapping[str, str]
+    created: float
+    expires: float | None
+
+    def __post_init__(self) -> None:
+        _check(_is_text(self.id, _ID), "id", self.id, "12 hexadecimal digits")
+        _check(_is_text(self.sha256, _SHA256), "sha256", "…", "64 hexadecimal digits")
+        _check(_is_label(self.label), "label", self.label, f"a text of {LABEL_MAX} letters or less")
+        check_scopes(self.scopes)
+        _check(_is_time(self.created), "created", self.created, "a time")
+        right = self.expires is None or _is_time(self.expires)
+        _check(right, "expires", self.expires, "a time before the year 9999")
+
+    def ended(self, now: float) -> bool:
+        """Whether it no longer works."""
+        return self.expires is not None and now >= self.expires
+
+    def to_dict(self) -> dict[str, Any]:
+        """What may be shown of it: all but the hash."""
+        return {
+            "id": self.id,
+            "label": self.label,
+            "scopes": dict(self.scopes),
+            "created": written_time(self.created),
+            "expires": None if self.expires is None else written_time(self.expires),
+        }
+
+
+def check_scopes(scopes: object) -> None:
+    """Refuse what is no map from namespaces to scopes."""
+    expected = f"one of {', '.join(SCOPES)} for each namespace, or for {ALL}"
+    right = isinstance(scopes, Mapping) and 0 < len(scopes) <= NAMES_MAX
+    _check(right, "scopes", scopes, expected)
+    if not isinstance(scopes, Mapping):
+        return
+    for name, scope in scopes.items():
+        named = name == ALL or _is_text(name, NAMESPACE)
+        _check(named, "namespace", name, "1 to 63 of a–z, 0–9, _ and -, the first no sign, or *")
+        _check(isinstance(scope, str) and scope in SCOPES, f"scope of {name!r}", scope, expected)
+
+
+def written_time(seconds: float) -> str:
+    """A time as the file has it: UTC, to the second."""
+    return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime(_TIME)
+
+
+def mark(path: Path) -> object:
+    """What changes when the file does; None where there is none."""
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return "a link to nowhere" if path.is_symlink() else None
+    except OSError as error:
+        return error.errno
+    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+def read(path: Path) -> list[Token]:
+    """All tokens of a file; none where there is no file.
+
+    Raises:
+        ArgumentError: it cannot be read, holds anything but tokens, or others may write to it.
+    """
+    if mark(path) is None:
+        return []
+    try:
+        data = _bytes(path)
+        document = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+        return _tokens(document)
+    except ArgumentError as error:
+        raise _damaged(path, error.seen, f"{error.expected}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise _damaged(path, why, "a file that linkstream token wrote") from None
+
+
+def write(path: Path, tokens: list[Token]) -> None:
+    """Replace the file by one with these tokens, that only its owner may read."""
+    records = [token.to_dict() | {"sha256": token.sha256} for token in tokens]
+    document = {"format": _FORMAT, "version": _VERSION, "tokens": records}
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    if len(text) > BYTES_MAX:
+        raise ArgumentError(
+            f"{len(tokens):,} tokens, which take {len(text):,} bytes",
+            expected=f"at most {BYTES_MAX:,} bytes",
+            remedy="Revoke some; linkstream token list shows them.",
+        )
+    with whole_file(path, "w") as stream:
+        if os.name != "nt":
+            os.fchmod(stream.fileno(), 0o600)
+            _leave_to_owner(path, stream.fileno())
+        stream.write(text)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Within it, nobody else changes the file: a change that is lost could undo a revocation."""
+    if os.name == "nt":  # which does not open folders
+        yield
+        return
+    import fcntl
+
+    folder = Path(os.path.realpath(path)).parent
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ArgumentError(
+            f"{str(folder)!r} cannot be opened ({error.strerror})",
+            expected="a folder for the file of tokens",
+            remedy="Make it first.",
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _leave_to_owner(path: Path, handle: int) -> None:
+    """A file that root writes stays readable for whom the service runs as."""
+    if os.geteuid() != 0:
+        return
+    real = Path(os.path.realpath(path))
+    state = real.stat() if real.exists() else real.parent.stat()
+    os.fchown(handle, state.st_uid, state.st_gid)
+
+
+def _bytes(path: Path) -> bytes:
+    # Not to wait where the name is that of a pipe.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with open(handle, "rb") as file:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode):
+            raise ValueError("it is no file")
+        if os.name != "nt" and state.st_mode & 0o022:
+            raise ArgumentError(
+                f"mode {stat.S_IMODE(state.st_mode):o}, so others may write to it",
+                expected="a file that its owner alone may write to (chmod 600)",
+                remedy="",
+            )
+        data = file.read(BYTES_MAX + 1)
+    if len(data) > BYTES_MAX:
+        raise ValueError(f"it has more than {BYTES_MAX:,} bytes")
+    return data
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key is there twice")
+    return made
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _tokens(document: Any) -> list[Token]:
+    right = isinstance(document, dict) and set(document) == {"format", "version", "tokens"}
+    if not right or document["format"] != _FORMAT or not isinstance(document["tokens"], list):
+        raise ValueError("it holds something else than tokens")
+    # What a newer version says may narrow a token; not to know it must not widen it.
+    if type(document["version"]) is not int or document["version"] != _VERSION:
+        raise ValueError(f"it is of version {str(document['version'])[:20]!r}")
+    tokens = [_token(record) for record in document["tokens"]]
+    if len({token.id for token in tokens}) != len(tokens):
+        raise ValueError("an ID is there twice")
+    return tokens
+
+
+def _token(record: Any) -> Token:
+    if not isinstance(record, dict) or set(record) != set(_KEYS):
+        raise ValueError(f"a token has other keys than {', '.join(_KEYS)}")
+    ends = record["expires"]
+    return Token(
+        id=record["id"],
+        sha256=record["sha256"],
+        label=record["label"],
+        scopes=record["scopes"],
+        created=_read_time(record["created"]),
+        expires=None if ends is None else _read_time(ends),
+    )
+
+
+def _read_time(text: Any) -> float:
+    if not isinstance(text, str) or len(text) > 30:
+        raise ValueError("a time is no text")
+    return datetime.strptime(text, _TIME).replace(tzinfo=timezone.utc).timestamp()
+
+
+def _is_text(value: object, pattern: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_label(value: object) -> bool:
+    if not isinstance(value, str) or len(value) > LABEL_MAX:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value) and value <= _LAST
+
+
+def _check(right: bool, name: str, seen: object, expected: str) -> None:
+    if not right:
+        shown = repr(seen)
+        shown = shown if len(shown) <= 80 else shown[:79] + "…"
+        raise ArgumentError(f"{name} {shown}", expected=expected, remedy="Correct it.")
+
+
+def _damaged(path: Path, why: str, expected: str) -> ArgumentError:
+    return ArgumentError(
+        f"the file of tokens {str(path)!r} cannot be used ({why})",
+        expected=expected,
+        remedy="Put back a copy, or move it away and make new tokens; until then nobody gets in.",
+    )

@@ -1,0 +1,391 @@
+"""What is sent, how answers are read, and what errors become."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import traceback
+
+import httpx
+import numpy as np
+import pytest
+
+from client.talking import DECISION, TOKEN, URL, Awaited, Service, good, ids, never, refusal
+from linkstream import Decision, Links, Space, Thresholds, errors
+from linkstream.client import AsyncClient, Client
+from linkstream.client import errors as service_errors
+from linkstream.client.asking import Awaiting, Blocking
+from linkstream.client.errors import AnswerError, NotFoundError, ServiceError, TokenError
+from linkstream.errors import ArgumentError, ContradictionError, LinkstreamError, VectorError
+
+X = np.eye(3, dtype=np.float32)
+
+
+def everything_below(root):
+    return [root, *(each for child in root.__subclasses__() for each in everything_below(child))]
+
+
+# What is sent
+
+
+def test_vectors_go_as_raw_float32_whatever_they_were(talk):
+    service = Service(ids(0, 1, 2))
+    with talk(service) as client:
+        for given in (X, X.astype(">f8"), np.asfortranarray(X), X.astype(int).tolist()):
+            client.add_many(given, group="photo ü")
+    for request in service.asked:
+        assert (request.method, request.url.path) == ("POST", "/v1/namespaces/people/vectors")
+        assert dict(request.url.params) == {"dimension": "3", "group": "photo ü"}
+        assert request.headers["content-type"] == "application/octet-stream"
+        assert request.headers["accept"] == "application/octet-stream"
+        assert request.content == X.astype("<f4").tobytes()
+
+
+def test_payloads_and_weights_go_as_json(talk):
+    service = Service(ids(0, 1, 2))
+    with talk(service) as client:
+        client.add_many(X, payloads=[{"t": 1}, None, "ü"], weight=0.5)
+        client.add_group(X, key="photo", weight=[1, 0.5, np.float32(0.25)])
+    many, group = (json.loads(request.content) for request in service.asked)
+    rows = X.tolist()
+    assert many == {"vectors": rows, "payloads": [{"t": 1}, None, "ü"], "weights": [0.5] * 3}
+    assert group == {"vectors": rows, "key": "photo", "weights": [1.0, 0.5, 0.25]}
+
+
+def test_float32_is_kept_to_the_last_bit_in_json(talk):
+    rows = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
+    service = Service(ids(*range(20)))
+    with talk(service) as client:
+        client.add_many(rows, payloads=range(20))
+    sent = np.array(json.loads(service.asked[0].content)["vectors"]).astype(np.float32)
+    assert np.array_equal(sent, rows)
+
+
+def test_one_vector_is_answered_by_a_decision(talk):
+    service = Service(good(DECISION))
+    with talk(service) as client:
+        decision = client.add([1.0, 2.0])
+        client.add([1.0, 2.0], payload={"t": 1}, group="photo")
+    assert decision == Decision(3, 5, "joined", 0.75, 0.625, 17)
+    assert decision.margin == 0.125
+    assert dict(service.asked[0].url.params) == {"dimension": "2", "one": "1"}
+    said = {"vector": [1.0, 2.0], "weight": 1.0, "group": "photo", "payload": {"t": 1}}
+    assert json.loads(service.asked[1].content) == said
+
+
+def test_nothing_is_sent_where_there_is_nothing_to_send(talk):
+    service = Service(ids())
+    with talk(service) as client:
+        for given in (client.add_many([]), client.add_group([]), client.predict([])):
+            assert (given.dtype, given.shape) == (np.int64, (0,))
+    assert service.asked == []
+
+
+def test_what_cannot_be_sent_is_refused_before(talk):
+    service = Service(ids(0))
+    with talk(service) as client:
+        for wrong in ([1.0, 2.0], [["a", "b"]], [[1.0], [1.0, 2.0]], [[1.0]]):
+            with pytest.raises(VectorError):
+                client.add_many(wrong)
+        with pytest.raises(VectorError, match="not finite"):
+            client.add([np.nan, 1.0], payload=1)
+        with pytest.raises(ArgumentError, match="weight"):
+            client.add_many(X, weight=[1.0, 2.0])
+        with pytest.raises(ArgumentError, match="payloads"):
+            client.add_many(X, payloads="abc")
+        with pytest.raises(ArgumentError, match="not JSON"):
+            client.add([1.0, 0.0], payload={"when": object()})
+        with pytest.raises(ArgumentError, match="group"):
+            client.add_many(X, group=7)
+        with pytest.raises(ArgumentError, match="whole number"):
+            client.cluster("../people")
+    assert service.asked == []
+
+
+def test_numbers_of_numpy_are_numbers(talk):
+    service = Service(good({"before": 1, "event": 2}))
+    with talk(service) as client:
+        client.same(np.int64(3), np.int32(4), of="clusters")
+    assert json.loads(service.asked[0].content) == {"a": 3, "b": 4, "of": "clusters"}
+
+
+def test_a_namespace_is_made_with_the_words_of_a_store(talk):
+    service = Service(lambda: httpx.Response(201, json={}), good({}))
+    thresholds = Thresholds(0.7, 0.6, 0.9)
+    space = Space(mean=[0.5, 0.0], model="encoder")
+    with talk(service) as client:
+        assert client.create(thresholds, space=space, heal="settle", min_size=2) is True
+        assert client.create(preset="ge2e") is False
+        with pytest.raises(ArgumentError, match="one of them"):
+            client.create()
+    names = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
+    assert json.loads(service.asked[0].content) == {
+        "thresholds": dict(zip(names, (0.7, 0.6, 0.9), strict=True)),
+        "space": {"model": "encoder", "mean": [0.5, 0.0]},
+        "heal": "settle",
+        "min_size": 2,
+    }
+    assert json.loads(service.asked[1].content) == {"preset": "ge2e"}
+    assert {request.method for request in service.asked} == {"PUT"}
+
+
+def test_another_namespace_goes_through_the_same_connections():
+    service = Service(ids(0, 1, 2))
+    with Client(URL + "/prefix/", transport=httpx.MockTransport(service)) as client:
+        client.namespace("people").labels()
+        client.namespace("faces").labels()
+        with pytest.raises(ArgumentError, match="no namespace"):
+            client.labels()
+    paths = [request.url.path for request in service.asked]
+    assert paths == [f"/prefix/v1/namespaces/{name}/labels" for name in ("people", "faces")]
+
+
+def test_a_namespace_that_is_let_go_leaves_the_connections_and_their_owner_does_not():
+    with Client(URL, transport=httpx.MockTransport(Service(ids(0)))) as client:
+        with client.namespace("people") as people:
+            people.labels()
+        assert client.namespace("faces").labels().tolist() == [0]
+    for verb in (people.labels, lambda: next(people.follow())):
+        with pytest.raises(ServiceError, match="closed"):
+            verb()
+
+
+@pytest.mark.parametrize("name", ["", "People", "../x", "a/b", "x" * 64, "a\n", 7])
+def test_a_name_that_no_namespace_can_have_is_refused(name):
+    with pytest.raises(ArgumentError, match="namespace"):
+        Client(URL, name)
+
+
+@pytest.mark.parametrize("url", ["", "service.test:7777", "ftp://x", "http://", "http://x?y=1", 7])
+def test_a_url_that_leads_nowhere_is_refused(url):
+    with pytest.raises(ArgumentError, match="url="):
+        Client(url)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), "60", None])
+def test_there_is_no_waiting_without_end(seconds):
+    with pytest.raises(ArgumentError, match="timeout"):
+        Client(URL, timeout=seconds)
+
+
+def test_by_default_ten_seconds_to_connect_and_sixty_for_an_answer(talk):
+    service = Service(
+        good({"joins": [], "cuts": [], "n_clusters_before": 0, "n_clusters_after": 0})
+    )
+    with talk(service) as client:
+        client.health()
+        client.settle()
+    quick, slow = (request.extensions["timeout"] for request in service.asked)
+    assert quick == {"connect": 10.0, "read": 60.0, "write": 60.0, "pool": 60.0}
+    assert slow == quick | {"read": 600.0}
+
+
+# The token
+
+
+def test_the_token_is_sent_and_never_shown(talk):
+    service = Service(refusal(401, "token"))
+    with talk(service, token=TOKEN, retries=never()) as client:
+        with pytest.raises(TokenError) as told:
+            client.add_many(X)
+        shown = [repr(client._client), str(client._client), repr(vars(client._client))]
+    shown += traceback.format_exception(told.value)
+    assert service.asked[0].headers["authorization"] == f"Bearer {TOKEN}"
+    assert TOKEN not in "".join(shown)
+
+
+def test_neither_does_a_failing_connection_tell_it(talk):
+    service = Service(httpx.ConnectError("refused"))
+    client = talk(service, token=TOKEN, retries=never())
+    with client, pytest.raises(ServiceError) as told:
+        client.add_many(X)
+    assert TOKEN not in "".join(traceback.format_exception(told.value))
+
+
+@pytest.mark.parametrize("token", [f"{TOKEN}\n", f"{TOKEN} ", "", f"{TOKEN}é", TOKEN.encode()])
+def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token):
+    with pytest.raises(ArgumentError, match="token") as told:
+        Client(URL, token=token)
+    assert TOKEN not in str(told.value)
+
+
+def test_a_password_in_the_url_is_refused_without_being_shown():
+    with pytest.raises(ArgumentError, match="password") as told:
+        Client("http://ann:secret@service.test")
+    assert "secret" not in str(told.value)
+
+
+def test_proxies_of_the_environment_are_not_for_this_machine(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.test:3128")
+    for url in ("http://127.0.0.1:7777", "http://localhost:7777", "http://[::1]:7777"):
+        with Client(url) as client:
+            assert client._http._mounts == {}
+    with Client(URL) as client:
+        assert client._http._mounts
+
+
+# What comes back
+
+
+def every_error():
+    """All errors that a service may tell of, by its word for each."""
+    modules = (errors.__name__, service_errors.__name__)
+    return [each for each in everything_below(LinkstreamError) if each.__module__ in modules]
+
+
+@pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
+def test_each_error_comes_back_as_its_own_class(talk, kind):
+    word = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind.__name__)
+    service = Service(
+        refusal(400, word.removeprefix("-").removesuffix("-error"), row=4, chain=["x"])
+    )
+    with talk(service) as client, pytest.raises(kind) as told:
+        client.add_many(X)
+    assert type(told.value) is kind
+    assert (told.value.seen, told.value.expected, told.value.remedy) == ("this", "that", "Mend it.")
+    assert str(told.value) == "this; expected that. Mend it."
+    if issubclass(kind, VectorError):
+        assert told.value.row == 4
+    if kind is ContradictionError:
+        assert told.value.chain == ("x",)
+
+
+def test_the_services_own_errors_say_what_they_are():
+    for kind in every_error():
+        assert issubclass(kind, ServiceError) == (kind.__module__ == service_errors.__name__)
+        assert kind.__name__ in (service_errors.__doc__ + errors.__doc__), kind
+
+
+def test_an_error_of_a_newer_service_is_still_one(talk):
+    service = Service(refusal(404, "moon"), refusal(418, "teapot"))
+    with talk(service) as client:
+        with pytest.raises(NotFoundError):
+            client.labels()
+        with pytest.raises(ServiceError) as told:
+            client.labels()
+    assert (told.value.kind, told.value.status) == ("teapot", 418)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<h1>no</h1>", b"[]", b"null", b'{"error": {}}', b'{"error": 7}', b"[" * 10**5, b"\xff"],
+)
+def test_an_error_that_is_not_of_the_service_is_told_as_such(talk, body):
+    service = Service(lambda: httpx.Response(400, content=body))
+    with talk(service) as client, pytest.raises(AnswerError, match="status 400"):
+        client.labels()
+
+
+@pytest.mark.parametrize("body", [b"", b"<h1>hello</h1>", b"[]", b"null", b"{}", b"[" * 10**5])
+def test_an_answer_that_is_not_of_the_service_is_told_as_such(talk, body):
+    service = Service(lambda: httpx.Response(200, content=body))
+    with talk(service) as client:
+        for ask in (client.add, client.explain):
+            with pytest.raises(AnswerError, match="cannot be read"):
+                ask([1.0, 0.0])
+        for ask in (client.clusters, client.events, client.review_queue, client.info):
+            with pytest.raises(AnswerError, match="cannot be read"):
+                ask()
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "maybe"}, {"cluster": 1.5}, {"similarity": "high"}])
+def test_values_of_the_wrong_type_are_not_taken(talk, wrong):
+    service = Service(good(DECISION | wrong))
+    with talk(service) as client, pytest.raises(AnswerError):
+        client.add([1.0, 0.0])
+
+
+@pytest.mark.parametrize("answer", [ids(1), ids(1, 2, 3, 4), good({"ids": [1]}), good({"ids": 3})])
+def test_there_is_an_id_for_each_vector_or_an_error(talk, answer):
+    with talk(Service(answer)) as client, pytest.raises(AnswerError):
+        client.add_many(X)
+
+
+def test_ids_are_int64_that_may_be_written_to_however_they_come(talk):
+    for answer in (ids(1, -1, 2), good({"first": 0, "ids": [1, -1, 2]})):
+        with talk(Service(answer)) as client:
+            given = client.add_many(X)
+        assert given.dtype == np.int64
+        given += 1
+        assert given.tolist() == [2, 0, 3]
+
+
+def test_all_clusters_are_told_however_many_pages(talk):
+    def cluster(number):
+        rest = {"size": 1, "subclusters": 1, "name": None, "first_seen": 0, "last_seen": 0}
+        return {"id": number, **rest, "pending": False, "ignored": False}
+
+    def page(request):
+        first = int(request.url.params["offset"])
+        size = min(int(request.url.params["limit"]), 400)  # less than was asked for
+        shown = [cluster(n) for n in range(first, min(first + size, 1000))]
+        return httpx.Response(200, json={"total": 1000, "clusters": shown})
+
+    with talk(page) as client:
+        assert [each.id for each in client.clusters()] == list(range(1000))
+        assert [each.id for each in client.clusters(limit=7)] == list(range(7))
+
+
+# The two clients
+
+
+VERBS = (
+    *("add", "add_many", "add_group", "enrol", "predict", "labels", "clusters", "resolve", "named"),
+    *("explain", "explain_pair", "history", "exemplars", "events", "state_hash"),
+    *("suggest_merges", "suggest_splits", "review_queue", "settle"),
+    *("same", "different", "move", "name", "rename", "ignore", "remove", "forget", "undo"),
+)
+
+
+def test_both_clients_have_the_verbs_of_links_and_of_a_store():
+    for name in VERBS:
+        assert callable(getattr(Links, name))
+    for name in (*VERBS, "feed", "iter_events", "payload", "proposals", "compact", "info", "close"):
+        assert callable(getattr(Client, name)), name
+        assert callable(getattr(AsyncClient, name)), name
+
+
+def test_what_links_takes_the_clients_take_by_the_same_names():
+    for name in ("add", "add_many", "add_group", "same", "different", "name", "predict", "enrol"):
+        ours = list(inspect.signature(getattr(Client, name)).parameters)
+        theirs = list(inspect.signature(getattr(Links, name)).parameters)
+        assert [each for each in ours if each in theirs] == theirs, name
+
+
+def test_help_shows_what_a_verb_takes_and_gives():
+    with Client(URL) as client:
+        signature = inspect.signature(client.add)
+        assert next(iter(signature.parameters)) == "x"
+        assert signature.return_annotation == "Decision"
+        assert client.add.__doc__.startswith("Take one vector")
+        assert inspect.signature(Client.add) == inspect.signature(AsyncClient.add)
+
+
+def test_the_two_differ_in_how_they_wait_and_in_nothing_else():
+    own = {name for name in vars(Client) if not name.startswith("_")}
+    assert own == {name for name in vars(AsyncClient) if not name.startswith("_")}
+    assert own == {"namespace", "feed", "iter_events", "follow", "close"}
+    assert issubclass(Client, Blocking)
+    assert issubclass(AsyncClient, Awaiting)
+
+
+def test_an_async_feed_takes_what_comes_asynchronously():
+    async def batches():
+        yield X
+        yield X
+
+    with Awaited(Service(ids(0, 1, 2))) as client:
+        assert [each.tolist() for each in client.every("feed", batches())] == [[0, 1, 2]] * 2
+
+
+def test_without_httpx_the_import_says_what_to_install():
+    code = (
+        "import sys; sys.modules['httpx'] = None\n"
+        "from linkstream.errors import MissingExtraError\n"
+        "try:\n    import linkstream.client\n"
+        "except MissingExtraError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "linkstream[client]"' in done.stdout

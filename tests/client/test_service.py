@@ -1,0 +1,310 @@
+"""Against a service that runs: what it answers is what a plain `Links` answers."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import httpx
+import numpy as np
+import pytest
+
+from client.talking import BOTH
+from linkstream import Links, Thresholds
+from linkstream.client import Batch, Client
+from linkstream.client.errors import ExistsError, NotFoundError, ScopeError, TokenError
+from linkstream.data import voice_halves
+from linkstream.errors import IdempotencyError, LinkstreamError, RemovedError, UndoError
+from linkstream.service import tokens
+from linkstream.service.running import background
+from linkstream.service.settings import Settings
+
+PATIENCE = 120.0  # seconds; a quiet machine needs less than one
+THRESHOLDS = Thresholds(0.766, 0.645, 0.738)
+X = voice_halves()[1].X
+BAD = np.vstack([X[:2], np.full((1, X.shape[1]), np.nan, dtype=np.float32)])
+
+# Verbs in the order in which they are said; what is wrong is refused, and changes nothing.
+DEEDS = [
+    ("add", (X[0],), {}),
+    ("add_many", (X[1:200],), {}),
+    ("add_many", (X[200:230],), {"weight": 0.5}),
+    ("add_many", (X[230:240],), {"weight": np.linspace(0.1, 1.0, 10), "group": "one photo"}),
+    ("add", (X[240],), {"weight": 0.0}),
+    ("add", (X[241],), {"group": "one photo"}),
+    ("add_group", (X[242:246],), {"key": "photo"}),
+    ("add_group", (X[246:248],), {"key": "photo", "weight": [1.0, 0.5]}),
+    ("add_many", (BAD,), {}),
+    ("add_many", (X[:3, :7],), {}),
+    ("predict", (X[300:320],), {}),
+    ("enrol", ("Ann", X[400:403]), {}),
+    ("enrol", ("Ann", X[403:404]), {"locked": False}),
+    ("named", ("Ann",), {}),
+    ("named", ("nobody",), {}),
+    ("explain", (X[500],), {"limit": 3}),
+    ("explain_pair", (0, 30), {}),
+    ("explain_pair", (0, 1), {"of": "clusters"}),
+    ("suggest_merges", (5,), {}),
+    ("suggest_splits", (5,), {}),
+    ("review_queue", (5,), {}),
+    ("same", (0, 1), {"of": "clusters"}),
+    ("different", (0, 1), {"of": "clusters"}),
+    ("resolve", (1,), {}),
+    ("different", (0, 2), {"of": "clusters"}),
+    ("same", (0, 2), {"of": "clusters"}),
+    ("explain_pair", (0, 2), {"of": "clusters"}),
+    ("name", (0, "Ben <b> \u2028"), {"claim": True}),
+    ("name", (2, "Ann"), {}),
+    ("name", (2, " "), {}),
+    ("rename", (0, "Bob"), {}),
+    ("ignore", (2,), {}),
+    ("ignore", (2, False), {}),
+    ("remove", (5,), {}),
+    ("remove", (5,), {}),
+    ("remove", (10**6,), {}),
+    ("move", (7, 3), {}),
+    ("move", (7, 3), {}),
+    ("add_many", (X[500:600],), {}),
+    ("exemplars", (0,), {}),
+    ("history", (1,), {}),
+    ("history", (0,), {}),
+    ("forget", (3,), {}),
+    ("resolve", (3,), {}),
+    ("resolve", (10**6,), {}),
+    ("undo", (), {}),
+    ("undo", (), {"to": 10**9}),
+    ("add_many", (X[600:650],), {}),
+    ("events", (), {}),
+    ("events", (100,), {}),
+    ("labels", (), {}),
+    ("state_hash", (), {}),
+]
+SILENT = {"same", "different", "name", "rename", "ignore", "remove", "forget", "undo"}
+
+
+def said(who, verb, args, kwargs):
+    """What is answered, or refused and how."""
+    try:
+        answer = getattr(who, verb)(*args, **kwargs)
+    except LinkstreamError as error:
+        return type(error), str(error), getattr(error, "row", None), getattr(error, "chain", None)
+    if verb in SILENT:
+        return None
+    return answer.tolist() if isinstance(answer, np.ndarray) else answer
+
+
+def test_the_same_verbs_give_the_same_answers_on_both_clients_and_on_links(service, name):
+    links = Links.from_thresholds(THRESHOLDS)
+    refused = 0
+    with contextlib.ExitStack() as held:
+        clients = [
+            held.enter_context(kind(None, service, f"{name}-{place}"))
+            for place, kind in enumerate(BOTH)
+        ]
+        for client in clients:
+            assert client.create(THRESHOLDS)
+        for deed in DEEDS:
+            expected = said(links, *deed)
+            refused += isinstance(expected, tuple)
+            for client in clients:
+                assert said(client, *deed) == expected, deed[0]
+    assert refused >= 10
+
+
+def test_settling_is_proposed_and_done_as_by_links(service, name, talk):
+    links = Links.from_thresholds(THRESHOLDS)
+    links.add_many(X[:400])
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:400])
+        assert client.proposals() == links.settle()
+        assert client.settle() == links.settle(apply=True)
+        assert client.state_hash() == links.state_hash()
+
+
+def test_views_tell_what_links_tells(service, name, talk):
+    links = Links.from_thresholds(THRESHOLDS)
+    links.add_many(X[:300])
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:300], payloads=[{"window": n} for n in range(300)])
+        for view, cluster in zip(client.clusters(), links.clusters(), strict=True):
+            assert (view.id, view.size, view.name) == (cluster.id, cluster.size, cluster.name)
+            assert view.n_subclusters == len(cluster.subclusters)
+        sizes = [each.size for each in client.clusters(order="size", limit=3)]
+        assert sizes == sorted((c.size for c in links.clusters()), reverse=True)[:3]
+        info = client.info()
+        assert (info.n_vectors, info.n_clusters) == (links.n_vectors, links.n_clusters)
+        assert (info.dimension, info.thresholds) == (links.dimension, THRESHOLDS)
+        assert client.thresholds() == THRESHOLDS
+        detail = client.cluster(0)
+        assert detail.cluster == client.clusters()[0]
+        assert {node.subcluster for node in detail.nodes} == set(links.clusters()[0].subclusters)
+        assert detail.history == links.history(0)
+        mine = np.flatnonzero(links.labels() == 0)[::-1].tolist()
+        page = client.members(0, limit=4)
+        more = client.members(0, limit=4, before=page.next)
+        assert [each.vector for each in (*page.vectors, *more.vectors)] == mine[:8]
+        assert page.vectors[0].payload == {"window": mine[0]}
+        assert client.payload(7) == {"window": 7}
+        assert client.vector(7).cluster == links.labels()[7]
+        assert name in [each.name for each in client.namespaces()]
+        assert client.health()["status"] == "ok"
+        assert client.stats()["vectors"] == 300
+
+
+def test_feed_gives_the_ids_of_one_stream(service, name, talk):
+    links = Links.from_thresholds(THRESHOLDS)
+    batches = [X[:50], Batch(X[50:60], payloads=range(10)), [], X[60:61], Batch(X[61:200])]
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        fed = client.every("feed", batches)
+        assert np.concatenate(fed).tolist() == links.add_many(X[:200]).tolist()
+        assert client.payload(53) == 3
+
+
+class Lossy(httpx.HTTPTransport):
+    """A way on which the answer to every other request is lost, after it was done."""
+
+    sent = 0
+
+    def handle_request(self, request):
+        response = super().handle_request(request)
+        self.sent += 1
+        if self.sent % 2:
+            response.read()
+            response.close()
+            raise httpx.ReadError("the answer was lost", request=request)
+        return response
+
+
+def test_what_is_done_twice_counts_once(service, name, waits):
+    links = Links.from_thresholds(THRESHOLDS)
+    with Client(service, name, transport=Lossy()) as client:
+        client.create(THRESHOLDS)
+        for start in range(0, 100, 20):
+            rows = X[start : start + 20]
+            assert client.add_many(rows).tolist() == links.add_many(rows).tolist()
+        assert client.add(X[100]) == links.add(X[100])
+        client.same(0, 1, of="clusters")
+        links.same(0, 1, of="clusters")
+        client.undo()
+        links.undo()
+        assert client.state_hash() == links.state_hash()
+        assert client.info().n_vectors == 101
+    assert len(waits) >= 10
+
+
+def test_a_key_that_was_used_for_another_call_is_refused(service, name, talk):
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        first = client.add_many(X[:5], idempotency_key="batch-1")
+        assert np.array_equal(client.add_many(X[:5], idempotency_key="batch-1"), first)
+        with pytest.raises(IdempotencyError, match="batch-1"):
+            client.add_many(X[5:9], idempotency_key="batch-1")
+        assert client.info().n_vectors == 5
+
+
+def test_a_correction_is_taken_back_only_if_nothing_came_after_it(service, name, talk):
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:60])
+        before = client.state_hash()
+        done = client.name(0, "Ann")
+        client.undo(after=done.event)
+        assert client.state_hash() == before
+        done = client.name(0, "Ann")
+        client.add(X[60])
+        with pytest.raises(UndoError):
+            client.undo(after=done.event)
+        client.undo(to=done.before)
+        assert client.state_hash() == before
+
+
+def test_what_is_forgotten_is_told_so(service, name, talk):
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:60])
+        client.forget(1)
+        assert client.resolve(1) == -1
+        assert client.cluster(1).cluster is None
+        vector = int(np.flatnonzero(client.labels() == -1)[0])
+        with pytest.raises(RemovedError):
+            client.vector(vector)
+        client.compact()
+        assert client.resolve(1) == -1
+
+
+def test_a_namespace_that_is_not_there_or_made_otherwise_is_told_so(service, name, talk):
+    with talk(None, service, name) as client:
+        with pytest.raises(NotFoundError):
+            client.add_many(X[:3])
+        assert client.create(THRESHOLDS) is True
+        assert client.create(THRESHOLDS) is False
+        with pytest.raises(ExistsError):
+            client.create(Thresholds(0.7, 0.6, 0.9))
+
+
+class Follower(threading.Thread):
+    """Follows from elsewhere, with a client of its own, until it has seen so many events."""
+
+    def __init__(self, kind, url, name, since, n):
+        super().__init__(daemon=True)
+        self._how, self._what = (kind, url, name), (n, since)
+        self.seen = []
+        self.start()
+
+    def run(self):
+        kind, url, name = self._how
+        with kind(None, url, name) as client:
+            self.seen = client.first("follow", *self._what)
+
+    def all_of_it(self):
+        self.join(PATIENCE)
+        assert not self.is_alive()
+        return self.seen
+
+
+def test_followers_see_what_others_do_as_it_happens(service, name, talk):
+    with Client(service, name) as writer:
+        writer.create(THRESHOLDS)
+        writer.add_many(X[:10])
+        follower = Follower(talk, service, name, 5, 40)
+        for row in X[10:60]:
+            writer.add(row)
+        writer.name(0, "a\u2028b")
+        assert follower.all_of_it() == writer.events(5, limit=40)
+
+
+def test_a_follower_goes_on_after_the_service_was_stopped_and_started(tmp_path, talk):
+    data = tmp_path / "data"
+    with background(Settings(data=data, port=0)) as url, Client(url, "people") as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:10])
+        before = client.events()
+        follower = Follower(talk, url, "people", 0, len(before) + 15)
+    port = int(url.rstrip("/").rsplit(":", 1)[1])
+    with background(Settings(data=data, port=port)), Client(url, "people") as client:
+        client.name(0, "Ann")
+        client.add_many(X[10:40])
+        assert follower.all_of_it() == client.events(limit=len(before) + 15)
+
+
+def test_a_token_opens_what_it_is_for(tmp_path, talk):
+    data = tmp_path / "data"
+    data.mkdir()
+    secret = {
+        scope: tokens.create(data / "tokens.json", {"people": scope})[1]
+        for scope in ("read", "admin")
+    }
+    with background(Settings(data=data, port=0)) as url:
+        with talk(None, url, token=secret["admin"]) as client:
+            client.create(THRESHOLDS)
+            client.add_many(X[:5])
+        with talk(None, url, token=secret["read"]) as client:
+            assert len(client.labels()) == 5
+            with pytest.raises(ScopeError):
+                client.add_many(X[5:9])
+        for token in (None, "lsk_unknown_secret"):
+            with talk(None, url, token=token) as client, pytest.raises(TokenError):
+                client.labels()

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from playwright.sync_api import expect
+
+from linkstream.service.running import background
+from linkstream.service.settings import Settings
+from page.served import Served, around, direction
+
+FIGURES = ".tile dd"
+
+
+def test_the_live_page_updates_as_vectors_come(served, open_page, shoot):
+    served.make()
+    page = open_page(served.url)
+    expect(page.get_by_text("No vectors yet")).to_be_visible()
+    expect(page.get_by_text(f"{served.url}/v1/namespaces/people/vectors")).to_be_visible()
+    served.add(around(direction(1.0), 5), [{"text": f"hello {i}"} for i in range(5)])
+    expect(page.locator(FIGURES).nth(0)).to_have_text("5")
+    expect(page.locator(".decision")).to_have_count(5)
+    expect(page.locator(".decision").first).to_contain_text("hello 4")
+    expect(page.locator(".decision").first.locator(".tag")).to_have_text("joined")
+    expect(page.locator(".decision").last.locator(".tag")).to_have_text("new")
+    served.add(around(direction(0, 1.0), 3, seed=1))
+    expect(page.locator(FIGURES).nth(0)).to_have_text("8")
+    expect(page.locator(FIGURES).nth(1)).to_have_text("2")
+    expect(page.locator(".sizes li")).to_have_count(2)
+    shoot(page, "live-small")
+
+
+def test_a_burst_of_vectors_leaves_sixty_rows_and_true_figures(served, open_page):
+    served.make()
+    page = open_page(served.url)
+    expect(page.locator(".state")).to_have_text("connected")
+    for seed in range(6):
+        served.add(around(direction(1.0, seed % 3), 500, seed=seed))
+    expect(page.locator(FIGURES).nth(0)).to_have_text("3,000")
+    expect(page.locator(".decision").first).to_contain_text("2,999")
+    assert page.locator(".decision").count() <= 60
+
+
+def test_a_pause_holds_the_rows_and_lets_them_go_on(served, open_page):
+    served.make()
+    served.add(around(direction(1.0), 2))
+    page = open_page(served.url)
+    expect(page.locator(".decision")).to_have_count(2)
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    served.add(around(direction(1.0), 2, seed=1))
+    expect(page.locator(FIGURES).nth(0)).to_have_text("4")
+    expect(page.locator(".decision")).to_have_count(2)
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".decision")).to_have_count(4)
+
+
+def test_a_name_given_elsewhere_appears(served, open_page):
+    served.make()
+    (cluster,) = served.add(around(direction(1.0), 1))
+    page = open_page(served.url)
+    expect(page.locator(".decision .chip")).to_have_text(f"ID {cluster}")
+    served.post("name", {"cluster": cluster, "name": "Ann"})
+    expect(page.locator(".decision .chip")).to_have_text("Ann")
+
+
+def test_the_namespace_is_chosen_at_the_top_and_kept_in_the_address(served, open_page):
+    served.make()
+    other = type(served)(served.url, namespace="things").make()
+    other.add(around(direction(1.0), 4))
+    page = open_page(served.url)
+    expect(page.get_by_text("No vectors yet")).to_be_visible()
+    page.get_by_label("Namespace").select_option("things")
+    expect(page.locator(FIGURES).nth(0)).to_have_text("4")
+    expect(page).to_have_url(re.compile("in=things"))
+    page.reload()
+    expect(page.get_by_label("Namespace")).to_have_value("things")
+    expect(page.locator(FIGURES).nth(0)).to_have_text("4")
+
+
+def test_the_page_says_so_when_the_service_goes_and_finds_it_again(tmp_path, open_page):
+    with background(Settings(data=tmp_path, port=0)) as url:
+        Served(url.rstrip("/")).make().add(around(direction(1.0), 2))
+        page = open_page(url.rstrip("/"))
+        expect(page.locator(FIGURES).nth(0)).to_have_text("2")
+    expect(page.locator(".state")).to_have_text("reconnecting…")
+    port = int(url.rstrip("/").rsplit(":", 1)[1])
+    with background(Settings(data=tmp_path, port=port)) as url:
+        expect(page.locator(".state")).to_have_text("connected")
+        Served(url.rstrip("/")).add(np.asarray(around(direction(1.0), 1, seed=9)))
+        expect(page.locator(FIGURES).nth(0)).to_have_text("3")

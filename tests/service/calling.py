@@ -1,0 +1,295 @@
+"""Requests as bytes: a client that can be polite, rude or slow, and believes nothing.
+
+Whatever the answer, its shape is checked here, so that every test checks it: errors say seen,
+expected and remedy, nothing is a 500, and the headers that keep browsers safe are there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import json
+import socket
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+BINARY = "application/octet-stream"
+PATIENCE = 60.0  # seconds; far more than anything takes, but for a machine that is very busy
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]  # names in small letters
+    body: bytes
+    seconds: float = 0.0
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def kind(self):
+        """Of an error."""
+        return self.json["error"]["kind"]
+
+    @property
+    def ids(self):
+        if self.headers["content-type"] == BINARY:
+            return np.frombuffer(self.body, dtype="<i8").tolist()
+        return self.json["ids"]
+
+
+class Caller:
+    """One who calls a service, over one connection that is kept."""
+
+    def __init__(self, port, *, token=None, timeout=PATIENCE):
+        self.port, self.token = port, token
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+
+    def call(self, method, path, data=None, *, headers=None, token=None, sound=True):
+        """An answer that was looked at; `data`: bytes, an array, or what becomes JSON."""
+        sent, body = {}, data
+        if isinstance(data, np.ndarray):
+            joint = "&" if "?" in path else "?"
+            path = f"{path}{joint}dimension={data.shape[-1]}"
+            sent, body = {"Content-Type": BINARY}, data.astype("<f4").tobytes()
+        elif data is not None and not isinstance(data, bytes):
+            sent, body = {"Content-Type": "application/json"}, json.dumps(data).encode()
+        token = token or self.token
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        sent |= headers or {}
+        begin = time.monotonic()
+        answer = self._exchanged(method, path, body, sent)
+        answer = Answer(*answer, time.monotonic() - begin)
+        if sound:
+            assert_sound(answer)
+        return answer
+
+    def _exchanged(self, method, path, body, headers):
+        connection = self._connection
+        headers = {name: value for name, value in headers.items() if value is not None}
+        connection.request(method, path, body, headers)
+        got = connection.getresponse()
+        read = got.read()
+        return got.status, {name.lower(): value for name, value in got.getheaders()}, read
+
+    def get(self, path, **how):
+        return self.call("GET", path, **how)
+
+    def post(self, path, data=None, **how):
+        return self.call("POST", path, data, **how)
+
+    def put(self, path, data=None, **how):
+        return self.call("PUT", path, data, **how)
+
+    def close(self):
+        self._connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+
+def assert_sound(answer):
+    """Of any answer of ours: no accident, one shape of errors, safe in a browser."""
+    assert answer.status < 500 or answer.status == 503, (answer.status, answer.body[:2000])
+    if answer.status >= 400 and answer.body:
+        assert_error(answer)
+    if answer.status in (429, 503):
+        assert int(answer.headers["retry-after"]) >= 1
+    if answer.status == 401:
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert_safe(answer)
+
+
+def assert_error(answer):
+    assert answer.headers["content-type"].split(";")[0] == "application/json"
+    error = answer.json["error"]
+    assert {"kind", "seen", "expected", "remedy"} <= set(error), error
+    assert set(error) <= {"kind", "seen", "expected", "remedy", "row", "chain"}, error
+    for name in ("kind", "seen", "expected", "remedy"):
+        assert isinstance(error[name], str), error
+        assert error[name], error
+    assert len(answer.body) < 8_192, "an error that echoes all it was sent"
+    for leak in (b"Traceback", b'File "', b"/tests/", b"/tmp/", b"site-packages"):
+        assert leak not in answer.body, answer.body
+
+
+def assert_safe(answer):
+    """Headers without which a browser might take an answer for something else."""
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert "set-cookie" not in answer.headers
+
+
+# Below HTTP
+
+
+class Line:
+    """A connection on which any bytes can be sent."""
+
+    def __init__(self, port, *, timeout=PATIENCE, receive_buffer=None):
+        self.socket = socket.socket()
+        if receive_buffer is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(timeout)
+        self.socket.connect(("127.0.0.1", port))
+
+    def send(self, data):
+        """Send; whether the other side still took it."""
+        try:
+            self.socket.sendall(data)
+        except OSError:
+            return False
+        return True
+
+    def answers(self):
+        """All answers until the other side closes, however it closes."""
+        read = self.rest()
+        found = []
+        while read:
+            answer, read = _split(read)
+            if answer is None:
+                break
+            found.append(answer)
+        return found
+
+    def rest(self):
+        """All bytes until the other side closes; TimeoutError if it does not."""
+        parts = []
+        with contextlib.suppress(ConnectionError):
+            while part := self.socket.recv(1 << 16):
+                parts.append(part)
+        return b"".join(parts)
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+
+def _split(read):
+    """The first answer of those bytes, and what comes after it."""
+    head, gap, rest = read.partition(b"\r\n\r\n")
+    if not gap:
+        return None, b""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    status, length = int(first.split()[1]), int(headers.get("content-length", len(rest)))
+    return Answer(status, headers, rest[:length]), rest[length:]
+
+
+def spoken(port, data, **how):
+    """The answers to some bytes, up to the end of the connection."""
+    with Line(port, **how) as line:
+        line.send(data)
+        return line.answers()
+
+
+def head(method, path, *, body=None, length=None, **headers):
+    """A request's head, and its body, as bytes."""
+    lines = [f"{method} {path} HTTP/1.1"]
+    headers = {"host": "127.0.0.1", "connection": "close"} | headers
+    if body is not None and length is None:
+        length = len(body)
+    if length is not None:
+        headers["content-length"] = str(length)
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
+
+
+# Events
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a stream of events."""
+
+    id: str | None
+    event: str
+    data: object
+
+
+class Stream:
+    """A reader of server-sent events."""
+
+    def __init__(self, port, path, *, token=None, last=None, timeout=PATIENCE):
+        self._line = Line(port, timeout=timeout)
+        more = {} if token is None else {"authorization": f"Bearer {token}"}
+        if last is not None:
+            more["last_event_id"] = last
+        self._line.send(head("GET", path, accept="text/event-stream", **more))
+        self._file = self._line.socket.makefile("rb")
+        self.status = int(self._file.readline().split()[1])
+        self.headers = {}
+        while line := self._file.readline().strip():
+            name, _, value = line.decode("latin-1").partition(":")
+            self.headers[name.lower()] = value.strip()
+        self._text = b""
+        self._messages = self._read()
+
+    def __iter__(self):
+        """Messages until the stream ends."""
+        return self._messages
+
+    def _read(self):
+        fields, chunked = {}, self.headers.get("transfer-encoding") == "chunked"
+        for line in self._lines(chunked):
+            if line:
+                name, _, value = line.partition(":")
+                fields[name] = value.removeprefix(" ")
+                continue
+            if fields.get("data"):
+                data = json.loads(fields["data"])
+                yield Message(fields.get("id"), fields.get("event", "message"), data)
+            fields = {}
+
+    def take(self, n):
+        """The next so many messages."""
+        return list(itertools.islice(self._messages, n))
+
+    def _lines(self, chunked):
+        try:
+            while part := self._part(chunked):
+                *whole, self._text = (self._text + part).split(b"\n")
+                for line in whole:
+                    yield line.decode().removesuffix("\r")
+        except ConnectionError:
+            return
+
+    def _part(self, chunked):
+        if not chunked:
+            return self._file.readline()
+        size = int(self._file.readline().strip() or b"0", 16)
+        part = self._file.read(size)
+        self._file.readline()
+        return part if size else b""
+
+    def close(self):
+        self._file.close()
+        self._line.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()

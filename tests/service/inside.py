@@ -1,0 +1,54 @@
+"""The few places where tests reach below the surface of the service: all of them here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+
+from linkstream.store import pen
+
+
+def die(*, when, commit):
+    """From now on this process kills itself at its n-th commit: "before" it, or "after" it.
+
+    After it means: it is safe on disk, and nobody has been told.
+    """
+    made, left = pen.Pen.commit, [commit]
+
+    def commit_and_die(self, group):
+        left[0] -= 1
+        if left[0] == 0 and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = made(self, group)
+        if left[0] == 0 and when == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    pen.Pen.commit = commit_and_die
+
+
+def store_of(service, name):
+    """The store of a namespace of a service in this process."""
+    return service.server.lifespan.state["sessions"].open[name].store
+
+
+@contextlib.contextmanager
+def held_up(service, name):
+    """Within it the writer of a namespace does nothing; whoever writes waits."""
+    service.get(f"/v1/namespaces/{name}")  # it is open
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        assert go_on.wait(60.0)
+
+    thread = threading.Thread(target=store_of(service, name)._have_done, args=(wait,))
+    thread.start()
+    assert begun.wait(60.0)
+    try:
+        yield
+    finally:
+        go_on.set()
+        thread.join()

@@ -1,0 +1,100 @@
+"""Every route of the service, written down a second time: what it needs, and a request for it.
+
+The tests hold it against /openapi.json, and go through all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from service.server import MADE_WITH
+from store.deeds import vectors
+
+X = vectors(np.random.default_rng(8), 6)
+N = "/v1/namespaces/{namespace}"
+ONE = {"vector": X[0].tolist()}
+MANY = {"vectors": X[:2].tolist()}
+
+
+class Route(NamedTuple):
+    """A method, a path as in the OpenAPI, the scope it needs, and a body that makes sense.
+
+    `scope`: "none" for anybody, "any" for any good token, "all" for read on all namespaces.
+    """
+
+    method: str
+    path: str
+    scope: str
+    body: Any = None
+    query: str = ""
+
+    def target(self, namespace, **ids):
+        """Where to send it."""
+        filled = {"cluster": 0, "vector": 0, "subcluster": 0, "path": "a.png"} | ids
+        path = self.path.format(namespace=namespace, **filled)
+        return path + (f"?{self.query}" if self.query else "")
+
+    @property
+    def name(self):
+        return f"{self.method} {self.path}"
+
+
+def _reads():
+    plain = (
+        "",
+        "/clusters",
+        "/clusters/{cluster}",
+        "/clusters/{cluster}/vectors",
+        "/vectors/{vector}",
+        "/labels",
+        "/subclusters/{subcluster}",
+        "/suggestions",
+        "/review",
+        "/settle",
+        "/events",
+        "/space",
+        "/thresholds",
+        "/margins",
+        "/map",
+        "/stats",
+        "/images/{path}",
+    )
+    return [Route("GET", N + path, "read") for path in plain]
+
+
+STREAMS = [Route("GET", N + "/events/stream", "read"), Route("GET", N + "/live", "read")]
+
+ROUTES = [
+    Route("GET", "/healthz", "none"),
+    Route("GET", "/openapi.json", "none"),
+    Route("GET", "/metrics", "all"),
+    Route("GET", "/v1/whoami", "any"),
+    Route("GET", "/v1/namespaces", "any"),
+    *_reads(),
+    *STREAMS,
+    Route("GET", N + "/explain", "read", query="a=0&b=1&of=vectors"),
+    Route("POST", N + "/explain", "read", ONE),
+    Route("POST", N + "/ask", "read", MANY),
+    Route("PUT", N, "admin", MADE_WITH),
+    Route("POST", N + "/vectors", "write", MANY),
+    Route("POST", N + "/groups", "write", MANY),
+    Route("POST", N + "/enrol", "write", {"name": "Ann", **MANY}),
+    Route("POST", N + "/name", "write", {"cluster": 0, "name": "Bob"}),
+    Route("POST", N + "/rename", "write", {"cluster": 0, "name": "Cid"}),
+    Route("POST", N + "/ignore", "write", {"cluster": 0}),
+    Route("POST", N + "/same", "write", {"a": 0, "b": 1}),
+    Route("POST", N + "/different", "write", {"a": 0, "b": 1}),
+    Route("POST", N + "/move", "write", {"vector": 0, "cluster": 0}),
+    Route("POST", N + "/remove", "write", {"vector": 1}),
+    Route("POST", N + "/forget", "write", {"cluster": 0}),
+    Route("POST", N + "/undo", "write", {"to": None}),
+    Route("POST", N + "/settle", "write", {}),
+    Route("POST", N + "/compact", "admin", {}),
+]
+
+
+def shape(path):
+    """A path with what is filled in left out, whatever it is called."""
+    return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))

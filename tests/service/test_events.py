@@ -1,0 +1,188 @@
+"""Events over HTTP: in pages and live, resumed with nothing missing and nothing twice."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from service.calling import Stream
+from service.server import Outside, until
+from store.deeds import THRESHOLDS, vectors
+
+X = vectors(np.random.default_rng(9), 300)
+
+
+def expected(rows):
+    links = Links.from_thresholds(THRESHOLDS, threads=1)
+    links.add_many(rows)
+    return [event.to_dict() for event in links.events()]
+
+
+def test_pages_of_events_put_together_are_all_of_them(service, namespace):
+    service.post(f"{namespace}/vectors", X)
+    since, found = 0, []
+    while True:
+        page = service.get(f"{namespace}/events?since={since}&limit=7").json
+        found += page["events"]
+        assert len(page["events"]) <= 7
+        if not page["events"]:
+            break
+        assert page["next"] == page["events"][-1]["sequence"] + 1
+        since = page["next"]
+    assert found == expected(X)
+    beyond = service.get(f"{namespace}/events?since={10**9}")
+    assert beyond.status in (200, 400)
+
+
+def test_a_stream_tells_what_was_and_what_comes(service, namespace):
+    service.post(f"{namespace}/vectors", X[:100])
+    wanted = expected(X)
+    with Stream(service.port, f"{namespace}/events/stream?since=0") as stream:
+        assert stream.status == 200
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert stream.headers["cache-control"] == "no-store"
+        first = stream.take(len(expected(X[:100])))
+        for start in range(100, 300, 20):
+            service.post(f"{namespace}/vectors", X[start : start + 20])
+        rest = stream.take(len(wanted) - len(first))
+    messages = first + rest
+    assert [message.data for message in messages] == wanted
+    assert [message.id for message in messages] == [str(event["sequence"]) for event in wanted]
+    assert [message.event for message in messages] == [event["kind"] for event in wanted]
+
+
+def test_a_stream_without_a_beginning_tells_what_comes_or_all(service, namespace):
+    service.post(f"{namespace}/vectors", X[:50])
+    with Stream(service.port, f"{namespace}/events/stream") as stream:
+        service.post(f"{namespace}/vectors", X[50:60])
+        (message,) = stream.take(1)
+    assert message.data in expected(X[:60])
+
+
+def test_a_stream_is_resumed_after_the_last_event_that_was_read(service, namespace):
+    service.post(f"{namespace}/vectors", X)
+    wanted, found, last = expected(X), [], None
+    rng = np.random.default_rng(0)
+    while len(found) < len(wanted):
+        with Stream(service.port, f"{namespace}/events/stream?since=0", last=last) as stream:
+            found += stream.take(min(int(rng.integers(1, 90)), len(wanted) - len(found)))
+        last = found[-1].id
+    assert [message.data for message in found] == wanted
+
+
+@pytest.mark.parametrize("last", ["-2", "abc", "9" * 30, "1.5", "\xff"])
+def test_a_last_event_that_is_none_is_refused(service, namespace, last):
+    with Stream(service.port, f"{namespace}/events/stream", last=last) as stream:
+        assert stream.status == 400
+
+
+def test_several_readers_beside_writers_each_have_every_event(service, namespace):
+    writers, readers, each = 3, 4, 20
+    total, found = threading.Barrier(writers + readers), {}
+
+    def write(number):
+        total.wait()
+        for i in range(each):
+            service.post(f"{namespace}/vectors", vectors(np.random.default_rng([number, i]), 3))
+
+    def read(number):
+        with Stream(service.port, f"{namespace}/events/stream?since=0") as stream:
+            total.wait()
+            kept = []
+            arrived = 0
+            while arrived < writers * each * 3:
+                (message,) = stream.take(1)
+                arrived += message.event in ("created", "joined", "linked")
+                kept.append(message)
+            found[number] = kept
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(writers)]
+    threads += [threading.Thread(target=read, args=(i,)) for i in range(readers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+    told = service.get(f"{namespace}/events?since=0&limit=1000").json["events"]
+    assert len(found) == readers
+    for messages in found.values():
+        assert [message.data for message in messages] == told[: len(messages)]
+
+
+def test_corrections_and_what_is_undone_are_told_too(service, namespace):
+    service.post(f"{namespace}/vectors", X[:30])
+    n = service.get(f"{namespace}/events").json["next"]
+    with Stream(service.port, f"{namespace}/events/stream?since={n}") as stream:
+        service.post(f"{namespace}/name", {"cluster": 0, "name": "Ann\nid: 99\ndata: <b>"})
+        (named,) = stream.take(1)
+        assert (named.event, named.data["name"]) == ("named", "Ann\nid: 99\ndata: <b>")
+        assert named.id == str(named.data["sequence"])
+        service.post(f"{namespace}/undo", {"to": None})
+        (undone,) = stream.take(1)
+        assert undone.event == "undone"
+
+
+def test_events_over_kills_and_stops_are_told_once_each(nest, tmp_path):
+    """A reader that comes back with the last it had; the service is killed, and stopped."""
+    with Outside(nest, tmp_path / "data") as service:
+        path = service.namespace("people")
+        found, last, sent = [], None, 0
+        for end in (service.kill, service.stop, service.kill):
+            for _ in range(4):
+                service.post(f"{path}/vectors", X[sent : sent + 20])
+                sent += 20
+            with Stream(service.port, f"{path}/events/stream?since=0", last=last) as stream:
+                found += stream.take(30)
+            last = found[-1].id
+            end()
+            service.start()
+        wanted = expected(X[:sent])
+        with Stream(service.port, f"{path}/events/stream?since=0", last=last) as stream:
+            found += stream.take(len(wanted) - len(found))
+        assert [message.data for message in found] == wanted
+        service.stop()
+
+
+def test_one_who_leaves_makes_room(service, namespace):
+    before = threading.active_count()
+    service.post(f"{namespace}/vectors", X[:5])
+    for _ in range(100):  # more than there may be at a time
+        with Stream(service.port, f"{namespace}/events/stream?since=0") as stream:
+            if stream.status != 200:
+                until(lambda: opened(service, namespace))
+                continue
+            stream.take(1)
+    until(lambda: opened(service, namespace))
+    assert threading.active_count() < before + 20
+
+
+def opened(service, namespace):
+    with Stream(service.port, f"{namespace}/events/stream?since=0") as stream:
+        return stream.status == 200
+
+
+def test_the_page_is_told_figures_and_decisions_as_they_come(service, namespace):
+    service.post(f"{namespace}/vectors", X[:100])
+    with Stream(service.port, f"{namespace}/live") as stream:
+        assert stream.status == 200
+        seen = {}
+        for message in stream:
+            seen[message.event] = message.data
+            if {"stats", "history", "decisions"} <= set(seen):
+                break
+        assert seen["stats"]["vectors"] == 100
+        assert len(seen["decisions"]["decisions"]) <= 50
+        answer = service.post(
+            f"{namespace}/vectors", {"vector": X[100].tolist(), "payload": {"file": "<b>.jpg"}}
+        ).json
+        for message in stream:
+            if message.event == "decisions":
+                break
+        newest = message.data["decisions"][-1]
+        assert newest["vector"] == 100
+        assert newest["cluster"] == answer["cluster"]
+        assert newest["payload"] == {"file": "<b>.jpg"}
+        service.post(f"{namespace}/name", {"cluster": answer["cluster"], "name": "Ann"})
+        assert any(message.event == "changed" for message in stream)

@@ -1,0 +1,461 @@
+"""Too much, too slow, too many: refused in time, memory bounded, everybody else unharmed."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from linkstream.store import Store
+from service.calling import BINARY, Line, Stream, assert_sound, head, spoken
+from service.inside import held_up
+from service.server import MADE_WITH, Inside, Outside, until
+from store.deeds import vectors
+from store.inside import told
+
+X = vectors(np.random.default_rng(3), 64)
+MIB = 1 << 20
+KIB = 1 << 10
+SECONDS = 1.0  # to receive a request, here
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A service with small caps."""
+    folder = tmp_path_factory.mktemp("small") / "data"
+    caps = {"body_max": 64 * KIB, "rows_max": 100, "dimension_max": 64, "namespaces_max": 6}
+    waits = {"receive_seconds": SECONDS, "idle_seconds": SECONDS, "event_readers_max": 3}
+    with Inside(folder, **caps, **waits, queue_calls=8, queue_bytes=32 * KIB) as service:
+        for name in ("small", "other", "heavy"):
+            service.namespace(name)
+        yield service
+
+
+VECTORS = "/v1/namespaces/small/vectors?dimension=8"
+RAW = {"content_type": BINARY}
+
+
+@pytest.fixture
+def unharmed(small):
+    """Nothing was added, and the service goes on."""
+    before = small.get("/v1/namespaces/small").json["vectors"]
+    yield
+    assert small.get("/v1/namespaces/small").json["vectors"] == before
+    assert small.post("/v1/namespaces/small/ask", X[:1]).status == 200
+
+
+# Too large
+
+
+@pytest.mark.usefixtures("unharmed")
+@pytest.mark.parametrize("length", [64 * KIB + 1, MIB, 2**40, 2**62])
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(small, length):
+    answer = spoken(small.port, head("POST", VECTORS, length=length, **RAW))[0]
+    assert (answer.status, answer.kind) == (413, "too-large")
+
+
+@pytest.mark.usefixtures("unharmed")
+def test_a_body_that_is_too_large_is_refused_while_it_comes(small):
+    with Line(small.port) as line:
+        line.send(head("POST", VECTORS, transfer_encoding="chunked", **RAW))
+        sent = 0
+        while sent < 100 * MIB and line.send(b"8000\r\n" + bytes(0x8000) + b"\r\n"):
+            sent += 0x8000
+        assert sent < 50 * MIB, "all of it was taken"
+        with contextlib.suppress(ConnectionError):
+            for answer in line.answers():
+                assert (answer.status, answer.kind) == (413, "too-large")
+
+
+@pytest.mark.usefixtures("unharmed")
+def test_more_rows_or_a_larger_dimension_than_allowed_is_refused(small):
+    assert small.post("/v1/namespaces/small/vectors", np.ones((101, 8))).status == 413
+    for verb in ("vectors", "ask", "groups"):
+        answer = small.post(f"/v1/namespaces/small/{verb}", np.ones((2, 65)))
+        assert (answer.status, answer.kind) in ((413, "too-large"), (400, "dimension"))
+        rows = {"vectors": np.ones((101, 8)).tolist()}
+        assert small.post(f"/v1/namespaces/small/{verb}", rows).status == 413
+    fresh = "/v1/namespaces/heavy"
+    assert small.post(f"{fresh}/vectors", np.ones((1, 65))).status == 413
+    assert small.post(f"{fresh}/enrol", {"name": "a", "vectors": [[1.0] * 65]}).status == 413
+    assert small.get(fresh).json["vectors"] == 0
+
+
+def test_more_namespaces_than_allowed_are_refused_even_all_at_once(small):
+    with ThreadPoolExecutor(16) as pool:
+        paths = [f"/v1/namespaces/many{i}" for i in range(16)]
+        answers = list(pool.map(lambda path: small.put(path, MADE_WITH), paths))
+    assert {answer.status for answer in answers} <= {201, 400, 409, 429}
+    assert len(list(small.data.glob("*.links"))) == 6
+    assert small.put("/v1/namespaces/small", MADE_WITH).status == 200
+
+
+HEADS = {
+    "a long path": b"GET /" + b"a" * MIB + b" HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+    "a long header": b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\na: " + b"a" * MIB + b"\r\n\r\n",
+    "many headers": b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n" + b"a: b\r\n" * 100_000 + b"\r\n",
+    "a header without end": b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\na: " + b"a" * 4 * MIB,
+    "no line at all": b"a" * 4 * MIB,
+}
+
+
+@pytest.mark.usefixtures("unharmed")
+@pytest.mark.parametrize("data", HEADS.values(), ids=HEADS)
+def test_a_head_that_is_too_large_is_refused(small, data):
+    for answer in spoken(small.port, data):
+        assert answer.status in (400, 413, 414, 431)
+
+
+STRANGE = {
+    "a length below zero": {"content_length": "-1"},
+    "a length that is none": {"content_length": "many"},
+    "a length of 5,000 digits": {"content_length": "9" * 5_000},
+    "a length and chunks": {"content_length": "5", "transfer_encoding": "chunked"},
+    "chunks of chunks": {"transfer_encoding": "chunked, chunked"},
+    "a coding that nobody has": {"transfer_encoding": "gzip"},
+    "chunks that are none": {"transfer_encoding": "chunked"},
+}
+
+
+@pytest.mark.usefixtures("unharmed")
+@pytest.mark.parametrize("headers", STRANGE.values(), ids=STRANGE)
+def test_a_body_of_a_length_that_makes_no_sense_is_refused(small, headers):
+    data = head("POST", VECTORS, **RAW, **headers) + b"zz\r\nGET / HTTP/1.1\r\n\r\n"
+    answers = spoken(small.port, data)
+    assert len(answers) <= 1, "what was a body was taken for a request"
+    for answer in answers:
+        assert answer.status in (400, 408, 411, 413, 415, 501)
+
+
+@pytest.mark.usefixtures("unharmed")
+def test_two_lengths_are_refused(small):
+    data = head("POST", VECTORS, **RAW, content_length="4").replace(
+        b"content-length: 4", b"content-length: 4\r\ncontent-length: 5"
+    )
+    for answer in spoken(small.port, data + b"abcde"):
+        assert answer.status == 400
+
+
+# Too slow
+
+
+def trickle(line, data, *, seconds):
+    """Byte by byte; how long until the other side had enough."""
+    begin = time.monotonic()
+    for place in range(len(data)):
+        if not line.send(data[place : place + 1]):
+            break
+        line.socket.settimeout(0.02)
+        try:
+            line.socket.recv(1, socket.MSG_PEEK)
+            break  # an answer, or the end
+        except TimeoutError:
+            pass
+        except ConnectionError:
+            break
+        if time.monotonic() - begin > seconds:
+            break
+    line.socket.settimeout(10.0)
+    return time.monotonic() - begin
+
+
+LONG = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx: " + b"a" * 10_000
+
+
+@pytest.mark.usefixtures("unharmed")
+def test_a_head_that_trickles_is_cut_off(small):
+    with Line(small.port) as line:
+        assert trickle(line, LONG, seconds=30.0) < 15 * SECONDS
+        for answer in line.answers():
+            assert (answer.status, answer.kind) == (408, "too-slow")
+
+
+@pytest.mark.usefixtures("unharmed")
+def test_the_head_of_a_second_request_that_trickles_is_cut_off(small):
+    with Line(small.port) as line:
+        line.send(head("GET", "/healthz", connection="keep-alive"))
+        assert line.socket.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        assert trickle(line, LONG, seconds=30.0) < 15 * SECONDS
+        for answer in line.answers():
+            assert answer.status == 408
+
+
+@pytest.mark.usefixtures("unharmed")
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_trickles_is_cut_off(small, chunked):
+    how = {"transfer_encoding": "chunked"} if chunked else {"length": 32 * KIB}
+    with Line(small.port) as line:
+        line.send(head("POST", VECTORS, **RAW, **how))
+        body = b"1\r\na\r\n" * 10_000 if chunked else bytes(32 * KIB)
+        assert trickle(line, body, seconds=30.0) < 15 * SECONDS
+        for answer in line.answers():
+            assert (answer.status, answer.kind) == (408, "too-slow")
+
+
+@pytest.mark.parametrize("data", [b"", b"G", head("GET", "/healthz", connection="keep-alive")])
+def test_a_connection_that_says_nothing_more_is_closed(small, data):
+    with Line(small.port) as line:
+        line.send(data)
+        begin = time.monotonic()
+        line.rest()
+        assert time.monotonic() - begin < 15 * SECONDS
+
+
+def test_a_request_that_takes_long_to_answer_is_not_cut_off(small):
+    with ThreadPoolExecutor(1) as pool, held_up(small, "small"):
+        slow = pool.submit(small.post, "/v1/namespaces/small/vectors", X[:1])
+        time.sleep(2 * SECONDS)
+        assert not slow.done()
+    assert slow.result().status == 200
+
+
+def test_requests_one_behind_the_other_are_answered_in_order(small):
+    one, last = head("GET", "/healthz", connection="keep-alive"), head("GET", "/v1/nothing")
+    answers = spoken(small.port, one * 50 + last)
+    assert [answer.status for answer in answers] == [200] * 50 + [404]
+    for answer in answers:
+        assert_sound(answer)
+
+
+# Too many
+
+
+def test_more_than_may_wait_are_told_to_come_again_and_the_others_are_answered(small):
+    other = "/v1/namespaces/other"
+    before = small.get("/v1/namespaces/small").json["vectors"]
+    with ThreadPoolExecutor(24) as pool:
+        with held_up(small, "small"):
+            calls = [pool.submit(small.post, "/v1/namespaces/small/vectors", X[:2])]
+            calls += [
+                pool.submit(small.post, "/v1/namespaces/small/vectors", X[:2]) for _ in range(23)
+            ]
+            until(lambda: sum(call.done() for call in calls) >= 16)
+            # Another namespace does not notice.
+            for _ in range(3):
+                answer = small.post(f"{other}/vectors", X[:2])
+                assert answer.status == 200
+                assert answer.seconds < 5.0
+            assert small.get("/healthz").status == 200
+        answers = [call.result() for call in calls]
+    statuses = [answer.status for answer in answers]
+    assert statuses.count(200) == 8
+    assert statuses.count(429) == 16
+    assert {answer.kind for answer in answers if answer.status == 429} == {"too-many"}
+    assert small.get("/v1/namespaces/small").json["vectors"] == before + 2 * 8
+
+
+def test_more_bytes_than_may_wait_are_told_to_come_again(small):
+    with ThreadPoolExecutor(8) as pool:
+        with held_up(small, "heavy"):
+            rows = np.ones((60, 64), dtype=np.float32)  # 15 KiB: two may wait
+            calls = [
+                pool.submit(small.post, "/v1/namespaces/heavy/vectors", rows) for _ in range(8)
+            ]
+            until(lambda: any(call.done() for call in calls))
+            time.sleep(0.1)
+        statuses = {call.result().status for call in calls}
+    assert statuses == {200, 429}
+
+
+def test_more_readers_of_events_than_allowed_are_told_to_come_again(small):
+    with contextlib.ExitStack() as held:
+        streams = [
+            held.enter_context(Stream(small.port, "/v1/namespaces/small/events/stream"))
+            for _ in range(3)
+        ]
+        assert [stream.status for stream in streams] == [200] * 3
+        for path in ("events/stream", "live"):
+            answer = small.get(f"/v1/namespaces/small/{path}")
+            assert answer.status in (429, 503)
+
+    def again():
+        with Stream(small.port, "/v1/namespaces/small/events/stream") as stream:
+            return stream.status == 200
+
+    until(again)
+
+
+def test_more_connections_than_allowed_are_refused_and_then_taken_again(tmp_path):
+    with Inside(tmp_path / "data", connections_max=10, receive_seconds=30.0) as service:
+        lines = [Line(service.port) for _ in range(10)]
+        until(lambda: _refused(service))
+        for line in lines:
+            line.close()
+        until(lambda: not _refused(service))
+
+
+def _refused(service):
+    try:
+        answer = service.get("/healthz")
+    except (ConnectionError, OSError):
+        return True
+    return answer.status == 503
+
+
+# Memory: a process of its own, so that what it holds is its own
+
+
+@pytest.fixture
+def outside(nest, tmp_path):
+    # The bounds in all are small, so that a service without them is seen to have none.
+    waits = {"receive_seconds": 30.0, "total_bytes": 48 * MIB, "queue_bytes": 32 * MIB}
+    with Outside(nest, tmp_path / "data", **waits, body_max=8 * MIB) as service:
+        service.namespace("big")
+        service.post("/v1/namespaces/big/vectors", X)
+        yield service
+        service.stop()
+
+
+def test_half_bodies_of_many_do_not_fill_the_memory(outside):
+    before = outside.resident
+    request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
+    with contextlib.ExitStack() as held, ThreadPoolExecutor(4) as pool:
+        lines = [held.enter_context(Line(outside.port, timeout=5.0)) for _ in range(40)]
+        taken = list(pool.map(lambda line: line.send(request + bytes(7 * MIB)), lines))
+        time.sleep(0.2)
+        assert outside.resident - before < 160 * MIB  # of 280 that were sent
+        assert outside.get("/healthz").status == 200
+        assert not all(taken) or any(line.answers() for line in lines)
+    assert outside.post("/v1/namespaces/big/vectors", X).status == 200
+
+
+def test_readers_of_events_who_do_not_read_hold_nobody_up(outside):
+    with contextlib.ExitStack() as held:
+        for path in ("events/stream", "live", "events/stream", "live"):
+            line = held.enter_context(Line(outside.port, receive_buffer=4_096))
+            line.send(head("GET", f"/v1/namespaces/big/{path}?since=0"))
+        time.sleep(0.1)
+        rows = np.tile(X, (500, 1))
+        outside.post("/v1/namespaces/big/vectors", rows)
+        before = outside.resident
+        for _ in range(5):
+            assert outside.post("/v1/namespaces/big/vectors", rows).seconds < 20.0
+        assert outside.resident - before < 120 * MIB
+    with Stream(outside.port, "/v1/namespaces/big/events/stream?since=0") as stream:
+        assert [message.id for message in stream.take(500)] == [str(i) for i in range(500)]
+
+
+def test_those_who_ask_and_never_read_do_not_fill_the_memory(outside):
+    outside.post("/v1/namespaces/big/vectors", np.tile(X, (200, 1)))
+    answer = outside.get("/v1/namespaces/big/events?since=0&limit=1000")
+    before = outside.resident
+    request = head("GET", "/v1/namespaces/big/events?limit=1000", connection="keep-alive")
+    with contextlib.ExitStack() as held:
+        for _ in range(30):
+            line = held.enter_context(Line(outside.port, receive_buffer=4_096, timeout=0.05))
+            with contextlib.suppress(OSError):
+                line.socket.sendall(request * 200)
+        time.sleep(1.0)
+        assert outside.resident - before < 60 * MIB + 30 * 4 * len(answer.body)
+        assert outside.get("/healthz").status == 200
+
+
+def test_namespaces_that_are_not_there_leave_nothing_behind(outside):
+    def ask(worker):
+        with outside.caller() as caller:
+            for i in range(400):
+                assert caller.get(f"/v1/namespaces/none-{worker}-{i}").status == 404
+
+    ask(99)
+    before = outside.resident
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    assert outside.resident - before < 4 * MIB
+
+
+def test_a_large_body_of_json_does_not_make_others_wait(outside):
+    """A large one is read beside the small ones of another namespace."""
+    outside.namespace("other")
+    body = b'{"vectors": [' + b",".join([b"[1,2,3,4,5,6,7,0.123456789]"] * 60_000) + b"]}"
+    waits, done = [], threading.Event()
+
+    def look():
+        with outside.caller() as caller:
+            while not done.is_set():
+                waits.append(caller.get("/healthz").seconds)
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        for _ in range(3):
+            answer = outside.post(
+                "/v1/namespaces/big/ask", body, headers={"Content-Type": "application/json"}
+            )
+            assert answer.status in (200, 413), answer.body
+        done.set()
+        looking.result()
+    assert max(waits) < 2.0
+
+
+# A flood
+
+
+def flooded(service, *, seconds, clients):
+    """Clients that never wait for long; keys and IDs of what was acknowledged, and of the rest."""
+    acknowledged, refused, end = {}, [], time.monotonic() + seconds
+
+    def client(number):
+        rng = np.random.default_rng([5, number])
+        turn = 0
+        while time.monotonic() < end:
+            turn += 1
+            rows, key = vectors(rng, 200), f"{number}:{turn}"
+            try:
+                answer = service.post(
+                    "/v1/namespaces/big/vectors", rows, headers={"Idempotency-Key": key}
+                )
+            except OSError:
+                refused.append("cut off")
+                continue
+            if answer.status == 200:
+                acknowledged[key] = answer.ids
+            else:
+                assert answer.status in (429, 503), answer
+                refused.append(answer.status)
+
+    with ThreadPoolExecutor(clients) as pool:
+        for one in [pool.submit(client, number) for number in range(clients)]:
+            one.result()
+    return acknowledged, refused
+
+
+def test_of_a_flood_all_that_was_acknowledged_is_there(nest, tmp_path):
+    bounds = {"queue_calls": 4, "connections_max": 64}
+    with Outside(nest, tmp_path / "data", **bounds) as service:
+        service.namespace("big")
+        service.namespace("other")
+        before = service.resident
+        acknowledged, refused = flooded(service, seconds=2.0, clients=24)
+        assert acknowledged
+        assert refused, "it was no flood"
+        assert service.resident - before < 200 * MIB
+        assert until(lambda: service.post("/v1/namespaces/big/vectors", X[:1]).status == 200)
+        service.kill()
+    with Store.open(tmp_path / "data" / "big.links", threads=1) as store:
+        assert_there(store, acknowledged)
+
+
+def assert_there(store, acknowledged):
+    """All that was acknowledged is there once, and was answered as it is there."""
+    found = {}
+    for operation in told(store):
+        assert operation.key not in found or operation.key is None, "twice"
+        found[operation.key] = operation.result
+    for key, ids in acknowledged.items():
+        assert found[key].tolist() == ids
+
+
+def test_what_nobody_asked_for_does_not_fill_the_figures(service):
+    """Methods and paths are the caller's words: they are no labels of metrics."""
+    service.namespace("figures")
+    before = len(service.get("/metrics").body)
+    for i in range(100):
+        spoken(service.port, head(f"METHOD{i}", "/"))
+        spoken(service.port, head("GET", f"/v1/none/{i}"))
+        spoken(service.port, head("GET", f"/v1/namespaces/none{i}/clusters"))
+        spoken(service.port, head("GET", f"/page/{i}.js"))
+    assert len(service.get("/metrics").body) < before + 8 * KIB

@@ -1,0 +1,176 @@
+"""Namespaces are separate: whatever is done in one, and however many at once, nothing crosses."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from linkstream import Links
+from linkstream.store import Store
+from service.routes import ROUTES, STREAMS
+from service.server import MADE_WITH, Inside
+from store.child import batch
+from store.deeds import THRESHOLDS, vectors
+
+X = vectors(np.random.default_rng(4), 60)
+
+
+def everything(service, path):
+    """All that a namespace tells, but for what depends on time."""
+    name, told = path.rpartition("/")[2], {}
+    for route in ROUTES:
+        if route.method != "GET" or route in STREAMS or "{namespace}" not in route.path:
+            continue
+        if route.path.endswith(("/stats", "/images/{path}")):
+            continue
+        told[route.path] = service.get(route.target(name)).json
+    return told
+
+
+def without_place(told):
+    """The same with nothing in it that says which namespace it is of."""
+    kept = dict(told)
+    info = dict(kept["/v1/namespaces/{namespace}"])
+    for name in ("name", "path", "bytes", "log_bytes", "made", "created"):
+        info.pop(name, None)
+    return kept | {"/v1/namespaces/{namespace}": info}
+
+
+def test_two_that_are_fed_the_same_answer_the_same_and_know_nothing_of_each_other(service):
+    a, b = service.namespace("one"), service.namespace("two")
+    for first in range(0, 60, 20):
+        payloads = [f"picture {i}" for i in range(first, first + 20)]
+        body = {"vectors": X[first : first + 20].tolist(), "payloads": payloads}
+        ids = [service.post(f"{path}/vectors", body).json for path in (a, b)]
+        assert ids[0] == ids[1]
+        assert ids[0]["first"] == first
+    assert without_place(everything(service, a)) == without_place(everything(service, b))
+    before = everything(service, b)
+    service.post(f"{a}/name", {"cluster": 0, "name": "Ann"})
+    service.post(f"{a}/different", {"a": 0, "b": 1, "of": "vectors"})
+    service.post(f"{a}/forget", {"cluster": 1})
+    service.post(f"{a}/vectors", X[:5])
+    service.post(f"{a}/compact", {})
+    assert everything(service, b) == before
+    service.post(f"{a}/undo", {"to": None})
+    assert everything(service, b) == before
+
+
+def test_a_key_used_in_one_is_free_in_the_other(service):
+    a, b = service.namespace("key-a"), service.namespace("key-b")
+    key = {"Idempotency-Key": "the same"}
+    first = service.post(f"{a}/vectors", X[:5], headers=key)
+    other = service.post(f"{b}/vectors", X[5:12], headers=key)
+    assert (first.status, other.status) == (200, 200)
+    assert service.get(b).json["vectors"] == 7
+
+
+def test_a_namespace_of_another_dimension_and_thresholds_is_its_own(service):
+    a = service.namespace("plain")
+    thresholds = {
+        "cluster_similarity": 0.6,
+        "subcluster_similarity": 0.7,
+        "pair_similarity_max": 0.95,
+    }
+    b = service.namespace("strange", thresholds=thresholds, min_size=2)
+    service.post(f"{a}/vectors", X)
+    rows = np.random.default_rng(0).standard_normal((30, 16)).astype(np.float32)
+    links = Links(*thresholds.values(), min_size=2, threads=1)
+    assert service.post(f"{b}/vectors", rows).ids == links.add_many(rows).tolist()
+    assert service.get(f"{b}/thresholds").json["cluster_similarity"] == 0.6
+    assert service.post(f"{b}/vectors", X[:1]).status == 400
+
+
+def test_a_namespace_that_is_there_is_not_made_again_as_another(service):
+    path = service.namespace("made")
+    service.post(f"{path}/vectors", X)
+    assert service.put(path, MADE_WITH).status == 200
+    thresholds = MADE_WITH["thresholds"] | {"cluster_similarity": 0.6}
+    answer = service.put(path, {"thresholds": thresholds})
+    assert answer.status == 409
+    assert service.put(path, MADE_WITH | {"min_size": 3}).status == 409
+    assert service.get(path).json["vectors"] == len(X)
+    assert service.get(f"{path}/thresholds").json["cluster_similarity"] == 0.75
+
+
+def test_of_many_who_make_it_at_once_in_different_ways_one_does(service):
+    gate = threading.Barrier(8)
+
+    def make(number):
+        thresholds = MADE_WITH["thresholds"] | {"cluster_similarity": 0.5 + number / 40}
+        gate.wait()
+        return service.put("/v1/namespaces/contested", {"thresholds": thresholds})
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(make, range(8)))
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+    (winner,) = [number for number, answer in enumerate(answers) if answer.status == 201]
+    kept = service.get("/v1/namespaces/contested/thresholds").json["cluster_similarity"]
+    assert kept == 0.5 + winner / 40
+
+
+def test_of_many_who_make_it_at_once_alike_all_are_served(service):
+    gate = threading.Barrier(8)
+
+    def make(number):
+        gate.wait()
+        answer = service.put("/v1/namespaces/shared", MADE_WITH)
+        added = service.post("/v1/namespaces/shared/vectors", X[number : number + 1])
+        return answer.status, added.status
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(make, range(8)))
+    assert sorted(answers) == [(200, 200)] * 7 + [(201, 200)]
+    assert service.get("/v1/namespaces/shared").json["vectors"] == 8
+
+
+def test_one_that_is_asked_for_while_it_is_made_is_there_or_not_and_nothing_else(service):
+    for turn in range(8):
+        path, gate = f"/v1/namespaces/early-{turn}", threading.Barrier(6)
+
+        def ask(number, path=path, gate=gate):
+            gate.wait()
+            if number == 0:
+                return service.put(path, MADE_WITH).status
+            return {service.get(path).status for _ in range(5)}
+
+        with ThreadPoolExecutor(6) as pool:
+            made, *seen = pool.map(ask, range(6))
+        assert made == 201
+        assert set().union(*seen) <= {200, 404}
+
+
+# Many at once
+
+
+def rows_of(number, turn):
+    return batch(11, (number, turn), (1, 5, 40))
+
+
+def fed(service, number, *, turns):
+    """Feed a namespace; all that was answered."""
+    path, found = service.namespace(f"room-{number}"), []
+    with service.caller() as caller:
+        for turn in range(turns):
+            found += caller.post(f"{path}/vectors", rows_of(number, turn)).ids
+    return found
+
+
+def test_24_namespaces_fed_at_once_have_the_ids_of_24_separate_runs(tmp_path):
+    count, turns = 24, 8
+    with Inside(tmp_path / "data") as service, ThreadPoolExecutor(count) as pool:
+        answers = list(pool.map(lambda number: fed(service, number, turns=turns), range(count)))
+        listed = service.get("/v1/namespaces").json["namespaces"]
+        assert {one["name"]: one["vectors"] for one in listed} == {
+            f"room-{number}": len(ids) for number, ids in enumerate(answers)
+        }
+    for number, ids in enumerate(answers):
+        links = Links.from_thresholds(THRESHOLDS, threads=1)
+        rows = [rows_of(number, turn) for turn in range(turns)]
+        assert ids == [one for part in rows for one in links.add_many(part).tolist()]
+        with Store.open(tmp_path / "data" / f"room-{number}.links", threads=1) as store:
+            assert store.state_hash() == links.state_hash()
+            kept = store.vectors(range(store.n_vectors))
+            assert np.array_equal(kept, np.concatenate(rows))

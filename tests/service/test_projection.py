@@ -1,0 +1,211 @@
+"""The map: it stays still, it shows clusters as islands, and nothing covers anything."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import astuple, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.engine.state import State
+from linkstream.paper.thresholds import Thresholds
+from linkstream.service.honeycomb import Honeycomb
+from linkstream.service.projection import Layout, Projection
+
+T = Thresholds(0.7, 0.85, 0.8)
+STEP = 40
+
+
+def stream(clusters=12, count=600, dimension=48, seed=0):
+    """Vectors of a few clusters as they come."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((clusters, dimension))
+    X = centres[rng.integers(0, clusters, count)] + 0.7 * rng.standard_normal((count, dimension))
+    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+
+
+def states(**options):
+    """The states that a stream goes through."""
+    links, found = Links(*astuple(T), threads=1), []
+    X = stream(**options)
+    for start in range(0, len(X), STEP):
+        links.add_many(X[start : start + STEP])
+        found.append(links.state())
+    return found
+
+
+def places(layout: Layout):
+    return dict(zip(layout.subcluster.tolist(), zip(layout.x, layout.y, strict=True), strict=True))
+
+
+def made(rows, clusters, counts=None, edges=()):
+    """A state of these directions, clusters and edges."""
+    n, d = rows.shape
+    counts = np.ones(n, dtype=np.int64) if counts is None else np.asarray(counts)
+    blank = np.zeros(n, dtype=np.int64)
+    ties = np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
+    return State(
+        T,
+        d,
+        track_vectors=False,
+        n_vectors=int(counts.sum()),
+        next_subcluster=n,
+        next_cluster=n,
+        numbers=np.arange(n),
+        clusters=np.asarray(clusters),
+        counts=counts,
+        first_seen=blank,
+        last_seen=blank,
+        light=blank,
+        flags=blank,
+        sums=np.rint(rows * counts[:, np.newaxis] * 2.0**30).astype(np.int64),
+        edges=ties,
+        firm=np.zeros(len(ties), dtype=np.int64),
+    )
+
+
+def test_points_do_not_move_as_vectors_arrive():
+    projection = Projection()
+    maps = [places(projection.update(state)) for state in states()]
+    assert all(
+        before[number] == after[number]
+        for before, after in pairwise(maps)
+        for number in before.keys() & after.keys()
+    )
+    assert len(maps[-1]) > len(maps[0])
+
+
+def test_the_same_states_give_the_same_map():
+    one, other = Projection(), Projection()
+    for state in states(seed=1):
+        assert places(one.update(state)) == places(other.update(state))
+
+
+def test_no_two_subclusters_are_nearer_than_a_cell():
+    projection = Projection()
+    for state in states(clusters=30, seed=2):
+        layout = projection.update(state)
+    points = np.column_stack([layout.x, layout.y])
+    apart = np.linalg.norm(points[:, np.newaxis] - points, axis=2) + 2 * np.eye(len(points))
+    assert apart.min() > 1 - 1e-9
+
+
+def test_in_a_new_map_there_is_sea_between_clusters():
+    layout = Projection().update(states(clusters=30, seed=3)[-1])
+    points = np.column_stack([layout.x, layout.y])
+    apart = np.linalg.norm(points[:, np.newaxis] - points, axis=2)
+    strangers = layout.cluster[:, np.newaxis] != layout.cluster
+    assert apart[strangers].min() > 1.7
+
+
+def test_an_island_is_about_as_wide_as_a_disc_of_its_subclusters():
+    rng = np.random.default_rng(4)
+    rows = np.linalg.qr(rng.standard_normal((256, 256)))[0]
+    star = [(0, leaf) for leaf in range(1, 200)]
+    layout = Projection().update(made(rows[:201], [0] * 200 + [1], edges=star))
+    reach = np.hypot(layout.x - layout.x[0], layout.y - layout.y[0])[:200].max()
+    assert reach < 1.15 * math.sqrt(200 * math.sqrt(3) / 2 / math.pi) + 1
+
+
+def test_a_fragment_lies_beside_the_cluster_it_is_similar_to():
+    rows = np.eye(64)[:41]
+    rows[40] = rows[17] + 0.5 * np.eye(64)[60]
+    rows[40] /= np.linalg.norm(rows[40])
+    layout = Projection().update(made(rows, np.arange(41)))
+    apart = np.hypot(layout.x - layout.x[40], layout.y - layout.y[40])[:40]
+    assert apart[17] <= np.sort(apart)[3] < 12
+
+
+def test_what_is_similar_to_nothing_lies_in_the_same_direction_after_a_restart():
+    rows = np.eye(300)
+    grown, whole = Projection(), made(rows, np.arange(300))
+    for n in range(10, 301, 10):
+        kept = {
+            name: getattr(whole, name)[:n]
+            for name in ("numbers", "clusters", "counts", "first_seen", "last_seen")
+            + ("light", "flags", "sums")
+        }
+        before = grown.update(replace(whole, **kept))
+    after = Projection().update(whole)
+    turned = np.angle((before.x + 1j * before.y) * np.conj(after.x + 1j * after.y))
+    assert np.mean(np.abs(turned[1:]) < 0.5) > 0.9
+
+
+def test_an_undo_brings_a_subcluster_back_to_where_it_was():
+    links, projection = Links(*astuple(T), threads=1, keep_vectors=True), Projection()
+    links.add_many(stream(count=200))
+    before = links.state().n_events
+    here = places(projection.update(links.state()))
+    links.add_many(stream(count=20, seed=9))
+    grown = places(projection.update(links.state()))
+    links.undo(before)
+    assert places(projection.update(links.state())) == here
+    gone = sorted(grown.keys() - here.keys())
+    comb = projection._comb
+    beside = next(iter(here))
+    for number in gone:
+        comb.put(number, beside)
+    x, y = comb.points(gone)
+    assert list(zip(x, y, strict=True)) == [grown[number] for number in gone]
+
+
+def test_edges_are_those_of_the_state():
+    state = states(seed=5)[-1]
+    layout = Projection().update(state)
+    ends = np.column_stack([layout.subcluster[layout.a], layout.subcluster[layout.b]])
+    assert np.array_equal(ends, state.edges)
+    assert np.array_equal(layout.count, state.counts)
+    assert np.array_equal(layout.cluster, state.clusters)
+
+
+def test_a_map_of_nothing_is_empty():
+    layout = Projection().update(State(T, 0))
+    assert len(layout.x) == len(layout.a) == layout.left_out == 0
+
+
+def test_a_full_map_says_what_it_leaves_out_and_shows_the_biggest():
+    counts = np.arange(1, 31)
+    projection = Projection(limit=10)
+    layout = projection.update(made(np.eye(40)[:30], np.arange(30), counts))
+    assert layout.left_out == 20
+    assert layout.count.tolist() == counts[20:].tolist()
+    again = projection.update(made(np.eye(40)[:30], np.arange(30), counts[::-1]))
+    assert places(again) == places(layout)
+
+
+def test_directions_that_cancel_out_have_a_place_too():
+    state = made(np.eye(8)[:3], np.arange(3))
+    layout = Projection().update(replace(state, sums=np.zeros_like(state.sums)))
+    assert len(set(places(layout).values())) == 3
+
+
+@pytest.mark.parametrize("singles", [False, True])
+def test_twenty_thousand_subclusters_are_laid_out_in_seconds(singles):
+    rng = np.random.default_rng(6)
+    n = 20_000
+    clusters = np.arange(n) if singles else np.sort(rng.integers(0, 1_500, n))
+    first = np.searchsorted(clusters, clusters)
+    edges = [(int(a), b) for b, a in enumerate(first) if a != b]
+    rows = rng.standard_normal((1_500, 128))[clusters % 1_500] + rng.standard_normal((n, 128))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    projection, begun = Projection(), time.process_time()
+    layout = projection.update(made(rows, clusters, edges=edges))
+    assert time.process_time() - begun < 12
+    assert len({(x, y) for x, y in zip(layout.x, layout.y, strict=True)}) == n
+
+
+def test_an_island_that_leaves_gives_its_ground_back():
+    comb = Honeycomb()
+    comb.found(0, None, room=4)
+    comb.put(1, 0)
+    comb.found(2, 0, room=4)
+    comb.keep({2})
+    comb.found(3, 2, room=4)
+    assert set(comb.cells) == {2, 3}
+    comb.keep(set())
+    comb.found(4, None, room=4)
+    assert comb.points([4])[0] == 0

@@ -1,0 +1,116 @@
+"""Whatever the OpenAPI allows, and much that it does not: no accident, and answers as described."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+
+import numpy as np
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from service.calling import Answer, assert_sound
+from service.routes import ROUTES, STREAMS, shape
+from service.server import Inside
+from store.deeds import vectors
+
+X = vectors(np.random.default_rng(10), 40)
+ENDLESS = {shape(route.path) for route in STREAMS}
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+EXAMPLES = 6
+
+
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory):
+    """A service with something in it, and its schema."""
+    folder = tmp_path_factory.mktemp("schema")
+    (folder / "images").mkdir()
+    with Inside(folder / "data", images=folder / "images") as service:
+        path = service.namespace("mine")
+        service.post(f"{path}/vectors", X)
+        document = service.get("/openapi.json").json
+        schema = schemathesis.openapi.from_dict(document)
+        yield (
+            service,
+            {
+                (operation.method.upper(), shape(operation.path)): operation
+                for operation in (found.ok() for found in schema.get_all_operations())
+            },
+        )
+
+
+def explore(service, operation, mode, examples):
+    """Send what an operation allows, or what it does not; each answer is looked at."""
+    url = f"http://127.0.0.1:{service.port}"
+
+    @seed(7)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def send(case):
+        told = case.path_parameters.get("namespace") if case.path_parameters else None
+        if (
+            told is not None and zlib.crc32(str(told).encode()) % 4
+        ):  # most are for one that is there
+            case.path_parameters["namespace"] = "mine"
+        response = case.call(base_url=url, timeout=60)
+        headers = {name.lower(): values[0] for name, values in response.headers.items()}
+        assert_sound(Answer(response.status_code, headers, response.content))
+        case.validate_response(response, checks=CHECKS)
+
+    with contextlib.suppress(Unsatisfiable):  # there is nothing to get wrong
+        send()
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_what_is_generated_has_no_accident_and_a_described_answer(explored, route, mode):
+    service, operations = explored
+    operation = operations.get((route.method, shape(route.path)))
+    if operation is None or shape(route.path) in ENDLESS:
+        return
+    explore(service, operation, mode, EXAMPLES)
+    assert service.get("/healthz").status == 200
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_what_is_generated_at_length_has_no_accident(explored, route, mode):
+    service, operations = explored
+    operation = operations.get((route.method, shape(route.path)))
+    if operation is None or shape(route.path) in ENDLESS:
+        return
+    explore(service, operation, mode, 60 * EXAMPLES)
+
+
+def test_every_route_describes_its_answers_and_its_errors(explored):
+    service, _ = explored
+    document = service.get("/openapi.json").json
+    json.dumps(document)
+    for path, methods in document["paths"].items():
+        for method, what in methods.items():
+            assert what["summary"], (method, path)
+            assert "200" in what["responses"] or "201" in what["responses"], (method, path)
+            if path.startswith("/v1"):
+                assert "401" in what["responses"] or "4XX" in what["responses"], (method, path)
