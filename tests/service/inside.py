@@ -34,6 +34,11 @@ def store_of(service, name):
     return service.server.lifespan.state["sessions"].open[name].store
 
 
+def readers_of(service):
+    """How many follow events, as the service counts them."""
+    return service.server.lifespan.state["sessions"].readers
+
+
 @contextlib.contextmanager
 def held_up(service, name):
     """Within it the writer of a namespace does nothing; whoever writes waits."""

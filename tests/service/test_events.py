@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
 
 from linkstream import Links
-from service.calling import Stream
+from service.calling import Line, Stream, head
+from service.inside import readers_of
 from service.server import Outside, until
 from store.deeds import THRESHOLDS, vectors
 
@@ -156,6 +158,31 @@ def test_one_who_leaves_makes_room(service, namespace):
             stream.take(1)
     until(lambda: opened(service, namespace))
     assert threading.active_count() < before + 20
+
+
+def test_readers_who_leave_at_any_moment_amid_traffic_are_all_let_go(service, namespace):
+    """Also where they read nothing, so that what is sent to them is stuck."""
+    over = threading.Event()
+
+    def write():
+        with service.caller() as caller:
+            while not over.is_set():
+                caller.post(f"{namespace}/vectors", X[:20])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        lines = [Line(service.port, receive_buffer=4_096) for _ in range(4)]
+        for place, line in enumerate(lines):
+            path = "live" if place % 2 else "events/stream?since=0"
+            line.send(head("GET", f"{namespace}/{path}"))
+        time.sleep(rng.uniform(0.0, 0.03))
+        for line in lines:
+            line.close()
+    over.set()
+    writer.join()
+    until(lambda: readers_of(service) == 0, seconds=20.0)
 
 
 def opened(service, namespace):

@@ -18,6 +18,7 @@ from linkstream.service.projection import Layout, Projection
 
 T = Thresholds(0.7, 0.85, 0.8)
 STEP = 40
+ROWS = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags", "sums")
 
 
 def stream(clusters=12, count=600, dimension=48, seed=0):
@@ -124,12 +125,7 @@ def test_what_is_similar_to_nothing_lies_in_the_same_direction_after_a_restart()
     rows = np.eye(300)
     grown, whole = Projection(), made(rows, np.arange(300))
     for n in range(10, 301, 10):
-        kept = {
-            name: getattr(whole, name)[:n]
-            for name in ("numbers", "clusters", "counts", "first_seen", "last_seen")
-            + ("light", "flags", "sums")
-        }
-        before = grown.update(replace(whole, **kept))
+        before = grown.update(replace(whole, **{name: getattr(whole, name)[:n] for name in ROWS}))
     after = Projection().update(whole)
     turned = np.angle((before.x + 1j * before.y) * np.conj(after.x + 1j * after.y))
     assert np.mean(np.abs(turned[1:]) < 0.5) > 0.9
@@ -142,7 +138,7 @@ def test_an_undo_brings_a_subcluster_back_to_where_it_was():
     here = places(projection.update(links.state()))
     links.add_many(stream(count=20, seed=9))
     grown = places(projection.update(links.state()))
-    links.undo(before)
+    links.undo(to=before)
     assert places(projection.update(links.state())) == here
     gone = sorted(grown.keys() - here.keys())
     comb = projection._comb

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy.typing as npt
 
 from linkstream.clusterer.base import check_kind, whole_number
 from linkstream.clusterer.views import Views
 from linkstream.engine import door
+from linkstream.engine.state import State
 from linkstream.explanation import Explanation, explain
 from linkstream.identity import exemplars as examples
-from linkstream.identity import paths, review, suggestions
+from linkstream.identity import paths, review
 from linkstream.identity.exemplars import Exemplars
+from linkstream.identity.glance import Glance
+from linkstream.identity.laws import Laws
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
@@ -52,9 +57,8 @@ class Reasons(Views):
     def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
         """Vectors of a cluster to look at: the most central, the newest, the most doubtful."""
         limit = whole_number("limit", limit, "how many vectors of each kind to show")
-        live = self._live(cluster_id)
-        self._check_tracked("exemplars()")
-        return examples.exemplars(self.state(), live, self._kept_rows, limit=limit)
+        live, glance = self._look_at(cluster_id)
+        return glance.exemplars(live, self._kept_rows, limit)
 
     def review_queue(self, limit: int = 20) -> list[Question]:
         """The questions whose answers would put most right, best first.
@@ -63,17 +67,8 @@ class Reasons(Views):
         ask again: what was answered, or follows from it, is not asked.
         """
         limit = whole_number("limit", limit, "how many questions to ask")
-        if self._engine is None:
-            return []
-        state, laws = self.state(), self._laws()
-        fetch = None if self._keep is None else self._keep.rows
-        return review.questions(
-            state,
-            laws=laws,
-            ignored=self._ledger.ignored,
-            limit=limit,
-            show=lambda node: examples.central(state, node, fetch, limit=review.SHOWN),
-        )
+        glance = self._glance()
+        return glance.questions(limit, self._shown) if glance else []
 
     def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
         """Pairs of clusters that may be one, by margin, best first; those below 0 would not pass.
@@ -82,13 +77,38 @@ class Reasons(Views):
         clusters.
         """
         limit = whole_number("limit", limit, "how many suggestions to make")
-        if self._engine is None:
-            return []
-        laws = self._laws()
-        return suggestions.merges(self.state(), limit, laws=laws, ignored=self._ledger.ignored)
+        glance = self._glance()
+        return glance.merges(limit) if glance else []
 
     def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
         """Edges that hold clusters together by the least margin, weakest first."""
         limit = whole_number("limit", limit, "how many suggestions to make")
-        ignored = self._synced().ignored
-        return suggestions.splits(self.state(), limit, ignored=ignored) if self._engine else []
+        glance = self._glance()
+        return glance.splits(limit) if glance else []
+
+    def _look_at(self, cluster_id: int) -> tuple[int, Glance]:
+        """A live cluster of vectors that are tracked, and all there is."""
+        live = self._live(cluster_id)
+        self._check_tracked("exemplars()")
+        glance = self._aside()
+        assert glance is not None, "there is a cluster"
+        return live, glance
+
+    def _shown(self, state: State, node: int) -> tuple[int, ...]:
+        """Vectors of a subcluster for a person to look at."""
+        fetch = None if self._keep is None else self._keep.rows
+        return examples.central(state, node, fetch, limit=review.SHOWN)
+
+    def _glance(self) -> Glance | None:
+        """What is there now, until the next change; None: nothing yet."""
+        if self._engine is None:
+            return None
+        laws = self._laws()
+        return Glance(self.state(), laws, self._ledger.ignored, self._factory.unions)
+
+    def _aside(self) -> Glance | None:
+        """The same, to be used at any time by any thread."""
+        if self._engine is None:
+            return None
+        ledger = copy.deepcopy(self._synced())
+        return Glance(self.state(), Laws.of(ledger), ledger.ignored, self._factory.unions)

@@ -16,7 +16,7 @@ from linkstream.identity.totals import Totals
 
 Fetch = Callable[[Integers], npt.NDArray[np.int32]]  # vectors as they are kept, by number
 
-_BLOCK = 4096
+LOOKED = 4096  # vectors that are looked at, of a cluster or subcluster that has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +46,21 @@ class Exemplars:
 def exemplars(state: State, cluster: int, fetch: Fetch, *, limit: int) -> Exemplars:
     """The vectors that stand for a cluster, up to `limit` of each kind (tie: the older).
 
-    `fetch` gives the vectors of some numbers. Costs m·n·d steps for m vectors and n clusters.
+    `fetch` gives the vectors of some numbers. Of very many, some are looked at, evenly spread
+    over the stream. Costs m·n·d steps for m vectors and n clusters.
     """
     totals = Totals.of(state)
     units = directions(totals.sums)
     own = int(np.searchsorted(totals.ids, cluster))
-    numbers = _vectors_of(state, state.numbers[state.clusters == cluster])
-    to_own, doubt = np.empty(len(numbers)), np.empty(len(numbers))
-    for start in range(0, len(numbers), _BLOCK):
-        here = slice(start, start + _BLOCK)
-        scores = _cosines(fetch(numbers[here]), units)
-        to_own[here] = scores[:, own]
-        scores[:, own] = -1.0
-        doubt[here] = to_own[here] - scores.max(axis=1)
+    members = _vectors_of(state, state.numbers[state.clusters == cluster])
+    numbers = _some(members)
+    scores = _cosines(fetch(numbers), units)
+    to_own = scores[:, own].copy()
+    scores[:, own] = -1.0
     return Exemplars(
         central=_first(numbers, -to_own, limit),
-        newest=tuple(numbers[::-1][:limit].tolist()),
-        doubtful=_first(numbers, doubt, limit),
+        newest=tuple(members[::-1][:limit].tolist()),
+        doubtful=_first(numbers, to_own - scores.max(axis=1), limit),
     )
 
 
@@ -71,7 +69,7 @@ def central(state: State, subcluster: int, fetch: Fetch | None, *, limit: int) -
 
     None where vectors are not tracked.
     """
-    numbers = _vectors_of(state, np.array([subcluster]))
+    numbers = _some(_vectors_of(state, np.array([subcluster])))
     if fetch is None or len(numbers) <= 1:
         return tuple(numbers[:limit].tolist())
     row = np.searchsorted(state.numbers, [subcluster])
@@ -80,6 +78,13 @@ def central(state: State, subcluster: int, fetch: Fetch | None, *, limit: int) -
 
 def _vectors_of(state: State, subclusters: Integers) -> Integers:
     return np.flatnonzero(np.isin(state.vectors, subclusters)).astype(np.int64)
+
+
+def _some(numbers: Integers) -> Integers:
+    """All of them; or, of more than may be looked at, some."""
+    if len(numbers) <= LOOKED:
+        return numbers
+    return numbers[np.arange(LOOKED) * len(numbers) // LOOKED]
 
 
 def _cosines(rows: npt.NDArray[np.int32], units: Floats) -> Floats:

@@ -216,9 +216,7 @@ class EventStream(Response):
             others = (_gone(receive), self._sessions.stopping.wait())
             ends = [pumping, *(asyncio.ensure_future(other) for other in others)]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for end in ends:
-                end.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
+            await _ended(ends)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._sessions.readers -= 1
@@ -229,6 +227,16 @@ class EventStream(Response):
                 return  # it was revoked, or has ended
             message = {"type": "http.response.body", "body": body, "more_body": True}
             await asyncio.wait_for(send(message), self._sessions.settings.receive_seconds)
+
+
+async def _ended(tasks: list[asyncio.Future[None]]) -> None:
+    """End tasks; `wait_for` may swallow a cancel that comes just as it is done, so ask again."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.1)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _gone(receive: Any) -> None:

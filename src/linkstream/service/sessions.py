@@ -206,7 +206,7 @@ class Sessions:
     async def make(self, name: str, options: dict[str, Any]) -> tuple[Session, bool]:
         """A namespace as described, and whether it is new; ArgumentError where it is another."""
         path = self.path(name)
-        async with self._making:
+        async with self._making, self._opening[name]:
             there = await self.aside(path.exists)
             if not there:
                 self._check_room(await self.aside(self.names))

@@ -17,7 +17,7 @@ from linkstream.clusterer import Cluster, Links
 from linkstream.clusterer.base import whole_number
 from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
-from linkstream.errors import ArgumentError, NotTrackedError
+from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
 from linkstream.explanation import Explanation
 from linkstream.identity.exemplars import Exemplars
 from linkstream.identity.history import History
@@ -154,25 +154,45 @@ class Reads:
         """Birth, splits and joins of a cluster's ID."""
         return self._ask(lambda model: model.remember(lambda links: links.history(cluster_id)))
 
+    # What compares everything with everything is done by the caller, while others go on
+
     def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
         """Vectors of a cluster to look at."""
-        return self._ask(lambda model: model.links.exemplars(cluster_id, limit))
+        limit = whole_number("limit", limit, "how many vectors of each kind to show")
+        live, glance = self._ask(lambda model: model.links._look_at(cluster_id))
+        return glance.exemplars(live, self._fetch, limit)
+
+    def _fetch(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        return self._ask(lambda model: model.links._kept_rows(numbers))
 
     def review_queue(self, limit: int = 20) -> list[Question]:
         """The questions whose answers would put most right."""
-        return self._ask(lambda model: model.links.review_queue(limit))
+        limit = whole_number("limit", limit, "how many questions to ask")
+        glance = self._ask(lambda model: model.links._aside())
+        return glance.questions(limit, self._shown) if glance else []
 
     def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
         """Pairs of clusters that may be one."""
-        return self._ask(lambda model: model.links.suggest_merges(limit))
+        limit = whole_number("limit", limit, "how many suggestions to make")
+        glance = self._ask(lambda model: model.links._aside())
+        return glance.merges(limit) if glance else []
 
     def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
         """Edges that hold clusters together by the least margin."""
-        return self._ask(lambda model: model.links.suggest_splits(limit))
+        limit = whole_number("limit", limit, "how many suggestions to make")
+        glance = self._ask(lambda model: model.links._aside())
+        return glance.splits(limit) if glance else []
 
     def proposals(self) -> Settlement:
         """What `settle` would change."""
-        return self._ask(lambda model: model.links.settle())
+        glance = self._ask(lambda model: model.links._aside())
+        return glance.proposals() if glance else Settlement((), (), 0, 0)
+
+    def _shown(self, state: State, node: int) -> tuple[int, ...]:
+        try:
+            return self._ask(lambda model: model.links._shown(state, node))
+        except UnknownIdError:  # one of them was removed meanwhile
+            return ()
 
     # From the journal
 

@@ -5,7 +5,7 @@
  * `Authorization: Bearer`; there are no cookies, so another site cannot use it.
  */
 
-import { readStream } from "/page/stream.js";
+import { pause, readStream } from "/page/stream.js";
 
 const KEY = "linkstream-token";
 const TRIES = 3; // of a write that did not get through; all with one Idempotency-Key
@@ -122,12 +122,4 @@ function asQuery(query) {
 function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `page-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-}
-
-/** Wait so many milliseconds, or less where `signal` ends it. */
-export function pause(milliseconds, signal = undefined) {
-  return new Promise((done) => {
-    const timer = setTimeout(done, milliseconds);
-    signal?.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
-  });
 }

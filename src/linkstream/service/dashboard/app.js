@@ -28,7 +28,7 @@
  */
 
 import { Api, isAbort, Problem } from "/page/api.js";
-import { counted, el, short } from "/page/elements.js";
+import { counted, el, short, svg } from "/page/elements.js";
 import { noNamespace, problemPanel, say, tokenForm } from "/page/parts.js";
 
 const VIEWS = [
@@ -92,6 +92,8 @@ async function open(module, view, parts, query) {
   const root = el("div", { class: `view view-${view.path}` });
   let cleanup;
   shown = { end: () => { leaving.abort(); cleanup?.(); cleanup = undefined; } };
+  const again = main.querySelector(".view") !== null;
+  main.style.minHeight = `${main.offsetHeight}px`; // what is read does not jump while it is made anew
   main.replaceChildren(root);
   document.title = `${view.title} · ${short(picker.value, 30)} · linkstream`;
   try {
@@ -99,8 +101,11 @@ async function open(module, view, parts, query) {
   } catch (error) {
     if (leaving.signal.aborted || isAbort(error)) return;
     throw error;
+  } finally {
+    main.style.minHeight = "";
   }
   if (leaving.signal.aborted) { cleanup?.(); cleanup = undefined; }
+  else if (again && document.activeElement === document.body) main.focus({ preventScroll: true });
 }
 
 function fail(error) {
@@ -181,17 +186,15 @@ function askForToken(problem, sent) {
 }
 
 function markTab(current) {
-  const hrefs = VIEWS.map((view) => link(view.path));
-  tabs.replaceChildren(...VIEWS.map((view, place) => {
-    const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    picture.setAttribute("viewBox", "0 0 24 24");
-    picture.setAttribute("aria-hidden", "true");
-    line.setAttribute("d", view.icon);
-    picture.append(line);
-    const here = view === current;
-    return el("a", { href: hrefs[place], "aria-current": here && "page" }, picture, el("span", {}, view.title));
-  }));
+  if (!tabs.childElementCount) {
+    tabs.append(...VIEWS.map((view) => el("a", { data: { view: view.path } },
+      svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: view.icon })), el("span", {}, view.title))));
+  }
+  for (const tab of tabs.children) {
+    tab.href = link(tab.dataset.view);
+    if (tab.dataset.view === current.path) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  }
 }
 
 function start() {

@@ -126,7 +126,7 @@ class Live {
     const waited = (this.drawnAt - this.statsAt) / 1000; // nothing is told while nothing comes
     const rate = waited * 1000 > STILL ? 0 : this.stats.rate;
     Object.entries({ vectors, clusters, subclusters }).forEach(([name, value]) => { this.figures[name].textContent = number(value); });
-    this.figures.rate.textContent = rate < 100 ? figure(rate, 1) : number(Math.round(rate));
+    this.figures.rate.textContent = rate > 0 && rate < 100 ? figure(rate, 1) : number(Math.round(rate));
     const points = [...this.points, [this.stats.time + waited, vectors, clusters, rate]];
     this.charts[0].draw(points.map(([time, , value]) => [time, value]));
     this.charts[1].draw(points.map(([time, , , value]) => [time, value]));

@@ -11,7 +11,7 @@ import { MapCanvas } from "/page/mapcanvas.js";
 import { hands } from "/page/mapinput.js";
 import { addLine, card, empty, payload } from "/page/parts.js";
 
-const EVERY = 2_000; // milliseconds between two looks at the map, at least
+const EVERY = 1_000; // milliseconds between two looks at the map, at least
 const SHARE = 8; // and so many times as long as the last one took
 const LISTED = 40; // clusters in the list
 const HOVER = 90; // milliseconds of pointing before the service is asked

@@ -143,13 +143,19 @@ export class MapCanvas {
     if (!(moving && this.took > SLOW) && !this.isDrawn()) this.draw(now);
     this.blit();
     this.mark(now);
-    this.canvas.dataset.scale = this.camera.scale.toFixed(3);
-    this.canvas.dataset.settled = String(this.isDrawn() && !this.glide && !changing);
+    this.say(changing);
     if (this.glide || changing) this.ask();
     else if (!this.isDrawn()) {
       clearTimeout(this.later);
       this.later = setTimeout(() => this.ask(), REST);
     }
+  }
+
+  /** What is shown, for whoever looks at the element and not at the picture. */
+  say(changing) {
+    const { x, y, scale } = this.camera;
+    const settled = this.isDrawn() && !this.glide && !changing;
+    Object.assign(this.canvas.dataset, { x: x.toFixed(4), y: y.toFixed(4), scale: scale.toFixed(4), settled: String(settled) });
   }
 
   step(now) {

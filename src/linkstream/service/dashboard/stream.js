@@ -30,7 +30,7 @@ export async function readStream(open, handlers, { signal, state = () => {} }) {
     }
     if (signal.aborted) return;
     state("waiting", problem);
-    await rest(place.wait * (0.75 + Math.random() / 2), signal);
+    await pause(place.wait * (0.75 + Math.random() / 2), signal);
     place.wait = Math.min(place.wait * 2, LONGEST_WAIT);
   }
 }
@@ -68,9 +68,10 @@ export function parsed(block) {
   return event;
 }
 
-function rest(milliseconds, signal) {
+/** Wait so many milliseconds, or less where `signal` ends it. */
+export function pause(milliseconds, signal = undefined) {
   return new Promise((done) => {
     const timer = setTimeout(done, milliseconds);
-    signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+    signal?.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
   });
 }

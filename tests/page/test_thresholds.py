@@ -1,0 +1,124 @@
+"""The page of thresholds: three lines, sliders, and words that agree with the service's figures."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from page.served import DIMENSION, THRESHOLDS
+
+FLAGS = ".thresholds-similarity .histogram-flag"
+
+
+@pytest.fixture
+def people(served):
+    """Overlapping clusters, so that there are edges, and pairs that are near."""
+    served.make()
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((12, DIMENSION))
+    X = centres[rng.integers(0, 12, 300)] + 0.6 * rng.standard_normal((300, DIMENSION))
+    served.add(X / np.linalg.norm(X, axis=1, keepdims=True))
+    return served
+
+
+def count(page, kind):
+    """The figure of a line of the verdict."""
+    return int(page.locator(f".verdict [data-kind={kind}]").get_attribute("data-count"))
+
+
+def press(page, name, key, times):
+    page.locator(f"input#{name}").focus()
+    for _ in range(times):
+        page.keyboard.press(key)
+
+
+def test_the_three_thresholds_are_lines_among_the_similarities(people, open_page, shoot):
+    page = open_page(people.url, "thresholds")
+    expect(page.locator(FLAGS)).to_have_count(3)
+    for name, value in THRESHOLDS.items():
+        flag = page.locator(f"{FLAGS}[data-name={name}]")
+        expect(flag).to_have_attribute("data-at", f"{value:.4f}")
+    rows = page.locator(".thresholds-similarity .histogram")
+    for row in range(rows.count()):
+        assert rows.nth(row).locator("line").count() == 3
+        assert rows.nth(row).locator(".histogram-bars rect").count() > 0
+    shoot(page, "thresholds")
+
+
+def test_flags_do_not_cover_one_another(people, open_page):
+    page = open_page(people.url, "thresholds", width=390)
+    expect(page.locator(FLAGS)).to_have_count(3)
+    press(page, "subcluster_similarity", "ArrowLeft", 8)
+    boxes = [page.locator(FLAGS).nth(at).bounding_box() for at in range(3)]
+    for place, one in enumerate(boxes):
+        for other in boxes[place + 1 :]:
+            beside = abs(one["x"] - other["x"]) >= one["width"] - 1
+            assert beside or abs(one["y"] - other["y"]) >= one["height"] - 1
+
+
+@pytest.mark.parametrize(("name", "axis"), [("cluster_similarity", 0), ("pair_similarity_max", 1)])
+def test_a_slider_moves_its_line_and_the_figures_are_the_services(people, open_page, name, axis):
+    found = people.get("margins")
+    now, zero = found["moves"].index(0), found["margin_bins"]["zero"]
+    page = open_page(people.url, "thresholds")
+    press(page, name, "ArrowRight", 4)
+    flag = page.locator(f"{FLAGS}[data-name={name}]")
+    expect(flag).to_have_attribute("data-at", f"{THRESHOLDS[name] + 0.04:.4f}")
+    expect(page.locator(f"output[for={name}]")).to_contain_text("(+0.04)")
+    c, p = (now + 4, now) if axis == 0 else (now, now + 4)
+    assert count(page, "failing") == sum(found["edge"]["edges"][c][p][:zero])
+    assert count(page, "passing") == sum(found["edge"]["pairs"][c][p][zero:])
+
+
+def test_the_subcluster_slider_tells_of_merges(people, open_page):
+    found = people.get("margins")["subcluster"]["merged"]
+    page = open_page(people.url, "thresholds")
+    press(page, "subcluster_similarity", "Home", 1)
+    assert count(page, "merging") == found[0] > 0
+
+
+def test_back_to_now_puts_all_sliders_back(people, open_page, shoot):
+    page = open_page(people.url, "thresholds", dark=True)
+    back = page.get_by_role("button", name="Back to now")
+    expect(back).to_be_disabled()
+    failing = count(page, "failing")
+    press(page, "cluster_similarity", "End", 1)
+    assert count(page, "failing") > failing
+    expect(page.locator(".histogram-bars .marked").first).to_be_attached()
+    shoot(page, "thresholds-moved-dark")
+    back.click()
+    expect(back).to_be_disabled()
+    assert count(page, "failing") == failing
+    for name, value in THRESHOLDS.items():
+        flag = page.locator(f"{FLAGS}[data-name={name}]")
+        expect(flag).to_have_attribute("data-at", f"{value:.4f}")
+
+
+def test_thresholds_that_cannot_be_are_said_to_be_none(people, open_page):
+    high = {
+        "cluster_similarity": 0.95,
+        "subcluster_similarity": 0.97,
+        "pair_similarity_max": 0.96,
+    }
+    people.call("PUT", "/v1/namespaces/strict", {"thresholds": high})
+    people.call("POST", "/v1/namespaces/strict/vectors", {"vectors": np.eye(4).tolist()})
+    page = open_page(people.url, "thresholds?in=strict")
+    press(page, "subcluster_similarity", "End", 1)
+    expect(page.locator(".verdict")).to_contain_text("There are no such thresholds")
+
+
+def test_it_says_what_it_is_not_and_what_to_run(people, open_page):
+    page = open_page(people.url, "thresholds")
+    words = page.locator(".thresholds-meaning")
+    expect(words).to_contain_text("what-if on the graph as it is now")
+    expect(words).to_contain_text("not a run with other thresholds")
+    expect(words.locator("code")).to_have_text(re.compile("^linkstream tune "))
+
+
+def test_without_vectors_it_says_what_to_do(served, open_page):
+    served.make()
+    page = open_page(served.url, "thresholds")
+    expect(page.get_by_text("Nothing to compare yet")).to_be_visible()
