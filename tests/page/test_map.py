@@ -93,11 +93,11 @@ def many(served):
     shares = rng.pareto(1.0, 2_000) + 0.2
     of = rng.choice(2_000, MANY, p=shares / shares.sum())
     X = centres[of] / np.linalg.norm(centres[of], axis=1, keepdims=True)
-    X = X + 0.16 * rng.standard_normal((MANY, 24))
+    X = X + 0.12 * rng.standard_normal((MANY, 24))
     crowd = replace(served, namespace="crowd")
     thresholds = {
-        "cluster_similarity": 0.8,
-        "subcluster_similarity": 0.985,
+        "cluster_similarity": 0.87,
+        "subcluster_similarity": 0.99,
         "pair_similarity_max": 0.8,
     }
     crowd.call("PUT", "/v1/namespaces/crowd", {"thresholds": thresholds})

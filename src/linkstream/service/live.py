@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -229,7 +229,7 @@ class EventStream(Response):
             await asyncio.wait_for(send(message), self._sessions.settings.receive_seconds)
 
 
-async def _ended(tasks: list[asyncio.Future[None]]) -> None:
+async def _ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
     """End tasks; `wait_for` may swallow a cancel that comes just as it is done, so ask again."""
     left = set(tasks)
     while left:

@@ -37,7 +37,7 @@ LIMIT = 60_000  # subclusters on a map
 COMPARED = 24_000  # subclusters that a new island is compared with, the biggest ones
 _SKETCH = 256  # dimensions that are enough to find a neighbour
 _BLOCK = 256
-_SEA = 4  # cells around a new island that are left for it to grow
+_SEA = 3  # cells around a new island that are left for it to grow
 _STRAIT, _CROWD = 1.4, 3_000  # and where so many come at once
 
 Integers = npt.NDArray[np.int64]

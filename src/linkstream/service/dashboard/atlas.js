@@ -6,7 +6,7 @@
  * by the two square roots; so no two discs overlap, however crowded a place is.
  */
 
-const LARGEST = 2.2; // radius of the greatest subcluster where it has room; cells are 1 apart
+const LARGEST = 0.85; // radius of the greatest subcluster where it has room; cells are 1 apart
 const SINGLE = 0.27; // radius of a lone vector at most, so that edges can be seen between
 const GAP = 0.92; // of the way between two that their discs may fill
 const COARSE = 2; // width of a square of the grid that finds neighbours

@@ -57,8 +57,8 @@ class MapView {
       el("section", { class: "card map-card", "aria-label": "Map" }, this.frame,
         el("p", { class: "quiet small-text map-help", id: "map-help" },
           "Each disc is a subcluster, its area by vectors; lines are edges. Islands are clusters. ",
-          el("span", { class: "touch" }, "Drag to move, pinch to zoom, tap to see more."),
-          el("span", { class: "keys" }, el("kbd", {}, "+"), " ", el("kbd", {}, "−"), " zoom, arrows move, ",
+          el("span", { class: "map-touch" }, "Drag to move, pinch to zoom, tap to see more."),
+          el("span", { class: "map-keys" }, el("kbd", {}, "+"), " ", el("kbd", {}, "−"), " zoom, arrows move, ",
             el("kbd", {}, "0"), " shows all, ", el("kbd", {}, "Tab"), " leads to the list."))),
       card("Clusters", { class: "map-side", more: el("a", { href: this.context.link("cluster"), class: "small-text" }, "All") }, this.list, this.more));
     this.parts = [el("div", { class: "map-head" }, el("h1", {}, "Map"), this.summary), this.nothing, this.body];

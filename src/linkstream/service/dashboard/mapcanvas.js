@@ -9,7 +9,7 @@ import { called, colourOf, styleOf } from "/page/elements.js";
 import { GREY } from "/page/atlas.js";
 
 const CLOSEST = 90; // pixels between two cells
-const FITTED = 30; // at most, where all are shown at once
+const FITTED = 42; // at most, where all are shown at once
 const MARGIN = 44; // pixels around them
 const SMALLEST = 1.15; // radius in pixels
 const SLOW = 14; // milliseconds of drawing, above which a moving sheet is not drawn anew

@@ -85,7 +85,7 @@ class Thresholds {
     const { similarity_bins: bins, thresholds } = this.figures;
     const filled = this.groups.flatMap(({ name }) => this.figures[name].similarity.findIndex((count) => count > 0)).filter((bin) => bin >= 0);
     const lowest = Math.min(...filled.map((bin) => bins.low + bin * bins.width), ...Object.values(thresholds), this.figures.edge.floor[this.middle] ?? 1);
-    return [Math.min(Math.floor(lowest * 10 - 1e-9) / 10, 0.8), 1];
+    return [Math.min(Math.floor(lowest * 10 + 1e-9) / 10, 0.8), 1];
   }
 
   slider(name) {
