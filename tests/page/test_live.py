@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
+import urllib.request
 
 import numpy as np
+import pytest
 from playwright.sync_api import expect
 
 from linkstream.service.running import background
@@ -89,3 +93,38 @@ def test_the_page_says_so_when_the_service_goes_and_finds_it_again(tmp_path, ope
         expect(page.locator(".state")).to_have_text("connected")
         Served(url.rstrip("/")).add(np.asarray(around(direction(1.0), 1, seed=9)))
         expect(page.locator(FIGURES).nth(0)).to_have_text("3")
+
+
+@pytest.mark.long
+def test_the_page_keeps_up_with_ten_thousand_vectors_a_second(served, open_page):
+    served.make()
+    page = open_page(served.url)
+    expect(page.locator(".state")).to_have_text("connected")
+    page.evaluate(
+        """() => { window.longest = 0; new PerformanceObserver((list) => {
+          for (const task of list.getEntries()) longest = Math.max(longest, task.duration);
+        }).observe({ type: "longtask" }); }"""
+    )
+    sent: list[int] = []
+    feeding = threading.Thread(target=flood, args=(served, sent, 10_000, 10.0))
+    feeding.start()
+    while feeding.is_alive():
+        page.wait_for_timeout(500)  # the browser goes on meanwhile
+        assert page.locator(".decision").count() <= 60
+    expect(page.locator(FIGURES).nth(0)).to_have_text(f"{sum(sent):,}")
+    assert page.evaluate("longest") < 1_000
+
+
+def flood(served, sent, rate, seconds, batch=500):
+    """Send vectors as raw numbers, so many a second at most."""
+    X = np.concatenate([around(direction(*np.eye(8)[i]), batch // 8 + 1, seed=i) for i in range(8)])
+    data = X[:batch].astype("<f4").tobytes()
+    url = f"{served.url}/v1/namespaces/{served.namespace}/vectors?dimension={X.shape[1]}"
+    begin = time.monotonic()
+    while (now := time.monotonic() - begin) < seconds:
+        kind = {"Content-Type": "application/octet-stream"}
+        request = urllib.request.Request(url, data=data, headers=kind, method="POST")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            answer.read()
+        sent.append(batch)
+        time.sleep(max(0.0, sum(sent) / rate - now))

@@ -12,7 +12,6 @@ from page.audits import CONTRAST, NAMELESS
 from page.served import Served, around, direction, two_alike
 
 VIEWS = ("live", "map", "cluster", "cluster/0", "review", "thresholds")
-OURS = [view for view in VIEWS if view not in ("map", "thresholds")]
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def people(served):
 
 def each_view(page, url):
     """Every view in turn, once it is shown."""
-    for view in OURS:
+    for view in VIEWS:
         page.goto(f"{url}/#/{view}")
         expect(page.locator(f".view-{view.split('/')[0]} h1")).to_be_visible()
         yield view
@@ -66,6 +65,8 @@ def test_no_namespace_says_how_to_make_one(served, open_page, shoot):
     expect(page.get_by_text("There is nothing to look at yet")).to_be_visible()
     expect(page.locator(".command")).to_contain_text("curl -X PUT")
     shoot(page, "no-namespace")
+    served.make().add(around(direction(1.0), 2))
+    expect(page.locator(".decision")).to_have_count(2)
 
 
 def test_a_token_is_asked_for_kept_in_the_tab_and_sent(tmp_path, open_page, shoot):
@@ -106,7 +107,7 @@ def test_the_page_loads_nothing_from_elsewhere(people, open_page):
     page = open_page(people.url)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    assert len(list(each_view(page, people.url))) == len(OURS)
+    assert len(list(each_view(page, people.url))) == len(VIEWS)
     page.reload()
     expect(page.locator("h1")).to_be_visible()
     assert asked

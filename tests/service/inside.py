@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import threading
 
 from linkstream.store import pen
@@ -13,7 +14,8 @@ from linkstream.store import pen
 def die(*, when, commit):
     """From now on this process kills itself at its n-th commit: "before" it, or "after" it.
 
-    After it means: it is safe on disk, and nobody has been told.
+    After it means: it is safe on disk, and nobody has been told. Or that commit fails ("fail"), as
+    on a disk that is full.
     """
     made, left = pen.Pen.commit, [commit]
 
@@ -21,6 +23,8 @@ def die(*, when, commit):
         left[0] -= 1
         if left[0] == 0 and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
+        if left[0] == 0 and when == "fail":
+            raise sqlite3.OperationalError("database or disk is full")
         answer = made(self, group)
         if left[0] == 0 and when == "after":
             os.kill(os.getpid(), signal.SIGKILL)

@@ -222,6 +222,51 @@ def test_requests_one_behind_the_other_are_answered_in_order(small):
         assert_sound(answer)
 
 
+# What HTTP has besides
+
+
+def test_one_who_waits_to_be_told_to_go_on_is_told(small):
+    with Line(small.port) as line:
+        body = X[:2].tobytes()
+        line.send(head("POST", VECTORS, length=len(body), **RAW, expect="100-continue"))
+        assert line.socket.recv(1 << 12).startswith(b"HTTP/1.1 100")
+        line.send(body)
+        (answer,) = line.answers()
+        assert answer.status == 200
+
+
+def test_or_is_told_no_without_sending_anything(small):
+    with Line(small.port) as line:
+        line.send(head("POST", VECTORS, length=MIB, **RAW, expect="100-continue"))
+        (answer,) = line.answers()
+        assert answer.status == 413
+
+
+UPGRADES = {
+    "a websocket": {
+        "connection": "upgrade",
+        "upgrade": "websocket",
+        "sec_websocket_version": "13",
+        "sec_websocket_key": "dGhlIHNhbXBsZSBub25jZQ==",
+    },
+    "HTTP/2": {"connection": "upgrade, http2-settings", "upgrade": "h2c", "http2_settings": "AA"},
+    "noise": {"connection": "upgrade", "upgrade": "\xff"},
+}
+
+
+@pytest.mark.parametrize("headers", UPGRADES.values(), ids=UPGRADES)
+def test_nothing_is_upgraded(small, headers):
+    with Line(small.port, timeout=15.0) as line:
+        line.send(head("GET", "/v1/namespaces/small", **headers))
+        for answer in line.answers():
+            assert answer.status in (200, 400, 403, 404, 426)
+
+
+def test_an_old_client_is_answered(small):
+    (answer,) = spoken(small.port, b"GET /healthz HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
+    assert answer.status == 200
+
+
 # Too many
 
 

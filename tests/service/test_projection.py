@@ -86,13 +86,13 @@ def test_the_same_states_give_the_same_map():
         assert places(one.update(state)) == places(other.update(state))
 
 
-def test_no_two_subclusters_are_nearer_than_a_cell():
+def test_no_two_subclusters_are_nearer_than_a_quarter_of_a_cell():
     projection = Projection()
     for state in states(clusters=30, seed=2):
         layout = projection.update(state)
     points = np.column_stack([layout.x, layout.y])
     apart = np.linalg.norm(points[:, np.newaxis] - points, axis=2) + 2 * np.eye(len(points))
-    assert apart.min() > 1 - 1e-9
+    assert apart.min() > 0.25 - 1e-9
 
 
 def test_in_a_new_map_there_is_sea_between_clusters():
@@ -110,6 +110,19 @@ def test_an_island_is_about_as_wide_as_a_disc_of_its_subclusters():
     layout = Projection().update(made(rows[:201], [0] * 200 + [1], edges=star))
     reach = np.hypot(layout.x - layout.x[0], layout.y - layout.y[0])[:200].max()
     assert reach < 1.15 * math.sqrt(200 * math.sqrt(3) / 2 / math.pi) + 1
+
+
+def test_an_island_that_is_shut_in_grows_between_its_own():
+    comb = Honeycomb()
+    comb.found(0, None, room=2)
+    for number in range(1, 60):
+        comb.found(number, number - 1, room=2)
+    for number in range(60, 160):
+        comb.put(number, 0)
+    x, y = comb.points(list(range(160)))
+    inland = np.hypot(x[60:] - x[0], y[60:] - y[0])
+    assert np.mean(inland < 4) > 0.9
+    assert len(set(zip(x, y, strict=True))) == 160
 
 
 def test_a_fragment_lies_beside_the_cluster_it_is_similar_to():

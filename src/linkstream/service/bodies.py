@@ -30,6 +30,7 @@ MEDIA = (JSON, RAW, NPY, ARROW)
 JSON_MAX = 8 << 20  # bytes: reading more would hold everybody up
 ARROW_MAGIC = b"\xff\xff\xff\xff"
 
+NAMES_MAX = 100_000  # in all objects of a body, for the same reason
 _LONG = 1 << 16  # bytes
 
 M = TypeVar("M", bound=BaseModel)
@@ -160,6 +161,14 @@ def check_media(request: Request, wanted: tuple[str, ...]) -> str:
 
 def parsed(body: bytes) -> Any:
     """JSON as the standard has it: no NaN, no name twice, no endless nesting."""
+    if body.count(b":") > NAMES_MAX:
+        raise Refusal(
+            413,
+            "too-large",
+            f"JSON of more than {NAMES_MAX} names or colons",
+            expected="fewer",
+            remedy="Send vectors as raw float32, and payloads in smaller batches.",
+        )
     try:
         text = body.decode()
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)

@@ -1,9 +1,10 @@
 """Cells in the plane, each for one subcluster: which are taken, which are free, and the nearest.
 
-Cells are the points of a triangular lattice, one apart. A cell is one whole number, so that to go
-a step in some direction is to add another. `claims` says which island each cell within one step of
-a taken one belongs to; no island takes a cell that another claims, so there is always a strip of
-empty cells between two.
+Cells are the points of a triangular lattice, one apart. Where an island has no room left around it,
+cells between its own are taken too, a half and then a quarter apart. A cell is one whole number, so
+that to go a step in some direction is to add another. `claims` says whose each whole cell is that
+lies within one step of a taken one; no island takes a cell that another claims, so there is always
+a strip of empty cells between two.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 REACH = 16  # how far around a subcluster a place is looked for
-_SECTORS = 64  # of the horizon
+WHOLE = 4  # of the finest steps in the distance of two whole cells
+_BETWEEN = (2, 1)  # steps of the cells between them
+_BETWEEN_REACH = 3
 _FORMER = 10_000  # cells of subclusters that are gone, to be given back
 _ROW = 1 << 24
 _HALF = 1 << 23
 _TURN = math.pi * (3.0 - math.sqrt(5.0))  # the golden angle: no two directions are near for long
 _ASIDE = (0.0, 0.12, -0.12)  # how far from its direction one may go for a place nearer by
 _ASTRAY = (0.0, 0.4, -0.4, 0.8, -0.8, 1.2, -1.2)
+_SECTORS = 64  # of the horizon
 _HEIGHT = math.sqrt(3.0) / 2.0  # of a row
 _SEVERAL = -1
 
@@ -32,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def cell_at(q: int, r: int) -> Cell:
-    """The cell of a column and a row; also the step that leads so far."""
+    """The cell of a column and a row, in finest steps; also the step that leads so far."""
     return r * _ROW + q
 
 
@@ -42,28 +46,33 @@ def where(cell: Cell) -> tuple[int, int]:
     return cell - r * _ROW, r
 
 
-AROUND = tuple(cell_at(*step) for step in ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1)))
-_SEVEN = (0, *AROUND)
+def home(cell: Cell) -> Cell:
+    """The whole cell that a cell lies at, or next to."""
+    q, r = where(cell)
+    return cell_at(round(q / WHOLE) * WHOLE, round(r / WHOLE) * WHOLE)
+
+
+_SIX = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
+_SEVEN = tuple(cell_at(WHOLE * q, WHOLE * r) for q, r in ((0, 0), *_SIX))
 
 
 @functools.cache
-def shells() -> tuple[tuple[Cell, ...], ...]:
-    """Steps by how far they lead, those of one distance together, up to REACH."""
+def shells(step: int = WHOLE) -> tuple[tuple[Cell, ...], ...]:
+    """Steps by how far they lead, those of one distance together, up to the reach of a search."""
+    reach = (REACH if step == WHOLE else _BETWEEN_REACH) * WHOLE // step
     found: dict[int, list[Cell]] = {}
-    span = range(-2 * REACH, 2 * REACH + 1)
-    for q in span:
-        for r in span:
+    for q in range(-2 * reach, 2 * reach + 1):
+        for r in range(-2 * reach, 2 * reach + 1):
             square = q * q + q * r + r * r
-            if 0 < square <= REACH * REACH:
-                found.setdefault(square, []).append(cell_at(q, r))
+            if 0 < square <= reach * reach:
+                found.setdefault(square, []).append(cell_at(step * q, step * r))
     return tuple(tuple(sorted(found[square])) for square in sorted(found))
 
 
 @functools.cache
-def _looked_at(room: int) -> int:
-    """How many shells are looked at for a place; where islands are small and many, only a few."""
-    reach = 4 * room if room else REACH
-    return sum(_squared(shell[0], 0, 0) <= reach * reach for shell in shells())
+def _within(reach: int) -> int:
+    """How many shells of whole cells lie within a distance."""
+    return sum(_squared(shell[0], 0) <= (reach * WHOLE) ** 2 for shell in shells())
 
 
 @functools.cache
@@ -76,7 +85,8 @@ def clearing(room: int) -> tuple[Cell, ...]:
         return _SEVEN[: 1 if room < 2 else 7]
     span = range(-room - room % 2, room + 2, 2)
     wide = [(q, r) for q in span for r in span if q * q + q * r + r * r <= room * room]
-    return tuple(cell_at(*step) for step in sorted(wide, key=lambda s: s[0] ** 2 + s[1] ** 2))
+    wide.sort(key=lambda step: step[0] ** 2 + step[1] ** 2)
+    return tuple(cell_at(WHOLE * q, WHOLE * r) for q, r in wide)
 
 
 class Honeycomb:
@@ -92,21 +102,28 @@ class Honeycomb:
         self.island: dict[int, int] = {}
         self._taken: dict[Cell, int] = {}
         self._claims: dict[Cell, int] = {}
-        self._ends: list[tuple[Cell, Cell]] = []  # of each island its first cell, and its newest
+        self._firsts: list[Cell] = []  # of each island, where it began
+        self._sizes: list[int] = []
         self._former: dict[int, tuple[Cell, int]] = {}
         self._full: dict[tuple[Cell, int], int] = {}  # shells around a cell without such room
         self._rims: dict[tuple[int, int], float] = {}  # how far out there was room at last
+
+    @property
+    def usual(self) -> float:
+        """How many subclusters an island has, on average; 1 where there is none."""
+        return len(self.cells) / sum(size > 0 for size in self._sizes) if self.cells else 1.0
 
     def keep(self, numbers: set[int]) -> None:
         """Let go of all subclusters but these."""
         gone = [number for number in self.cells if number not in numbers]
         for number in gone:
-            cell = self.cells.pop(number)
+            cell, island = self.cells.pop(number), self.island.pop(number)
             del self._taken[cell]
-            self._former[number] = (cell, self.island.pop(number))
+            self._sizes[island] -= 1
+            self._former[number] = (cell, island)
         for number in gone:
             for step in _SEVEN:
-                self._claim_anew(self._former[number][0] + step)
+                self._claim_anew(home(self._former[number][0]) + step)
         if gone:
             self._full.clear()
             self._rims.clear()
@@ -121,21 +138,32 @@ class Honeycomb:
         if beside is None:
             cell = self._outwards(0, number * _TURN, _ASIDE, (room, good))
         else:
-            cell = self._near(self.cells[beside], 0, room, good)
-        self._ends.append((cell, cell))
-        self._take(number, cell, len(self._ends) - 1)
+            start, rings = home(self.cells[beside]), shells()[: _within(min(REACH, 4 * room))]
+            near = self._near(start, 0, (room, good), rings)
+            far = (start, _bearing(start), _ASTRAY, (room, good))
+            cell = self._outwards(*far) if near is None else near
+        self._firsts.append(cell)
+        self._sizes.append(0)
+        self._take(number, cell, len(self._firsts) - 1)
 
     def put(self, number: int, beside: int) -> None:
-        """Another one of an island, as near as can be to one that lives there."""
+        """Another one of an island, as near as can be to one that lives there.
+
+        Around the island, if there is room; or else between those of the island.
+        """
         if self._gone_home(number):
             return
-        island = self.island[beside]
-        first, newest = self._ends[island]
-        cell = self.cells[beside]
-        if self._full.get((cell, 0), 0) == _looked_at(0):
-            cell = newest
-        cell = self._near(cell, first, 0, lambda there: self._free(there, island))
-        self._ends[island] = (first, cell)
+        island, start = self.island[beside], self.cells[beside]
+        first, whole = self._firsts[island], home(start)
+        wide = int(2.5 + 0.75 * math.sqrt(self._sizes[island]))  # of a disc, and some more
+        free = functools.partial(self._free, island=island)
+        cell = self._near(whole, first, (0, free), shells()[: _within(min(REACH, wide))])
+        own = functools.partial(self._own, island=island)
+        for step in _BETWEEN:
+            if cell is None:
+                cell = self._near(start, start, (-step, own), shells(step))
+        if cell is None:
+            cell = self._outwards(whole, _bearing(whole), _ASTRAY, (0, free))
         self._take(number, cell, island)
 
     def points(self, numbers: list[int]) -> tuple[Floats, Floats]:
@@ -143,33 +171,37 @@ class Honeycomb:
         cells = np.array([self.cells[number] for number in numbers], dtype=np.int64)
         r = (cells + _HALF) // _ROW
         q = cells - r * _ROW
-        return (q + r / 2.0).astype(np.float64), (r * _HEIGHT).astype(np.float64)
+        return (q + r / 2.0).astype(np.float64) / WHOLE, (r * _HEIGHT).astype(np.float64) / WHOLE
 
     def _gone_home(self, number: int) -> bool:
         """Whether one that was here before has its old cell again."""
         cell, island = self._former.pop(number, (0, -1))
-        if island < 0 or not self._free(cell, island):
+        if island < 0 or cell in self._taken or self._claims.get(home(cell), island) != island:
             return False
         self._take(number, cell, island)
         return True
 
-    def _near(self, cell: Cell, towards: Cell, room: int, good: Test) -> Cell:
+    def _near(
+        self,
+        cell: Cell,
+        towards: Cell,
+        wanted: tuple[int, Test],
+        rings: tuple[tuple[Cell, ...], ...],
+    ) -> Cell | None:
         """The nearest good cell to one; of those as near, the nearest to another."""
-        rings = shells()[: _looked_at(room)]
-        q, r = where(towards)
+        room, good = wanted
         for place in range(self._full.get((cell, room), 0), len(rings)):
             free = [there for step in rings[place] if good(there := cell + step)]
             if free:
                 self._full[cell, room] = place
-                return min(free, key=lambda there: (_squared(there, q, r), there))
-        self._full[cell, room] = len(rings)
-        x, y = _point(cell)
-        return self._outwards(cell, math.atan2(y, x), _ASTRAY, (room, good))
+                return min(free, key=lambda there: (_squared(there, towards), there))
+        self._full[cell, room] = max(len(rings), self._full.get((cell, room), 0))
+        return None
 
     def _outwards(
         self, cell: Cell, angle: float, turns: tuple[float, ...], wanted: tuple[int, Test]
     ) -> Cell:
-        """The first good cell on the way from one into a direction, or into one like it.
+        """The first good whole cell on the way from one into a direction, or into one like it.
 
         Begins a little before the place where the last one of that direction ended.
         """
@@ -177,19 +209,24 @@ class Honeycomb:
         sector = (int(angle / math.tau * _SECTORS) % _SECTORS, room)
         x, y = _point(cell)
         start = max(0, int(self._rims.get(sector, 0.0) - math.hypot(x, y)) - 3)
-        ways = [(x, y, math.cos(angle + turn), math.sin(angle + turn)) for turn in turns]
+        ways = [(math.cos(angle + turn), math.sin(angle + turn)) for turn in turns]
         for far in range(start, _HALF):
-            for x, y, dx, dy in ways:
+            for dx, dy in ways:
                 r = round((y + far * dy) / _HEIGHT)
-                there = cell_at(round(x + far * dx - r / 2.0), r)
+                there = cell_at(WHOLE * round(x + far * dx - r / 2.0), WHOLE * r)
                 if good(there):
                     self._rims[sector] = math.hypot(*_point(there))
                     return there
         raise AssertionError("the plane has no end")
 
     def _free(self, cell: Cell, island: int) -> bool:
-        """Whether an island may grow into a cell."""
+        """Whether an island may grow into a whole cell."""
         return cell not in self._taken and self._claims.get(cell, island) == island
+
+    def _own(self, cell: Cell, island: int) -> bool:
+        """Whether a cell is free and lies by one that the island has."""
+        there = self._taken.get(home(cell))
+        return cell not in self._taken and there is not None and self.island[there] == island
 
     def _clear(self, room: int) -> Test:
         """Whether an island that needs so much room may begin at a cell."""
@@ -206,13 +243,14 @@ class Honeycomb:
 
     def _take(self, number: int, cell: Cell, island: int) -> None:
         self.cells[number], self.island[number], self._taken[cell] = cell, island, number
-        claims = self._claims
-        for step in _SEVEN:
+        self._sizes[island] += 1
+        claims, whole = self._claims, home(cell)
+        for step in _SEVEN if cell == whole else ():
             if claims.setdefault(cell + step, island) != island:
                 claims[cell + step] = _SEVERAL
 
     def _claim_anew(self, cell: Cell) -> None:
-        """Whose a cell is after somebody has left."""
+        """Whose a whole cell is after somebody has left."""
         near = (self._taken.get(cell + step) for step in _SEVEN)
         owners = {self.island[number] for number in near if number is not None}
         if not owners:
@@ -223,11 +261,17 @@ class Honeycomb:
 
 def _point(cell: Cell) -> tuple[float, float]:
     q, r = where(cell)
-    return q + r / 2.0, r * _HEIGHT
+    return (q + r / 2.0) / WHOLE, r * _HEIGHT / WHOLE
 
 
-def _squared(cell: Cell, q: int, r: int) -> int:
-    """The square of the distance from a cell to a column and row."""
-    column, row = where(cell)
+def _bearing(cell: Cell) -> float:
+    """The direction of a cell, seen from the middle of the map."""
+    x, y = _point(cell)
+    return math.atan2(y, x)
+
+
+def _squared(cell: Cell, other: Cell) -> int:
+    """The square of the distance of two cells, in finest steps."""
+    (q, r), (column, row) = where(cell), where(other)
     dq, dr = column - q, row - r
     return dq * dq + dq * dr + dr * dr

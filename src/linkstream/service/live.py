@@ -132,6 +132,11 @@ class Live:
         newest = self._newer(0)
         return newest[0]["vector"] if newest else 0
 
+    def recent(self) -> list[Decision]:
+        """The last decisions, some of each call."""
+        told = [_batch(noted) for noted in self._noted]
+        return [each.at(place) for each in told for place in range(len(each.cluster))[-RECENT:]]
+
     def _newer(self, since: int) -> list[dict[str, Any]]:
         """The newest decisions from a vector on, oldest first."""
         found: list[dict[str, Any]] = []

@@ -5,7 +5,8 @@ first seen and keeps it for as long as it lives. So nothing moves.
 
 * A **cluster is an island**. Its oldest subcluster comes first; each other one takes the free cell
   nearest to the subcluster it is tied to and, of those, nearest to the island's first, so that
-  islands are round. Between two islands there is always a strip of empty cells.
+  islands are round. An island that is shut in grows between its own cells. Between two islands
+  there is always a strip of empty ones.
 * A **new island** begins with open sea around it, to have room to grow. It comes to lie beside the
   subcluster that it is most similar to, if that similarity could matter (Thresholds.lowest), so
   that a fragment lies beside the cluster it may belong to. What is similar to nothing lies as near
@@ -37,8 +38,9 @@ LIMIT = 60_000  # subclusters on a map
 COMPARED = 24_000  # subclusters that a new island is compared with, the biggest ones
 _SKETCH = 256  # dimensions that are enough to find a neighbour
 _BLOCK = 256
-_SEA = 3  # cells around a new island that are left for it to grow
+_SEA = 2.5  # cells around a new island, beside those that it may be expected to need
 _STRAIT, _CROWD = 1.4, 3_000  # and where so many come at once
+_GROWTH = 4.0  # times the usual size of an island: what a new one may come to
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -103,7 +105,7 @@ class Projection:
 
     def _place(self, state: State, arrivals: _Arrivals) -> None:
         comb, numbers = self._comb, state.numbers.tolist()
-        beside, rooms = _most_similar(state, arrivals), arrivals.rooms()
+        beside, rooms = _most_similar(state, arrivals), arrivals.rooms(comb.usual)
         for row, above in zip(arrivals.rows, arrivals.above, strict=True):
             if above >= 0:
                 comb.put(numbers[row], numbers[above])
@@ -164,12 +166,15 @@ class _Arrivals:
                 arrivals._walk([row], tied, left)
         return arrivals
 
-    def rooms(self) -> dict[int, int]:
-        """How far from others each new island should begin, so that all of it fits."""
+    def rooms(self, usual: float) -> dict[int, int]:
+        """How far from others each new island should begin, so that all of it fits and can grow.
+
+        `usual`: subclusters of an island that is there.
+        """
         starts = np.flatnonzero(np.array(self.above) < 0)
         sizes = np.diff(np.append(starts, len(self.above)))
-        sea = _SEA if len(starts) < _CROWD else _STRAIT
-        rooms = np.rint(sea + 0.55 * np.sqrt(sizes))
+        sea = _SEA + _radius(_GROWTH * usual) if len(starts) < _CROWD else _STRAIT
+        rooms = np.rint(sea + _radius(sizes))
         rows = [self.rows[start] for start in starts.tolist()]
         return dict(zip(rows, rooms.astype(np.int64).tolist(), strict=True))
 
@@ -187,6 +192,11 @@ class _Arrivals:
     def _add(self, row: int, above: int) -> None:
         self.rows.append(row)
         self.above.append(above)
+
+
+def _radius(cells: Floats | float) -> Floats | float:
+    """Of a disc of so many cells."""
+    return 0.55 * np.sqrt(cells)
 
 
 def _most_similar(state: State, arrivals: _Arrivals) -> dict[int, int]:

@@ -90,8 +90,8 @@ class Session:
             await self._send(ticket)
             if ticket.error is not None:
                 raise ticket.error
-        except StoreClosedError:
-            self._sessions.lose(self)
+        except StoreClosedError as error:
+            self._sessions.lose(self, error)
             raise
         finally:
             self._sessions.release(self, size)
@@ -240,11 +240,11 @@ class Sessions:
         session = self.open[name] = Session(name, store, self)
         return session
 
-    def lose(self, session: Session) -> None:
+    def lose(self, session: Session, error: LinkstreamError) -> None:
         """A store that takes no more is closed; the next request opens it again."""
         if self.open.get(session.name) is session and not self.stopping.is_set():
             del self.open[session.name]
-            _log.error("namespace %s: a write failed; it is opened again", session.name)
+            _log.error("namespace %s is opened again: %s", session.name, error)
             self.spawn(self.aside(session.store.close))
 
     # Bounds

@@ -38,6 +38,7 @@ const VIEWS = [
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
 ];
+const AGAIN = 3_000; // milliseconds between two looks for a first namespace
 const LAST = "linkstream-namespace";
 const RANKS = ["read", "write", "admin"];
 
@@ -76,6 +77,7 @@ async function render() {
     if (!(await loadNamespaces(query.get("in")))) {
       markTab(view);
       main.replaceChildren(noNamespace(api.token !== null || !scopes["*"]));
+      waitForOne();
       return;
     }
     if (mine !== turn) return;
@@ -85,6 +87,15 @@ async function render() {
   } catch (error) {
     if (mine === turn && !isAbort(error) && error.status !== 401) fail(error);
   }
+}
+
+/** Look now and then whether there is a namespace by now. */
+function waitForOne() {
+  const timer = setInterval(async () => {
+    const { namespaces } = await api.get("/v1/namespaces").catch(() => ({ namespaces: [] }));
+    if (namespaces.length) render();
+  }, AGAIN);
+  shown = { end: () => clearInterval(timer) };
 }
 
 async function open(module, view, parts, query) {

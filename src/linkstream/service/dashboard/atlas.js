@@ -2,12 +2,13 @@
  * What is on the map: places, sizes, colours. Nothing here draws.
  *
  * Places come from the service and never change for a subcluster that is there. A radius is as the
- * square root of the count, and no more than the share of the way to each neighbour that falls to it
- * by the two square roots; so no two discs overlap, however crowded a place is.
+ * square root of the count; where two discs would meet, they share the way between them in that
+ * proportion. So no two overlap, however crowded a place is.
  */
 
 const LARGEST = 0.85; // radius of the greatest subcluster where it has room; cells are 1 apart
 const SINGLE = 0.27; // radius of a lone vector at most, so that edges can be seen between
+const LEAST = 0.09; // radius of the smallest, however great the greatest
 const GAP = 0.92; // of the way between two that their discs may fill
 const COARSE = 2; // width of a square of the grid that finds neighbours
 const SLOTS = 12; // colours
@@ -83,22 +84,21 @@ export class Atlas {
       most = Math.max(most, this.count[i]);
     }
     const unit = Math.min(SINGLE, LARGEST / Math.sqrt(most));
-    this.roots = Float64Array.from(this.count, Math.sqrt);
-    this.radius = this.roots.map((root) => unit * root);
-    for (let i = 0; i < this.size; i += 1) this.makeRoom(i, unit);
+    this.wanted = Float64Array.from(this.count, (count) => Math.max(unit * Math.sqrt(count), LEAST));
+    this.radius = this.wanted.slice();
+    for (let i = 0; i < this.size; i += 1) this.makeRoom(i);
   }
 
   /** Share the way between one and each that is no bigger, where their discs would meet. */
-  makeRoom(i, unit) {
-    const { roots, radius } = this;
-    for (const square of around(this.x[i], this.y[i], (2 * unit * roots[i]) / GAP)) {
+  makeRoom(i) {
+    const { wanted, radius } = this;
+    for (const square of around(this.x[i], this.y[i], (2 * wanted[i]) / GAP)) {
       for (const j of this.grid.get(square) ?? []) {
-        if (j === i || roots[j] > roots[i]) continue;
-        const apart = GAP * Math.hypot(this.x[j] - this.x[i], this.y[j] - this.y[i]);
-        const part = apart / (roots[i] + roots[j]);
-        if (part >= unit) continue;
-        radius[i] = Math.min(radius[i], part * roots[i]);
-        radius[j] = Math.min(radius[j], part * roots[j]);
+        if (j === i || wanted[j] > wanted[i]) continue;
+        const part = (GAP * Math.hypot(this.x[j] - this.x[i], this.y[j] - this.y[i])) / (wanted[i] + wanted[j]);
+        if (part >= 1) continue;
+        radius[i] = Math.min(radius[i], part * wanted[i]);
+        radius[j] = Math.min(radius[j], part * wanted[j]);
       }
     }
   }

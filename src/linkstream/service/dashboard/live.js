@@ -129,7 +129,7 @@ class Live {
     this.figures.rate.textContent = rate > 0 && rate < 100 ? figure(rate, 1) : number(Math.round(rate));
     const points = [...this.points, [this.stats.time + waited, vectors, clusters, rate]];
     this.charts[0].draw(points.map(([time, , value]) => [time, value]));
-    this.charts[1].draw(points.map(([time, , , value]) => [time, value]));
+    this.charts[1].draw(withPauses(points.map(([time, , , value]) => [time, value])));
     const bare = vectors === 0;
     if (bare && !this.nothing.childElementCount) {
       this.nothing.append(el("section", { class: "card" }, empty("No vectors yet",
@@ -199,4 +199,13 @@ class Live {
         el("span", { class: "figures" }, number(cluster.size)));
     }));
   }
+}
+
+/** The rate with its pauses: of seconds in which nothing came, nothing was told. */
+function withPauses(points) {
+  return points.flatMap(([time, rate], place) => {
+    const before = points[place - 1]?.[0] ?? time;
+    const quiet = (time - before) * 1000 > STILL;
+    return quiet ? [[before + 1, 0], [time - 1, 0], [time, rate]] : [[time, rate]];
+  });
 }

@@ -90,7 +90,7 @@ export function noNamespace(limited) {
       ? "There is no namespace, or none that this token may read. One is made by:"
       : "A namespace is one stream of vectors and its clusters. Make one:"),
     command(`curl -X PUT ${location.origin}/v1/namespaces/people${token} -H "Content-Type: application/json" -d '${body}'`),
-    el("p", { class: "quiet" }, "The three thresholds belong to your encoder; linkstream tune finds them. Then load this page again. To see voices arrive instead: linkstream serve --demo")));
+    el("p", { class: "quiet" }, "The three thresholds belong to your encoder; linkstream tune finds them. This page shows the namespace as soon as it is there. To see voices arrive instead: linkstream serve --demo")));
 }
 
 /** A line that adds one vector, for empty states. */

@@ -43,14 +43,14 @@ const legend = ({ nodes, truncated }) =>
 
 function picture({ id, nodes }, forest, lines) {
   const most = Math.max(...nodes.map((node) => node.count));
-  const few = nodes.length <= 60;
+  const room = Math.min(18, 75 / Math.sqrt(nodes.length)); // of the biggest, where many have to fit
   const dots = nodes.map((node) => {
     const { x, y } = forest.places.get(node.subcluster);
-    const radius = (few ? 5 : 2.5) + (few ? 13 : 8) * Math.sqrt(node.count / most);
+    const radius = room * (0.3 + 0.7 * Math.sqrt(node.count / most));
     return svg("circle", { class: "tree-node", cx: x * SIZE, cy: y * SIZE, r: radius.toFixed(1) },
       svg("title", {}, `subcluster ${node.subcluster}: ${counted(node.count, "vector")}`));
   });
-  return svg("svg", { class: `tree ${slot(id)}`, viewBox: `-28 -28 ${SIZE + 56} ${forest.height * SIZE + 56}`, role: "img", "aria-label": "Tree of subclusters; the list below has the same edges" },
+  return svg("svg", { class: `tree ${slot(id)} ${nodes.length > 40 ? "many" : ""}`, viewBox: `-28 -28 ${SIZE + 56} ${forest.height * SIZE + 56}`, role: "img", "aria-label": "Tree of subclusters; the list below has the same edges" },
     ...lines.flatMap(({ line, grip }) => [line, grip]), ...dots,
     ...(lines.length <= LABELLED ? lines.map(({ label }) => label) : []));
 }

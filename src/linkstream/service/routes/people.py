@@ -52,7 +52,8 @@ def add_to(router: APIRouter) -> None:
     @route(router, "GET", f"{N}/margins", "read", answer=dict[str, Any])
     async def margins_(session: Here) -> Response:
         """By how much edges hold and pairs of clusters miss, for what-if."""
-        return plain(await session.read(margins.figures))
+        recent = session.live.recent()
+        return plain(await session.read(lambda store: margins.figures(store, recent=recent)))
 
     @route(router, "GET", f"{N}/map", "read", answer=dict[str, Any])
     async def map_(session: Here) -> Response:
@@ -88,4 +89,5 @@ def _map(store: Store, projection: Projection) -> dict[str, Any]:
         },
         "edges": {"a": layout.a.tolist(), "b": layout.b.tolist()},
         "names": names,
+        "left_out": layout.left_out,
     }

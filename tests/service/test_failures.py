@@ -1,0 +1,175 @@
+"""What fails below the service: a disk, a store that is being made; and all verbs, killed amid."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from linkstream.store import Store
+from service.calling import Caller
+from service.server import MADE_WITH, Outside, until
+from store.deeds import VERBS, Shadow, deed, vectors
+
+X = vectors(np.random.default_rng(13), 60)
+
+
+def test_a_commit_that_fails_is_not_acknowledged_and_the_next_request_goes_on(nest, tmp_path):
+    data = tmp_path / "data"
+    with Outside(nest, data) as service:
+        paths = [service.namespace(name) for name in ("people", "other")]
+        service.stop()
+    with Outside(nest, data, fault={"when": "fail", "commit": 3}) as service:
+        taken = 0
+        for first in range(0, 40, 10):
+            answer = service.post(f"{paths[0]}/vectors", X[first : first + 10])
+            if first == 20:
+                assert answer.status == 503, answer
+                assert answer.kind.startswith("store"), answer.body
+                assert service.post(f"{paths[1]}/vectors", X[:3]).status == 200
+                again = until(lambda: well(service, paths[0], X[20:30]))
+                assert again["first"] == 20
+            else:
+                assert answer.status == 200
+            taken += 10
+        assert service.get("/healthz").json["status"] == "ok"
+        ended = service.stop()
+        assert "full" in ended.errors, "nobody was told why"
+    with Store.open(data / "people.links", threads=1) as store:
+        assert store.n_vectors == taken
+        assert np.array_equal(store.vectors(range(taken)), X[:taken])
+
+
+def well(service, path, rows):
+    answer = service.post(f"{path}/vectors", rows)
+    assert answer.status in (200, 503)
+    return answer.json if answer.status == 200 else None
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.long)])
+def test_killed_while_namespaces_are_made_each_is_whole_or_can_be_made_again(nest, tmp_path, kills):
+    rng, made, number = np.random.default_rng(2), set(), 0
+    with Outside(nest, tmp_path / "data") as service:
+        for _ in range(kills):
+            end = threading.Timer(rng.uniform(0.0, 0.15), service.kill)
+            end.start()
+            try:
+                with Caller(service.port) as caller:
+                    while True:
+                        number += 1
+                        answer = caller.put(f"/v1/namespaces/n{number}", MADE_WITH)
+                        if answer.status == 201:
+                            made.add(f"n{number}")
+            except (OSError, http.client.HTTPException):
+                pass
+            end.join()
+            service.start()
+            listed = service.get("/v1/namespaces").json["namespaces"]
+            assert made <= {one["name"] for one in listed}
+            for one in listed[-3:]:
+                path = f"/v1/namespaces/{one['name']}"
+                assert service.post(f"{path}/vectors", X[:2]).status == 200
+            assert service.put(f"/v1/namespaces/n{number}", MADE_WITH).status in (200, 201)
+            made.add(f"n{number}")
+        service.stop()
+
+
+# All verbs
+
+
+def body_of(what):
+    """A deed as a request: its path, and what is sent."""
+    said = dict(what.arguments)
+    if what.rows is None:
+        return what.verb, said
+    if what.verb == "add":
+        body = {"vector": what.rows[0].tolist()}
+        if what.payloads is not None:
+            body["payload"] = what.payloads[0]
+        return "vectors", body | said
+    body = {"vectors": what.rows.tolist()}
+    if what.payloads is not None:
+        body["payloads"] = what.payloads
+    if "weight" in said:
+        said["weights"] = said.pop("weight")
+    path = {"add_many": "vectors", "add_group": "groups", "enrol": "enrol"}[what.verb]
+    return path, body | said
+
+
+KINDS = {"unknown-id": "UnknownIdError", "removed": "RemovedError", "undo": "UndoError"}
+KINDS |= {"argument": "ArgumentError", "contradiction": "ContradictionError"}
+
+
+def plain(verb, answer):
+    """What was answered, as a shadow has it."""
+    if answer.status != 200:
+        return KINDS[answer.kind]
+    told = answer.json
+    if verb == "add" or verb == "move":
+        return told["cluster"], told["subcluster"], told["kind"], told["sequence"]
+    if verb in ("add_many", "add_group"):
+        return told["ids"]
+    return told["cluster"] if verb == "enrol" else None
+
+
+def expected(verb, answer):
+    if verb in ("add", "move") and isinstance(answer, list):
+        cluster, subcluster, kind, *_ = answer
+        return cluster, subcluster, kind, answer[-1]
+    return answer
+
+
+def sent(service, number, what):
+    """Send it until there is an answer."""
+    path, body = body_of(what)
+    end = time.monotonic() + 60.0
+    while time.monotonic() < end:
+        try:
+            answer = service.post(
+                f"/v1/namespaces/people/{path}", body, headers={"Idempotency-Key": f"d{number}"}
+            )
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.005)
+            continue
+        if answer.status not in (429, 503):
+            return answer
+    raise AssertionError("no answer")
+
+
+@pytest.mark.parametrize("deeds", [80, pytest.param(1_500, marks=pytest.mark.long)])
+def test_all_verbs_tried_again_over_kills_do_what_they_do_in_an_uninterrupted_run(
+    nest, tmp_path, deeds
+):
+    shadow, over, kills = Shadow(5, verbs=VERBS), threading.Event(), []
+    rng = np.random.default_rng(5)
+    with Outside(nest, tmp_path / "data") as service:
+        service.namespace("people")
+
+        def killing():
+            while not over.wait(rng.uniform(0.05, 0.4)):
+                kills.append(service.kill())
+                service.start()
+
+        killer = threading.Thread(target=killing)
+        killer.start()
+        try:
+            for number in range(deeds):
+                what = deed(5, number, shadow.links, verbs=VERBS)
+                answer = sent(service, number, what)
+                shadow.until(number + 1)
+                right = expected(what.verb, shadow.answers[number])
+                assert plain(what.verb, answer) == right, (number, what, answer)
+        finally:
+            over.set()
+            killer.join()
+        assert kills, "nothing was tested"
+        told = service.get("/v1/namespaces/people?hash=true").json
+        assert told["state_hash"] == shadow.links.state_hash()
+        assert told["vectors"] == shadow.links.n_vectors
+        assert service.get("/v1/namespaces/people/labels").json["labels"] == (
+            shadow.links.labels().tolist()
+        )
+        service.stop()
