@@ -162,9 +162,7 @@ def check_media(request: Request, wanted: tuple[str, ...]) -> str:
 def parsed(body: bytes) -> Any:
     """JSON as the standard has it: no NaN, no name twice, no endless nesting."""
     if body.count(b":") > NAMES_MAX:
-        raise Refusal(
-            413,
-            "too-large",
+        raise ArgumentError(
             f"JSON of more than {NAMES_MAX} names or colons",
             expected="fewer",
             remedy="Send vectors as raw float32, and payloads in smaller batches.",
