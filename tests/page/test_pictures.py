@@ -15,7 +15,6 @@ LOOKS = {
     "light": {},
     "dark": {"dark": True},
     "phone": {"width": 360, "height": 740},
-    "phone-dark": {"width": 360, "height": 740, "dark": True},
 }
 NAMES = ("Ada", "Ben", "Cleo")
 

@@ -436,6 +436,39 @@ def test_a_large_body_of_json_does_not_make_others_wait(outside):
     assert max(waits) < 2.0
 
 
+SWELLING = {
+    "lists": b'{"vectors": [' + b"[]," * 2_500_000 + b"[]]}",
+    "objects": b'{"vectors": [' + b"{}," * 2_500_000 + b"[]]}",
+    "rows": b'{"vectors": [' + b"[1,2]," * 1_200_000 + b"[1,2]]}",
+    "names": b"{" + b",".join(b'"a%d":0' % i for i in range(600_000)) + b"}",
+    "a payload": b'{"vector": [1,0], "payload": [' + b"[]," * 2_500_000 + b"[]]}",
+}
+
+
+@pytest.mark.parametrize("body", SWELLING.values(), ids=SWELLING)
+def test_bodies_made_to_swell_are_refused_before_they_do(outside, body):
+    before, most, over = outside.resident, [0], threading.Event()
+    headers = {"Content-Type": "application/json"}
+
+    def look():
+        while not over.is_set():
+            most[0] = max(most[0], outside.resident - before)
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(5) as pool:
+        looking = pool.submit(look)
+        calls = [
+            pool.submit(outside.post, "/v1/namespaces/big/vectors", body, headers=headers)
+            for _ in range(4)
+        ]
+        statuses = {call.result().status for call in calls}
+        over.set()
+        looking.result()
+    assert statuses <= {400, 413, 503}
+    assert most[0] < 150 * MIB
+    assert outside.post("/v1/namespaces/big/vectors", X[:1]).status == 200
+
+
 # A flood
 
 

@@ -18,7 +18,7 @@ from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import ALL, open_vectors
 from linkstream.service.answers import Refusal
 from linkstream.service.heads import head, query
-from linkstream.service.sessions import Load
+from linkstream.service.sessions import Load, Sessions
 from linkstream.service.settings import Settings
 from linkstream.service.shapes import Grouped, OneVector, Vectors
 
@@ -30,8 +30,9 @@ MEDIA = (JSON, RAW, NPY, ARROW)
 JSON_MAX = 8 << 20  # bytes: reading more would hold everybody up
 ARROW_MAGIC = b"\xff\xff\xff\xff"
 
-NAMES_MAX = 100_000  # in all objects of a body, for the same reason
-_LONG = 1 << 16  # bytes
+# Small bodies can be made to swell: lists of nothing, names of nothing.
+MARKS_MAX = {b"[": 100_000, b"{": 100_000, b":": 100_000, b",": 2_000_000}
+_LONG = 1 << 16  # bytes, over which it is read off the event loop, one body at a time
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -115,8 +116,9 @@ async def _aside(request: Request, body: bytes, work: Callable[[], T]) -> T:
     """Read a long body off the event loop."""
     if len(body) <= _LONG:
         return work()
-    found: T = await request.app.state.sessions.reading(work)
-    return found
+    sessions: Sessions = request.app.state.sessions
+    async with sessions.parsing:
+        return await sessions.reading(work)
 
 
 def check_size(rows: npt.NDArray[np.float32] | None, settings: Settings) -> None:
@@ -161,12 +163,13 @@ def check_media(request: Request, wanted: tuple[str, ...]) -> str:
 
 def parsed(body: bytes) -> Any:
     """JSON as the standard has it: no NaN, no name twice, no endless nesting."""
-    if body.count(b":") > NAMES_MAX:
-        raise ArgumentError(
-            f"JSON of more than {NAMES_MAX} names or colons",
-            expected="fewer",
-            remedy="Send vectors as raw float32, and payloads in smaller batches.",
-        )
+    for mark, most in MARKS_MAX.items():
+        if body.count(mark) > most:
+            raise ArgumentError(
+                f"JSON with {body.count(mark)} of {mark.decode()!r}",
+                expected=f"at most {most}",
+                remedy="Send vectors as raw float32, and payloads in smaller batches.",
+            )
     try:
         text = body.decode()
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)

@@ -126,6 +126,7 @@ class Sessions:
     broken: dict[str, LinkstreamError] = field(default_factory=dict)
     load: Load = field(default_factory=Load)
     readers: int = 0  # of streams of events
+    parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.time)
     loop: asyncio.AbstractEventLoop = field(init=False)

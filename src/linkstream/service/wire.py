@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from linkstream.service.answers import Refusal, busy, told
 from linkstream.service.guard import HEADERS
 
+_GRACE = 0.1  # seconds
 HEAD_MAX = 64 << 10  # bytes of a request before its body
 
 _REASONS = {
@@ -118,7 +119,7 @@ class Protocol(HttpToolsProtocol):
 
     def _set_clock(self) -> None:
         seconds = self.app_state["settings"].receive_seconds
-        self._receiving = self.loop.call_later(seconds, self._too_slow)
+        self._receiving = self.loop.call_later(seconds, self._look_again)
 
     def _stop_clock(self) -> None:
         if self._receiving is not None:
@@ -129,6 +130,10 @@ class Protocol(HttpToolsProtocol):
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
+
+    def _look_again(self) -> None:
+        """Time is up; what came while the loop was busy has not been read yet, so look once more."""
+        self._receiving = self.loop.call_later(_GRACE, self._too_slow)
 
     def _too_slow(self) -> None:
         seconds = self.app_state["settings"].receive_seconds

@@ -28,20 +28,39 @@ export function actions(context, id, cluster) {
       `${counted(cluster.size, "vector")} and all that was learnt from them will be dropped. Undo brings them back until the store is compacted.`, "Forget it");
     if (goes) run("forget", { cluster: id }, `Forgot ${who}`, () => context.navigate("cluster"));
   };
-  const button = (title, click, kind = "") => el("button", { type: "button", class: kind, disabled: !may, on: { click } }, title);
+  const button = (title, click, kind = "") => el(
+    "button",
+    { type: "button", class: kind, disabled: !may, on: { click } },
+    title,
+  );
   return el("div", { class: "actions" },
     el("div", { class: "buttons" },
-      button(cluster.name === null ? "Name" : "Rename", () => open((close) => nameForm(id, cluster, run, close)), "main"),
+      button(
+        cluster.name === null ? "Name" : "Rename",
+        () => open((close) => nameForm(id, cluster, run, close)),
+        "main",
+      ),
       button("Join with…", () => open((close) => joinForm(context, id, who, run, close))),
       button(cluster.ignored ? "Take notice again" : "Ignore", () =>
-        run("ignore", { cluster: id, on: !cluster.ignored }, cluster.ignored ? `${who} counts again` : `${who} is set aside: no questions about it`)),
+        run(
+          "ignore",
+          { cluster: id, on: !cluster.ignored },
+          cluster.ignored ? `${who} counts again` : `${who} is set aside: no questions about it`,
+        )),
       button("Forget", forget, "danger")),
-    !may && el("p", { class: "quiet small-text" }, "Your token may read here, not change anything."),
+    !may && el(
+      "p",
+      { class: "quiet small-text" },
+      "Your token may read here, not change anything.",
+    ),
     place);
 }
 
 function nameForm(id, cluster, run, close) {
-  const input = el("input", { id: "new-name", maxlength: 200, autocomplete: "off", value: cluster.name ?? "" });
+  const input = el(
+    "input",
+    { id: "new-name", maxlength: 200, autocomplete: "off", value: cluster.name ?? "" },
+  );
   const form = el("form", { class: "line-form" },
     el("label", { for: "new-name" }, "Name"), input,
     el("button", { class: "main", type: "submit" }, "Save"),
@@ -50,7 +69,11 @@ function nameForm(id, cluster, run, close) {
     event.preventDefault();
     const name = input.value.trim() || null;
     if (name === cluster.name) close();
-    else run("rename", { cluster: id, name }, name === null ? `ID ${id} has no name now` : `ID ${id} is called ${called(id, name)}`);
+    else run(
+      "rename",
+      { cluster: id, name },
+      name === null ? `ID ${id} has no name now` : `ID ${id} is called ${called(id, name)}`,
+    );
   });
   form.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
   return form;
@@ -59,30 +82,48 @@ function nameForm(id, cluster, run, close) {
 const CHOICES = 8;
 
 function joinForm(context, id, who, run, close) {
-  const input = el("input", { id: "other", type: "search", autocomplete: "off", maxlength: 200, placeholder: "Name or ID" });
+  const input = el(
+    "input",
+    { id: "other", type: "search", autocomplete: "off", maxlength: 200, placeholder: "Name or ID" },
+  );
   const found = el("ul", { class: "choices", "aria-label": "Clusters found" });
   let asked = 0;
   const look = async () => {
     const mine = ++asked;
     try {
-      const { clusters } = await context.get("clusters", { q: input.value.trim(), order: "size", limit: CHOICES + 1 });
+      const { clusters } = await context.get(
+        "clusters",
+        { q: input.value.trim(), order: "size", limit: CHOICES + 1 },
+      );
       if (mine !== asked) return;
       const others = clusters.filter((other) => other.id !== id).slice(0, CHOICES);
       found.replaceChildren(...others.map((other) => el("li", {}, choice(other))));
-      if (!others.length) found.append(el("li", { class: "quiet" }, "No other cluster is called so."));
+      if (!others.length) found.append(
+        el("li", { class: "quiet" }, "No other cluster is called so."),
+      );
     } catch (error) {
       context.report(error);
     }
   };
   const choice = (other) => el("button", { type: "button", class: `choice ${slot(other.id)}`, on: { click: () =>
-    run("same", { a: id, b: other.id, of: "clusters" }, `${who} and ${called(other.id, other.name)} are one now`) } },
+    run(
+      "same",
+      { a: id, b: other.id, of: "clusters" },
+      `${who} and ${called(other.id, other.name)} are one now`,
+    ) } },
   el("span", { class: "dot", "aria-hidden": "true" }),
   other.name === null ? `ID ${other.id}` : foreign(other.name, 40),
   el("span", { class: "quiet figures" }, counted(other.size, "vector")));
   input.addEventListener("input", look);
   look();
   const form = el("form", { class: "stack", on: { submit: (event) => event.preventDefault() } },
-    el("div", { class: "line-form" }, el("label", { for: "other" }, "The same as"), input, el("button", { type: "button", on: { click: close } }, "Cancel")),
+    el(
+      "div",
+      { class: "line-form" },
+      el("label", { for: "other" }, "The same as"),
+      input,
+      el("button", { type: "button", on: { click: close } }, "Cancel"),
+    ),
     found);
   form.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
   return form;

@@ -90,7 +90,10 @@ export class Api {
     const all = sent ? { Authorization: `Bearer ${sent}`, ...headers } : headers;
     let answer;
     try {
-      answer = await fetch(path, { ...request, headers: all, credentials: "omit", cache: "no-store" });
+      answer = await fetch(
+        path,
+        { ...request, headers: all, credentials: "omit", cache: "no-store" },
+      );
     } catch (error) {
       if (isAbort(error)) throw error;
       throw new Problem({
@@ -110,12 +113,17 @@ async function problemOf(answer) {
     return new Problem((await answer.json()).error, answer.status);
   } catch {
     const seen = `The service answered ${answer.status} without saying why.`;
-    return new Problem({ kind: "answer", seen, remedy: "Look at the service's log." }, answer.status);
+    return new Problem(
+      { kind: "answer", seen, remedy: "Look at the service's log." },
+      answer.status,
+    );
   }
 }
 
 function asQuery(query) {
-  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const kept = Object.entries(query).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
   return kept.length ? `?${new URLSearchParams(kept)}` : "";
 }
 

@@ -33,7 +33,11 @@ import { noNamespace, problemPanel, say, tokenForm } from "/page/parts.js";
 
 const VIEWS = [
   { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4" },
-  { path: "map", title: "Map", icon: "M6 18 12 6l6 9M4 18a2 2 0 1 0 4 0 2 2 0 1 0-4 0M10 6a2 2 0 1 0 4 0 2 2 0 1 0-4 0M16 15a2 2 0 1 0 4 0 2 2 0 1 0-4 0" },
+  {
+    path: "map",
+    title: "Map",
+    icon: "M6 18 12 6l6 9M4 18a2 2 0 1 0 4 0 2 2 0 1 0-4 0M10 6a2 2 0 1 0 4 0 2 2 0 1 0-4 0M16 15a2 2 0 1 0 4 0 2 2 0 1 0-4 0",
+  },
   { path: "cluster", title: "Clusters", icon: "M4 6h16M4 12h16M4 18h10" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
@@ -56,7 +60,11 @@ export function route(hash = location.hash) {
   const [path, query] = hash.replace(/^#\/?/, "").split("?");
   const [view, ...parts] = path.split("/").filter(Boolean).map(unescaped);
   const found = VIEWS.find((known) => known.path === view) ?? VIEWS[0];
-  return { view: found, parts: found.path === view ? parts : [], query: new URLSearchParams(query) };
+  return {
+    view: found,
+    parts: found.path === view ? parts : [],
+    query: new URLSearchParams(query),
+  };
 }
 
 function unescaped(part) {
@@ -166,12 +174,22 @@ function allowed(scope, namespace) {
 
 /** Fill the picker; false where there is no namespace to look at. */
 async function loadNamespaces(wanted) {
-  const [{ namespaces }, who] = await Promise.all([api.get("/v1/namespaces"), api.get("/v1/whoami")]);
+  const [{ namespaces }, who] = await Promise.all(
+    [api.get("/v1/namespaces"), api.get("/v1/whoami")],
+  );
   scopes = who.scopes ?? scopes;
   const names = namespaces.map((namespace) => namespace.name);
-  const chosen = [wanted, picker.value, sessionStorage.getItem(LAST)].find((name) => names.includes(name));
+  const chosen = [
+    wanted,
+    picker.value,
+    sessionStorage.getItem(LAST),
+  ].find((name) => names.includes(name));
   picker.replaceChildren(...namespaces.map((namespace) =>
-    el("option", { value: namespace.name, title: counted(namespace.vectors, "vector") }, namespace.name)));
+    el(
+      "option",
+      { value: namespace.name, title: counted(namespace.vectors, "vector") },
+      namespace.name,
+    )));
   picker.disabled = names.length === 0;
   if (!names.length) return false;
   picker.value = chosen ?? names[0];
@@ -199,7 +217,11 @@ function askForToken(problem, sent) {
 function markTab(current) {
   if (!tabs.childElementCount) {
     tabs.append(...VIEWS.map((view) => el("a", { data: { view: view.path } },
-      svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: view.icon })), el("span", {}, view.title))));
+      svg(
+        "svg",
+        { viewBox: "0 0 24 24", "aria-hidden": "true" },
+        svg("path", { d: view.icon }),
+      ), el("span", {}, view.title))));
   }
   for (const tab of tabs.children) {
     tab.href = link(tab.dataset.view);

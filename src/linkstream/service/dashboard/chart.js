@@ -15,9 +15,18 @@ export function timeChart(title, words, { step = false, colour = "c0" } = {}) {
   const area = svg("path", { class: "chart-area" });
   const line = svg("path", { class: "chart-line" });
   const middle = HEIGHT / 2;
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": title },
+  const picture = svg("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    preserveAspectRatio: "none",
+    role: "img",
+    "aria-label": title,
+  },
     svg("path", { class: "chart-grid", d: `M0 ${middle}H${WIDTH}M0 0.5H${WIDTH}` }), area, line);
-  const [high, half, from] = [el("span", { class: "chart-high" }), el("span", { class: "chart-half" }), el("span", {})];
+  const [high, half, from] = [
+    el("span", { class: "chart-high" }),
+    el("span", { class: "chart-half" }),
+    el("span", {}),
+  ];
   const root = el("figure", { class: `chart ${colour}` },
     el("div", { class: "chart-body" }, picture, high, half),
     el("figcaption", { class: "chart-feet" }, from, el("span", {}, "now")));
@@ -33,7 +42,10 @@ export function timeChart(title, words, { step = false, colour = "c0" } = {}) {
     high.textContent = words(top);
     half.textContent = words(top / 2);
     from.textContent = points.length > 1 ? ago(last - first) : "";
-    picture.setAttribute("aria-label", points.length ? `${title}: ${words(points.at(-1)[1])} now` : title);
+    picture.setAttribute(
+      "aria-label",
+      points.length ? `${title}: ${words(points.at(-1)[1])} now` : title,
+    );
   };
   draw([]);
   return { root, draw };

@@ -25,12 +25,26 @@ function head(context, { id, asked, cluster }) {
   const title = cluster.name === null ? `Cluster ${id}` : foreign(cluster.name);
   const tags = el("span", { class: "tags" },
     cluster.name !== null && el("span", { class: "tag" }, `ID ${id}`),
-    cluster.pending && el("span", { class: "tag warn", title: "Too few vectors to count as a cluster yet" }, "pending"),
+    cluster.pending && el(
+      "span",
+      { class: "tag warn", title: "Too few vectors to count as a cluster yet" },
+      "pending",
+    ),
     cluster.ignored && el("span", { class: "tag" }, "ignored"));
   return el("header", { class: `cluster-head ${slot(id)}` },
     el("a", { href: context.link("cluster"), class: "small-text back" }, "← All clusters"),
-    el("div", { class: "cluster-title" }, el("span", { class: "dot big", "aria-hidden": "true" }), el("h1", {}, title), tags),
-    id !== asked && el("p", { class: "note" }, `You asked for ID ${asked}: it was joined into this cluster and stands for it now.`),
+    el(
+      "div",
+      { class: "cluster-title" },
+      el("span", { class: "dot big", "aria-hidden": "true" }),
+      el("h1", {}, title),
+      tags,
+    ),
+    id !== asked && el(
+      "p",
+      { class: "note" },
+      `You asked for ID ${asked}: it was joined into this cluster and stands for it now.`,
+    ),
     actions(context, id, cluster));
 }
 
@@ -49,7 +63,12 @@ function story({ story: lines }) {
   const list = el("ol", { class: "story" });
   const add = (some) => list.append(...some.map((line) => {
     const [when, ...what] = line.split(": ");
-    return el("li", {}, el("span", { class: "quiet figures" }, foreign(when)), foreign(what.join(": ")));
+    return el(
+      "li",
+      {},
+      el("span", { class: "quiet figures" }, foreign(when)),
+      foreign(what.join(": ")),
+    );
   }));
   const newest = [...lines].reverse();
   add(newest.slice(0, STORY));

@@ -24,13 +24,25 @@ class List {
       on: { input: () => { clearTimeout(this.timer); this.timer = setTimeout(() => this.load(), TYPING); } },
     });
     this.order = el("select", { id: "order", on: { change: () => this.load() } },
-      ...[["size", "Biggest first"], ["recent", "Newest first"], ["id", "By ID"]].map(([value, title]) => el("option", { value }, title)));
+      ...[
+        ["size", "Biggest first"],
+        ["recent", "Newest first"],
+        ["id", "By ID"],
+      ].map(([value, title]) => el("option", { value }, title)));
     this.total = el("p", { class: "quiet", role: "status" });
     this.rows = el("ul", { class: "clusters" });
-    this.more = el("button", { type: "button", hidden: true, on: { click: () => this.load(this.shown) } }, "Show more");
+    this.more = el(
+      "button",
+      { type: "button", hidden: true, on: { click: () => this.load(this.shown) } },
+      "Show more",
+    );
     this.parts = [
       el("div", { class: "list-head" }, el("h1", {}, "Clusters"), this.total,
-        el("form", { class: "filters", role: "search", on: { submit: (event) => event.preventDefault() } },
+        el("form", {
+          class: "filters",
+          role: "search",
+          on: { submit: (event) => event.preventDefault() },
+        },
           el("label", { class: "unseen", for: "search" }, "Search by name or ID"), this.search,
           el("label", { class: "unseen", for: "order" }, "Order"), this.order)),
       el("section", { class: "card flush", "aria-label": "Clusters" }, this.rows),
@@ -42,7 +54,10 @@ class List {
     const mine = ++this.asked;
     const q = this.search.value.trim();
     try {
-      const answer = await this.context.get("clusters", { order: this.order.value, limit: PAGE, offset, q });
+      const answer = await this.context.get(
+        "clusters",
+        { order: this.order.value, limit: PAGE, offset, q },
+      );
       if (mine === this.asked) this.draw(answer, offset, q);
     } catch (error) {
       if (!offset && !q) throw error;
@@ -76,7 +91,14 @@ class List {
   }
 
   nothing(q) {
-    if (q) return empty("Nothing found", el("p", {}, "No cluster has this in its name, and none has this ID."));
-    return empty("No clusters yet", el("p", {}, "Clusters come with the first vectors. Add one:"), addLine(this.context, null));
+    if (q) return empty(
+      "Nothing found",
+      el("p", {}, "No cluster has this in its name, and none has this ID."),
+    );
+    return empty(
+      "No clusters yet",
+      el("p", {}, "Clusters come with the first vectors. Add one:"),
+      addLine(this.context, null),
+    );
   }
 }

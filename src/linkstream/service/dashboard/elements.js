@@ -44,7 +44,9 @@ function fill(node, props, children) {
       throw new TypeError(`${name}: neither markup nor inline style or script`);
     } else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat().filter((child) => child || child === 0 || child === "").map(asNode));
+  node.append(
+    ...children.flat().filter((child) => child || child === 0 || child === "").map(asNode),
+  );
   return node;
 }
 

@@ -25,6 +25,13 @@ export function gauge(similarity, threshold) {
       svg("circle", { class: `gauge-mark ${side}`, cx: at, cy: 20, r: 8 })),
     el("figcaption", { class: "gauge-feet figures" },
       el("span", {}, "different"),
-      el("span", {}, "similarity ", el("strong", {}, figure(similarity)), ", threshold ", el("strong", {}, figure(threshold))),
+      el(
+        "span",
+        {},
+        "similarity ",
+        el("strong", {}, figure(similarity)),
+        ", threshold ",
+        el("strong", {}, figure(threshold)),
+      ),
       el("span", {}, "same")));
 }

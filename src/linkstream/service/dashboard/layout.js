@@ -69,7 +69,10 @@ function place({ order, parent, depth }, near, places) {
   for (const node of order) {
     const [from, to] = turn.get(node);
     const angle = (from + to) / 2 - Math.PI / 2;
-    places.set(node, { x: depth.get(node) * Math.cos(angle), y: depth.get(node) * Math.sin(angle) });
+    places.set(
+      node,
+      { x: depth.get(node) * Math.cos(angle), y: depth.get(node) * Math.sin(angle) },
+    );
     let at = from;
     for (const child of near.get(node) ?? []) {
       if (parent.get(child) !== node) continue;
@@ -95,7 +98,10 @@ function weights(walks, counts) {
   const below = new Map(counts);
   for (const { order, parent } of walks) {
     for (const node of [...order].reverse()) {
-      if (parent.has(node)) below.set(parent.get(node), below.get(parent.get(node)) + below.get(node));
+      if (parent.has(node)) below.set(
+        parent.get(node),
+        below.get(parent.get(node)) + below.get(node),
+      );
     }
   }
   return below;

@@ -53,19 +53,42 @@ class Live {
   }
 
   build() {
-    this.figures = Object.fromEntries(["vectors", "clusters", "subclusters", "rate"].map((name) => [name, el("dd", {}, "–")]));
-    const titles = { vectors: "Vectors", clusters: "Clusters", subclusters: "Subclusters", rate: "Vectors/s" };
+    this.figures = Object.fromEntries(
+      ["vectors", "clusters", "subclusters", "rate"].map((name) => [name, el("dd", {}, "–")]),
+    );
+    const titles = {
+      vectors: "Vectors",
+      clusters: "Clusters",
+      subclusters: "Subclusters",
+      rate: "Vectors/s",
+    };
     const tiles = Object.entries(this.figures).map(([name, value]) =>
       el("div", { class: "tile" }, el("dt", {}, titles[name]), value));
     this.state = el("span", { class: "state" }, "connecting");
     this.charts = [
-      timeChart("Clusters over time", (value) => number(Math.round(value * 10) / 10), { step: true, colour: "c2" }),
+      timeChart(
+        "Clusters over time",
+        (value) => number(Math.round(value * 10) / 10),
+        { step: true, colour: "c2" },
+      ),
       timeChart("Vectors a second", (value) => number(Math.round(value * 10) / 10)),
     ];
     this.biggest = el("ol", { class: "sizes" });
-    this.rows = el("ol", { class: "decisions", tabindex: "0", "aria-label": "Newest decisions, the newest first" });
+    this.rows = el(
+      "ol",
+      { class: "decisions", tabindex: "0", "aria-label": "Newest decisions, the newest first" },
+    );
     this.more = el("span", { class: "quiet small-text figures left-out", hidden: true });
-    this.pause = el("button", { type: "button", class: "small", "aria-pressed": "false", on: { click: () => this.toggle() } }, "Pause");
+    this.pause = el(
+      "button",
+      {
+        type: "button",
+        class: "small",
+        "aria-pressed": "false",
+        on: { click: () => this.toggle() },
+      },
+      "Pause",
+    );
     this.nothing = el("div", { class: "live-empty", hidden: true });
     this.parts = [
       el("div", { class: "live-head" }, el("h1", {}, "Live"), this.state),
@@ -75,8 +98,23 @@ class Live {
         el("div", { class: "live-left" },
           card("Clusters over time", {}, this.charts[0].root),
           card("Vectors a second", {}, this.charts[1].root),
-          card("Biggest clusters", { more: el("a", { href: this.context.link("cluster"), class: "small-text" }, "All clusters") }, this.biggest)),
-        card("Newest decisions", { class: "live-right", more: el("span", { class: "buttons middle" }, this.more, this.pause) }, this.rows)),
+          card(
+            "Biggest clusters",
+            { more: el(
+              "a",
+              { href: this.context.link("cluster"), class: "small-text" },
+              "All clusters",
+            ) },
+            this.biggest,
+          )),
+        card(
+          "Newest decisions",
+          {
+            class: "live-right",
+            more: el("span", { class: "buttons middle" }, this.more, this.pause),
+          },
+          this.rows,
+        )),
     ];
   }
 
@@ -125,7 +163,9 @@ class Live {
     const { vectors, clusters, subclusters } = this.stats;
     const waited = (this.drawnAt - this.statsAt) / 1000; // nothing is told while nothing comes
     const rate = waited * 1000 > STILL ? 0 : this.stats.rate;
-    Object.entries({ vectors, clusters, subclusters }).forEach(([name, value]) => { this.figures[name].textContent = number(value); });
+    Object.entries({ vectors, clusters, subclusters }).forEach(
+      ([name, value]) => { this.figures[name].textContent = number(value); },
+    );
     this.figures.rate.textContent = rate > 0 && rate < 100 ? figure(rate, 1) : number(Math.round(rate));
     const points = [...this.points, [this.stats.time + waited, vectors, clusters, rate]];
     this.charts[0].draw(points.map(([time, , value]) => [time, value]));
@@ -133,7 +173,11 @@ class Live {
     const bare = vectors === 0;
     if (bare && !this.nothing.childElementCount) {
       this.nothing.append(el("section", { class: "card" }, empty("No vectors yet",
-        el("p", {}, "This page changes by itself as soon as the first one comes. Add one:"), addLine(this.context, null))));
+        el(
+          "p",
+          {},
+          "This page changes by itself as soon as the first one comes. Add one:",
+        ), addLine(this.context, null))));
     }
     this.nothing.hidden = !bare;
     this.body.hidden = bare;

@@ -31,7 +31,6 @@ class MapView {
   constructor(context) {
     this.context = context;
     this.atlas = new Atlas();
-    this.seen = -1; // vectors at the last look
     this.cost = 0;
     this.told = new Map(); // what is known of subclusters: answers by number and count
     this.build();
@@ -95,7 +94,7 @@ class MapView {
   // What comes
 
   hear(stats) {
-    if (stats.vectors !== this.seen || stats.events !== this.atlas.version) this.due();
+    if (stats.events !== this.atlas.version) this.due();
   }
 
   /** Look at the map again, soon. */
@@ -120,7 +119,6 @@ class MapView {
     const lit = this.picture.lit >= 0 ? this.atlas.subcluster[this.picture.lit] : null;
     this.atlas.take(answer, performance.now());
     this.cost = performance.now() - start;
-    this.seen = this.atlas.count.reduce((sum, count) => sum + count, 0);
     this.picture.lit = lit === null ? -1 : this.atlas.index.get(lit) ?? -1;
     this.tell();
     this.picture.renew();

@@ -12,6 +12,8 @@ const CLOSEST = 90; // pixels between two cells
 const FITTED = 42; // at most, where all are shown at once
 const MARGIN = 44; // pixels around them
 const SMALLEST = 1.15; // radius in pixels
+const FINEST = 0.75; // and of one in the crowd of a great cluster, where the tree is to be seen
+const CROWD = 12; // subclusters of a cluster that is great
 const SLOW = 14; // milliseconds of drawing, above which a moving sheet is not drawn anew
 const REST = 110; // milliseconds without movement until it is drawn sharp
 const OUTLINED = 400; // subclusters of a cluster that is pointed at, each ringed
@@ -231,7 +233,7 @@ export class MapCanvas {
       if (atlas.shown(a, now) < 1 || atlas.shown(b, now) < 1) continue;
       groups[atlas.colour[a]].push(a, b);
     }
-    ink.lineWidth = Math.min(Math.max(camera.scale * 0.07, 0.5), 2.5);
+    ink.lineWidth = Math.min(Math.max(camera.scale * 0.07, 0.4), 2.5);
     ink.globalAlpha = 0.55;
     groups.forEach((ends, colour) => this.lines(ink, ends, this.colours[colour]));
     ink.globalAlpha = 1;
@@ -252,6 +254,7 @@ export class MapCanvas {
   nodes(seen) {
     const { ink, atlas, camera } = this;
     const [halfWide, halfHigh] = [this.width / 2, this.height / 2];
+    const great = (i) => atlas.clusters.get(atlas.cluster[i]).nodes > CROWD;
     seen.groups.forEach((places, colour) => {
       if (!places.length) return;
       ink.fillStyle = this.colours[colour];
@@ -259,7 +262,8 @@ export class MapCanvas {
       for (const i of places) {
         const right = (atlas.x[i] - camera.x) * camera.scale + halfWide;
         const down = (atlas.y[i] - camera.y) * camera.scale + halfHigh;
-        const radius = Math.max(atlas.radius[i] * camera.scale, SMALLEST);
+        let radius = atlas.radius[i] * camera.scale;
+        if (radius < SMALLEST) radius = great(i) ? Math.max(radius, FINEST) : SMALLEST;
         if (radius < 1.7) ink.rect(right - radius * 0.89, down - radius * 0.89, radius * 1.78, radius * 1.78);
         else {
           ink.moveTo(right + radius, down);

@@ -4,7 +4,10 @@ import { el, number } from "/page/elements.js";
 import { card, payload } from "/page/parts.js";
 
 const PAGE = 24;
-const MARKS = { central: ["accent", "among the most central"], doubtful: ["warn", "among the most doubtful"] };
+const MARKS = {
+  central: ["accent", "among the most central"],
+  doubtful: ["warn", "among the most doubtful"],
+};
 
 /** @returns {Promise<HTMLElement>} */
 export async function members(context, { id, exemplars }) {
@@ -19,13 +22,27 @@ export async function members(context, { id, exemplars }) {
     more.hidden = next === null;
     more.disabled = false;
   };
-  more.addEventListener("click", () => load().catch((error) => { more.disabled = false; context.report(error); }));
-  const box = card("Vectors", { more: el("span", { class: "quiet small-text" }, "newest first") }, list, el("div", { class: "buttons centred" }, more));
+  more.addEventListener(
+    "click",
+    () => load().catch((error) => { more.disabled = false; context.report(error); }),
+  );
+  const box = card(
+    "Vectors",
+    { more: el("span", { class: "quiet small-text" }, "newest first") },
+    list,
+    el("div", { class: "buttons centred" }, more),
+  );
   try {
     await load();
   } catch (error) {
     if (error.kind !== "not-tracked") throw error;
-    list.replaceWith(el("p", { class: "quiet" }, "This namespace does not keep track of vectors: it knows subclusters only."));
+    list.replaceWith(
+      el(
+        "p",
+        { class: "quiet" },
+        "This namespace does not keep track of vectors: it knows subclusters only.",
+      ),
+    );
   }
   return box;
 }
@@ -35,5 +52,11 @@ function member(context, { vector, payload: said }, exemplars) {
   return el("li", { class: "member" },
     el("span", { class: "quiet figures number" }, number(vector)),
     payload(context, said),
-    el("span", { class: "tags" }, ...marks.map(([kind, [tone, meaning]]) => el("span", { class: `tag ${tone}`, title: meaning }, kind))));
+    el(
+      "span",
+      { class: "tags" },
+      ...marks.map(
+        ([kind, [tone, meaning]]) => el("span", { class: `tag ${tone}`, title: meaning }, kind),
+      ),
+    ));
 }

@@ -16,7 +16,13 @@ export function say(words, { tone = "good", detail = "", action = null } = {}) {
   if (detail) note.append(el("p", { class: "quiet" }, harmless(detail)));
   const close = () => note.remove();
   if (action) {
-    note.append(el("button", { type: "button", class: "small", on: { click: () => { close(); action.run(); } } }, action.label));
+    note.append(
+      el(
+        "button",
+        { type: "button", class: "small", on: { click: () => { close(); action.run(); } } },
+        action.label,
+      ),
+    );
   }
   while (place.children.length > 2) place.firstChild.remove();
   place.append(note);
@@ -26,7 +32,12 @@ export function say(words, { tone = "good", detail = "", action = null } = {}) {
 /** A card with a heading. `more` goes to the right of the heading. */
 export function card(title, { more = null, ...props } = {}, ...children) {
   const head = el("div", { class: "card-head" }, el("h2", {}, title), more);
-  return el("section", { ...props, class: `card ${props.class ?? ""}`, "aria-label": title }, head, ...children);
+  return el(
+    "section",
+    { ...props, class: `card ${props.class ?? ""}`, "aria-label": title },
+    head,
+    ...children,
+  );
 }
 
 /** What to show where there is nothing yet: a title, and what to do. */
@@ -36,7 +47,11 @@ export function empty(title, ...children) {
 
 /** A line to type into a terminal, with a button that copies it. */
 export function command(line) {
-  const button = el("button", { type: "button", class: "small", "aria-label": "Copy the command" }, "Copy");
+  const button = el(
+    "button",
+    { type: "button", class: "small", "aria-label": "Copy the command" },
+    "Copy",
+  );
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(line);
@@ -45,20 +60,36 @@ export function command(line) {
       say("This browser does not let the page copy; select the line instead.", { tone: "bad" });
     }
   });
-  return el("div", { class: "command" }, el("pre", { tabindex: "0" }, el("code", {}, line)), button);
+  return el(
+    "div",
+    { class: "command" },
+    el("pre", { tabindex: "0" }, el("code", {}, line)),
+    button,
+  );
 }
 
 /** What went wrong, what was expected, what helps; `again` tries once more. */
 export function problemPanel(problem, again) {
-  const rows = [["Seen", problem.seen], ["Expected", problem.expected], ["What helps", problem.remedy]];
+  const rows = [
+    ["Seen", problem.seen],
+    ["Expected", problem.expected],
+    ["What helps", problem.remedy],
+  ];
   const list = el("dl", { class: "rows" });
   for (const [name, words] of rows) {
     if (words) list.append(el("dt", {}, name), el("dd", {}, foreign(words)));
   }
-  if (problem.chain) list.append(el("dt", {}, "Because"), el("dd", {}, foreign(JSON.stringify(problem.chain))));
+  if (problem.chain) list.append(
+    el("dt", {}, "Because"),
+    el("dd", {}, foreign(JSON.stringify(problem.chain))),
+  );
   return el("section", { class: "card problem", role: "alert" },
     el("h1", {}, "That did not work"), list,
-    el("div", { class: "buttons" }, el("button", { type: "button", class: "main", on: { click: again } }, "Try again")));
+    el(
+      "div",
+      { class: "buttons" },
+      el("button", { type: "button", class: "main", on: { click: again } }, "Try again"),
+    ));
 }
 
 /** The form that asks for a token; `problem` says why the last one was refused. */
@@ -70,7 +101,11 @@ export function tokenForm(problem, submit) {
   const form = el("form", { class: "stack" },
     el("label", { for: "token" }, "Token"), input,
     problem && el("p", { class: "bad-words", role: "alert" }, foreign(problem.seen)),
-    el("p", { class: "quiet", id: "token-help" }, "It is kept in this tab only and forgotten when you close it. Make one with:"),
+    el(
+      "p",
+      { class: "quiet", id: "token-help" },
+      "It is kept in this tab only and forgotten when you close it. Make one with:",
+    ),
     command("linkstream token create DATA --scope '*=write'"),
     el("div", { class: "buttons" }, el("button", { class: "main", type: "submit" }, "Open")));
   form.addEventListener("submit", (event) => {
@@ -78,7 +113,12 @@ export function tokenForm(problem, submit) {
     submit(input.value.trim());
   });
   queueMicrotask(() => input.focus());
-  return el("section", { class: "card narrow" }, el("h1", {}, "This service asks for a token"), form);
+  return el(
+    "section",
+    { class: "card narrow" },
+    el("h1", {}, "This service asks for a token"),
+    form,
+  );
 }
 
 /** What to do where there is no namespace. */
@@ -89,14 +129,22 @@ export function noNamespace(limited) {
     el("p", {}, limited
       ? "There is no namespace, or none that this token may read. One is made by:"
       : "A namespace is one stream of vectors and its clusters. Make one:"),
-    command(`curl -X PUT ${location.origin}/v1/namespaces/people${token} -H "Content-Type: application/json" -d '${body}'`),
-    el("p", { class: "quiet" }, "The three thresholds belong to your encoder; linkstream tune finds them. This page shows the namespace as soon as it is there. To see voices arrive instead: linkstream serve --demo")));
+    command(
+      `curl -X PUT ${location.origin}/v1/namespaces/people${token} -H "Content-Type: application/json" -d '${body}'`,
+    ),
+    el(
+      "p",
+      { class: "quiet" },
+      "The three thresholds belong to your encoder; linkstream tune finds them. This page shows the namespace as soon as it is there. To see voices arrive instead: linkstream serve --demo",
+    )));
 }
 
 /** A line that adds one vector, for empty states. */
 export function addLine(context, dimension) {
   const vector = `[${Array.from({ length: Math.min(dimension || 3, 3) }, () => "0.1").join(", ")}, …]`;
-  return command(`curl ${location.origin}/v1/namespaces/${context.namespace}/vectors -H "Content-Type: application/json" -d '{"vector": ${vector}, "payload": {"text": "hello"}}'`);
+  return command(
+    `curl ${location.origin}/v1/namespaces/${context.namespace}/vectors -H "Content-Type: application/json" -d '{"vector": ${vector}, "payload": {"text": "hello"}}'`,
+  );
 }
 
 /** A cluster by its name or ID, in its colour, leading to its view. */
@@ -110,8 +158,18 @@ export function chip(context, id, name = null) {
 /** A margin as a bar: to the right what lies above its threshold, to the left what lies below. */
 export function marginBar(margin) {
   if (!Number.isFinite(margin)) return el("span", { class: "quiet" }, "–");
-  const share = Math.max(Math.min(Math.abs(margin) / WIDEST, 1) * 50, 2.5); // even the least can be seen
-  const bar = el("span", { class: `bar ${margin < 0 ? "under" : "over"}`, "aria-hidden": "true", vars: { "--share": `${share.toFixed(1)}%` } });
+  const share = Math.max(
+    Math.min(Math.abs(margin) / WIDEST, 1) * 50,
+    2.5,
+  ); // even the least can be seen
+  const bar = el(
+    "span",
+    {
+      class: `bar ${margin < 0 ? "under" : "over"}`,
+      "aria-hidden": "true",
+      vars: { "--share": `${share.toFixed(1)}%` },
+    },
+  );
   return el("span", { class: "margin" }, bar, el("span", { class: "figures" }, signed(margin)));
 }
 
@@ -124,9 +182,18 @@ export function payload(context, value) {
   for (const [name, field] of fields.slice(0, 8)) {
     if (name === "image" && typeof field === "string") box.append(picture(context, field));
     else if (name === "text") box.append(el("p", { class: "said" }, foreign(field, 280)));
-    else box.append(el("span", { class: "field" }, el("span", { class: "quiet" }, foreign(name, 30), " "), foreign(plain(field), 80)));
+    else box.append(
+      el(
+        "span",
+        { class: "field" },
+        el("span", { class: "quiet" }, foreign(name, 30), " "),
+        foreign(plain(field), 80),
+      ),
+    );
   }
-  if (fields.length > 8) box.append(el("span", { class: "quiet" }, `and ${fields.length - 8} more`));
+  if (fields.length > 8) box.append(
+    el("span", { class: "quiet" }, `and ${fields.length - 8} more`),
+  );
   return box;
 }
 
@@ -145,7 +212,10 @@ export function payloadLine(value, width = 60) {
 }
 
 function picture(context, path) {
-  const image = el("img", { alt: short(path, 80), class: "picture waiting", width: 96, height: 96 });
+  const image = el(
+    "img",
+    { alt: short(path, 80), class: "picture waiting", width: 96, height: 96 },
+  );
   const route = path.split("/").map(encodeURIComponent).join("/");
   context.picture(`images/${route}`).then(
     (url) => { image.src = url; image.classList.remove("waiting"); },
@@ -161,11 +231,19 @@ function picture(context, path) {
 export function confirmed(title, words, label, keep = "Keep it") {
   return new Promise((done) => {
     const answer = (value) => { dialog.close(); dialog.remove(); done(value); };
-    const dialog = el("dialog", { class: "card", "aria-labelledby": "asked", on: { cancel: () => answer(false) } },
+    const dialog = el("dialog", {
+      class: "card",
+      "aria-labelledby": "asked",
+      on: { cancel: () => answer(false) },
+    },
       el("h2", { id: "asked" }, title), el("p", {}, words),
       el("div", { class: "buttons" },
         el("button", { type: "button", on: { click: () => answer(false) } }, keep),
-        el("button", { type: "button", class: "danger", on: { click: () => answer(true) } }, label)));
+        el(
+          "button",
+          { type: "button", class: "danger", on: { click: () => answer(true) } },
+          label,
+        )));
     document.body.append(dialog);
     dialog.showModal();
   });

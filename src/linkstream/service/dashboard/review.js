@@ -59,7 +59,12 @@ class Review {
   }
 
   button(deed, title, key, kind = "small") {
-    return el("button", { type: "button", class: kind, data: { deed }, on: { click: () => this.run(deed) } }, title, el("kbd", { "aria-hidden": "true" }, key));
+    return el(
+      "button",
+      { type: "button", class: kind, data: { deed }, on: { click: () => this.run(deed) } },
+      title,
+      el("kbd", { "aria-hidden": "true" }, key),
+    );
   }
 
   key(event) {
@@ -139,15 +144,27 @@ class Review {
     const left = questions.length === ASKED ? `${ASKED} or more` : number(open.length);
     this.count.textContent = `${number(this.answered)} answered, ${left} left`;
     this.stage.replaceChildren(this.question ? this.asked(this.question) : await this.nothing());
-    this.spoken.textContent = [words, this.question ? spoken(this.question) : "No more questions"].filter(Boolean).join(". ");
+    this.spoken.textContent = [
+      words,
+      this.question ? spoken(this.question) : "No more questions",
+    ].filter(Boolean).join(". ");
     this.stage.firstElementChild.focus({ preventScroll: true });
   }
 
   asked(question) {
     const join = question.kind === "join";
-    return el("article", { class: "question", tabindex: "-1", "aria-label": "Question", data: { pair: named(question) } },
+    return el("article", {
+      class: "question",
+      tabindex: "-1",
+      "aria-label": "Question",
+      data: { pair: named(question) },
+    },
       el("div", { class: "question-head" },
-        el("h2", {}, join ? "Are these two clusters the same?" : "Do these two parts belong together?"),
+        el(
+          "h2",
+          {},
+          join ? "Are these two clusters the same?" : "Do these two parts belong together?",
+        ),
         el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster")),
       el("div", { class: "sides" }, this.side(question, 0), this.side(question, 1)),
       gauge(question.similarity, question.threshold),
@@ -155,31 +172,71 @@ class Review {
         this.button("different", "Different", "←", "answer no"),
         this.button("skip", "Skip", "N", "answer"),
         this.button("same", "Same", "→", "answer yes")),
-      el("p", { class: "quiet small-text gain" }, `An answer is expected to put ${counted(Math.max(Math.round(question.gain), 1), "vector")} right.`));
+      el(
+        "p",
+        { class: "quiet small-text gain" },
+        `An answer is expected to put ${counted(Math.max(Math.round(question.gain), 1), "vector")} right.`,
+      ));
   }
 
   side(question, place) {
     const id = question.clusters[place];
     const join = question.kind === "join";
     const shown = question.shown[place];
-    return el("section", { class: `side card ${join || !place ? slot(id) : "part"}`, "aria-label": place ? "Second" : "First" },
+    return el("section", {
+      class: `side card ${join || !place ? slot(id) : "part"}`,
+      "aria-label": place ? "Second" : "First",
+    },
       el("header", {}, chip(this.context, id, question.names[place]),
-        el("span", { class: "quiet figures small-text" }, join ? "" : place ? "second part, " : "first part, ", counted(question.sizes[place], "vector"))),
+        el(
+          "span",
+          { class: "quiet figures small-text" },
+          join ? "" : place ? "second part, " : "first part, ",
+          counted(question.sizes[place], "vector"),
+        )),
       el("ul", { class: "shown" }, ...shown.map(({ vector, payload: said }) =>
-        el("li", {}, payload(this.context, said), el("span", { class: "quiet figures small-text number" }, `vector ${number(vector)}`)))),
-      !shown.length && el("p", { class: "quiet" }, "Its vectors are not kept; the figures below are all there is."));
+        el(
+          "li",
+          {},
+          payload(this.context, said),
+          el("span", { class: "quiet figures small-text number" }, `vector ${number(vector)}`),
+        ))),
+      !shown.length && el(
+        "p",
+        { class: "quiet" },
+        "Its vectors are not kept; the figures below are all there is.",
+      ));
   }
 
   async nothing() {
     const box = el("section", { class: "card", tabindex: "-1" });
     if (this.skipped.size) {
-      box.append(empty("Only skipped questions are left", el("button", { type: "button", class: "main", on: { click: () => { this.skipped.clear(); this.load(); } } }, "Ask them again")));
+      box.append(
+        empty(
+          "Only skipped questions are left",
+          el(
+            "button",
+            { type: "button", class: "main", on: { click: () => { this.skipped.clear(); this.load(); } } },
+            "Ask them again",
+          ),
+        ),
+      );
       return box;
     }
     const { total } = await this.context.get("clusters", { limit: 1 });
-    if (total) box.append(empty("Nothing to ask", el("p", {}, "No two clusters are alike enough to doubt, and no cluster hangs on a weak edge. New questions come with new vectors."),
+    if (total) box.append(empty("Nothing to ask", el(
+      "p",
+      {},
+      "No two clusters are alike enough to doubt, and no cluster hangs on a weak edge. New questions come with new vectors.",
+    ),
       el("a", { href: this.context.link("cluster") }, "Look at the clusters")));
-    else box.append(empty("Nothing to review yet", el("p", {}, "Questions come with the first clusters. Add a vector:"), addLine(this.context, null)));
+    else box.append(
+      empty(
+        "Nothing to review yet",
+        el("p", {}, "Questions come with the first clusters. Add a vector:"),
+        addLine(this.context, null),
+      ),
+    );
     return box;
   }
 }
@@ -187,7 +244,9 @@ class Review {
 const named = (question) => question.subclusters.join("-");
 
 function spoken({ kind, clusters, names, sizes }) {
-  const [one, other] = clusters.map((id, place) => foreign(names[place] ?? `ID ${id}`, 40).textContent);
+  const [one, other] = clusters.map(
+    (id, place) => foreign(names[place] ?? `ID ${id}`, 40).textContent,
+  );
   return kind === "join"
     ? `Is ${one}, of ${counted(sizes[0], "vector")}, the same as ${other}, of ${counted(sizes[1], "vector")}?`
     : `Do the two parts of ${one}, of ${number(sizes[0])} and ${number(sizes[1])} vectors, belong together?`;

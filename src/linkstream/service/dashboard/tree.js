@@ -39,7 +39,9 @@ export function tree(context, found) {
 }
 
 const legend = ({ nodes, truncated }) =>
-  (truncated ? `the first ${number(nodes.length)} are shown` : `${counted(nodes.length, "subcluster")}, sized by their vectors`);
+  (
+    truncated ? `the first ${number(nodes.length)} are shown` : `${counted(nodes.length, "subcluster")}, sized by their vectors`,
+  );
 
 function picture({ id, nodes }, forest, lines) {
   const most = Math.max(...nodes.map((node) => node.count));
@@ -60,7 +62,11 @@ function edgeLine(edge, forest, choose) {
   const ends = { x1: a.x * SIZE, y1: a.y * SIZE, x2: b.x * SIZE, y2: b.y * SIZE };
   const line = svg("line", { ...ends, class: `tree-edge ${strength(edge)}` });
   const words = `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`;
-  const grip = svg("line", { ...ends, class: "tree-grip", on: { click: choose } }, svg("title", {}, words));
+  const grip = svg(
+    "line",
+    { ...ends, class: "tree-grip", on: { click: choose } },
+    svg("title", {}, words),
+  );
   const middle = { x: (ends.x1 + ends.x2) / 2, y: (ends.y1 + ends.y2) / 2 };
   const label = svg("text", { ...middle, class: "tree-label" }, signed(edge.margin));
   return { line, grip, label, of: edge };
@@ -76,9 +82,18 @@ function strength({ margin, firm }) {
 function fillList(list, edges, rows, choose) {
   const sorted = [...edges].sort((one, other) => one.margin - other.margin);
   const add = (some) => list.append(...some.map((edge) => {
-    const row = el("button", { type: "button", class: "edge-row", "aria-pressed": "false", on: { click: () => choose(edge) } },
+    const row = el("button", {
+      type: "button",
+      class: "edge-row",
+      "aria-pressed": "false",
+      on: { click: () => choose(edge) },
+    },
       el("span", { class: "figures" }, `${edge.subclusters[0]} – ${edge.subclusters[1]}`),
-      el("span", { class: "quiet figures" }, `${figure(edge.similarity)} against ${figure(edge.threshold)}`),
+      el(
+        "span",
+        { class: "quiet figures" },
+        `${figure(edge.similarity)} against ${figure(edge.threshold)}`,
+      ),
       marginBar(edge.margin));
     rows.set(edge, row);
     return el("li", {}, row);
@@ -98,7 +113,12 @@ function evidence(context, edge, forest, found) {
   const firm = FIRMNESS[Number(edge.firm)] ?? "";
   const separate = async () => {
     try {
-      const done = await correct(context, "different", { a, b, of: "subclusters" }, `Separated subclusters ${a} and ${b}`);
+      const done = await correct(
+        context,
+        "different",
+        { a, b, of: "subclusters" },
+        `Separated subclusters ${a} and ${b}`,
+      );
       offerUndo(context, done, context.refresh);
       context.refresh();
     } catch (error) {
@@ -106,9 +126,19 @@ function evidence(context, edge, forest, found) {
     }
   };
   return [
-    el("p", {}, el("strong", {}, `${a} – ${b}: `), `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`, firm && `; ${firm}`),
+    el(
+      "p",
+      {},
+      el("strong", {}, `${a} – ${b}: `),
+      `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`,
+      firm && `; ${firm}`,
+    ),
     el("p", { class: "quiet small-text" }, found.truncated
       ? "Separating here makes two clusters." : `Separating here makes two clusters, of ${number(sizes[0])} and ${number(sizes[1])} vectors.`),
-    el("button", { type: "button", class: "danger", disabled: !context.may("write"), on: { click: separate } }, "Separate here"),
+    el(
+      "button",
+      { type: "button", class: "danger", disabled: !context.may("write"), on: { click: separate } },
+      "Separate here",
+    ),
   ];
 }

@@ -33,7 +33,9 @@ export async function takeBack(context, done) {
 }
 
 async function takeBackMore(context, done) {
-  const { events } = await context.api.get(`/v1/namespaces/${encodeURIComponent(context.namespace)}/stats`);
+  const { events } = await context.api.get(
+    `/v1/namespaces/${encodeURIComponent(context.namespace)}/stats`,
+  );
   const more = events - done.event;
   const goes = await confirmed("More has come since",
     `${counted(more, "event")} came after this: vectors, or what others corrected. Undoing takes ${more === 1 ? "it" : "them"} ` +
