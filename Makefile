@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-long browser sanitize lint bench pictures stubs clean
+.PHONY: demo serve test test-long browser sanitize lint bench pictures stubs clean
 
 # One environment, laid again whenever what it is made from changes (a new package counts).
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
@@ -18,6 +18,9 @@ $(VENV)/installed-%: $(SOURCES)
 
 demo: $(VENV)/installed-cli
 	$(BIN)/linkstream demo
+
+serve: $(VENV)/installed-cli,service
+	$(BIN)/linkstream serve --demo
 
 test: lint browser
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"

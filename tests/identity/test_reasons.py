@@ -288,3 +288,15 @@ def test_vectors_that_cancel_out_have_no_direction_and_break_nothing():
     assert [each.similarity for each in suggestions.merges(state, 5)] == [0.0]
     assert suggestions.splits(state, 5) == []
     assert exemplars.central(state, 0, None, limit=3) == (0,)
+
+
+def test_of_very_many_vectors_some_are_looked_at_from_the_whole_stream(monkeypatch):
+    links, looked = Links(0.7, 0.6, 0.9), []
+    links.add_many(np.tile([[1.0, 0.0], [0.999, 0.01]], (50, 1)))
+    monkeypatch.setattr(exemplars, "LOOKED", 10)
+    fetch = links._kept_rows
+    monkeypatch.setattr(links, "_kept_rows", lambda n: looked.extend(n.tolist()) or fetch(n))
+    found = links.exemplars(0, limit=2)
+    assert looked == list(range(0, 100, 10))
+    assert found.newest == (99, 98)  # these are known without looking
+    assert set(found.central) <= set(looked)

@@ -139,7 +139,7 @@ def test_points_stay_where_they_are_when_vectors_arrive(served, open_page):
     mine = nodes["subcluster"][nodes["cluster"].index(first)]
     before = spot(page, served, mine)
     served.add(around(direction(0, 0, 0, 1.0), 3, seed=5))
-    expect(canvas).to_have_attribute("data-nodes", str(len(nodes["subcluster"]) + 1))
+    expect(canvas).to_have_attribute("data-drawn", str(len(nodes["subcluster"]) + 1))
     after = served.get("map")["nodes"]
     kept = len(nodes["subcluster"])
     assert (after["x"][:kept], after["y"][:kept]) == (nodes["x"], nodes["y"])

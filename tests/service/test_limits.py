@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from linkstream.store import Store
@@ -467,6 +469,41 @@ def test_bodies_made_to_swell_are_refused_before_they_do(outside, body):
     assert statuses <= {400, 413, 503}
     assert most[0] < 150 * MIB
     assert outside.post("/v1/namespaces/big/vectors", X[:1]).status == 200
+
+
+def pointing(n=400):
+    """Columns that point many times at one text of a mebibyte."""
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["x" * MIB]))
+    return {
+        "at the top": text,
+        "in a structure": pa.StructArray.from_arrays([text], ["a"]),
+        "in lists": pa.FixedSizeListArray.from_arrays(text, 1),
+    }
+
+
+@pytest.mark.parametrize("name", pointing(1))
+def test_arrow_bodies_that_point_many_times_at_one_text_do_not_swell(outside, name):
+    column, file = pointing()[name], io.BytesIO()
+    rows = pa.array(np.resize(X, (len(column), 8)).tolist(), pa.list_(pa.float32()))
+    table = pa.table({"vector": rows, "t": column})
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    before, most, over = outside.resident, [0], threading.Event()
+
+    def look():
+        while not over.is_set():
+            most[0] = max(most[0], outside.resident - before)
+            time.sleep(0.005)
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        headers = {"Content-Type": "application/vnd.apache.arrow.stream"}
+        for verb in ("ask", "vectors"):
+            answer = outside.post(f"/v1/namespaces/big/{verb}", file.getvalue(), headers=headers)
+            assert answer.status in (200, 400, 413), answer
+        over.set()
+        looking.result()
+    assert most[0] < 100 * MIB
 
 
 # A flood

@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from linkstream import Thresholds
 from linkstream.errors import (
     ArgumentError,
     LinkstreamError,
     StoreClosedError,
     VectorError,
 )
+from linkstream.identity.glance import Glance
 from linkstream.store import Store
 from store.child import batch
 from store.deeds import new, place_of, plain, vectors
@@ -225,3 +227,25 @@ def test_each_call_of_one_thread_is_forced_to_disk_by_itself(faulty, folder):
     calls, forced, _ = commits(faulty, folder, slow=0, verbs={"add": 1}, last=30)
     assert calls == 30
     assert forced >= calls
+
+
+def test_others_go_on_while_somebody_compares_everything(tmp_path, monkeypatch):
+    begun, on = threading.Event(), threading.Event()
+    merges = Glance.merges
+
+    def slowly(glance, limit):
+        begun.set()
+        assert on.wait(30)
+        return merges(glance, limit)
+
+    monkeypatch.setattr(Glance, "merges", slowly)
+    with Store.open(tmp_path / "a.links", thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
+        store.add_many(np.eye(4, dtype=np.float32))
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(store.suggest_merges)
+            assert begun.wait(30)
+            store.same(0, 1, of="clusters")
+            assert store.add(np.eye(4)[1]).cluster == 0
+            on.set()
+            seen = asked.result()
+    assert {pair.clusters for pair in seen} >= {(0, 1)}  # as it was when it was asked

@@ -132,7 +132,7 @@ class Protocol(HttpToolsProtocol):
             self._sending = None
 
     def _look_again(self) -> None:
-        """Time is up; what came while the loop was busy has not been read yet, so look once more."""
+        """Time is up; but what came while the loop was busy may not have been read yet."""
         self._receiving = self.loop.call_later(_GRACE, self._too_slow)
 
     def _too_slow(self) -> None:

@@ -36,7 +36,7 @@ export class Problem extends Error {
 export const isAbort = (error) => error?.name === "AbortError";
 
 export class Api {
-  /** @param {(problem: Problem, sent: string|null) => void} refused the service wants another token */
+  /** @param {(problem: Problem, sent: string|null) => void} refused another token is wanted */
   constructor(refused) {
     this.refused = refused;
   }
@@ -78,7 +78,7 @@ export class Api {
   /**
    * Server-sent events until `signal` ends them; see stream.js.
    * @param {string} path @param {Object<string, (data: any) => void>} handlers by kind of event
-   * @param {{signal: AbortSignal, state?: (words: "open"|"waiting", problem?: Problem) => void}} options
+   * @param {{signal: AbortSignal, state?: (words: "open"|"waiting") => void}} options
    */
   stream(path, handlers, options) {
     return readStream((headers, signal) => this.send(path, { headers, signal }), handlers, options);
@@ -90,10 +90,8 @@ export class Api {
     const all = sent ? { Authorization: `Bearer ${sent}`, ...headers } : headers;
     let answer;
     try {
-      answer = await fetch(
-        path,
-        { ...request, headers: all, credentials: "omit", cache: "no-store" },
-      );
+      const ways = { headers: all, credentials: "omit", cache: "no-store" };
+      answer = await fetch(path, { ...request, ...ways });
     } catch (error) {
       if (isAbort(error)) throw error;
       throw new Problem({
@@ -113,17 +111,14 @@ async function problemOf(answer) {
     return new Problem((await answer.json()).error, answer.status);
   } catch {
     const seen = `The service answered ${answer.status} without saying why.`;
-    return new Problem(
-      { kind: "answer", seen, remedy: "Look at the service's log." },
-      answer.status,
-    );
+    const remedy = "Look at the service's log.";
+    return new Problem({ kind: "answer", seen, remedy }, answer.status);
   }
 }
 
 function asQuery(query) {
-  const kept = Object.entries(query).filter(
-    ([, value]) => value !== undefined && value !== null && value !== "",
-  );
+  const said = (value) => value !== undefined && value !== null && value !== "";
+  const kept = Object.entries(query).filter(([, value]) => said(value));
   return kept.length ? `?${new URLSearchParams(kept)}` : "";
 }
 

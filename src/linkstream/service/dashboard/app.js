@@ -31,13 +31,10 @@ import { Api, isAbort, Problem } from "/page/api.js";
 import { counted, el, short, svg } from "/page/elements.js";
 import { noNamespace, problemPanel, say, tokenForm } from "/page/parts.js";
 
+const ring = (x, y) => `M${x} ${y}a2 2 0 1 0 4 0 2 2 0 1 0-4 0`;
 const VIEWS = [
   { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4" },
-  {
-    path: "map",
-    title: "Map",
-    icon: "M6 18 12 6l6 9M4 18a2 2 0 1 0 4 0 2 2 0 1 0-4 0M10 6a2 2 0 1 0 4 0 2 2 0 1 0-4 0M16 15a2 2 0 1 0 4 0 2 2 0 1 0-4 0",
-  },
+  { path: "map", title: "Map", icon: `M6 18 12 6l6 9${ring(4, 18)}${ring(10, 6)}${ring(16, 15)}` },
   { path: "cluster", title: "Clusters", icon: "M4 6h16M4 12h16M4 18h10" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
@@ -60,11 +57,8 @@ export function route(hash = location.hash) {
   const [path, query] = hash.replace(/^#\/?/, "").split("?");
   const [view, ...parts] = path.split("/").filter(Boolean).map(unescaped);
   const found = VIEWS.find((known) => known.path === view) ?? VIEWS[0];
-  return {
-    view: found,
-    parts: found.path === view ? parts : [],
-    query: new URLSearchParams(query),
-  };
+  const rest = found.path === view ? parts : [];
+  return { view: found, parts: rest, query: new URLSearchParams(query) };
 }
 
 function unescaped(part) {
@@ -112,7 +106,7 @@ async function open(module, view, parts, query) {
   let cleanup;
   shown = { end: () => { leaving.abort(); cleanup?.(); cleanup = undefined; } };
   const again = main.querySelector(".view") !== null;
-  main.style.minHeight = `${main.offsetHeight}px`; // what is read does not jump while it is made anew
+  main.style.minHeight = `${main.offsetHeight}px`; // nothing jumps while it is made anew
   main.replaceChildren(root);
   document.title = `${view.title} · ${short(picker.value, 30)} · linkstream`;
   try {
@@ -174,22 +168,14 @@ function allowed(scope, namespace) {
 
 /** Fill the picker; false where there is no namespace to look at. */
 async function loadNamespaces(wanted) {
-  const [{ namespaces }, who] = await Promise.all(
-    [api.get("/v1/namespaces"), api.get("/v1/whoami")],
-  );
+  const both = [api.get("/v1/namespaces"), api.get("/v1/whoami")];
+  const [{ namespaces }, who] = await Promise.all(both);
   scopes = who.scopes ?? scopes;
   const names = namespaces.map((namespace) => namespace.name);
-  const chosen = [
-    wanted,
-    picker.value,
-    sessionStorage.getItem(LAST),
-  ].find((name) => names.includes(name));
-  picker.replaceChildren(...namespaces.map((namespace) =>
-    el(
-      "option",
-      { value: namespace.name, title: counted(namespace.vectors, "vector") },
-      namespace.name,
-    )));
+  const liked = [wanted, picker.value, sessionStorage.getItem(LAST)];
+  const chosen = liked.find((name) => names.includes(name));
+  picker.replaceChildren(...namespaces.map(({ name, vectors }) =>
+    el("option", { value: name, title: counted(vectors, "vector") }, name)));
   picker.disabled = names.length === 0;
   if (!names.length) return false;
   picker.value = chosen ?? names[0];
@@ -216,12 +202,9 @@ function askForToken(problem, sent) {
 
 function markTab(current) {
   if (!tabs.childElementCount) {
-    tabs.append(...VIEWS.map((view) => el("a", { data: { view: view.path } },
-      svg(
-        "svg",
-        { viewBox: "0 0 24 24", "aria-hidden": "true" },
-        svg("path", { d: view.icon }),
-      ), el("span", {}, view.title))));
+    tabs.append(...VIEWS.map(({ path, title, icon }) => el("a", { data: { view: path } },
+      svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: icon })),
+      el("span", {}, title))));
   }
   for (const tab of tabs.children) {
     tab.href = link(tab.dataset.view);

@@ -1,4 +1,4 @@
-/** A small chart of one figure over time, drawn as SVG; labels are HTML so that they keep their size. */
+/** A small chart of one figure over time, as SVG; labels are HTML, so that they keep their size. */
 
 import { el, svg } from "/page/elements.js";
 
@@ -15,18 +15,11 @@ export function timeChart(title, words, { step = false, colour = "c0" } = {}) {
   const area = svg("path", { class: "chart-area" });
   const line = svg("path", { class: "chart-line" });
   const middle = HEIGHT / 2;
-  const picture = svg("svg", {
-    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-    preserveAspectRatio: "none",
-    role: "img",
-    "aria-label": title,
-  },
+  const picture = svg("svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
     svg("path", { class: "chart-grid", d: `M0 ${middle}H${WIDTH}M0 0.5H${WIDTH}` }), area, line);
-  const [high, half, from] = [
-    el("span", { class: "chart-high" }),
-    el("span", { class: "chart-half" }),
-    el("span", {}),
-  ];
+  const [high, half] = ["high", "half"].map((name) => el("span", { class: `chart-${name}` }));
+  const from = el("span");
   const root = el("figure", { class: `chart ${colour}` },
     el("div", { class: "chart-body" }, picture, high, half),
     el("figcaption", { class: "chart-feet" }, from, el("span", {}, "now")));
@@ -42,10 +35,8 @@ export function timeChart(title, words, { step = false, colour = "c0" } = {}) {
     high.textContent = words(top);
     half.textContent = words(top / 2);
     from.textContent = points.length > 1 ? ago(last - first) : "";
-    picture.setAttribute(
-      "aria-label",
-      points.length ? `${title}: ${words(points.at(-1)[1])} now` : title,
-    );
+    const now = points.length ? `: ${words(points.at(-1)[1])} now` : "";
+    picture.setAttribute("aria-label", title + now);
   };
   draw([]);
   return { root, draw };

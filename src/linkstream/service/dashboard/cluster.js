@@ -1,11 +1,14 @@
 /** Clusters: the list of all (`#/cluster`), or one of them (`#/cluster/17`). */
 
-import { el, foreign, number, slot } from "/page/elements.js";
+import { button, el, foreign, number, slot } from "/page/elements.js";
 import { card } from "/page/parts.js";
 import { actions } from "/page/actions.js";
 import { showList } from "/page/clusters.js";
 import { members } from "/page/members.js";
 import { tree } from "/page/tree.js";
+
+const STORY = 40; // lines of its history shown at first
+const PENDING = "Too few vectors to count as a cluster yet";
 
 /** @param {HTMLElement} root @param {import("./app.js").Context} context */
 export async function show(root, context) {
@@ -25,26 +28,14 @@ function head(context, { id, asked, cluster }) {
   const title = cluster.name === null ? `Cluster ${id}` : foreign(cluster.name);
   const tags = el("span", { class: "tags" },
     cluster.name !== null && el("span", { class: "tag" }, `ID ${id}`),
-    cluster.pending && el(
-      "span",
-      { class: "tag warn", title: "Too few vectors to count as a cluster yet" },
-      "pending",
-    ),
+    cluster.pending && el("span", { class: "tag warn", title: PENDING }, "pending"),
     cluster.ignored && el("span", { class: "tag" }, "ignored"));
   return el("header", { class: `cluster-head ${slot(id)}` },
     el("a", { href: context.link("cluster"), class: "small-text back" }, "← All clusters"),
-    el(
-      "div",
-      { class: "cluster-title" },
-      el("span", { class: "dot big", "aria-hidden": "true" }),
-      el("h1", {}, title),
-      tags,
-    ),
-    id !== asked && el(
-      "p",
-      { class: "note" },
-      `You asked for ID ${asked}: it was joined into this cluster and stands for it now.`,
-    ),
+    el("div", { class: "cluster-title" },
+      el("span", { class: "dot big", "aria-hidden": "true" }), el("h1", {}, title), tags),
+    id !== asked && el("p", { class: "note" },
+      `You asked for ID ${asked}: it was joined into this cluster and stands for it now.`),
     actions(context, id, cluster));
 }
 
@@ -57,25 +48,19 @@ function figures(cluster) {
     el("div", { class: "tile small" }, el("dt", {}, title), el("dd", {}, value))));
 }
 
-const STORY = 40; // lines shown at first
-
 function story({ story: lines }) {
   const list = el("ol", { class: "story" });
   const add = (some) => list.append(...some.map((line) => {
     const [when, ...what] = line.split(": ");
-    return el(
-      "li",
-      {},
-      el("span", { class: "quiet figures" }, foreign(when)),
-      foreign(what.join(": ")),
-    );
+    return el("li", {},
+      el("span", { class: "quiet figures" }, foreign(when)), foreign(what.join(": ")));
   }));
   const newest = [...lines].reverse();
   add(newest.slice(0, STORY));
   const box = card("History", {}, list);
   if (newest.length > STORY) {
-    const more = el("button", { type: "button", class: "small", on: { click: () => { add(newest.slice(STORY)); more.remove(); } } },
-      `Show ${number(newest.length - STORY)} older`);
+    const rest = () => { add(newest.slice(STORY)); more.remove(); };
+    const more = button(`Show ${number(newest.length - STORY)} older`, rest, { class: "small" });
     box.append(more);
   }
   if (!lines.length) box.append(el("p", { class: "quiet" }, "Its events are no longer kept."));

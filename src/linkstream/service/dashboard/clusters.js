@@ -1,8 +1,9 @@
 /** The list of clusters, with a search by name or ID. */
 
-import { counted, el, number } from "/page/elements.js";
+import { button, counted, el, number } from "/page/elements.js";
 import { addLine, chip, empty } from "/page/parts.js";
 
+const ORDERS = [["size", "Biggest first"], ["recent", "Newest first"], ["id", "By ID"]];
 const PAGE = 50;
 const TYPING = 200; // milliseconds after the last letter
 
@@ -14,6 +15,8 @@ export async function showList(root, context) {
   return () => clearTimeout(list.timer);
 }
 
+const stay = (event) => event.preventDefault();
+
 class List {
   constructor(context) {
     this.context = context;
@@ -21,28 +24,16 @@ class List {
     this.asked = 0;
     this.search = el("input", {
       id: "search", type: "search", placeholder: "Name or ID", autocomplete: "off", maxlength: 200,
-      on: { input: () => { clearTimeout(this.timer); this.timer = setTimeout(() => this.load(), TYPING); } },
+      on: { input: () => this.typed() },
     });
     this.order = el("select", { id: "order", on: { change: () => this.load() } },
-      ...[
-        ["size", "Biggest first"],
-        ["recent", "Newest first"],
-        ["id", "By ID"],
-      ].map(([value, title]) => el("option", { value }, title)));
+      ...ORDERS.map(([value, title]) => el("option", { value }, title)));
     this.total = el("p", { class: "quiet", role: "status" });
     this.rows = el("ul", { class: "clusters" });
-    this.more = el(
-      "button",
-      { type: "button", hidden: true, on: { click: () => this.load(this.shown) } },
-      "Show more",
-    );
+    this.more = button("Show more", () => this.load(this.shown), { hidden: true });
     this.parts = [
       el("div", { class: "list-head" }, el("h1", {}, "Clusters"), this.total,
-        el("form", {
-          class: "filters",
-          role: "search",
-          on: { submit: (event) => event.preventDefault() },
-        },
+        el("form", { class: "filters", role: "search", on: { submit: stay } },
           el("label", { class: "unseen", for: "search" }, "Search by name or ID"), this.search,
           el("label", { class: "unseen", for: "order" }, "Order"), this.order)),
       el("section", { class: "card flush", "aria-label": "Clusters" }, this.rows),
@@ -50,14 +41,17 @@ class List {
     ];
   }
 
+  typed() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.load(), TYPING);
+  }
+
   async load(offset = 0) {
     const mine = ++this.asked;
     const q = this.search.value.trim();
     try {
-      const answer = await this.context.get(
-        "clusters",
-        { order: this.order.value, limit: PAGE, offset, q },
-      );
+      const wanted = { order: this.order.value, limit: PAGE, offset, q };
+      const answer = await this.context.get("clusters", wanted);
       if (mine === this.asked) this.draw(answer, offset, q);
     } catch (error) {
       if (!offset && !q) throw error;
@@ -91,14 +85,10 @@ class List {
   }
 
   nothing(q) {
-    if (q) return empty(
-      "Nothing found",
-      el("p", {}, "No cluster has this in its name, and none has this ID."),
-    );
-    return empty(
-      "No clusters yet",
-      el("p", {}, "Clusters come with the first vectors. Add one:"),
-      addLine(this.context, null),
-    );
+    const words = q
+      ? "No cluster has this in its name, and none has this ID."
+      : "Clusters come with the first vectors. Add one:";
+    return empty(q ? "Nothing found" : "No clusters yet", el("p", {}, words),
+      !q && addLine(this.context));
   }
 }

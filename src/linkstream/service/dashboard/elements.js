@@ -34,12 +34,18 @@ export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
 
+/** A button with words on it; `props` may give it a class, or disable it. */
+export function button(title, click, props = {}) {
+  return el("button", { type: "button", ...props, on: { click } }, title);
+}
+
 function fill(node, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "on") for (const [kind, run] of Object.entries(value)) node.addEventListener(kind, run);
+    const each = (run) => Object.entries(value).forEach(([key, to]) => run(key, to));
+    if (name === "on") each((kind, run) => node.addEventListener(kind, run));
     else if (name === "data") Object.assign(node.dataset, value);
-    else if (name === "vars") for (const [key, to] of Object.entries(value)) node.style.setProperty(key, to);
+    else if (name === "vars") each((key, to) => node.style.setProperty(key, to));
     else if (name === "style" || name === "innerHTML" || name.startsWith("on")) {
       throw new TypeError(`${name}: neither markup nor inline style or script`);
     } else node.setAttribute(name, value === true ? "" : String(value));
@@ -106,14 +112,16 @@ export function called(id, name) {
 export const number = (value) => GROUPED.format(value ?? 0);
 
 /** A figure with a fixed number of places; a dash where there is none. */
-export const figure = (value, places = 3) => (Number.isFinite(value) ? value.toFixed(places) : "–");
+export const figure = (value, places = 3) =>
+  (Number.isFinite(value) ? value.toFixed(places) : "–");
 
 /** A figure with its sign. */
 export const signed = (value, places = 3) =>
   Number.isFinite(value) ? (value < 0 ? "−" : "+") + Math.abs(value).toFixed(places) : "–";
 
 /** "1 vector", "2 vectors". */
-export const counted = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+export const counted = (count, one, many = `${one}s`) =>
+  `${number(count)} ${count === 1 ? one : many}`;
 
 /** The class that gives a cluster its colour (`--colour`), the same in every view. */
 export const slot = (id) => `c${((Number(id) % SLOTS) + SLOTS) % SLOTS}`;

@@ -15,7 +15,8 @@ export function gauge(similarity, threshold) {
   const middle = WIDTH / 2;
   const at = middle + share * (middle - 12);
   const side = margin < 0 ? "under" : "over";
-  const words = `Similarity ${figure(similarity)}, threshold ${figure(threshold)}: ${figure(Math.abs(margin))} ${margin < 0 ? "below" : "above"} it`;
+  const words = `Similarity ${figure(similarity)}, threshold ${figure(threshold)}: ` +
+    `${figure(Math.abs(margin))} ${margin < 0 ? "below" : "above"} it`;
   return el("figure", { class: "gauge" },
     svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
       svg("rect", { class: "gauge-low", x: 0, y: 16, width: middle, height: 8, rx: 4 }),
@@ -25,13 +26,7 @@ export function gauge(similarity, threshold) {
       svg("circle", { class: `gauge-mark ${side}`, cx: at, cy: 20, r: 8 })),
     el("figcaption", { class: "gauge-feet figures" },
       el("span", {}, "different"),
-      el(
-        "span",
-        {},
-        "similarity ",
-        el("strong", {}, figure(similarity)),
-        ", threshold ",
-        el("strong", {}, figure(threshold)),
-      ),
+      el("span", {}, "similarity ", el("strong", {}, figure(similarity)),
+        ", threshold ", el("strong", {}, figure(threshold))),
       el("span", {}, "same")));
 }

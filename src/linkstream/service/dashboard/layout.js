@@ -1,9 +1,10 @@
-/** Where to draw the nodes of a tree: round its middle, with as much room as a branch has leaves. */
+/** Where to draw the nodes of a tree: round its middle, each branch with room for its leaves. */
 
 /**
  * @param {{subcluster: number, count: number}[]} nodes
  * @param {{subclusters: [number, number]}[]} edges at most one path between any two nodes
- * @returns {{places: Map<number, {x: number, y: number}>, height: number, sides: (edge: any) => [number, number]}}
+ * @returns {{places: Map<number, {x: number, y: number}>, height: number,
+ *   sides: (edge: any) => [number, number]}}
  *   places in a box 1 wide and `height` tall; sides: the vectors on either side of an edge
  */
 export function arranged(nodes, edges) {
@@ -69,10 +70,8 @@ function place({ order, parent, depth }, near, places) {
   for (const node of order) {
     const [from, to] = turn.get(node);
     const angle = (from + to) / 2 - Math.PI / 2;
-    places.set(
-      node,
-      { x: depth.get(node) * Math.cos(angle), y: depth.get(node) * Math.sin(angle) },
-    );
+    const far = depth.get(node);
+    places.set(node, { x: far * Math.cos(angle), y: far * Math.sin(angle) });
     let at = from;
     for (const child of near.get(node) ?? []) {
       if (parent.get(child) !== node) continue;
@@ -86,9 +85,10 @@ function place({ order, parent, depth }, near, places) {
 /** Into a box that is 1 wide and at most 1 tall; its height. Long trees lie on their side. */
 function fit(places) {
   const all = [...places.values()];
-  const span = (axis) => Math.max(...all.map((at) => at[axis])) - Math.min(...all.map((at) => at[axis]));
+  const least = (axis) => Math.min(...all.map((at) => at[axis]));
+  const span = (axis) => Math.max(...all.map((at) => at[axis])) - least(axis);
   if (span("y") > span("x")) all.forEach((at) => { [at.x, at.y] = [at.y, -at.x]; });
-  const [left, top] = [Math.min(...all.map((at) => at.x)), Math.min(...all.map((at) => at.y))];
+  const [left, top] = [least("x"), least("y")];
   const [wide, tall] = [span("x") || 1, span("y")];
   all.forEach((at) => { at.x = (at.x - left) / wide; at.y = (at.y - top) / wide; });
   return tall / wide;
@@ -98,10 +98,8 @@ function weights(walks, counts) {
   const below = new Map(counts);
   for (const { order, parent } of walks) {
     for (const node of [...order].reverse()) {
-      if (parent.has(node)) below.set(
-        parent.get(node),
-        below.get(parent.get(node)) + below.get(node),
-      );
+      const up = parent.get(node);
+      if (up !== undefined) below.set(up, below.get(up) + below.get(node));
     }
   }
   return below;

@@ -3,7 +3,7 @@
  * decisions a second), and the page draws four times a second, so that it keeps up with any stream.
  */
 
-import { el, figure, number, short } from "/page/elements.js";
+import { button, el, figure, number, short } from "/page/elements.js";
 import { timeChart } from "/page/chart.js";
 import { addLine, card, chip, empty, marginBar, payloadLine } from "/page/parts.js";
 
@@ -13,6 +13,9 @@ const FEW = 6; // rows that may glow as they come; more would only flicker, and 
 const BEAT = 250; // milliseconds between two drawings
 const STILL = 2_000; // milliseconds without word after which the rate is nought
 const NAMES_EVERY = 2_500; // milliseconds between two looks for names
+const TILES = {
+  vectors: "Vectors", clusters: "Clusters", subclusters: "Subclusters", rate: "Vectors/s",
+};
 const KINDS = {
   joined: ["good", "Joined a subcluster of the cluster"],
   linked: ["accent", "A new subcluster, linked to the cluster"],
@@ -31,6 +34,8 @@ export async function show(root, context) {
   document.addEventListener("keydown", keys);
   return () => { clearInterval(beat); document.removeEventListener("keydown", keys); };
 }
+
+const rounded = (value) => number(Math.round(value * 10) / 10);
 
 class Live {
   constructor(context) {
@@ -53,43 +58,24 @@ class Live {
   }
 
   build() {
-    this.figures = Object.fromEntries(
-      ["vectors", "clusters", "subclusters", "rate"].map((name) => [name, el("dd", {}, "–")]),
-    );
-    const titles = {
-      vectors: "Vectors",
-      clusters: "Clusters",
-      subclusters: "Subclusters",
-      rate: "Vectors/s",
-    };
+    const names = Object.keys(TILES);
+    this.figures = Object.fromEntries(names.map((name) => [name, el("dd", {}, "–")]));
     const tiles = Object.entries(this.figures).map(([name, value]) =>
-      el("div", { class: "tile" }, el("dt", {}, titles[name]), value));
+      el("div", { class: "tile" }, el("dt", {}, TILES[name]), value));
     this.state = el("span", { class: "state" }, "connecting");
     this.charts = [
-      timeChart(
-        "Clusters over time",
-        (value) => number(Math.round(value * 10) / 10),
-        { step: true, colour: "c2" },
-      ),
-      timeChart("Vectors a second", (value) => number(Math.round(value * 10) / 10)),
+      timeChart("Clusters over time", rounded, { step: true, colour: "c2" }),
+      timeChart("Vectors a second", rounded),
     ];
     this.biggest = el("ol", { class: "sizes" });
-    this.rows = el(
-      "ol",
-      { class: "decisions", tabindex: "0", "aria-label": "Newest decisions, the newest first" },
-    );
+    const label = "Newest decisions, the newest first";
+    this.rows = el("ol", { class: "decisions", tabindex: "0", "aria-label": label });
     this.more = el("span", { class: "quiet small-text figures left-out", hidden: true });
-    this.pause = el(
-      "button",
-      {
-        type: "button",
-        class: "small",
-        "aria-pressed": "false",
-        on: { click: () => this.toggle() },
-      },
-      "Pause",
-    );
+    const off = { class: "small", "aria-pressed": "false" };
+    this.pause = button("Pause", () => this.toggle(), off);
     this.nothing = el("div", { class: "live-empty", hidden: true });
+    const all = el("a", { href: this.context.link("cluster"), class: "small-text" }, "All clusters");
+    const tools = el("span", { class: "buttons middle" }, this.more, this.pause);
     this.parts = [
       el("div", { class: "live-head" }, el("h1", {}, "Live"), this.state),
       el("dl", { class: "tiles" }, ...tiles),
@@ -98,23 +84,8 @@ class Live {
         el("div", { class: "live-left" },
           card("Clusters over time", {}, this.charts[0].root),
           card("Vectors a second", {}, this.charts[1].root),
-          card(
-            "Biggest clusters",
-            { more: el(
-              "a",
-              { href: this.context.link("cluster"), class: "small-text" },
-              "All clusters",
-            ) },
-            this.biggest,
-          )),
-        card(
-          "Newest decisions",
-          {
-            class: "live-right",
-            more: el("span", { class: "buttons middle" }, this.more, this.pause),
-          },
-          this.rows,
-        )),
+          card("Biggest clusters", { more: all }, this.biggest)),
+        card("Newest decisions", { class: "live-right", more: tools }, this.rows)),
     ];
   }
 
@@ -141,7 +112,8 @@ class Live {
   takeDecisions({ decisions, more }) {
     this.fresh.push(...decisions);
     if (!this.anew) this.left += more;
-    if (this.fresh.length > ROWS) this.left += this.fresh.splice(0, this.fresh.length - ROWS).length;
+    const over = Math.max(this.fresh.length - ROWS, 0);
+    this.left += this.fresh.splice(0, over).length;
   }
 
   toggle() {
@@ -163,21 +135,19 @@ class Live {
     const { vectors, clusters, subclusters } = this.stats;
     const waited = (this.drawnAt - this.statsAt) / 1000; // nothing is told while nothing comes
     const rate = waited * 1000 > STILL ? 0 : this.stats.rate;
-    Object.entries({ vectors, clusters, subclusters }).forEach(
-      ([name, value]) => { this.figures[name].textContent = number(value); },
-    );
-    this.figures.rate.textContent = rate > 0 && rate < 100 ? figure(rate, 1) : number(Math.round(rate));
+    for (const [name, value] of Object.entries({ vectors, clusters, subclusters })) {
+      this.figures[name].textContent = number(value);
+    }
+    const slow = rate > 0 && rate < 100;
+    this.figures.rate.textContent = slow ? figure(rate, 1) : number(Math.round(rate));
     const points = [...this.points, [this.stats.time + waited, vectors, clusters, rate]];
     this.charts[0].draw(points.map(([time, , value]) => [time, value]));
     this.charts[1].draw(withPauses(points.map(([time, , , value]) => [time, value])));
     const bare = vectors === 0;
     if (bare && !this.nothing.childElementCount) {
       this.nothing.append(el("section", { class: "card" }, empty("No vectors yet",
-        el(
-          "p",
-          {},
-          "This page changes by itself as soon as the first one comes. Add one:",
-        ), addLine(this.context, null))));
+        el("p", {}, "This page changes by itself as soon as the first one comes. Add one:"),
+        addLine(this.context))));
     }
     this.nothing.hidden = !bare;
     this.body.hidden = bare;
@@ -199,7 +169,8 @@ class Live {
     const [tone, meaning] = KINDS[decision.kind] ?? ["", ""];
     const { cluster, vector, similarity, threshold } = decision;
     const evidence = Number.isFinite(similarity)
-      ? `similarity ${figure(similarity)}, threshold ${figure(threshold)}` : "nothing near enough to compare";
+      ? `similarity ${figure(similarity)}, threshold ${figure(threshold)}`
+      : "nothing near enough to compare";
     if (decision.kind === "new" && !this.names.has(cluster)) this.names.set(cluster, null);
     return el("li", { class: "decision", data: { cluster } },
       el("span", { class: "quiet figures" }, number(vector)),

@@ -5,19 +5,19 @@
  * long, and drawn sharp when the hand rests; so it is smooth with any number of subclusters.
  */
 
-import { called, colourOf, styleOf } from "/page/elements.js";
 import { GREY } from "/page/atlas.js";
+import { colourOf, styleOf } from "/page/elements.js";
+import { drawLabels } from "/page/maplabels.js";
 
 const CLOSEST = 90; // pixels between two cells
 const FITTED = 42; // at most, where all are shown at once
 const MARGIN = 44; // pixels around them
-const SMALLEST = 1.15; // radius in pixels
+export const SMALLEST = 1.15; // radius in pixels
 const FINEST = 0.75; // and of one in the crowd of a great cluster, where the tree is to be seen
 const CROWD = 12; // subclusters of a cluster that is great
 const SLOW = 14; // milliseconds of drawing, above which a moving sheet is not drawn anew
 const REST = 110; // milliseconds without movement until it is drawn sharp
 const OUTLINED = 400; // subclusters of a cluster that is pointed at, each ringed
-const LABELS = 14; // clusters without a name that are labelled by ID
 
 export class MapCanvas {
   /** @param {HTMLCanvasElement} canvas @param {import("./atlas.js").Atlas} atlas */
@@ -140,8 +140,10 @@ export class MapCanvas {
     this.waiting = 0;
     if (this.ended || !this.width) return;
     this.step(now);
-    const moving = this.drawn && (this.glide || now - this.moved < REST);
     const changing = this.atlas.changing(now);
+    if (this.changed && !changing) this.drawn = null; // those that were new go onto the sheet
+    this.changed = changing;
+    const moving = this.drawn && (this.glide || now - this.moved < REST);
     if (!(moving && this.took > SLOW) && !this.isDrawn()) this.draw(now);
     this.blit();
     this.mark(now);
@@ -200,7 +202,7 @@ export class MapCanvas {
     const seen = this.visible(now);
     this.edges(now);
     this.nodes(seen);
-    this.labels();
+    drawLabels(this);
     this.drawn = { ...this.camera };
     this.took = performance.now() - start;
     Object.assign(this.canvas.dataset, { drawn: String(seen.count), took: this.took.toFixed(1) });
@@ -274,48 +276,6 @@ export class MapCanvas {
     });
   }
 
-  /** Names of clusters, the biggest first, where no other name is in the way. */
-  labels() {
-    const { atlas, ink } = this;
-    const taken = [];
-    let plain = 0;
-    const named = atlas.ranked.filter((cluster) => cluster.name !== null);
-    const others = atlas.ranked.filter((cluster) => cluster.name === null && cluster.vectors > 1).slice(0, LABELS);
-    for (const cluster of [...named, ...others]) {
-      const words = cluster.name === null ? String(cluster.id) : called(cluster.id, cluster.name);
-      if (this.label(cluster, words, taken)) plain += 1;
-      if (plain > 120) break;
-    }
-    ink.textAlign = "left";
-  }
-
-  label(cluster, words, taken) {
-    const { atlas, ink, camera } = this;
-    const [right, down] = this.screen(atlas.x[cluster.chief], atlas.y[cluster.chief]);
-    if (right < -80 || down < -20 || right > this.width + 80 || down > this.height + 40) return false;
-    const radius = Math.max(atlas.radius[cluster.chief] * camera.scale, SMALLEST);
-    const size = cluster.name === null ? 11.5 : 13;
-    ink.font = `${cluster.name === null ? 500 : 650} ${size}px ${this.font}`;
-    const wide = ink.measureText(words).width;
-    const inside = wide + 8 < 1.8 * radius && radius > 11;
-    const y = inside ? down : down - radius - size * 0.75;
-    const box = { left: right - wide / 2 - 4, right: right + wide / 2 + 4, top: y - size * 0.75, bottom: y + size * 0.75 };
-    if (taken.some((other) => overlap(box, other))) return false;
-    taken.push(box);
-    ink.textAlign = "center";
-    ink.textBaseline = "middle";
-    if (inside) ink.fillStyle = "#ffffff";
-    else {
-      ink.lineWidth = 3.5;
-      ink.lineJoin = "round";
-      ink.strokeStyle = this.paper;
-      ink.strokeText(words, right, y);
-      ink.fillStyle = this.text;
-    }
-    ink.fillText(words, right, y);
-    return true;
-  }
-
   /** What lies above the sheet: those appearing, the cluster and subcluster pointed at. */
   mark(now) {
     const { atlas, pen } = this;
@@ -344,7 +304,6 @@ export class MapCanvas {
       pen.stroke();
     }
     pen.globalAlpha = 1;
-    if (this.drawn && !atlas.changing(now + 40)) this.drawn = null; // into the sheet with them
   }
 
   /** The cluster pointed at, set off; of a great one only what the subcluster itself is tied to. */
@@ -382,5 +341,3 @@ function disc(pen, right, down, radius) {
   pen.arc(right, down, radius, 0, 2 * Math.PI);
   pen.fill();
 }
-
-const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;

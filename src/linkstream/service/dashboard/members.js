@@ -1,6 +1,6 @@
 /** The vectors of a cluster with what was said with them, newest first, page by page. */
 
-import { el, number } from "/page/elements.js";
+import { button, el, number } from "/page/elements.js";
 import { card, payload } from "/page/parts.js";
 
 const PAGE = 24;
@@ -12,7 +12,8 @@ const MARKS = {
 /** @returns {Promise<HTMLElement>} */
 export async function members(context, { id, exemplars }) {
   const list = el("ul", { class: "members" });
-  const more = el("button", { type: "button", hidden: true }, "Show older ones");
+  const again = () => load().catch((error) => { more.disabled = false; context.report(error); });
+  const more = button("Show older ones", again, { hidden: true });
   let before;
   const load = async () => {
     more.disabled = true;
@@ -22,27 +23,14 @@ export async function members(context, { id, exemplars }) {
     more.hidden = next === null;
     more.disabled = false;
   };
-  more.addEventListener(
-    "click",
-    () => load().catch((error) => { more.disabled = false; context.report(error); }),
-  );
-  const box = card(
-    "Vectors",
-    { more: el("span", { class: "quiet small-text" }, "newest first") },
-    list,
-    el("div", { class: "buttons centred" }, more),
-  );
+  const order = el("span", { class: "quiet small-text" }, "newest first");
+  const box = card("Vectors", { more: order }, list, el("div", { class: "buttons centred" }, more));
   try {
     await load();
   } catch (error) {
     if (error.kind !== "not-tracked") throw error;
-    list.replaceWith(
-      el(
-        "p",
-        { class: "quiet" },
-        "This namespace does not keep track of vectors: it knows subclusters only.",
-      ),
-    );
+    list.replaceWith(el("p", { class: "quiet" },
+      "This namespace does not keep track of vectors: it knows subclusters only."));
   }
   return box;
 }
@@ -52,11 +40,6 @@ function member(context, { vector, payload: said }, exemplars) {
   return el("li", { class: "member" },
     el("span", { class: "quiet figures number" }, number(vector)),
     payload(context, said),
-    el(
-      "span",
-      { class: "tags" },
-      ...marks.map(
-        ([kind, [tone, meaning]]) => el("span", { class: `tag ${tone}`, title: meaning }, kind),
-      ),
-    ));
+    el("span", { class: "tags" }, ...marks.map(([kind, [tone, title]]) =>
+      el("span", { class: `tag ${tone}`, title }, kind))));
 }

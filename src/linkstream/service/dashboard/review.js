@@ -3,7 +3,7 @@
  * All of it works by keys; what was answered can be taken back, the last answer first.
  */
 
-import { counted, el, foreign, number, slot } from "/page/elements.js";
+import { button, counted, el, foreign, number, slot } from "/page/elements.js";
 import { gauge } from "/page/gauge.js";
 import { addLine, chip, empty, payload } from "/page/parts.js";
 import { correct, takeBack } from "/page/undoing.js";
@@ -68,10 +68,11 @@ class Review {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (document.querySelector("dialog[open]")) return;
     const target = event.target;
     if (target.closest?.("input, select, textarea")) return;
-    if (event.key === " " && target.closest?.("button, a")) return; // Space presses what has the focus
+    if (event.key === " " && target.closest?.("button, a")) return; // it presses what has the focus
     const deed = KEYS[event.key.toLowerCase()];
     if (!deed) return;
     event.preventDefault();
@@ -136,7 +137,7 @@ class Review {
 
   async load(words = "") {
     const { questions } = await this.context.get("review", { limit: ASKED });
-    let open = questions.filter((question) => !this.skipped.has(named(question)));
+    const open = questions.filter((question) => !this.skipped.has(named(question)));
     this.question = open[0] ?? null;
     this.undoButton.disabled = !this.answers.length;
     this.progress.max = Math.max(this.answered + open.length, 1);
@@ -153,18 +154,12 @@ class Review {
 
   asked(question) {
     const join = question.kind === "join";
-    return el("article", {
-      class: "question",
-      tabindex: "-1",
-      "aria-label": "Question",
-      data: { pair: named(question) },
-    },
+    const label = { "aria-label": "Question", tabindex: "-1", data: { pair: named(question) } };
+    const gain = counted(Math.max(Math.round(question.gain), 1), "vector");
+    return el("article", { class: "question", ...label },
       el("div", { class: "question-head" },
-        el(
-          "h2",
-          {},
-          join ? "Are these two clusters the same?" : "Do these two parts belong together?",
-        ),
+        el("h2", {}, join
+          ? "Are these two clusters the same?" : "Do these two parts belong together?"),
         el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster")),
       el("div", { class: "sides" }, this.side(question, 0), this.side(question, 1)),
       gauge(question.similarity, question.threshold),
@@ -172,72 +167,45 @@ class Review {
         this.button("different", "Different", "←", "answer no"),
         this.button("skip", "Skip", "N", "answer"),
         this.button("same", "Same", "→", "answer yes")),
-      el(
-        "p",
-        { class: "quiet small-text gain" },
-        `An answer is expected to put ${counted(Math.max(Math.round(question.gain), 1), "vector")} right.`,
-      ));
+      el("p", { class: "quiet small-text gain" }, `An answer is expected to put ${gain} right.`));
   }
 
   side(question, place) {
     const id = question.clusters[place];
     const join = question.kind === "join";
     const shown = question.shown[place];
-    return el("section", {
-      class: `side card ${join || !place ? slot(id) : "part"}`,
-      "aria-label": place ? "Second" : "First",
-    },
+    const kind = `side card ${join || !place ? slot(id) : "part"}`;
+    const part = place ? "second part, " : "first part, ";
+    return el("section", { class: kind, "aria-label": place ? "Second" : "First" },
       el("header", {}, chip(this.context, id, question.names[place]),
-        el(
-          "span",
-          { class: "quiet figures small-text" },
-          join ? "" : place ? "second part, " : "first part, ",
-          counted(question.sizes[place], "vector"),
-        )),
+        el("span", { class: "quiet figures small-text" },
+          join ? "" : part, counted(question.sizes[place], "vector"))),
       el("ul", { class: "shown" }, ...shown.map(({ vector, payload: said }) =>
-        el(
-          "li",
-          {},
-          payload(this.context, said),
-          el("span", { class: "quiet figures small-text number" }, `vector ${number(vector)}`),
-        ))),
-      !shown.length && el(
-        "p",
-        { class: "quiet" },
-        "Its vectors are not kept; the figures below are all there is.",
-      ));
+        el("li", {}, payload(this.context, said),
+          el("span", { class: "quiet figures number" }, `vector ${number(vector)}`)))),
+      !shown.length && el("p", { class: "quiet" },
+        "Its vectors are not kept; the figures below are all there is."));
   }
 
   async nothing() {
-    const box = el("section", { class: "card", tabindex: "-1" });
-    if (this.skipped.size) {
-      box.append(
-        empty(
-          "Only skipped questions are left",
-          el(
-            "button",
-            { type: "button", class: "main", on: { click: () => { this.skipped.clear(); this.load(); } } },
-            "Ask them again",
-          ),
-        ),
-      );
-      return box;
-    }
     const { total } = await this.context.get("clusters", { limit: 1 });
-    if (total) box.append(empty("Nothing to ask", el(
-      "p",
-      {},
-      "No two clusters are alike enough to doubt, and no cluster hangs on a weak edge. New questions come with new vectors.",
-    ),
-      el("a", { href: this.context.link("cluster") }, "Look at the clusters")));
-    else box.append(
-      empty(
-        "Nothing to review yet",
-        el("p", {}, "Questions come with the first clusters. Add a vector:"),
-        addLine(this.context, null),
-      ),
-    );
-    return box;
+    return el("section", { class: "card", tabindex: "-1" }, this.why(total));
+  }
+
+  /** Why there is no question, and what to do. */
+  why(total) {
+    if (this.skipped.size) {
+      const again = () => { this.skipped.clear(); this.load().catch(this.context.report); };
+      return empty("Only skipped questions are left", button("Ask them again", again, { class: "main" }));
+    }
+    if (!total) {
+      const words = "Questions come with the first clusters. Add a vector:";
+      return empty("Nothing to review yet", el("p", {}, words), addLine(this.context));
+    }
+    return empty("Nothing to ask",
+      el("p", {}, "No two clusters are alike enough to doubt, and no cluster hangs on a weak edge. ",
+        "New questions come with new vectors."),
+      el("a", { href: this.context.link("cluster") }, "Look at the clusters"));
   }
 }
 
@@ -247,7 +215,8 @@ function spoken({ kind, clusters, names, sizes }) {
   const [one, other] = clusters.map(
     (id, place) => foreign(names[place] ?? `ID ${id}`, 40).textContent,
   );
+  const [first, second] = sizes.map((size) => counted(size, "vector"));
   return kind === "join"
-    ? `Is ${one}, of ${counted(sizes[0], "vector")}, the same as ${other}, of ${counted(sizes[1], "vector")}?`
-    : `Do the two parts of ${one}, of ${number(sizes[0])} and ${number(sizes[1])} vectors, belong together?`;
+    ? `Is ${one}, of ${first}, the same as ${other}, of ${second}?`
+    : `Do the two parts of ${one}, of ${first} and of ${second}, belong together?`;
 }

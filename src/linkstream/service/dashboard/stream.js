@@ -11,12 +11,11 @@ const LONGEST_WAIT = 15_000;
 /**
  * @param {(headers: Object<string, string>, signal: AbortSignal) => Promise<Response>} open
  * @param {Object<string, (data: any) => void>} handlers by kind of event
- * @param {{signal: AbortSignal, state?: (words: "open"|"waiting", problem?: Error) => void}} options
+ * @param {{signal: AbortSignal, state?: (words: "open"|"waiting") => void}} options
  */
 export async function readStream(open, handlers, { signal, state = () => {} }) {
   const place = { id: "", wait: FIRST_WAIT };
   while (!signal.aborted) {
-    let problem;
     try {
       const headers = { Accept: "text/event-stream" };
       if (place.id) headers["Last-Event-ID"] = place.id;
@@ -26,10 +25,9 @@ export async function readStream(open, handlers, { signal, state = () => {} }) {
     } catch (error) {
       if (signal.aborted) return;
       if (error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
-      problem = error;
     }
     if (signal.aborted) return;
-    state("waiting", problem);
+    state("waiting");
     await pause(place.wait * (0.75 + Math.random() / 2), signal);
     place.wait = Math.min(place.wait * 2, LONGEST_WAIT);
   }

@@ -4,7 +4,7 @@
  * same edges, the weakest first, so that all of it can be done without a pointer.
  */
 
-import { counted, el, figure, number, signed, slot, svg } from "/page/elements.js";
+import { button, counted, el, figure, number, signed, slot, svg } from "/page/elements.js";
 import { card, marginBar } from "/page/parts.js";
 import { correct, offerUndo } from "/page/undoing.js";
 import { arranged } from "/page/layout.js";
@@ -20,8 +20,9 @@ export function tree(context, found) {
   const drawn = new Set(nodes.map((node) => node.subcluster));
   const edges = found.edges.filter(({ subclusters }) => subclusters.every((end) => drawn.has(end)));
   if (!edges.length) {
-    return card("Subclusters", {}, el("p", { class: "quiet" },
-      nodes.length > 1 ? "Too many to draw." : "One subcluster holds all of its vectors: there is no edge to separate along."));
+    return card("Subclusters", {}, el("p", { class: "quiet" }, nodes.length > 1
+      ? "Too many to draw."
+      : "One subcluster holds all of its vectors: there is no edge to separate along."));
   }
   const forest = arranged(nodes, edges);
   const list = el("ul", { class: "edges" });
@@ -39,9 +40,9 @@ export function tree(context, found) {
 }
 
 const legend = ({ nodes, truncated }) =>
-  (
-    truncated ? `the first ${number(nodes.length)} are shown` : `${counted(nodes.length, "subcluster")}, sized by their vectors`,
-  );
+  (truncated
+    ? `the first ${number(nodes.length)} are shown`
+    : `${counted(nodes.length, "subcluster")}, sized by their vectors`);
 
 function picture({ id, nodes }, forest, lines) {
   const most = Math.max(...nodes.map((node) => node.count));
@@ -52,7 +53,13 @@ function picture({ id, nodes }, forest, lines) {
     return svg("circle", { class: "tree-node", cx: x * SIZE, cy: y * SIZE, r: radius.toFixed(1) },
       svg("title", {}, `subcluster ${node.subcluster}: ${counted(node.count, "vector")}`));
   });
-  return svg("svg", { class: `tree ${slot(id)} ${nodes.length > 40 ? "many" : ""}`, viewBox: `-28 -28 ${SIZE + 56} ${forest.height * SIZE + 56}`, role: "img", "aria-label": "Tree of subclusters; the list below has the same edges" },
+  const shape = {
+    class: `tree ${slot(id)} ${nodes.length > 40 ? "many" : ""}`,
+    viewBox: `-28 -28 ${SIZE + 56} ${forest.height * SIZE + 56}`,
+    role: "img",
+    "aria-label": "Tree of subclusters; the list below has the same edges",
+  };
+  return svg("svg", shape,
     ...lines.flatMap(({ line, grip }) => [line, grip]), ...dots,
     ...(lines.length <= LABELLED ? lines.map(({ label }) => label) : []));
 }
@@ -82,26 +89,19 @@ function strength({ margin, firm }) {
 function fillList(list, edges, rows, choose) {
   const sorted = [...edges].sort((one, other) => one.margin - other.margin);
   const add = (some) => list.append(...some.map((edge) => {
-    const row = el("button", {
-      type: "button",
-      class: "edge-row",
-      "aria-pressed": "false",
-      on: { click: () => choose(edge) },
-    },
+    const on = { click: () => choose(edge) };
+    const [similarity, threshold] = [figure(edge.similarity), figure(edge.threshold)];
+    const row = el("button", { type: "button", class: "edge-row", "aria-pressed": "false", on },
       el("span", { class: "figures" }, `${edge.subclusters[0]} – ${edge.subclusters[1]}`),
-      el(
-        "span",
-        { class: "quiet figures" },
-        `${figure(edge.similarity)} against ${figure(edge.threshold)}`,
-      ),
+      el("span", { class: "quiet figures" }, `${similarity} against ${threshold}`),
       marginBar(edge.margin));
     rows.set(edge, row);
     return el("li", {}, row);
   }));
   add(sorted.slice(0, LISTED));
   if (sorted.length > LISTED) {
-    const more = el("button", { type: "button", class: "small", on: { click: () => { more.parentElement.remove(); add(sorted.slice(LISTED)); } } },
-      `Show all ${number(sorted.length)} edges`);
+    const rest = () => { more.parentElement.remove(); add(sorted.slice(LISTED)); };
+    const more = button(`Show all ${number(sorted.length)} edges`, rest, { class: "small" });
     list.append(el("li", {}, more));
   }
   return sorted[0];
@@ -113,12 +113,8 @@ function evidence(context, edge, forest, found) {
   const firm = FIRMNESS[Number(edge.firm)] ?? "";
   const separate = async () => {
     try {
-      const done = await correct(
-        context,
-        "different",
-        { a, b, of: "subclusters" },
-        `Separated subclusters ${a} and ${b}`,
-      );
+      const words = `Separated subclusters ${a} and ${b}`;
+      const done = await correct(context, "different", { a, b, of: "subclusters" }, words);
       offerUndo(context, done, context.refresh);
       context.refresh();
     } catch (error) {
@@ -126,19 +122,12 @@ function evidence(context, edge, forest, found) {
     }
   };
   return [
-    el(
-      "p",
-      {},
-      el("strong", {}, `${a} – ${b}: `),
+    el("p", {}, el("strong", {}, `${a} – ${b}: `),
       `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`,
-      firm && `; ${firm}`,
-    ),
+      firm && `; ${firm}`),
     el("p", { class: "quiet small-text" }, found.truncated
-      ? "Separating here makes two clusters." : `Separating here makes two clusters, of ${number(sizes[0])} and ${number(sizes[1])} vectors.`),
-    el(
-      "button",
-      { type: "button", class: "danger", disabled: !context.may("write"), on: { click: separate } },
-      "Separate here",
-    ),
+      ? "Separating here makes two clusters."
+      : `Separating here makes two clusters, of ${sizes.map(number).join(" and ")} vectors.`),
+    button("Separate here", separate, { class: "danger", disabled: !context.may("write") }),
   ];
 }

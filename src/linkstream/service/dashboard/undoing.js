@@ -38,8 +38,9 @@ async function takeBackMore(context, done) {
   );
   const more = events - done.event;
   const goes = await confirmed("More has come since",
-    `${counted(more, "event")} came after this: vectors, or what others corrected. Undoing takes ${more === 1 ? "it" : "them"} ` +
-    "back, too, and vectors have to be sent again then. Or leave it, and correct the clusters by hand.",
+    `${counted(more, "event")} came after this: vectors, or what others corrected. Undoing takes ` +
+    "all that back, too, and vectors have to be sent again then. Or leave it, and correct the " +
+    "clusters by hand.",
     "Take it all back", "Leave it");
   return goes ? context.post("undo", { to: done.before }) : null;
 }
