@@ -28,7 +28,7 @@ class Feeders:
 
     def __init__(self, service, seed, starts, *, pause=0.0):
         self._service, self._seed, self._pause = service, seed, pause
-        self.answers, self.refused, self.errors = {}, 0, []
+        self.answers, self.firsts, self.refused, self.errors = {}, {}, 0, []
         self.sent = dict(enumerate(starts))
         self._stop = threading.Event()
         self._threads = [
@@ -53,9 +53,7 @@ class Feeders:
         rows = batch(self._seed, (thread, number), SIZES)
         answer = caller.post(*request(rows, number), headers=headers(thread, number))
         if answer.status == 200:
-            # One vector is told as a decision.
-            ids = [answer.json["cluster"]] if number % 5 == 4 and len(rows) == 1 else answer.ids
-            self.answers[thread, number] = ids
+            self.answers[thread, number], self.firsts[thread, number] = read(answer)
             self.sent[thread] = number + 1
         else:
             assert answer.status in (429, 503), answer
@@ -72,6 +70,16 @@ class Feeders:
         return self
 
 
+def read(answer):
+    """The IDs of an answer, and the number of the first vector: in bytes, JSON, or a decision."""
+    if answer.headers["content-type"] == BINARY:
+        return answer.ids, int(answer.headers["x-first-vector"])
+    told = answer.json
+    return (
+        ([told["cluster"]], told["sequence"]) if "cluster" in told else (answer.ids, told["first"])
+    )
+
+
 def request(rows, number):
     """The path and the body of a batch: bytes, or JSON, one vector or many."""
     if number % 5 < 3:
@@ -86,10 +94,11 @@ def headers(thread, number):
     return {"Idempotency-Key": f"{thread}:{number}"} | accept
 
 
-def replayed(path, seed):
+def replayed(path, seed, feeders=None):
     """Decide all operations of a store again; answers by thread and number of the batch.
 
     Later answers are those of a run that nothing happened to: the state is the same, to the bit.
+    With feeders: the numbers that they were told are those that their vectors have.
     """
     links, found = Links.from_thresholds(THRESHOLDS, threads=1), {}
     with Store.open(path, threads=1) as store:
@@ -99,6 +108,8 @@ def replayed(path, seed):
             assert np.array_equal(operation.vectors, rows), "wholly in, or wholly out"
             assert (thread, number) not in found, "twice"
             found[thread, number] = links.add_many(rows).tolist()
+            if feeders is not None and (thread, number) in feeders.firsts:
+                assert feeders.firsts[thread, number] == operation.first_vector
         assert store.state_hash() == links.state_hash()
         assert store.n_vectors == links.n_vectors
     return found

@@ -213,3 +213,26 @@ def test_the_page_is_told_figures_and_decisions_as_they_come(service, namespace)
         assert newest["payload"] == {"file": "<b>.jpg"}
         service.post(f"{namespace}/name", {"cluster": answer["cluster"], "name": "Ann"})
         assert any(message.event == "changed" for message in stream)
+
+
+def test_the_page_is_told_no_more_than_it_can_show(service, namespace):
+    with Stream(service.port, f"{namespace}/live") as stream:
+        first = next(iter(stream))
+        assert first.event == "stats"
+        begin = time.monotonic()
+        with service.caller() as caller:
+            sent = 0
+            while time.monotonic() - begin < 1.5:
+                caller.post(f"{namespace}/vectors", X[:50])
+                sent += 50
+        frames = told = left_out = 0
+        for message in stream:
+            if message.event == "decisions":
+                frames += 1
+                assert len(message.data["decisions"]) <= 20
+                told += len(message.data["decisions"])
+                left_out += message.data["more"]
+            if told + left_out >= sent:
+                break
+        assert frames <= 10 * (time.monotonic() - begin) + 5
+        assert told + left_out == sent

@@ -30,7 +30,7 @@ def killed(service, folder, seed, kills):
         time.sleep(rng.exponential(0.02))
         service.kill()
         answers = feeders.join().answers
-        found = replayed(folder / "people.links", seed)
+        found = replayed(folder / "people.links", seed, feeders)
         assert {key: found.get(key) for key in answers} == answers, "lost, or told otherwise"
         for thread, before in enumerate(starts):
             mine = sorted(number for t, number in found if t == thread)
@@ -103,7 +103,7 @@ def test_a_command_that_was_started_by_hand_and_killed_loses_nothing(tmp_path):
             os.kill(process.pid, signal.SIGKILL)
             assert process.wait(60) == -signal.SIGKILL
         answers = feeders.join().answers
-        found = replayed(data / "people.links", 7)
+        found = replayed(data / "people.links", 7, feeders)
         assert {key: found.get(key) for key in answers} == answers
         starts = [sum(t == thread for t, _ in found) for thread in range(CLIENTS)]
 

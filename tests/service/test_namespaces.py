@@ -126,6 +126,19 @@ def test_of_many_who_make_it_at_once_alike_all_are_served(service):
     assert service.get("/v1/namespaces/shared").json["vectors"] == 8
 
 
+def test_of_first_batches_of_different_dimensions_at_once_one_decides(service):
+    path, gate = service.namespace("first"), threading.Barrier(8)
+
+    def send(number):
+        gate.wait()
+        return service.post(f"{path}/vectors", np.eye(4 + number, dtype=np.float32)[:3]).status
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(send, range(8)))
+    assert sorted(statuses) == [200] + [400] * 7
+    assert service.get(path).json["dimension"] == 4 + statuses.index(200)
+
+
 def test_one_that_is_asked_for_while_it_is_made_is_there_or_not_and_nothing_else(service):
     for turn in range(8):
         path, gate = f"/v1/namespaces/early-{turn}", threading.Barrier(6)

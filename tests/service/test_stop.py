@@ -40,7 +40,7 @@ def test_told_to_stop_amid_traffic_it_loses_nothing_and_closes_well(nest, tmp_pa
     assert max(snapshots_of(path)) == operations
     log = path.with_name(path.name + "-wal")
     assert not log.exists() or log.stat().st_size == 0
-    found = replayed(path, 2)
+    found = replayed(path, 2, feeders)
     assert {key: found.get(key) for key in answers} == answers
     # Requests under way were answered: what is in was told, but for answers to those who left.
     assert len(found) == len(answers), "a batch went in and nobody was told"

@@ -8,7 +8,6 @@ chosen and why. The compiled engine follows this file paragraph by paragraph.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,25 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
-from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decision, Decisions, Keep
+from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decisions, Keep
 from linkstream.engine.fixed_point import dot
 from linkstream.engine.forest import (
-    CLAIM,
     FIRM,
     FULL,
-    LAW,
     LOOSE,
     Node,
     Whole,
     add_edge,
-    remove_edge,
 )
-from linkstream.engine.graph import Graph
+from linkstream.engine.hands import Hands, Verdict
 from linkstream.engine.kept import share
 from linkstream.engine.log import EventLog
 from linkstream.engine.state import State
 from linkstream.engine.wholes import Wholes
-from linkstream.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +41,7 @@ class Nearest:
     similarity: float
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Which outcome, by which similarity and threshold; whom to join or to link to."""
-
-    kind: int
-    similarity: float = math.nan
-    threshold: float = math.nan
-    partner: Node | None = None
-    firm: int = LOOSE  # the edge of a link: where whole clusters gave the evidence it is firm
-
-
-class ReferenceEngine(Graph):
+class ReferenceEngine(Hands):
     """Links on one core in plain Python; see `contract.Engine`."""
 
     name: ClassVar[str] = "reference"
@@ -115,28 +99,35 @@ class ReferenceEngine(Graph):
                 best = Nearest(node, score)
         return best
 
-    def _assess(self, q: npt.NDArray[np.int64], square: int) -> Verdict:
-        """Which of the three outcomes, and what it was judged by."""
+    def _assess(
+        self, q: npt.NDArray[np.int64], square: int, k: float = 1.0, *, joins: bool = True
+    ) -> Verdict:
+        """Which of the three outcomes, and what it was judged by; of a vector, or of k together."""
         nearest = self._nearest(q, square)
         t_s = self.thresholds.subcluster_similarity
-        if nearest is not None and nearest.similarity >= t_s:  # equation 20
+        if nearest is not None and nearest.similarity >= t_s and joins:  # equation 20
             return Verdict(JOINED, nearest.similarity, t_s, nearest.node)
         if self._wholes is not None:
-            return self._assess_wholes(self._wholes, q, square, nearest)
+            return self._assess_wholes(self._wholes, q, square, nearest, k)
         if nearest is None:
             return Verdict(NEW)
-        threshold = self.thresholds.edge(nearest.node.mass, 1)  # s~(k_J), equation 25
+        threshold = self.thresholds.edge(nearest.node.mass, k)  # s~(k_J), equation 25
         if nearest.similarity >= threshold:  # equation 21
             return Verdict(LINKED, nearest.similarity, threshold, nearest.node)
         return Verdict(NEW, nearest.similarity, threshold)
 
     def _assess_wholes(
-        self, wholes: Wholes, q: npt.NDArray[np.int64], square: int, nearest: Nearest | None
+        self,
+        wholes: Wholes,
+        q: npt.NDArray[np.int64],
+        square: int,
+        nearest: Nearest | None,
+        k: float,
     ) -> Verdict:
         """Equation 21 with each whole cluster in J's place (choices.md, "cluster evidence")."""
         best: tuple[float, int, float, float] | None = None
         for cluster, score in wholes.reaching(q, square, at_least=self.thresholds.edge(1, 1)):
-            threshold = self.thresholds.edge(self._clusters[cluster].mass, 1)
+            threshold = self.thresholds.edge(self._clusters[cluster].mass, k)
             found = (score - threshold, -cluster, score, threshold)  # tie: the lower ID
             best = found if best is None else max(best, found)
         if best is None:
@@ -196,108 +187,6 @@ class ReferenceEngine(Graph):
             self._record(code, number, partner, cluster)
         else:
             self._record(code, number, cluster)
-
-    # Beyond the paper: a person's side (docs/identity.md)
-
-    def take(
-        self,
-        vector: npt.NDArray[np.int32],
-        *,
-        light: int = 0,
-        outcome: int = -1,
-        target: int = -1,
-        member: int = -1,
-        firm: int = LOOSE,
-    ) -> Decision:
-        """Take one vector of less weight, or with an outcome that is given; or put an old one."""
-        verdict = None
-        if outcome >= 0:
-            verdict = Verdict(outcome, partner=self._nodes.get(target), firm=firm)
-            self._refuse_nothing(verdict, share(vector, light))
-        if member < 0:
-            if light:
-                self._newest = self._n_vectors
-                self._record(events.WEIGHED, FULL - light)
-            first = self._n_vectors
-            return Decisions.of(first, [self._add_one(vector, light, verdict)]).at(0)
-        assert verdict is not None
-        node = self._place(verdict, vector.astype(np.int64), light, member)
-        if self.track_vectors:
-            self._vector_nodes[member] = node.number
-        return Decisions.of(member, [(node.cluster, node.number, outcome, math.nan, math.nan)]).at(
-            0
-        )
-
-    def withdraw(
-        self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
-    ) -> None:
-        """Take a vector's share out of the subcluster that holds it, exactly."""
-        node = self._nodes[target]
-        taken = share(vector, light)
-        if node.count > 1 and not (self._table.sum(target) - taken).any():
-            raise _nothing()
-        whole = self._clusters[node.cluster]
-        node.count, whole.size = node.count - 1, whole.size - 1
-        node.light, whole.light = node.light - light, whole.light - light
-        if self.track_vectors:
-            self._vector_nodes[member] = -1
-        self._record(events.REMOVED, member, target, node.cluster)
-        if not node.count:
-            self._vanish(node)
-        elif taken.any():
-            self._change_sum(node, -taken)
-            self._update(node)
-
-    def _refuse_nothing(self, verdict: Verdict, added: npt.NDArray[np.int64]) -> None:
-        """A centroid must have a direction: refuse what would cancel out."""
-        partner = verdict.partner if verdict.kind == JOINED else None
-        if partner is not None:
-            added = self._table.sum(partner.number) + (0 if partner.locked else added)
-        if not added.any():
-            raise _nothing()
-
-    def _vanish(self, node: Node) -> None:
-        """An empty subcluster goes; its edges become those of its heir.
-
-        That is a neighbour by likeness, if there is one, not by law; the largest, then the oldest.
-        """
-        heir = max(
-            (self._nodes[number] for number in node.neighbours),
-            key=lambda other: (node.firm.get(other.number) != LAW, other.count, -other.number),
-            default=None,
-        )
-        for number in list(node.neighbours):
-            firm = remove_edge(node, self._nodes[number])
-            if heir is not None and number != heir.number:
-                add_edge(heir, self._nodes[number], firm=firm)
-        if self._wholes and heir is not None:
-            self._wholes.add(node.cluster, -self._table.sum(node.number), node.square)
-        self._clusters[node.cluster].take(node, -1)
-        self._table.remove(node.number)
-        del self._nodes[node.number]
-        self._record(events.VANISHED, node.number, heir.number if heir else -1, node.cluster)
-        if heir is not None:
-            self._update(heir)
-            return
-        del self._clusters[node.cluster]
-        if self._wholes:
-            self._wholes.remove(node.cluster)
-
-    def flag(self, number: int, flags: int) -> None:
-        """Lock a subcluster, or give it a claim to the ID at a split, or neither."""
-        node = self._nodes[number]
-        self._clusters[node.cluster].claims += bool(flags & CLAIM) - bool(node.flags & CLAIM)
-        node.flags = flags
-        self._note((events.FLAGGED, number, flags))
-
-    def note(self, rows: Iterable[tuple[int, ...]]) -> None:
-        """Write events of what is not the engine's to do: code and numbers of each."""
-        for code, *numbers in rows:
-            self._note((code, *numbers))
-
-    def _note(self, row: tuple[int, ...]) -> None:
-        code, *numbers = row
-        self._log.append(events.row(code, self._newest, *numbers))
 
     # Answers and exchange
 
@@ -421,14 +310,6 @@ class ReferenceEngine(Graph):
         for (a, b), firm in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
             add_edge(engine._nodes[a], engine._nodes[b], firm=firm)
         return engine
-
-
-def _nothing() -> ArgumentError:
-    return ArgumentError(
-        "a subcluster whose vectors would sum to nothing",
-        expected="a centroid with a direction",
-        remedy="Put the vector elsewhere, or remove the others first.",
-    )
 
 
 def _column(values: Iterable[int]) -> npt.NDArray[np.int64]:

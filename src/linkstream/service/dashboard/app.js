@@ -39,7 +39,7 @@ const VIEWS = [
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
 ];
-const AGAIN = 3_000; // milliseconds between two looks for a first namespace
+const AGAIN = 2_000; // milliseconds between two looks for a first namespace
 const LAST = "linkstream-namespace";
 const RANKS = ["read", "write", "admin"];
 

@@ -8,7 +8,7 @@
 
 const LARGEST = 0.85; // radius of the greatest subcluster where it has room; cells are 1 apart
 const SINGLE = 0.27; // radius of a lone vector at most, so that edges can be seen between
-const LEAST = 0.09; // radius of the smallest, however great the greatest
+const LEAST = 0.15; // radius of the smallest, however great the greatest
 const GAP = 0.92; // of the way between two that their discs may fill
 const COARSE = 2; // width of a square of the grid that finds neighbours
 const SLOTS = 12; // colours
