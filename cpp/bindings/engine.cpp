@@ -138,6 +138,19 @@ class BoundEngine {
     locked([&] { engine_.flag(number, flags); });
   }
 
+  // Vectors together, by their sum; in a cluster of their own if asked.
+  auto receive(Numbers sum, Numbers lights, std::optional<Vectors> rows, std::int64_t flags, bool apart) {
+    if (sum.shape(0) != dimension_) throw nb::value_error("a sum of another dimension");
+    const bool fits = !rows || (rows->shape(0) == lights.shape(0) && rows->shape(1) == dimension_);
+    if (!fits) throw nb::value_error("not a row for each");
+    const std::int32_t* vectors = rows ? rows->data() : nullptr;
+    const Decision d = locked([&] {
+      return engine_.receive(sum.data(), lights.data(), lights.shape(0), vectors, flags, apart);
+    });
+    return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
+                           d.threshold);
+  }
+
   // Rows of events; the engine fills in the vector.
   void note(EventRows rows) {
     if (rows.shape(1) != kEventWidth) throw nb::value_error("rows of another width");
@@ -315,6 +328,9 @@ void bind_engine(nb::module_& m) {
       .def("withdraw", &BoundEngine::withdraw, nb::arg("vector").noconvert(), nb::arg("light"),
            nb::arg("target"), nb::arg("member"))
       .def("flag", &BoundEngine::flag, nb::arg("number"), nb::arg("flags"))
+      .def("receive", &BoundEngine::receive, nb::arg("total").noconvert(),
+           nb::arg("lights").noconvert(), nb::arg("rows").noconvert().none(), nb::arg("flags"),
+           nb::arg("apart"))
       .def("note", &BoundEngine::note, nb::arg("rows").noconvert())
       .def("ranked", &BoundEngine::ranked, nb::arg("vector").noconvert(), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))

@@ -26,17 +26,19 @@ class Assess {
  public:
   Assess(const Graph& graph, Wholes& wholes) : graph_(graph), wholes_(wholes) {}
 
-  Verdict operator()(const Nearest& nearest, const Incoming& x) {
+  // Of a vector; or of k together, which may be barred from joining.
+  template <class Arriving>
+  Verdict operator()(const Nearest& nearest, const Arriving& x, double k = 1.0, bool joins = true) {
     const bool any = nearest.row != kNoRow;
     const double t_s = graph_.thresholds.subcluster_similarity;
-    if (any && nearest.similarity >= t_s) {  // equation 20
+    if (any && nearest.similarity >= t_s && joins) {  // equation 20
       return {Kind::kJoined, nearest.similarity, t_s, nearest.row};
     }
-    if (wholes_.on()) return assess_wholes(nearest, x);
+    if (wholes_.on()) return assess_wholes(nearest, x, k);
     if (!any) return {};
     const double mass = graph_.node(nearest.row).mass();
-    const double threshold = graph_.thresholds.edge(mass, 1.0);  // s~(k_J), equation 25
-    if (nearest.similarity >= threshold) {                       // equation 21
+    const double threshold = graph_.thresholds.edge(mass, k);  // s~(k_J), equation 25
+    if (nearest.similarity >= threshold) {                     // equation 21
       return {Kind::kLinked, nearest.similarity, threshold, nearest.row};
     }
     return {Kind::kNew, nearest.similarity, threshold, kNoRow};
@@ -44,8 +46,9 @@ class Assess {
 
  private:
   // Equation 21 with each whole cluster in J's place (docs/choices.md, "cluster evidence").
-  Verdict assess_wholes(const Nearest& nearest, const Incoming& x) {
-    const Wholes::Best best = wholes_.best(x);
+  template <class Arriving>
+  Verdict assess_wholes(const Nearest& nearest, const Arriving& x, double k) {
+    const Wholes::Best best = wholes_.best(x, k);
     if (!best.found) return {};
     if (best.similarity - best.threshold < 0) {
       return {Kind::kNew, best.similarity, best.threshold, kNoRow};

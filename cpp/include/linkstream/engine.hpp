@@ -21,6 +21,7 @@
 #include "members.hpp"
 #include "places.hpp"
 #include "pool.hpp"
+#include "receive.hpp"
 #include "scan.hpp"
 #include "state.hpp"
 #include "thresholds.hpp"
@@ -65,6 +66,7 @@ class Engine {
         update_(graph_, search_, journal_, members_, wholes_),
         places_(graph_, journal_, members_, wholes_, update_),
         hands_(graph_, journal_, members_, places_),
+        receive_(graph_, search_, journal_, members_, wholes_, assess_),
         keep_(std::move(keep)) {}
 
   std::int64_t n_vectors() const { return journal_.n_vectors; }
@@ -184,6 +186,22 @@ class Engine {
 
   void flag(std::int64_t number, std::int64_t flags) { hands_.flag(number, flags); }
 
+  // Takes vectors together, by their sum and by how much less each weighs; `vectors` is null where
+  // they are not kept. As the tests say; or in a cluster of their own.
+  Decision receive(const std::int64_t* sum, const std::int64_t* lights, std::size_t n,
+                   const std::int32_t* vectors, std::int64_t flags, bool apart) {
+    const Together x = hands_.together(sum, lights, n, flags);
+    make_room(n);
+    const bool locked = (flags & kLocked) != 0;
+    const Verdict verdict = apart ? Verdict() : receive_.test(x, locked);
+    Row row = receive_.put(verdict, x, lights);
+    if (keep_ && vectors) keep_->append(vectors, n);
+    if (flags) hands_.flag(graph_.number(row), flags);
+    if (verdict.kind == Kind::kJoined) row = update_(row);
+    return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
+            verdict.threshold};
+  }
+
   // Writes events of what is not the engine's to do; their vector is the newest.
   void note(const std::vector<EventRow>& rows) { hands_.note(rows); }
 
@@ -295,6 +313,7 @@ class Engine {
   Update update_;
   Places places_;
   Hands hands_;
+  Receive receive_;
   std::shared_ptr<Kept> keep_;
   std::vector<std::int32_t> fixed_;
 };

@@ -14,6 +14,7 @@
 #include "fixed_point.hpp"
 #include "forest.hpp"
 #include "rows.hpp"
+#include "scan.hpp"
 #include "thresholds.hpp"
 #include "touched.hpp"
 
@@ -25,9 +26,18 @@ inline constexpr std::size_t kManyEdges = 16;
 // and exists so that a test can compare the two.
 enum class Skip { kWithinBudget, kNever };
 
-// A vector on its way in, or a node that is absorbed: q or S, with its exact square.
+// A vector on its way in: q, with its exact square.
 struct Incoming {
   const std::int32_t* q;
+  Integer square;
+  double root;
+};
+
+// Vectors on their way in together, by their sum; how much less than their number they weigh.
+struct Together {
+  const std::int64_t* sum;
+  std::int64_t n;
+  std::int64_t light;
   Integer square;
   double root;
 };
@@ -66,6 +76,22 @@ class Graph {
   // s~(k, k') of two nodes.
   double required(Row a, Row b) const {
     return thresholds.edge(node(a).mass(), node(b).mass());
+  }
+
+  // The product of what arrives with a sum of so many vectors.
+  Integer product(const Incoming& x, const std::int64_t* sum, std::int64_t count) const {
+    return dot(kernel, x.q, sum, count, dimension());
+  }
+  Integer product(const Together& x, const std::int64_t* sum, std::int64_t count) const {
+    return dot(kernel, x.sum, x.n, sum, count, dimension());
+  }
+
+  // What arrives, made ready to be scanned for.
+  void ask(Queries& queries, const Incoming& x, float bar) const {
+    queries.set(0, x.q, x.root, dimension(), bar, kernel.encode_vector);
+  }
+  void ask(Queries& queries, const Together& x, float bar) const {
+    queries.set(0, x.sum, x.root, dimension(), bar, kernel.encode_sum);
   }
 
   // The similarity of two centroids.
@@ -109,6 +135,15 @@ class Graph {
     const double turned = turn(node(row).square, product, x.square);
     grow(row, product, x.square, 1);
     kernel.add_vector(rows.sum(row), x.q, dimension());
+    moved(row, turned);
+  }
+
+  // Adds vectors that come together; the same with their sum.
+  void add_sum(Row row, const Together& x, Integer product) {
+    const double turned = turn(node(row).square, product, x.square);
+    grow(row, product, x.square, x.n);
+    std::int64_t* sum = rows.sum(row);
+    for (std::size_t i = 0; i < dimension(); ++i) sum[i] += x.sum[i];
     moved(row, turned);
   }
 

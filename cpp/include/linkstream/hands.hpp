@@ -102,6 +102,28 @@ class Hands {
     return product;
   }
 
+  // Vectors that come together; refused where their sum is none that so many can have.
+  Together together(const std::int64_t* sum, const std::int64_t* lights, std::size_t n,
+                    std::int64_t flags) const {
+    const auto count = static_cast<std::int64_t>(n);
+    refuse_unless(count >= 1 && count <= kVectorsMax, "no vectors, or too many");
+    refuse_unless(flags >= 0 && flags <= (kLocked | kClaim), "flags that are none");
+    std::int64_t light = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      refuse_unless(lights[i] >= 0 && lights[i] <= kFull, "a weight that is none");
+      light += lights[i];
+    }
+    const std::int64_t most = count * ((std::int64_t{1} << 30) + 1);
+    Integer square = 0;
+    for (std::size_t i = 0; i < graph_.dimension(); ++i) {
+      refuse_unless(sum[i] >= -most && sum[i] <= most, "what is no sum of so many vectors");
+      square += Integer{sum[i]} * sum[i];
+    }
+    refuse_unless(square > 0, kNothingLeft);
+    refuse_unless(square <= longest(count), "what is no sum of so many vectors");
+    return {sum, count, light, square, root(square)};
+  }
+
   // Takes a vector's share out of the subcluster that holds it, exactly.
   void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target, std::int64_t member) {
     check_vector(light, member);

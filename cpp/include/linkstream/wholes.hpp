@@ -44,6 +44,16 @@ class Wholes {
     encode(component);
   }
 
+  // Vectors have come to a component together.
+  void add(std::uint32_t component, const Together& x) {
+    if (!on_) return;
+    open(component);
+    const std::int64_t count = graph_.forest.components[component].vectors;
+    squares_[component] += 2 * graph_.product(x, rows_.sum(component), count) + x.square;
+    add_sum(rows_.sum(component), x.sum);
+    encode(component);
+  }
+
   // A vector has left a component.
   void take(std::uint32_t component, const Incoming& x) {
     if (!on_) return;
@@ -100,20 +110,20 @@ class Wholes {
     }
   }
 
-  // The component with the greatest margin over s~(k, 1), among those that reach the least s~.
-  Best best(const Incoming& x) {
+  // The component with the greatest margin over s~ with k that arrive, among those that reach the
+  // least s~.
+  template <class Arriving>
+  Best best(const Arriving& x, double k) {
     Best best;
     const double lowest = graph_.thresholds.edge(1.0, 1.0);
-    query_.set(0, x.q, x.root, graph_.dimension(), static_cast<float>(lowest) - 1e-6f,
-               graph_.kernel.encode_vector);
+    graph_.ask(query_, x, static_cast<float>(lowest) - 1e-6f);
     search_.reaching(rows_, query_, 0, proposed_);
     for (const Proposal& proposal : proposed_.rows) {
       const Component& whole = graph_.forest.components[proposal.row];
-      const Integer product = dot(graph_.kernel, x.q, rows_.sum(proposal.row), whole.vectors,
-                                  graph_.dimension());
+      const Integer product = graph_.product(x, rows_.sum(proposal.row), whole.vectors);
       const double score = similarity(product, x.root, root(squares_[proposal.row]));
       if (score < lowest) continue;
-      const double threshold = graph_.thresholds.edge(whole.mass(), 1.0);
+      const double threshold = graph_.thresholds.edge(whole.mass(), k);
       const double margin = score - threshold, reached = best.similarity - best.threshold;
       const bool tie = margin == reached &&
                        whole.cluster < graph_.forest.components[best.component].cluster;

@@ -98,15 +98,21 @@ def _is_vectors(type_: Any) -> bool:
 def _is_json(type_: Any) -> bool:
     types = arrow("pyarrow.types")
     if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
-        return _is_json(type_.value_type) and not _is_told(type_.value_type)
+        return _is_json_within(type_.value_type)
     if types.is_dictionary(type_):
         return _is_json(type_.value_type) and not types.is_nested(type_.value_type)
     if types.is_struct(type_):
         inner = [type_.field(place).type for place in range(type_.num_fields)]
-        return all(_is_json(each) and not _is_told(each) for each in inner)
+        return all(map(_is_json_within, inner))
     plain = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
     texts = (types.is_string, types.is_large_string)
     return any(is_kind(type_) for is_kind in (*plain, *texts)) or _is_told(type_)
+
+
+def _is_json_within(type_: Any) -> bool:
+    """The same within another value; but no dictionary, of which bytes can become gigabytes."""
+    dictionary = arrow("pyarrow.types").is_dictionary(type_)
+    return _is_json(type_) and not _is_told(type_) and not dictionary
 
 
 def _is_told(type_: Any) -> bool:
@@ -127,6 +133,11 @@ class BatchSource(Source):
         self._batches: Iterator[RecordBatch] = iter(())
         self._batch: RecordBatch = None
         self._place = 0  # next row of the batch
+
+    @property
+    def payload_columns(self) -> int:
+        """How many columns make the payload of a row."""
+        return len(self._payload)
 
     def _pass_over(self, rows: int) -> int:
         return self._drop(rows)
@@ -218,6 +229,10 @@ def _lengths(column: Array) -> Vectors:
 
 
 def _values(column: Array) -> list[Any]:
+    if arrow("pyarrow.types").is_dictionary(column.type):
+        # One object for each value, however often it is pointed at.
+        values = _values(column.dictionary)
+        return [None if place is None else values[place] for place in column.indices.to_pylist()]
     if _is_told(column.type):
         column = column.cast(arrow().string())
     return [_without_nan(value) for value in column.to_pylist()]

@@ -118,6 +118,11 @@ class Source(ABC):
         if dimension is not None:
             self._settle_dimension(dimension, f"{name} has vectors")
 
+    @property
+    def payload_columns(self) -> int:
+        """How many columns make the payload of a row."""
+        return 0
+
     @abstractmethod
     def _take(self, rows: int) -> tuple[Vectors, Payloads | None]:
         """At most so many of the next rows; none at the end."""

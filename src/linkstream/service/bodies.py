@@ -32,6 +32,7 @@ ARROW_MAGIC = b"\xff\xff\xff\xff"
 
 # Small bodies can be made to swell: lists of nothing, names of nothing.
 MARKS_MAX = {b"[": 100_000, b"{": 100_000, b":": 100_000, b",": 2_000_000}
+CELLS_MAX = 1 << 20  # values of payload columns in one body
 _LONG = 1 << 16  # bytes, over which it is read off the event loop, one body at a time
 
 M = TypeVar("M", bound=BaseModel)
@@ -98,8 +99,13 @@ async def said(request: Request, settings: Settings, model: type[M]) -> M:
     return await _aside(request, body, lambda: shaped(parsed(body), model))
 
 
-async def vectors(request: Request, settings: Settings, *, grouped: bool = False) -> Given:
-    """Vectors in any of the four kinds of body; `grouped`: JSON as of a group."""
+async def vectors(
+    request: Request, settings: Settings, *, grouped: bool = False, alone: bool = False
+) -> Given:
+    """Vectors in any of the four kinds of body.
+
+    `grouped`: JSON as of a group. `alone`: what a table has beside them is left.
+    """
     media = check_media(request, MEDIA)
     body = await read(request, settings, most=JSON_MAX if media == JSON else None)
     if media == RAW:
@@ -107,7 +113,7 @@ async def vectors(request: Request, settings: Settings, *, grouped: bool = False
     elif media == JSON:
         given = await _aside(request, body, lambda: _grouped(body) if grouped else _json(body))
     else:
-        given = await _aside(request, body, lambda: _file(body, media, settings))
+        given = await _aside(request, body, lambda: _file(body, media, settings, alone))
     check_size(given.rows, settings)
     return given
 
@@ -260,6 +266,17 @@ def _json(body: bytes) -> Given:
     return Given(rows, many.payloads, weights, many.group)
 
 
+def _check_cells(rows: int, columns: int) -> None:
+    if rows * columns > CELLS_MAX:
+        raise Refusal(
+            413,
+            "too-large",
+            f"{rows} rows of {columns} columns beside the vectors",
+            expected=f"at most {CELLS_MAX} values in all",
+            remedy="Send fewer rows or columns at a time.",
+        )
+
+
 def _check_numbers(body: bytes, rows: Any) -> None:
     """VectorError where a vector holds yes or no, which NumPy would take for numbers."""
     if b"true" not in body and b"false" not in body:
@@ -281,7 +298,7 @@ def _grouped(body: bytes) -> Given:
     return Given(rows, said.payloads, 1.0 if said.weights is None else said.weights, said.key)
 
 
-def _file(body: bytes, media: str, settings: Settings) -> Given:
+def _file(body: bytes, media: str, settings: Settings, alone: bool) -> Given:
     magic = ARROW_MAGIC if media == ARROW else b"\x93NUMPY"
     if not body.startswith(magic):
         raise ArgumentError(
@@ -291,8 +308,9 @@ def _file(body: bytes, media: str, settings: Settings) -> Given:
         )
     stream = BytesIO(body)
     stream.name = "the body"
-    payload = ALL if media == ARROW else ()
+    payload = ALL if media == ARROW and not alone else ()
     with open_vectors(stream, block=settings.rows_max + 1, payload=payload) as source:
+        _check_cells(source.n or 0, source.payload_columns)
         blocks = list(source)
     rows = [block.vectors for block in blocks]
     payloads = [each for block in blocks for each in block.payloads or ()]

@@ -46,6 +46,7 @@ def serve(settings: Settings, *, ready: Ready | None = None) -> None:
             the file of tokens cannot be used; nothing was opened.
         MissingExtraError: FastAPI or uvicorn is not installed.
     """
+    _allow_many_files()
     sockets = prepare(settings)
     with contextlib.ExitStack() as held:
         for one in sockets:
@@ -139,6 +140,15 @@ def url_of(settings: Settings, name: tuple[Any, ...]) -> str:
     elif settings.host == "localhost" and settings.port:  # else only one address has the port
         host = "localhost"
     return f"http://[{host}]:{name[1]}/" if ":" in host else f"http://{host}:{name[1]}/"
+
+
+def _allow_many_files() -> None:
+    """A store takes six files, a connection one: have as many as this user may have."""
+    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows has no such bound
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def server(settings: Settings, *, sessions: Sessions | None = None) -> Server:

@@ -21,6 +21,7 @@ from linkstream.store.journal import Payloads, Rows
 
 KEY_MAX = 255  # characters
 PAYLOAD_MAX = 64 << 10  # characters of JSON
+PAYLOADS_MAX = 64 << 20  # of all payloads of a call
 DEPTH_MAX = 32  # lists in lists
 ROWS_MAX = 1 << 22  # vectors in one call
 
@@ -177,10 +178,21 @@ def _payloads(payloads: Iterable[Any], n: int) -> Payloads:
             expected="a list with one for each vector",
             remedy="None stands for nothing attached.",
         )
-    return [_payload(value, place) for place, value in enumerate(given)]
+    plain, size = [], 0
+    for place, value in enumerate(given):
+        text = _payload_text(value, place)
+        size += len(text)
+        if size > PAYLOADS_MAX:
+            raise ArgumentError(
+                f"payloads of more than {PAYLOADS_MAX} characters of JSON in one call",
+                expected="less",
+                remedy="Split the call, or attach references to where things lie.",
+            )
+        plain.append(_payload(value, text, place))
+    return plain
 
 
-def _payload(value: Any, place: int) -> Any:
+def _payload_text(value: Any, place: int) -> str:
     _check_depth(value, place)
     try:
         text = json.dumps(value, allow_nan=False)
@@ -196,6 +208,11 @@ def _payload(value: Any, place: int) -> Any:
             expected=f"at most {PAYLOAD_MAX}",
             remedy="Attach a reference to where it lies.",
         )
+    return text
+
+
+def _payload(value: Any, text: str, place: int) -> Any:
+    """What JSON makes of it, which must be the same."""
     plain = json.loads(text)
     if plain != value and not _same(plain, value):
         raise ArgumentError(

@@ -15,9 +15,20 @@ from linkstream.service.answers import plain
 from linkstream.service.bodies import ARROW, JSON, NPY, RAW, Given
 from linkstream.service.heads import head, query
 from linkstream.service.live import decided
-from linkstream.service.routing import Here, N, entered, inline, key_of, route, settings_of
+from linkstream.service.routing import (
+    Here,
+    N,
+    entered,
+    inline,
+    key_of,
+    route,
+    sessions_of,
+    settings_of,
+)
 from linkstream.store import calls
+from linkstream.store.clerk import Ticket
 
+_MANY = 256  # payloads
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -72,9 +83,7 @@ def add_to(router: APIRouter) -> None:
         """Take vectors seen together, as faces of one photo are: all get different clusters."""
         given = await bodies.vectors(request, settings_of(request), grouped=True)
         key = given.group if given.group is not None else query(request).get("key")
-        ticket = calls.adding(
-            "add_group", given.rows, given.weights, key, given.payloads, key_of(request)
-        )
+        ticket = await _adding(request, "add_group", given, key)
         await session.write(ticket, given.rows.nbytes)
         return _ids(request, ticket.first, ticket.answer)
 
@@ -99,7 +108,7 @@ def add_to(router: APIRouter) -> None:
     )
     async def ask(request: Request, session: Here) -> Response:
         """Which cluster each vector would get; nothing changes. −1: a new one."""
-        given = await bodies.vectors(request, settings_of(request))
+        given = await bodies.vectors(request, settings_of(request), alone=True)
         if (given.payloads, given.group, given.weights) != (None, None, 1.0):
             raise ArgumentError(
                 "payloads, weights or a group, and nothing is kept",
@@ -120,18 +129,23 @@ async def add_vectors(request: Request) -> Response:
     asked = query(request)
     group = given.group if given.group is not None else asked.get("group")
     one = given.one or _is_one(asked.get("one"), given)
-    ticket = calls.adding(
-        "add" if one else "add_many",
-        given.rows[0] if one else given.rows,
-        given.weights,
-        group,
-        given.payloads,
-        key_of(request),
-    )
+    ticket = await _adding(request, "add" if one else "add_many", given, group)
     await session.write(ticket, given.rows.nbytes)
     if isinstance(ticket.answer, Decision):
         return plain(decided(ticket.answer))
     return _ids(request, ticket.first, ticket.answer)
+
+
+async def _adding(request: Request, verb: str, given: Given, group: str | None) -> Ticket:
+    """The call that brings the vectors; many payloads are looked at off the event loop."""
+    rows = given.rows[0] if verb == "add" else given.rows
+
+    def made() -> Ticket:
+        return calls.adding(verb, rows, given.weights, group, given.payloads, key_of(request))
+
+    if given.payloads is None or len(given.payloads) <= _MANY:
+        return made()
+    return await sessions_of(request).reading(made)
 
 
 def _is_one(said: str | None, given: Given) -> bool:
