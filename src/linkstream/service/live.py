@@ -66,6 +66,8 @@ class Live:
             self.taken += len(ticket.decisions.cluster)
         elif ticket.verb != "add_many":
             self.corrections += 1
+            if ticket.verb == "undo":
+                self._noted.clear()  # some of it is no longer so
         self._fresh = True
         self.version += 1
         if self._awaited:
@@ -111,8 +113,10 @@ class Live:
             version = self.version
             found = self._newer(since)
             if found:
-                since = found[-1]["vector"] + 1
-                yield frame("decisions", await self._dressed(found))
+                newest = int(found[-1]["vector"])
+                told = await self._dressed(found[-SHOWN:])
+                yield frame("decisions", {**told, "more": newest + 1 - since - len(found[-SHOWN:])})
+                since = newest + 1
             if corrections != self.corrections:
                 corrections = self.corrections
                 figures = await self.sample()
@@ -150,13 +154,12 @@ class Live:
         return found
 
     async def _dressed(self, found: list[dict[str, Any]]) -> dict[str, Any]:
-        """The last of them, with what was attached to the vectors."""
-        shown = found[-SHOWN:]
-        numbers = [row["vector"] for row in shown]
+        """Decisions, with what was attached to the vectors."""
+        numbers = [row["vector"] for row in found]
         payloads = await self._session.read(lambda store: _payloads(store, numbers))
-        for row, payload in zip(shown, payloads, strict=True):
+        for row, payload in zip(found, payloads, strict=True):
             row["payload"] = payload
-        return {"decisions": shown, "more": len(found) - len(shown)}
+        return {"decisions": found}
 
     # The complete stream
 
