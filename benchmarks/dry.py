@@ -1,19 +1,25 @@
 """A service that answers without clustering: what is left is HTTP, checks and hand-over.
 
 Everything else is the real thing: the same protocol, guard, tokens, bodies read and judged, bounds,
-answers. Only the store's writer is another: it gives every vector the cluster 0 and keeps nothing.
+answers. Only the store's writer is another: it gives every vector the cluster 0, and keeps the
+vectors in a file of SQLite's with group commit, or keeps nothing.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from linkstream.service.sessions import Session, Sessions
+from linkstream.store import file
 from linkstream.store.clerk import Ticket
+
+MOST = 64  # requests of one commit, as the store's
 
 
 def answer(ticket: Ticket) -> None:
@@ -51,4 +57,33 @@ class ByThread(AtOnce):
         session.store.send = queue.put  # type: ignore[method-assign]
 
 
-WAYS = {"thread": ByThread, "at once": AtOnce}
+class Stored(AtOnce):
+    """Hands over to a thread that makes vectors safe, those that wait together in one commit."""
+
+    def replace_writer(self, session: Session) -> None:
+        """One thread and one file for a namespace."""
+        queue: SimpleQueue[Ticket] = SimpleQueue()
+        path = session.store.path.with_suffix(".dry")
+        threading.Thread(target=_store, args=(queue, path), daemon=True).start()
+        session.store.send = queue.put  # type: ignore[method-assign]
+
+
+def _store(queue: SimpleQueue[Ticket], path: Path) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(f"PRAGMA page_size = {file.PAGE}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")  # as the store's
+    connection.execute("CREATE TABLE vectors (number INTEGER PRIMARY KEY, body BLOB)")
+    while True:
+        group = [queue.get()]
+        while len(group) < MOST and not queue.empty():
+            group.append(queue.get())
+        connection.execute("BEGIN IMMEDIATE")
+        bodies = [(ticket.rows,) for ticket in group]
+        connection.executemany("INSERT INTO vectors (body) VALUES (?)", bodies)
+        connection.execute("COMMIT")
+        for ticket in group:
+            answer(ticket)
+
+
+WAYS = {"thread": ByThread, "at once": AtOnce, "stored": Stored}

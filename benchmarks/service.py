@@ -2,10 +2,10 @@
 
 A service in a process of its own, on loopback, its stores in the folder given (a disk, not
 memory), and clients in another process (benchmarks/callers.py). Bodies of 100 × 256-d as raw
-float32, each durable before it is answered, against the same service that hands them to its
-writer's thread and answers zeros, without clustering or storing anything; and against one that
-answers them at once, without even that thread; in turn. Single vectors from one client and from
-sixteen. Bounded: each try sends so many requests and no more. Prints JSON lines, then a table.
+float32, each durable before it is answered, against the same service without clustering
+(benchmarks/dry.py): one that makes the vectors safe and answers zeros, one that only hands them to
+another thread, one that answers at once; in turn. Single vectors from one client and from sixteen.
+Bounded: each try sends so many requests and no more. Prints JSON lines, then a table.
 """
 
 from __future__ import annotations
@@ -130,16 +130,21 @@ def send_singles(port: int, clients: int, count: int, *, as_json: bool) -> Told:
 
 def batches(folder: Path, apart: ProcessPoolExecutor) -> None:
     """Durable, against the same stack without clustering; in turn."""
-    found: dict[str, list[Told]] = {"": [], "thread": [], "at once": []}
+    found: dict[str, list[Told]] = {"": [], "stored": [], "thread": [], "at once": []}
     for _ in range(TRIES):
         for way, tries in found.items():
             with running(folder, dry=way) as port:
                 tries.append(apart.submit(send_batches, port).result())
-    words = {"": "durable", "thread": "no clustering", "at once": "no clustering, no thread"}
+    words = {
+        "": "durable",
+        "stored": "durable, no clustering",
+        "thread": "no clustering, nothing kept",
+        "at once": "no clustering, nothing kept, no thread",
+    }
     rates = {way: [BATCHES * BATCH / told.wall for told in tries] for way, tries in found.items()}
     for way, tries in found.items():
         _report(f"batches of {BATCH}, {CLIENTS} clients", words[way], tries, BATCHES * BATCH)
-    for way in ("thread", "at once"):
+    for way in ("stored", "thread", "at once"):
         _compare(f"durable / {words[way]}", rates[""], rates[way])
 
 

@@ -32,6 +32,8 @@ const Kernel& chosen_kernel(const std::string& name) {
 }
 
 // The sequence number of the first vector, and the decisions as columns.
+constexpr std::int64_t kFewEvents = 4096;
+
 using Columns = std::tuple<std::int64_t, Array<std::int64_t>, Array<std::int64_t>,
                            Array<std::int8_t>, Array<double>, Array<double>>;
 
@@ -53,6 +55,15 @@ class BoundEngine {
     const nb::gil_scoped_release released;
     const std::lock_guard<std::mutex> lock(mutex_);
     return work();
+  }
+
+  // The same for what takes less time than letting go of the GIL and getting it back from whoever
+  // is at work meanwhile; it is let go of only where another thread has the engine.
+  template <class Work>
+  auto briefly(Work work) {
+    std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) return work();
+    return locked(work);
   }
 
  public:
@@ -172,7 +183,7 @@ class BoundEngine {
   }
 
   std::int64_t holder(std::int64_t member) {
-    return locked([&] { return engine_.holder(member); });
+    return briefly([&] { return engine_.holder(member); });
   }
   bool has_cluster(std::int64_t cluster) {
     return locked([&] { return engine_.has_cluster(cluster); });
@@ -188,15 +199,17 @@ class BoundEngine {
     return {count, sum};
   }
   std::int64_t cluster_of(std::int64_t number) {
-    return locked([&] { return engine_.cluster_of(number); });
+    return briefly([&] { return engine_.cluster_of(number); });
   }
   Array<std::int64_t> labels() { return column(locked([&] { return engine_.labels(); })); }
-  std::int64_t oldest_event() { return locked([&] { return engine_.log().oldest(); }); }
+  std::int64_t oldest_event() { return briefly([&] { return engine_.log().oldest(); }); }
   Array<std::int64_t> event_rows(std::int64_t since) {
-    return table<kEventWidth>(locked([&] {
+    const auto read = [&] {
       if (since < engine_.log().oldest()) throw nb::value_error("events that are not kept");
       return engine_.log().rows(since);
-    }));
+    };
+    const bool few = briefly([&] { return engine_.log().n_events() - since <= kFewEvents; });
+    return table<kEventWidth>(few ? briefly(read) : locked(read));
   }
 
   nb::dict state() {
@@ -215,10 +228,10 @@ class BoundEngine {
     });
   }
 
-  std::int64_t n_vectors() { return locked([&] { return engine_.n_vectors(); }); }
-  std::int64_t n_subclusters() { return locked([&] { return engine_.n_subclusters(); }); }
-  std::int64_t n_clusters() { return locked([&] { return engine_.n_clusters(); }); }
-  std::int64_t n_cluster_ids() { return locked([&] { return engine_.n_cluster_ids(); }); }
+  std::int64_t n_vectors() { return briefly([&] { return engine_.n_vectors(); }); }
+  std::int64_t n_subclusters() { return briefly([&] { return engine_.n_subclusters(); }); }
+  std::int64_t n_clusters() { return briefly([&] { return engine_.n_clusters(); }); }
+  std::int64_t n_cluster_ids() { return briefly([&] { return engine_.n_cluster_ids(); }); }
   std::string kernel() const { return kernel_.name; }
 
  private:

@@ -75,6 +75,15 @@ def test_the_page_names_what_a_body_may_say(operations, service):
             assert f"`{name}`" in ROWS[route][1], (route, name)
 
 
+def test_the_page_names_every_kind_of_error_that_the_service_has():
+    source = ROOT / "src" / "linkstream" / "service"
+    code = "\n".join(path.read_text("utf-8") for path in source.rglob("*.py"))
+    kinds = set(re.findall(r'(?:Refusal|_later)\(\s*\d{3},\s*"([a-z-]+)"', code))
+    assert len(kinds) > 10
+    rules = PAGE.partition("## Rules for all routes")[2].partition("## Bodies")[0]
+    assert {kind for kind in kinds if f"`{kind}`" not in rules} == set()
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_the_examples_do_what_the_page_shows(service):
     place = f"127.0.0.1:{service.port}"

@@ -181,6 +181,12 @@ def test_a_header_that_is_not_right_lets_nobody_in(guarded, secrets, header):
     assert [answer.status for answer in answers] in ([401], [400], [431]), answers
 
 
+def test_the_word_before_a_token_may_be_written_in_any_way(guarded, secrets):
+    for word in ("Bearer", "bearer", "BEARER"):
+        headers = {"Authorization": f"{word} {secrets['read']}"}
+        assert guarded.get("/v1/whoami", headers=headers).status == 200
+
+
 def test_a_token_elsewhere_than_in_the_header_lets_nobody_in(guarded, secrets):
     good = secrets["admin on all"]
     for query in (f"token={good}", f"access_token={good}", f"authorization=Bearer%20{good}"):

@@ -371,6 +371,26 @@ def test_half_bodies_of_many_do_not_fill_the_memory(outside):
     assert outside.post("/v1/namespaces/big/vectors", X).status == 200
 
 
+def test_those_who_announce_much_and_send_nothing_keep_nobody_out(outside):
+    request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
+    with contextlib.ExitStack() as held:
+        for _ in range(20):  # 160 MiB; there is room for 48
+            line = held.enter_context(Line(outside.port))
+            line.send(request + bytes(100))
+        time.sleep(0.2)
+        assert outside.post("/v1/namespaces/big/vectors", X).status == 200
+
+
+def test_half_bodies_for_one_namespace_do_not_keep_others_out(outside):
+    outside.namespace("other")
+    request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
+    with contextlib.ExitStack() as held, ThreadPoolExecutor(4) as pool:
+        lines = [held.enter_context(Line(outside.port, timeout=5.0)) for _ in range(12)]
+        list(pool.map(lambda line: line.send(request + bytes(7 * MIB)), lines))
+        time.sleep(0.2)
+        assert outside.post("/v1/namespaces/other/vectors", X).status == 200
+
+
 def test_readers_of_events_who_do_not_read_hold_nobody_up(outside):
     with contextlib.ExitStack() as held:
         for path in ("events/stream", "live", "events/stream", "live"):

@@ -6,9 +6,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from linkstream import Links
 from linkstream.store import Store
+from service.calling import Stream
 from service.routes import ROUTES, STREAMS
 from service.server import MADE_WITH, Inside
 from store.child import batch
@@ -153,6 +155,51 @@ def test_one_that_is_asked_for_while_it_is_made_is_there_or_not_and_nothing_else
             made, *seen = pool.map(ask, range(6))
         assert made == 201
         assert set().union(*seen) <= {200, 404}
+
+
+KINDS = {
+    "empty": {},
+    "plain": {},
+    "not tracked": {"track_vectors": False, "keep_vectors": False},
+    "not kept": {"keep_vectors": False},
+    "bounded": {"track_vectors": False, "keep_vectors": False, "max_subclusters": 4, "max_idle": 9},
+    "of whole clusters": {"evidence": "cluster", "heal": "settle", "min_size": 2},
+    "with a mean": {"space": {"model": "encoder", "mean": [0.1] * 8}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_a_namespace_of_any_kind_every_route_answers(service, kind):
+    """Whether or not it can: what is not kept cannot be told, and is said so."""
+    name = kind.replace(" ", "-")
+    path = service.namespace(f"of-{name}", **KINDS[kind])
+    if kind != "empty":
+        assert service.post(f"{path}/vectors", X).status == 200
+    for route in ROUTES:
+        if route in STREAMS:
+            with Stream(service.port, route.target(f"of-{name}")) as stream:
+                assert stream.status == 200
+            continue
+        answer = service.call(route.method, route.target(f"of-{name}"), route.body)
+        assert answer.status in (200, 201, 400, 404, 409, 410), (route.name, answer)
+        if answer.status == 400:
+            assert kind != "plain" or route.path.endswith("/move"), (route.name, answer)
+    assert service.get(path).status == 200
+
+
+def test_a_preset_makes_a_namespace_and_one_that_is_none_does_not(service):
+    assert service.put("/v1/namespaces/voices", {"preset": "ge2e"}).status == 201
+    assert service.put("/v1/namespaces/voices", {"preset": "ge2e"}).status == 200
+    for body in ({}, {"preset": "none such"}, {"preset": "ge2e", **MADE_WITH}, {"preset": None}):
+        answer = service.put("/v1/namespaces/nothing", body)
+        assert answer.status in (400, 404), (body, answer)
+    thresholds = MADE_WITH["thresholds"]
+    for wrong in ({"cluster_similarity": 2.0}, {"pair_similarity_max": -1}, {"other": 1}):
+        answer = service.put("/v1/namespaces/nothing", {"thresholds": thresholds | wrong})
+        assert answer.status == 400
+    for wrong in ({"space": {"mean": [1e400]}}, {"heal": "magic"}, {"max_subclusters": 0}):
+        assert service.put("/v1/namespaces/nothing", MADE_WITH | wrong).status == 400
+    assert service.get("/v1/namespaces/nothing").status == 404
 
 
 # Many at once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import signal
 import sqlite3
@@ -44,6 +45,22 @@ def test_told_to_stop_amid_traffic_it_loses_nothing_and_closes_well(nest, tmp_pa
     assert {key: found.get(key) for key in answers} == answers
     # Requests under way were answered: what is in was told, but for answers to those who left.
     assert len(found) == len(answers), "a batch went in and nobody was told"
+
+
+def test_told_twice_it_stops_at_once_and_still_loses_nothing(nest, tmp_path):
+    data = tmp_path / "data"
+    with Outside(nest, data) as service:
+        service.namespace("people")
+        feeders = Feeders(service, 4, [0] * 6)
+        until(lambda: len(feeders.answers) >= 12)
+        service.signal(signal.SIGTERM)
+        time.sleep(0.01)
+        with contextlib.suppress(ProcessLookupError):  # it was quick
+            service.signal(signal.SIGTERM)
+        service.wait()
+        answers = feeders.join().answers
+    found = replayed(data / "people.links", 4, feeders)
+    assert {key: found.get(key) for key in answers} == answers
 
 
 def test_a_request_under_way_is_answered_and_streams_end(nest, tmp_path):

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer.adding import Adding
 from linkstream.clusterer.base import check_yes_no, whole_number
+from linkstream.clusterer.joining import Joining
 from linkstream.clusterer.views import EVIDENCE
 from linkstream.engine import choice, events, snapshot
 from linkstream.engine.contract import Engine, Keep
@@ -32,7 +32,7 @@ from linkstream.saving import Saved
 from linkstream.space import Space
 
 
-class Links(Adding):
+class Links(Joining):
     """Clusters unit vectors as they arrive (Mansfield et al., "Links").
 
     Thresholds have no defaults: they belong to an encoder. Vectors are normalised at the door.

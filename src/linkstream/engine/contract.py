@@ -190,6 +190,21 @@ class Engine(Protocol):
         or NEW. With a member's number it is that vector, withdrawn before, put in a new place.
         """
 
+    def receive(
+        self,
+        total: npt.NDArray[np.int64],
+        lights: npt.NDArray[np.int64],
+        *,
+        rows: npt.NDArray[np.int32] | None = None,
+        flags: int = 0,
+        apart: bool = False,
+    ) -> Decision:
+        """Take vectors together: their sum, how many 256ths less each weighs, the vectors if kept.
+
+        They come to one subcluster, under the tests of one vector with s~(k, k') for the k' of
+        them; or, `apart`, begin a cluster. With flags, that subcluster gets them.
+        """
+
     def withdraw(
         self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
     ) -> None:

@@ -328,6 +328,15 @@ class Undone(Event):
     to: int
 
 
+@dataclass(frozen=True, slots=True)
+class Absorbed(Event):
+    """The next `size` vectors came together from another clusterer, as so many subclusters."""
+
+    kind: ClassVar[str] = "absorbed"
+    subclusters: int
+    size: int
+
+
 # A class's place here is its code in the engine's rows. Append only.
 CLASSES: tuple[type[Event], ...] = (
     Created,
@@ -358,11 +367,12 @@ CLASSES: tuple[type[Event], ...] = (
     Grouped,
     Enrolled,
     Undone,
+    Absorbed,
 )
 CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT, UNITED = range(8)
 WEIGHED, MOVED, REMOVED, VANISHED, TIED, RETIED, HELD, SETTLED, FLAGGED = range(8, 17)
 SAME, DIFFERENT, PINNED, RELOCATED, DROPPED, FORGOTTEN, NAMED, IGNORED = range(17, 25)
-GROUPED, ENROLLED, UNDONE = range(25, 28)
+GROUPED, ENROLLED, UNDONE, ABSORBED = range(25, 29)
 
 
 def row(code: int, vector: int, *numbers: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
-from linkstream.engine.contract import JOINED, Decision, Decisions
+from linkstream.engine.contract import JOINED, NEW, Decision, Decisions
 from linkstream.engine.fixed_point import dot
 from linkstream.engine.forest import (
     CLAIM,
@@ -174,15 +174,15 @@ class Hands(Graph):
         *,
         rows: npt.NDArray[np.int32] | None = None,
         flags: int = 0,
-        outcome: int = -1,
+        apart: bool = False,
     ) -> Decision:
         """Take vectors together, by their sum and by how much less each weighs.
 
         Under the same tests as one vector, with s~(k, k') for the k' of them (docs/choices.md,
-        "Absorbing is arriving together"); or, with an outcome of new, in a cluster of their own.
+        "Absorbing is arriving together"); or, `apart`, in a cluster of their own.
         """
         first, n, light = self._n_vectors, len(lights), int(lights.sum())
-        verdict = Verdict(outcome) if outcome >= 0 else self._assess_all(total, n, light, flags)
+        verdict = Verdict(NEW) if apart else self._assess_all(total, n, light, flags)
         node = self._put_all(verdict, total, n, light)
         for place, weighs_less in enumerate(lights.tolist()):
             self._newest = first + place

@@ -144,6 +144,20 @@ class NativeEngine:
         row = self._core.take(vector[np.newaxis], light, outcome, target, member, firm)
         return Decisions.of(sequence, [row]).at(0)
 
+    def receive(
+        self,
+        total: npt.NDArray[np.int64],
+        lights: npt.NDArray[np.int64],
+        *,
+        rows: npt.NDArray[np.int32] | None = None,
+        flags: int = 0,
+        apart: bool = False,
+    ) -> Decision:
+        """Take vectors together, by their sum and by how much less each weighs."""
+        first = self.n_vectors
+        row = self._core.receive(total, lights, rows, flags, apart)
+        return Decisions.of(first, [row]).at(0)
+
     def withdraw(
         self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
     ) -> None:

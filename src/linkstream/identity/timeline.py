@@ -26,9 +26,10 @@ _DEEDS = (
     events.IGNORED,
     events.GROUPED,
     events.ENROLLED,
+    events.ABSORBED,
 )
 _ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
-_BLOCKS = (events.GROUPED, events.ENROLLED)  # several vectors, one change
+_BLOCKS = (events.GROUPED, events.ENROLLED, events.ABSORBED)  # several vectors, one change
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import ALL, open_vectors
 from linkstream.service.answers import Refusal
 from linkstream.service.heads import head, query
-from linkstream.service.sessions import Load, Sessions
+from linkstream.service.sessions import SESSION, Session, Sessions
 from linkstream.service.settings import Settings
 from linkstream.service.shapes import Grouped, OneVector, Vectors
 
@@ -52,32 +52,28 @@ class Given:
 
 async def read(request: Request, settings: Settings, *, most: int | None = None) -> bytes:
     """The whole body; 413 as soon as it is known to be too large, 503 where there is no room."""
-    most = min(settings.body_max, most or settings.body_max)
+    most = min(settings.body_max, settings.queue_bytes, most or settings.body_max)
     length = int((head(request, b"content-length") or "0")[:19])
     if length > most:
         raise too_large(f"a body of {length} bytes", most)
-    load: Load = request.app.state.sessions.load
-    hold = request.app.state.sessions.hold
-    held, size = length, 0
-    hold(held)
+    sessions: Sessions = request.app.state.sessions
+    session: Session | None = request.scope.get(SESSION)
+    pieces, size = [], 0
     try:
-        pieces = []
         while True:
             message = await request.receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
             piece = message.get("body", b"")
-            size += len(piece)
-            if size > most:
+            if size + len(piece) > most:
                 raise too_large(f"a body of more than {most} bytes", most)
-            if size > held:
-                hold(size - held)
-                held = size
+            sessions.hold(session, len(piece))
+            size += len(piece)
             pieces.append(piece)
             if not message.get("more_body", False):
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     finally:
-        load.size -= held
+        sessions.let_go(session, size)
 
 
 def too_large(seen: str, most: int) -> Refusal:

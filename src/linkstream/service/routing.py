@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from linkstream.service import bodies, shapes
 from linkstream.service.answers import Refusal
 from linkstream.service.heads import head
-from linkstream.service.sessions import NAME, Session, Sessions
+from linkstream.service.sessions import NAME, SESSION, Session, Sessions
 from linkstream.service.settings import Settings
 from linkstream.service.tokens import Grant, Tokens
 
@@ -114,11 +114,12 @@ async def entered(request: Request, scope: str) -> Session:
     """The namespace of a request, for one who may do so much there."""
     namespace = request.path_params["namespace"]
     allowed(request, scope, namespace)
-    return await sessions_of(request).get(namespace)
+    session = request.scope[SESSION] = await sessions_of(request).get(namespace)
+    return session
 
 
 def _here(request: Request) -> Session:
-    session: Session = request.state.session
+    session: Session = request.scope[SESSION]
     return session
 
 
@@ -144,7 +145,7 @@ def route(
     """
 
     async def enter(request: Request, namespace: Namespace) -> None:
-        request.state.session = await entered(request, scope)
+        await entered(request, scope)
 
     async def know(request: Request) -> None:
         if scope == "any":

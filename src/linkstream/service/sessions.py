@@ -30,6 +30,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 SUFFIX = ".links"
 READERS = 8  # reads that are worked on at a time, in all
 READS_MAX = 256  # that wait at a namespace
+SESSION = "linkstream.session"  # where a request's namespace stands in its scope
 _PER_CALL = 512  # bytes that any call takes
 
 _log = logging.getLogger("linkstream.service")
@@ -250,31 +251,36 @@ class Sessions:
 
     # Bounds
 
-    def hold(self, size: int) -> None:
-        """Take room for bytes that are being received; 503 where there is none."""
-        if self.load.size + size > self.settings.total_bytes:
+    def hold(self, session: Session | None, size: int) -> None:
+        """Take room for bytes that have come; 429 or 503 where there is none."""
+        settings = self.settings
+        if session is not None and session.load.size + size > settings.queue_bytes:
+            seen = f"{session.load.size} bytes received and waiting at {session.name!r}"
+            raise too_many(seen, f"at most {settings.queue_bytes}")
+        if self.load.size + size > settings.total_bytes:
             seen = f"{self.load.size} bytes received and waiting in all"
-            raise busy(seen, f"at most {self.settings.total_bytes}")
-        self.load.size += size
+            raise busy(seen, f"at most {settings.total_bytes}")
+        self.let_go(session, -size)
+
+    def let_go(self, session: Session | None, size: int) -> None:
+        """Give the room of bytes back."""
+        self.load.size -= size
+        if session is not None:
+            session.load.size -= size
 
     def admit(self, session: Session, size: int) -> None:
-        """Take room for a call while it waits; 429 or 503 where there is none."""
-        settings, own = self.settings, session.load
-        if own.calls >= settings.queue_calls or own.size + size > settings.queue_bytes:
-            seen = f"{own.calls} requests with {own.size} bytes waiting at {session.name!r}"
-            raise too_many(seen, f"at most {settings.queue_calls}, {settings.queue_bytes} bytes")
-        if self.load.size + size > settings.total_bytes:
-            seen = f"{self.load.size} bytes waiting in all"
-            raise busy(seen, f"at most {settings.total_bytes}")
-        for load in (own, self.load):
-            load.calls += 1
-            load.size += size
+        """Take room for a call while it waits."""
+        most = self.settings.queue_calls
+        if session.load.calls >= most:
+            seen = f"{session.load.calls} requests waiting at {session.name!r}"
+            raise too_many(seen, f"at most {most}")
+        self.hold(session, size)
+        session.load.calls += 1
 
     def release(self, session: Session, size: int) -> None:
         """Give the room of a call back."""
-        for load in (session.load, self.load):
-            load.calls -= 1
-            load.size -= size
+        session.load.calls -= 1
+        self.let_go(session, size)
 
     async def _sample(self) -> None:
         """Look at what has changed, each second, for the curves of the page."""

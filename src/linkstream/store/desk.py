@@ -67,8 +67,7 @@ class Desk:
                 call.run()
             elif isinstance(call, Ticket):
                 self._commit(self._take(call, []))
-        large = any(ticket.ahead is not None for ticket in group)
-        if self._pen is not None and large and queues.waiting():
+        if self._pen is not None and queues.waiting() and self._pen.is_long(group):
             self._land(_IN_FLIGHT - 1)
             self._flight.append(self._pen.hand(lambda: self._make_safe(group)))
         else:

@@ -25,7 +25,7 @@ _COLUMNS = (
     "number, verb, arguments, first_vector, first_event, first_piece, rows, dimension, payloads, "
     "events, result, key, digest"
 )
-_INSERT = f"INSERT INTO operations ({_COLUMNS}, crc) VALUES ({', '.join('?' * 14)})"
+_AT_ONCE = 64  # rows of one statement: while it runs, other threads may
 
 Rows = npt.NDArray[np.float32]
 Payloads = list[Any]
@@ -69,13 +69,39 @@ class Operation:
         return place
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Lot:
+    """The vectors of an operation, the number of their first piece, and CRCs if they are known."""
+
+    first_piece: int
+    rows: Rows
+    crcs: list[int] | None = None
+
+
 def rows_of_piece(dimension: int) -> int:
     """How many vectors lie in one piece."""
     return max(1, PIECE // (4 * max(dimension, 1)))
 
 
-def write(connection: sqlite3.Connection, operation: Operation) -> None:
-    """Add an operation; the caller commits."""
+def write(connection: sqlite3.Connection, *operations: Operation) -> None:
+    """Add operations; the caller commits."""
+    into = f"INSERT INTO operations ({_COLUMNS}, crc)"
+    _insert(connection, into, [_row(operation) for operation in operations])
+
+
+def _insert(connection: sqlite3.Connection, into: str, rows: list[tuple[object, ...]]) -> None:
+    """Add rows by as few statements as can be.
+
+    Around each, Python's lock is let go and taken again, and others may hold it for long.
+    """
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        one = f"({', '.join('?' * len(some[0]))})"
+        values = f"{into} VALUES {', '.join([one] * len(some))}"
+        connection.execute(values, [value for row in some for value in row])
+
+
+def _row(operation: Operation) -> tuple[object, ...]:
     values = (
         operation.number,
         operation.verb,
@@ -91,7 +117,7 @@ def write(connection: sqlite3.Connection, operation: Operation) -> None:
         operation.key,
         operation.digest,
     )
-    connection.execute(_INSERT, sealed("operations", *values))
+    return sealed("operations", *values)
 
 
 def pieces(rows: Rows) -> Iterator[memoryview]:
@@ -101,20 +127,19 @@ def pieces(rows: Rows) -> Iterator[memoryview]:
         yield np.ascontiguousarray(rows[start : start + size], dtype="<f4").data.cast("B")
 
 
-def write_vectors(
-    connection: sqlite3.Connection, first_piece: int, rows: Rows, crcs: list[int] | None = None
-) -> None:
-    """Add the vectors of an operation, piece by piece; `crcs` of these, if they are known."""
-    for place, body in enumerate(pieces(rows)):
-        write_piece(connection, first_piece + place, body, crcs[place] if crcs else None)
+def write_vectors(connection: sqlite3.Connection, *lots: Lot) -> None:
+    """Add the vectors of operations, piece by piece."""
+    rows = [
+        sealed("vectors", lot.first_piece + place, body, blob_crc=lot.crcs and lot.crcs[place])
+        for lot in lots
+        for place, body in enumerate(pieces(lot.rows))
+    ]
+    _insert(connection, "INSERT OR REPLACE INTO vectors", rows)
 
 
-def write_piece(
-    connection: sqlite3.Connection, piece: int, body: memoryview | bytes, crc: int | None = None
-) -> None:
+def write_piece(connection: sqlite3.Connection, piece: int, body: memoryview | bytes) -> None:
     """Put one piece in its place."""
-    row = sealed("vectors", piece, body, blob_crc=crc)
-    connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", row)
+    _insert(connection, "INSERT OR REPLACE INTO vectors", [sealed("vectors", piece, body)])
 
 
 def write_payloads(connection: sqlite3.Connection, operation: int, payloads: Payloads) -> None:

@@ -16,7 +16,7 @@ from linkstream.store import journal
 from linkstream.store.clerk import Ticket
 from linkstream.store.file import PAGE
 
-_WORTH_IT = 1 << 16  # bytes: less is written sooner than a thread is woken
+_WORTH_IT = 1 << 18  # bytes: less is written sooner than a thread is woken
 
 
 class Pen:
@@ -32,6 +32,11 @@ class Pen:
             self._hand = ThreadPoolExecutor(1, thread_name_prefix="linkstream-pen")
         return self._hand.submit(work)
 
+    def is_long(self, group: list[Ticket]) -> bool:
+        """Whether writing a group takes long enough to go on meanwhile."""
+        sizes = (0 if ticket.rows is None else ticket.rows.nbytes for ticket in group)
+        return sum(sizes) >= _WORTH_IT
+
     def ahead(self, ticket: Ticket, first_piece: int) -> None:
         """Begin to write vectors that are about to be decided."""
         if ticket.rows is not None and ticket.rows.nbytes >= _WORTH_IT:
@@ -41,7 +46,8 @@ class Pen:
         assert ticket.rows is not None
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
-        journal.write_vectors(self._connection, first_piece, ticket.rows, ticket.crcs)
+        lot = journal.Lot(first_piece, ticket.rows, ticket.crcs)
+        journal.write_vectors(self._connection, lot)
 
     def commit(self, group: list[Ticket]) -> int:
         """Write what was decided of a group, all of it or nothing; how many bytes, about."""
@@ -50,7 +56,7 @@ class Pen:
             _catch_up(group)
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
-            size = sum(self._write(ticket) for ticket in decided)
+            size = self._write(decided)
             self._erase_refused(group, decided[-1])
             self._connection.execute("COMMIT")
         except BaseException:
@@ -78,17 +84,22 @@ class Pen:
             end = last.operation.first_piece + last.operation.n_pieces
             self._connection.execute("DELETE FROM vectors WHERE piece >= ?", (end,))
 
-    def _write(self, ticket: Ticket) -> int:
-        operation, size = ticket.operation, 2 * PAGE
-        assert operation is not None
-        if ticket.rows is not None:
-            if ticket.ahead is None:
-                self._begin(ticket, operation.first_piece)
-            size += ticket.rows.nbytes
-        if ticket.payloads is not None:
-            journal.write_payloads(self._connection, operation.number, ticket.payloads)
-        journal.write(self._connection, operation)
-        return size + operation.events.nbytes
+    def _write(self, decided: list[Ticket]) -> int:
+        """Write a group, table by table; how many bytes, about."""
+        operations = [ticket.operation for ticket in decided if ticket.operation is not None]
+        lots = [
+            journal.Lot(operation.first_piece, ticket.rows, ticket.crcs)
+            for ticket, operation in zip(decided, operations, strict=True)
+            if ticket.rows is not None and ticket.ahead is None
+        ]
+        journal.write_vectors(self._connection, *lots)
+        for ticket, operation in zip(decided, operations, strict=True):
+            if ticket.payloads is not None:
+                journal.write_payloads(self._connection, operation.number, ticket.payloads)
+        journal.write(self._connection, *operations)
+        vectors = sum(ticket.rows.nbytes for ticket in decided if ticket.rows is not None)
+        events = sum(operation.events.nbytes for operation in operations)
+        return 2 * PAGE * len(decided) + vectors + events
 
 
 def _catch_up(group: list[Ticket]) -> None:

@@ -216,7 +216,7 @@ class _Salvage:
             return None
         journal.write(new, operation)
         if rows is not None:
-            journal.write_vectors(new, operation.first_piece, rows)
+            journal.write_vectors(new, journal.Lot(operation.first_piece, rows))
         if payloads is not None:
             journal.write_payloads(new, number, payloads)
         return operation

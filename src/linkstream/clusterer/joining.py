@@ -1,0 +1,183 @@
+"""Joining two clusterers: what devices that sync, and shards, need."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from linkstream.clusterer.adding import Adding
+from linkstream.engine import events
+from linkstream.engine.linkage import Floats
+from linkstream.errors import ArgumentError, DimensionError, NotTrackedError, SpaceError
+from linkstream.identity import absorbing
+from linkstream.identity.absorbing import Absorbed, Lot, Places
+from linkstream.identity.laws import Laws
+
+
+class Joining(Adding):
+    """The side of `Links` that takes another one in."""
+
+    def absorb(self, other: Joining) -> Absorbed:
+        """Take in all that another clusterer has; it stays as it is.
+
+        Its subclusters come as vectors that arrive together, the largest first, under the same
+        tests: they join, are linked, or begin clusters here. Sums are exact. What people said
+        there holds here: constraints, names, prototypes; clusters of one name become one. IDs of
+        the other mean nothing here: the answer says where each has gone. All or nothing.
+
+        Raises:
+            SpaceError, DimensionError: the two are of different spaces.
+            NotTrackedError: vectors are tracked or kept here, and not there.
+            ContradictionError: what was said there contradicts what was said here.
+        """
+        self._check_akin(other)
+        start = self._synced().n_events
+        if other._engine is None or not other.n_vectors:
+            return Absorbed({}, np.empty(0, dtype=np.int64) if self.track_vectors else None, start)
+        with self._whole_or_nothing():
+            return self._absorb(other, start)
+
+    def _absorb(self, other: Joining, start: int) -> Absorbed:
+        state, laws, first = other.state(), other._laws(), self.n_vectors
+        self._begun(state.dimension)
+        numbers = np.full(other.n_vectors, -1, dtype=np.int64)
+        places = Places(start)
+        self._running().note([(events.ABSORBED, len(state.numbers), int(state.counts.sum()))])
+        for lot in absorbing.lots(state, laws.ledger.lights):
+            if lot.members is not None:
+                numbers[lot.members] = self.n_vectors + np.arange(len(lot.members))
+            self._receive(lot, other, laws, places)
+        self._carry_over(other, laws, places)
+        places.read(self._running())
+        clusters = self._whereabouts(other, places)
+        self._tend(first, since=first)
+        return Absorbed(clusters, numbers if self.track_vectors else None, start)
+
+    def _receive(self, lot: Lot, other: Joining, laws: Laws, places: Places) -> None:
+        engine = self._running()
+        rows = None
+        if self._keep is not None and lot.members is not None:
+            rows = np.ascontiguousarray(other._kept_rows(lot.members))
+        answer = engine.receive(
+            lot.total,
+            lot.lights,
+            rows=rows,
+            flags=lot.flags,
+            apart=self._is_barred(lot, laws, places),
+        )
+        places.numbers[lot.number] = answer.subcluster
+        places.read(engine)
+        if not self.track_vectors:
+            self._synced()  # the log is not kept whole
+
+    def _is_barred(self, lot: Lot, laws: Laws, places: Places) -> bool:
+        """Whether the nearest cluster is one where it may not be."""
+        barred = laws.barred(lot.number)
+        name = laws.names.get(lot.cluster)
+        if name is None and not barred:
+            return False
+        engine = self._running()
+        near = engine.ranked(lot.direction(), 1)
+        if not near:
+            return False
+        cluster = near[0].cluster
+        there = self._synced().names.get(cluster)
+        if name is not None and there is not None and name != there:
+            return True
+        held = (places[number] for number in barred if number in places.numbers)
+        return any(engine.cluster_of(number) == cluster for number in held)
+
+    def _carry_over(self, other: Joining, laws: Laws, places: Places) -> None:
+        """Say here what was said there."""
+        state = other.state()
+        for a, b in absorbing.ties(state).tolist():
+            if places[a] != places[b]:
+                self.same(places[a], places[b], of="subclusters")
+        for a, b in absorbing.bars(state, laws):
+            self.different(places[a], places[b], of="subclusters")
+        whereabouts = self._whereabouts(other, places)
+        for cluster, name in sorted(laws.names.items()):
+            self._carry_name(self._live(whereabouts[cluster]), name)
+        grown = Counter(self._cluster_sizes())
+        for cluster in sorted(laws.ledger.ignored):
+            live = whereabouts[cluster]
+            if grown[live] == int(state.counts[state.clusters == cluster].sum()):
+                self.ignore(live)
+
+    def _carry_name(self, cluster: int, name: str) -> None:
+        named = {text: number for number, text in self._synced().names.items()}
+        if name in named and named[name] != cluster:
+            self.same(named[name], cluster, of="clusters")
+        elif cluster not in named.values():
+            self.name(cluster, name)
+
+    def _cluster_sizes(self) -> dict[int, int]:
+        return {cluster.id: cluster.size for cluster in self.clusters()}
+
+    def _whereabouts(self, other: Joining, places: Places) -> dict[int, int]:
+        """For each ID of the other, the cluster here that holds most of it (tie: the oldest)."""
+        engine, state = self._running(), other.state()
+        held: dict[int, Counter[int]] = {}
+        columns = (state.numbers, state.clusters, state.counts)
+        for number, cluster, count in zip(*(c.tolist() for c in columns), strict=True):
+            here = engine.cluster_of(places[number])
+            held.setdefault(cluster, Counter())[here] += count
+        best = {c: min(where, key=lambda id_: (-where[id_], id_)) for c, where in held.items()}
+        given = other._engine.n_cluster_ids if other._engine else 0
+        return {cluster: best.get(other.resolve(cluster), -1) for cluster in range(given)}
+
+    @contextmanager
+    def _whole_or_nothing(self) -> Iterator[None]:
+        """Within it all happens, or, where something is refused, nothing has."""
+        engine, ledger = self._engine, copy.deepcopy(self._synced())
+        before, n = None if engine is None else engine.state(), self.n_vectors
+        try:
+            yield
+        except BaseException:
+            self._ledger = ledger
+            self._engine = None if before is None else self._made(before)
+            if self._keep is not None:
+                self._keep.cut(n)
+            raise
+
+    def _check_akin(self, other: object) -> None:
+        if not isinstance(other, Joining) or other is self:
+            raise ArgumentError(
+                "itself" if other is self else f"something of type {type(other).__name__}",
+                expected="another Links",
+                remedy="Pass the clusterer to be taken in.",
+            )
+        mine, theirs = self.space, other.space
+        if mine.model != theirs.model or not _same_mean(mine.mean, theirs.mean):
+            raise SpaceError(
+                f"a clusterer of the space {theirs.model!r}, with another mean or model",
+                expected=f"the space of this one, {mine.model!r}",
+                remedy="Vectors of different encoders, or centred otherwise, cannot be compared.",
+            )
+        if None not in (self.dimension, other.dimension) and self.dimension != other.dimension:
+            raise DimensionError(
+                f"a clusterer of dimension {other.dimension}",
+                expected=f"dimension {self.dimension}",
+                remedy="Vectors of another encoder need a Links of their own.",
+            )
+        for kept, there, name in (
+            (self.track_vectors, other.track_vectors, "track_vectors"),
+            (self.keep_vectors, other.keep_vectors, "keep_vectors"),
+        ):
+            if kept and not there:
+                raise NotTrackedError(
+                    f"a clusterer made with {name}=False, to be taken in by one that does so",
+                    expected=f"{name}=True there, or {name}=False here",
+                    remedy="Make both alike.",
+                )
+        self._check_room(other.n_vectors)
+
+
+def _same_mean(one: Floats | None, other: Floats | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one, other))

@@ -1,0 +1,128 @@
+"""Vectors that come together: both engines do the same, and what they do is what the tests say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.engine import fixed_point
+from linkstream.engine.forest import CLAIM, LOCKED, mass
+from streams import ENGINES, make
+
+KINDS = ("generative", "lobes", "chains", "anything")
+engines = pytest.mark.parametrize("engine", ENGINES)
+
+
+def cut(vectors, seed):
+    """Vectors in lots of 1 to 9, as subclusters of others would be."""
+    rng, start = np.random.default_rng(seed), 0
+    while start < len(vectors):
+        size = int(rng.integers(1, 10))
+        yield vectors[start : start + size]
+        start += size
+
+
+def begun(engine, stream, **options):
+    links = Links(*stream.thresholds, engine=engine, threads=1, **options)
+    links.add_many(stream.vectors[:40])
+    return links
+
+
+def lots(stream, seed):
+    rng = np.random.default_rng(seed)
+    for lot in cut(stream.vectors[40:160], seed):
+        rows, _ = fixed_point.quantise(lot)
+        lights = np.where(rng.random(len(rows)) < 0.2, 64, 0).astype(np.int64)
+        shares = (rows.astype(np.int64) * (256 - lights[:, np.newaxis]) + 128) >> 8
+        total = np.where(lights[:, np.newaxis] > 0, shares, rows).sum(axis=0)
+        flags = int(rng.choice([0, 0, 0, 0, CLAIM, LOCKED | CLAIM]))
+        yield total, lights, rows, flags, bool(rng.random() < 0.1)
+
+
+def received(engine, stream, seed, **options):
+    links = begun(engine, stream, **options)
+    answers = []
+    for total, lights, rows, flags, apart in lots(stream, seed):
+        kept = rows if links.keep_vectors else None
+        answer = links._engine.receive(total, lights, rows=kept, flags=flags, apart=apart)
+        answers.append(answer)
+        answers += [links.add(rows[0] / fixed_point.SCALE)]  # the stream goes on between
+    return links, answers
+
+
+@pytest.mark.parametrize("evidence", ["nearest", "cluster"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_both_engines_receive_alike(kind, seed, evidence):
+    stream = make(kind, seed)
+    one, first = received("reference", stream, seed, evidence=evidence)
+    two, second = received("native", stream, seed, evidence=evidence)
+    assert first == second
+    assert one.events() == two.events()
+    assert one.state_hash() == two.state_hash()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_engines_receive_alike_where_vectors_are_not_tracked(kind):
+    stream = make(kind, 5)
+    one, first = received("reference", stream, 5, track_vectors=False)
+    two, second = received("native", stream, 5, track_vectors=False)
+    assert first == second
+    assert one.state_hash() == two.state_hash()
+
+
+@engines
+def test_one_vector_received_is_one_vector_added(engine):
+    stream = make("lobes", 2)
+    one, two = begun(engine, stream), begun(engine, stream)
+    for x in stream.vectors[40:90]:
+        rows, _ = fixed_point.quantise(x[np.newaxis])
+        lights = np.zeros(1, dtype=np.int64)
+        answer = one._engine.receive(rows[0].astype(np.int64), lights, rows=rows)
+        assert answer == two.add(x)
+    assert one.events() == two.events()
+    assert one.state_hash() == two.state_hash()
+
+
+@engines
+def test_those_who_come_together_are_judged_by_how_many_they_are(engine):
+    links = Links(0.7, 0.99, 0.95, engine=engine, threads=1)
+    links.add_many(np.tile([[1.0, 0.0]], (20, 1)))
+    rows, _ = fixed_point.quantise(np.tile([[0.9, 0.436]], (30, 1)).astype(np.float32))
+    total, lights = rows.astype(np.int64).sum(axis=0), np.zeros(30, dtype=np.int64)
+    answer = links._engine.receive(total, lights, rows=rows)
+    assert answer.kind == ("linked" if answer.similarity >= answer.threshold else "new")
+    assert answer.threshold == links.thresholds.edge(20, mass(30, 0))
+    assert answer.threshold > links.thresholds.edge(20, 1)
+
+
+@engines
+def test_the_log_alone_gives_the_state_again(engine):
+    stream = make("lobes", 4)
+    links, _ = received(engine, stream, 4)
+    before, n = links.state_hash(), links.n_vectors
+    links.add(stream.vectors[0])
+    links.undo()  # plays all events, and sums up the vectors that are kept
+    assert (links.state_hash(), links.n_vectors) == (before, n)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lights": np.array([0, 300])},
+        {"lights": np.array([0, -1])},
+        {"lights": np.array([], dtype=np.int64)},
+        {"total": np.zeros(3, dtype=np.int64)},
+        {"total": np.array([2**40, 0, 0])},
+        {"flags": 9},
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_compiled_engine(wrong):
+    links = Links(0.7, 0.6, 0.9, engine="native", threads=1)
+    links.add([1.0, 0.0, 0.0])
+    sound = {"total": np.array([2**30, 0, 0]), "lights": np.zeros(2, dtype=np.int64), "flags": 0}
+    before = links.state_hash()
+    with pytest.raises(ValueError, match=r"."):
+        links._engine.receive(**{**sound, **wrong})
+    assert links.state_hash() == before

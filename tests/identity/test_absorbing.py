@@ -1,0 +1,264 @@
+"""Joining two clusterers: nothing is lost, what people said holds, and the order is fixed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkstream import Links, Space
+from linkstream.data import voice_halves
+from linkstream.errors import (
+    ArgumentError,
+    ContradictionError,
+    DimensionError,
+    NotTrackedError,
+    SpaceError,
+)
+from linkstream.metrics import accuracy
+from streams import ENGINES, make
+
+engines = pytest.mark.parametrize("engine", ENGINES)
+KINDS = ("generative", "lobes", "chains", "anything")
+THREE = np.eye(3, dtype=np.float32)
+
+
+def pair(kind="lobes", seed=1, **options):
+    """Two clusterers that have seen one half of a stream each, and the halves."""
+    stream = make(kind, seed)
+    parts = stream.vectors[0:140:2], stream.vectors[1:140:2]
+    made = [Links(*stream.thresholds, threads=1, **options) for _ in parts]
+    for links, part in zip(made, parts, strict=True):
+        links.add_many(part)
+    return *made, *parts
+
+
+def fresh(*rows, **options):
+    links = Links(0.7, 0.6, 0.9, threads=1, **options)
+    if rows:
+        links.add_many(np.array(rows, dtype=np.float32))
+    return links
+
+
+def check(links):
+    """A state that hangs together: it can be saved, read and gone on from."""
+    again = Links.from_bytes(links.to_bytes())
+    assert again.state_hash() == links.state_hash()
+    sizes = sum(cluster.size for cluster in links.clusters())
+    assert sizes == links.n_vectors - int((links.labels() < 0).sum())
+
+
+@engines
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_vector_is_where_the_answer_says(kind, engine):
+    one, two, _, part = pair(kind, 3, engine=engine)
+    before = two.state_hash()
+    moved = one.absorb(two)
+    assert two.state_hash() == before  # the other stays as it is
+    assert one.n_vectors == 140
+    assert sorted(moved.vectors.tolist()) == list(range(70, 140))
+    again = Links.from_thresholds(one.thresholds, threads=1)
+    again.add_many(part)
+    assert np.array_equal(one._kept_rows(moved.vectors), again._kept_rows(np.arange(70)))
+    check(one)
+
+
+@engines
+def test_sums_are_those_of_the_vectors_to_the_last_bit(engine):
+    one, two, *_ = pair("lobes", 5, engine=engine)
+    one.absorb(two)
+    state = one.state()
+    rows = one._kept_rows(np.arange(one.n_vectors)).astype(np.int64)
+    for number, total in zip(state.numbers, state.sums, strict=True):
+        assert np.array_equal(rows[state.vectors == number].sum(axis=0), total)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("evidence", ["nearest", "cluster"])
+def test_both_engines_absorb_alike(kind, evidence):
+    hashes = set()
+    for engine in ENGINES:
+        one, two, *_ = pair(kind, 7, engine=engine, evidence=evidence)
+        moved = one.absorb(two)
+        hashes.add((one.state_hash(), str(moved.to_dict()), str(one.events())))
+    assert len(hashes) == 1
+
+
+def test_one_into_nothing_keeps_its_clusters():
+    stream = make("generative", 2)
+    other = Links(*stream.thresholds, threads=1)
+    other.add_many(stream.vectors[:100])
+    links = Links(*stream.thresholds, threads=1)
+    moved = links.absorb(other)
+    assert accuracy(other.labels(), links.labels()[moved.vectors]) > 0.95
+
+
+def test_nothing_into_one_changes_nothing():
+    links = fresh(*THREE)
+    before = links.state_hash()
+    moved = links.absorb(fresh())
+    assert (links.state_hash(), moved.clusters, len(moved.vectors)) == (before, {}, 0)
+    assert links.absorb(fresh()).event == 3
+
+
+def test_ids_of_the_other_are_told_and_never_mixed_up_with_ours():
+    one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0, 0, 1], [0, 1, 0], [-1, 0, 0])
+    moved = one.absorb(two)
+    assert moved.clusters == {0: 2, 1: 1, 2: 3}
+    assert one.labels()[moved.vectors].tolist() == [2, 1, 3]
+
+
+def test_ids_that_were_joined_there_lead_to_one_here():
+    one, two = fresh([1, 0, 0]), fresh([0, 1, 0], [0, 0, 1])
+    two.same(0, 1, of="clusters")
+    moved = one.absorb(two)
+    assert moved.clusters[0] == moved.clusters[1] == one.labels()[moved.vectors[0]]
+
+
+def test_a_removed_vector_does_not_come():
+    one, two = fresh([1, 0, 0]), fresh([0, 1, 0], [0, 0.99, 0.1], [0, 0, 1])
+    two.remove(1)
+    moved = one.absorb(two)
+    assert moved.vectors.tolist() == [1, -1, 2]
+    assert one.n_vectors == 3
+    check(one)
+
+
+def test_vectors_of_less_weight_weigh_as_little_here():
+    one, two = fresh([1, 0, 0]), fresh()
+    two.add([0, 1, 0], weight=0.25)
+    two.add([0, 0.98, 0.2])
+    one.absorb(two)
+    light = one.state().light
+    assert light.tolist() == [0, 192]
+    check(one)
+
+
+def test_different_here_what_was_different_there():
+    one, two = fresh([1, 0, 0]), fresh([0.99, 0.14, 0], [0.99, -0.14, 0])
+    two.different(0, 1)
+    assert two.n_clusters == 2
+    moved = one.absorb(two)
+    a, b = one.labels()[moved.vectors].tolist()
+    assert a != b
+    with pytest.raises(ContradictionError):
+        one.same(int(moved.vectors[0]), int(moved.vectors[1]))
+    one.add([0.99, 0.0, 0])
+    a, b = one.labels()[moved.vectors].tolist()
+    assert a != b
+
+
+def test_vectors_seen_together_there_stay_apart_here():
+    one, two = fresh([1, 0, 0]), fresh()
+    two.add_group([[0.99, 0.14, 0], [0.99, -0.14, 0]], key="photo")
+    moved = one.absorb(two)
+    assert len(set(one.labels()[moved.vectors].tolist())) == 2
+
+
+def test_names_come_along_and_one_name_is_one_cluster():
+    one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0, 0, 1], [-1, 0, 0])
+    one.name(0, "Ann")
+    two.name(0, "Ann")
+    two.name(1, "Ben")
+    moved = one.absorb(two)
+    assert one.named("Ann") == 0 == one.resolve(moved.clusters[0])
+    assert one.named("Ben") == moved.clusters[1]
+    check(one)
+
+
+def test_two_names_are_never_one_cluster():
+    one, two = fresh([1, 0, 0]), fresh([0.999, 0.04, 0])
+    one.name(0, "Ann")
+    two.name(0, "Ben")
+    moved = one.absorb(two)
+    assert one.named("Ben") == moved.clusters[0] != one.named("Ann")
+
+
+def test_prototypes_stay_locked_and_together():
+    one, two = fresh([1, 0, 0]), fresh()
+    two.enrol("Ann", [[0, 1, 0], [0, 0, 1]])
+    moved = one.absorb(two)
+    assert one.labels()[moved.vectors].tolist() == [one.named("Ann")] * 2
+    flags = one.state().flags
+    assert (flags[1:] == 3).all()
+    before = one.state().sums
+    one.add([0, 0.99, 0.1])
+    assert np.array_equal(one.state().sums, before)  # they count, and do not drift
+
+
+def test_what_contradicts_is_refused_and_nothing_has_changed():
+    one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0.999, 0.04, 0], [0.04, 0.999, 0])
+    one.different(0, 1)
+    two.same(0, 1)
+    before, n = one.state_hash(), len(one.events())
+    with pytest.raises(ContradictionError):
+        one.absorb(two)
+    assert (one.state_hash(), len(one.events()), one.n_vectors) == (before, n, 2)
+    assert one.add([0.0, 0.0, 1.0]).cluster == 2  # and it goes on
+
+
+@engines
+def test_an_undo_takes_all_of_it_back(engine):
+    one, two, *_ = pair("lobes", 9, engine=engine)
+    before = one.state_hash()
+    moved = one.absorb(two)
+    after = one.state_hash()
+    one.undo(to=moved.event)
+    assert (one.state_hash(), one.n_vectors) == (before, 70)
+    one.absorb(two)
+    assert one.n_vectors == 140
+    assert after != before
+
+
+def test_a_plain_undo_after_it_takes_back_all_vectors_that_came():
+    one, two, *_ = pair("lobes", 9)
+    before = one.state_hash()
+    one.absorb(two)
+    one.undo()
+    assert one.state_hash() == before
+
+
+def test_without_tracking_counts_and_clusters_come_along():
+    one, two, *_ = pair("lobes", 4, track_vectors=False)
+    sums = one.state().sums.sum() + two.state().sums.sum()
+    moved = one.absorb(two)
+    assert moved.vectors is None
+    assert (one.n_vectors, one.state().counts.sum(), one.state().sums.sum()) == (140, 140, sums)
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        (fresh([1, 0]), DimensionError),
+        (fresh([1, 0, 0], space=Space(model="another")), SpaceError),
+        (fresh([1, 0, 0.5], space=Space(mean=[0.1, 0, 0])), SpaceError),
+        (fresh([1, 0, 0], track_vectors=False), NotTrackedError),
+        (fresh([1, 0, 0], keep_vectors=False), NotTrackedError),
+        (THREE, ArgumentError),
+    ],
+)
+def test_what_does_not_fit_is_refused(other, error):
+    links = fresh(*THREE)
+    before = links.state_hash()
+    with pytest.raises(error):
+        links.absorb(other)
+    assert links.state_hash() == before
+
+
+def test_itself_is_refused():
+    links = fresh(*THREE)
+    with pytest.raises(ArgumentError, match="itself"):
+        links.absorb(links)
+
+
+def test_voices_clustered_apart_and_joined_are_as_right_as_in_one_run():
+    _, voices = voice_halves()
+    thresholds = 0.766, 0.645, 0.738
+    whole = Links(*thresholds, threads=1)
+    whole.add_many(voices.X)
+    half = len(voices.X) // 2
+    one, two = Links(*thresholds, threads=1), Links(*thresholds, threads=1)
+    one.add_many(voices.X[:half])
+    two.add_many(voices.X[half:])
+    moved = one.absorb(two)
+    joined = np.concatenate([one.labels()[:half], one.labels()[moved.vectors]])
+    assert accuracy(voices.y, joined) > accuracy(voices.y, whole.labels()) - 0.05
