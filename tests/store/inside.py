@@ -27,7 +27,7 @@ class Early:
             (store, "SNAPSHOT_SECONDS"): calls * desk._PER_OPERATION,
             (store, "_SNAPSHOT_SHARE"): 0.0,
             (store, "_MOVE_AFTER"): calls * 4 * PAGE,
-            (pen, "_WORTH_IT"): 100,
+            (pen, "LARGE"): 100,
         }
         self._before = {place: getattr(*place) for place in early}
         self._set(early)

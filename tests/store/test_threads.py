@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from linkstream import Thresholds
+from linkstream import Links, Thresholds
 from linkstream.errors import (
     ArgumentError,
     LinkstreamError,
@@ -18,7 +18,7 @@ from linkstream.errors import (
     VectorError,
 )
 from linkstream.identity.glance import Glance
-from linkstream.store import Store
+from linkstream.store import Store, calls
 from store.child import batch
 from store.deeds import new, place_of, plain, vectors
 from store.inside import Early, in_order, told
@@ -249,3 +249,48 @@ def test_others_go_on_while_somebody_compares_everything(tmp_path, monkeypatch):
             on.set()
             seen = asked.result()
     assert {pair.clusters for pair in seen} >= {(0, 1)}  # as it was when it was asked
+
+
+def test_calls_that_waited_are_decided_at_once_as_one_by_one(tmp_path):
+    """Singles, batches, one that is refused, one that comes twice: as if each had come alone."""
+    rows = np.random.default_rng(8).normal(size=(60, 6)).astype(np.float32)
+    with Store.open(tmp_path / "a.links", thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
+        alone = Links.from_thresholds(store.thresholds)
+        first = store.add_many(rows[:20])
+        assert np.array_equal(first, alone.add_many(rows[:20]))
+        hold, on = threading.Event(), threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            busy = pool.submit(store._ask, lambda _: hold.set() or on.wait(30))
+            assert hold.wait(30)
+            tickets = [
+                calls.adding("add", rows[20], 1.0, None, ["one"], "key-1"),
+                calls.adding("add_many", rows[21:25], 1.0, None, None, None),
+                calls.adding("add", rows[20], 1.0, None, ["one"], "key-1"),
+                calls.adding(
+                    "add_many", np.full((2, rows.shape[1]), np.nan), 1.0, None, None, None
+                ),
+                calls.adding("add_many", rows[25:40], 1.0, None, None, "key-2"),
+                calls.adding("add", rows[40], 0.5, None, None, None),
+                calls.adding("add", rows[41], 1.0, None, None, None),
+                calls.adding("add", rows[42], 1.0, None, None, None),
+            ]
+            for ticket in tickets:
+                store.send(ticket)
+            on.set()
+            assert busy.result()
+        with pytest.raises(VectorError):
+            tickets[3].result()
+        wanted = [alone.add(rows[20]), alone.add_many(rows[21:25])]
+        assert tickets[0].result() == tickets[2].result() == wanted[0]
+        assert np.array_equal(tickets[1].result(), wanted[1])
+        assert np.array_equal(tickets[4].result(), alone.add_many(rows[25:40]))
+        assert tickets[5].result() == alone.add(rows[40], weight=0.5)
+        assert [t.result() for t in tickets[6:]] == [alone.add(rows[41]), alone.add(rows[42])]
+        assert [t.first for t in tickets if t.error is None] == [20, 21, 20, 25, 40, 41, 42]
+        assert store.state_hash() == alone.state_hash()
+        assert store.payload(20) == "one"
+        assert store.n_operations == 7
+        assert store.events() == alone.events()
+        store.verify()
+    with Store.open(tmp_path / "a.links") as store:
+        assert store.state_hash() == alone.state_hash()

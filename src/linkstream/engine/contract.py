@@ -92,6 +92,18 @@ class Decisions:
             np.concatenate([piece.threshold for piece in pieces]),
         )
 
+    def part(self, start: int, length: int) -> Decisions:
+        """Some of them, one after the other."""
+        here = slice(start, start + length)
+        return Decisions(
+            self.first_sequence + start,
+            self.cluster[here],
+            self.subcluster[here],
+            self.kind[here],
+            self.similarity[here],
+            self.threshold[here],
+        )
+
     def at(self, index: int) -> Decision:
         """The decision of one row."""
         similarity = float(self.similarity[index])

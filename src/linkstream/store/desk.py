@@ -6,18 +6,19 @@ import contextlib
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from linkstream.errors import LinkstreamError, StoreClosedError, StoreError
 from linkstream.store import file, keys
 from linkstream.store.clerk import Call, Errand, Queues, Ticket
 from linkstream.store.model import Model
-from linkstream.store.pen import Pen
+from linkstream.store.pen import LARGE, Pen
 
 _IN_FLIGHT = 2  # commits under way, at most
+_TOGETHER = 4096  # vectors that are decided at once, of several calls
 _PER_OPERATION = 5e-5  # seconds that deciding an operation again takes besides
 
 T = TypeVar("T")
@@ -56,10 +57,11 @@ class Desk:
         While others wait, the pen commits large ones and the next are taken up.
         """
         group: list[Ticket] = []
-        for call in calls:
+        for some in runs(calls):
+            call = some[0]
             group = self._let_pass(group, queues)
             if isinstance(call, Ticket) and not call.alone:
-                self._take(call, group)
+                self._take_all(some, group)
                 continue
             self._commit(group)
             group = []
@@ -122,6 +124,33 @@ class Desk:
             self._pen.close()
 
     # How a call is done
+
+    def _take_all(self, run: list[Ticket], group: list[Ticket]) -> None:
+        """Decide calls, at once where that is the same."""
+        if len(run) > 1 and self.failure is None and self._decided_together(run):
+            group.extend(run)
+            return
+        for ticket in run:
+            self._take(ticket, group)
+
+    def _decided_together(self, run: list[Ticket]) -> bool:
+        """Whether calls were decided at once; where one is refused, nothing has changed."""
+        if any(self._is_known(ticket) for ticket in run):
+            return False
+        start = time.perf_counter()
+        try:
+            self.model.decide_together(run)
+        except (LinkstreamError, ValueError):  # each is to be told its own
+            if self.model.moved:
+                raise
+            return False
+        self._pending |= {ticket.key: ticket for ticket in run if ticket.key is not None}
+        self.worth += time.perf_counter() - start + _PER_OPERATION * len(run)
+        return True
+
+    def _is_known(self, ticket: Ticket) -> bool:
+        key = ticket.key
+        return key is not None and (key in self._pending or bool(self.model.index.under(key)))
 
     def _take(self, ticket: Ticket, group: list[Ticket]) -> list[Ticket]:
         """Decide a call: what there is to commit of it, or why it is refused."""
@@ -188,3 +217,33 @@ class Desk:
         self.unsaved += size
         with contextlib.suppress(Exception):  # what is due can be done later; this is safe
             self._due()
+
+
+def runs(calls: list[Call]) -> Iterator[list[Any]]:
+    """Calls in order; those that only bring vectors, one after the other, together."""
+    run: list[Ticket] = []
+    for call in calls:
+        if not isinstance(call, Ticket) or not _is_plain(call):
+            if run:
+                yield run
+            run = []
+            yield [call]
+            continue
+        keys = {ticket.key for ticket in run} - {None}
+        if call.key in keys or sum(map(_rows, run)) + _rows(call) > _TOGETHER:
+            yield run
+            run = []
+        run.append(call)
+    if run:
+        yield run
+
+
+def _is_plain(ticket: Ticket) -> bool:
+    """Whether a call brings some vectors of full weight, says no more, and hangs on no other."""
+    if ticket.verb not in ("add", "add_many") or ticket.rows is None or ticket.arguments:
+        return False
+    return ticket.check is None and ticket.after is None and ticket.rows.nbytes < LARGE
+
+
+def _rows(ticket: Ticket) -> int:
+    return 0 if ticket.rows is None else len(ticket.rows)

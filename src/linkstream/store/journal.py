@@ -77,6 +77,10 @@ class Lot:
     rows: Rows
     crcs: list[int] | None = None
 
+    def crc(self, place: int) -> int | None:
+        """That of a piece, if it is known."""
+        return None if self.crcs is None else self.crcs[place]
+
 
 def rows_of_piece(dimension: int) -> int:
     """How many vectors lie in one piece."""
@@ -130,7 +134,7 @@ def pieces(rows: Rows) -> Iterator[memoryview]:
 def write_vectors(connection: sqlite3.Connection, *lots: Lot) -> None:
     """Add the vectors of operations, piece by piece."""
     rows = [
-        sealed("vectors", lot.first_piece + place, body, blob_crc=lot.crcs and lot.crcs[place])
+        sealed("vectors", lot.first_piece + place, body, blob_crc=lot.crc(place))
         for lot in lots
         for place, body in enumerate(pieces(lot.rows))
     ]

@@ -92,7 +92,7 @@ class Model:
         if operation.first_piece != self.next_piece:
             raise damaged(self.path, f"operation {operation.number} does not follow on the others")
         replaying.again(self.links, operation, rows, self.path)
-        self._note(operation)
+        self._note(operation, self.links.n_vectors)
 
     def decide(self, ticket: Ticket) -> None:
         """Do what a caller asks, and say what there is to commit."""
@@ -100,11 +100,39 @@ class Model:
             ticket.check(self.n_events)
         if ticket.verb == "undo":
             self.recall()
-        before, rows = self.links.n_vectors, ticket.rows
+        before = self.links.n_vectors
         with distrusted(self.path, "the log") if ticket.verb == "undo" else nullcontext():
             ticket.answer, events = replaying.do(
-                self.links, ticket.verb, ticket.arguments, rows, self.n_events
+                self.links, ticket.verb, ticket.arguments, ticket.rows, self.n_events
             )
+        ticket.decisions = self.links.last_decisions if ticket.verb in IDS else None
+        self._decided(ticket, before, self.links.n_vectors, events)
+
+    def decide_together(self, tickets: list[Ticket]) -> None:
+        """Do what callers ask who bring vectors and say no more, one after the other, at once.
+
+        A batch is answered as its vectors would be one by one, so that this cannot be told from
+        deciding each alone. Where one cannot be used, VectorError, and nothing has changed.
+        """
+        rows = [ticket.rows for ticket in tickets if ticket.rows is not None]
+        before = self.links.n_vectors
+        self.links.add_many(np.concatenate(rows))
+        decisions = self.links.last_decisions
+        assert decisions is not None
+        ends = before + np.cumsum([len(some) for some in rows])
+        events = replaying.events_since(self.links, self.n_events)
+        cuts = np.searchsorted(events[:, 1], ends)  # each event bears the vector that led to it
+        first = 0
+        for ticket, end, cut in zip(tickets, ends.tolist(), cuts.tolist(), strict=True):
+            mine = decisions.part(before - decisions.first_sequence, end - before)
+            ticket.answer = mine.at(0) if ticket.verb == "add" else mine.cluster.copy()
+            ticket.decisions = mine if ticket.verb in IDS else None
+            self._decided(ticket, before, end, events[first:cut])
+            before, first = end, cut
+
+    def _decided(self, ticket: Ticket, before: int, after: int, events: replaying.Events) -> None:
+        """What there is to commit of a call: so many vectors were there before it and after it."""
+        rows = ticket.rows
         ticket.operation = Operation(
             number=self.number + 1,
             verb=ticket.verb,
@@ -121,8 +149,7 @@ class Model:
             digest=ticket.digest,
         )
         ticket.first, first = before, self.n_events
-        ticket.decisions = self.links.last_decisions if ticket.verb in IDS else None
-        self._note(ticket.operation)
+        self._note(ticket.operation, after)
         ticket.events = first, self.n_events
 
     def _oldest(self) -> int:
@@ -158,8 +185,8 @@ class Model:
         """Whether something changed that is no operation."""
         return bool(len(replaying.events_since(self.links, self.n_events)))
 
-    def _note(self, operation: Operation) -> None:
-        self.index.note(operation, self.links.n_vectors)
+    def _note(self, operation: Operation, n_vectors: int) -> None:
+        self.index.note(operation, n_vectors)
         self.number = operation.number
         self.n_events += len(operation.events)
         self.next_piece += operation.n_pieces

@@ -16,7 +16,7 @@ from linkstream.store import journal
 from linkstream.store.clerk import Ticket
 from linkstream.store.file import PAGE
 
-_WORTH_IT = 1 << 18  # bytes: less is written sooner than a thread is woken
+LARGE = 1 << 18  # bytes: less is written sooner than a thread is woken
 
 
 class Pen:
@@ -35,11 +35,11 @@ class Pen:
     def is_long(self, group: list[Ticket]) -> bool:
         """Whether writing a group takes long enough to go on meanwhile."""
         sizes = (0 if ticket.rows is None else ticket.rows.nbytes for ticket in group)
-        return sum(sizes) >= _WORTH_IT
+        return sum(sizes) >= LARGE
 
     def ahead(self, ticket: Ticket, first_piece: int) -> None:
         """Begin to write vectors that are about to be decided."""
-        if ticket.rows is not None and ticket.rows.nbytes >= _WORTH_IT:
+        if ticket.rows is not None and ticket.rows.nbytes >= LARGE:
             ticket.ahead = self.hand(lambda: self._begin(ticket, first_piece))
 
     def _begin(self, ticket: Ticket, first_piece: int) -> None:
