@@ -171,14 +171,8 @@ def _live_view(console: Console, n_vectors: int) -> Iterator[_View]:
 
 
 def _record(decision: Decision, speaker: str) -> dict[str, Any]:
-    return {"vector": decision.sequence, "speaker": speaker} | {
-        "cluster": decision.cluster,
-        "subcluster": decision.subcluster,
-        "kind": decision.kind,
-        "similarity": decision.similarity,
-        "threshold": decision.threshold,
-        "margin": decision.margin,
-    }
+    plain = decision.to_dict()
+    return {"vector": plain.pop("sequence"), "speaker": speaker, **plain}
 
 
 def _draw(stream: VoiceStream, outcome: Outcome, path: Path) -> None:

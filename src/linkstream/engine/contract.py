@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,18 @@ class Decision:
         figures = (self.similarity, self.threshold) if near else (math.nan, math.nan)
         row = (self.cluster, self.subcluster, KINDS.index(self.kind), *figures)
         return Decisions.of(self.sequence, [row])  # type: ignore[list-item]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "cluster": self.cluster,
+            "subcluster": self.subcluster,
+            "kind": self.kind,
+            "similarity": self.similarity,
+            "threshold": self.threshold,
+            "margin": self.margin,
+            "sequence": self.sequence,
+        }
 
     @property
     def margin(self) -> float | None:

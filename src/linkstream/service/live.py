@@ -301,17 +301,4 @@ def _batch(noted: Decision | Decisions) -> Decisions:
 
 
 def _row(told: Decisions, place: int) -> dict[str, Any]:
-    return {"vector": told.first_sequence + place, **decided(told.at(place))}
-
-
-def decided(decision: Decision) -> dict[str, Any]:
-    """A decision as plain values."""
-    return {
-        "cluster": decision.cluster,
-        "subcluster": decision.subcluster,
-        "kind": decision.kind,
-        "similarity": decision.similarity,
-        "threshold": decision.threshold,
-        "margin": decision.margin,
-        "sequence": decision.sequence,
-    }
+    return {"vector": told.first_sequence + place, **told.at(place).to_dict()}

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from linkstream.errors import UndoError
 from linkstream.service import bodies, shapes
 from linkstream.service.answers import plain
-from linkstream.service.live import decided
 from linkstream.service.routing import Here, N, key_of, route, settings_of
 from linkstream.service.sessions import Session
 from linkstream.store import Store, calls
@@ -38,7 +37,7 @@ def add_to(router: APIRouter) -> None:
         """Put a vector into another cluster; it stays there."""
         said = await bodies.said(request, settings_of(request), shapes.Move)
         ticket = await session.write(calls.saying("move", said.model_dump(), key_of(request)))
-        return plain(decided(ticket.answer))
+        return plain(ticket.answer.to_dict())
 
     @route(router, "POST", f"{N}/undo", "write", body=shapes.Undo, answer=shapes.Done)
     async def undo(request: Request, session: Here) -> Response:

@@ -14,7 +14,6 @@ from linkstream.service import bodies, shapes
 from linkstream.service.answers import plain
 from linkstream.service.bodies import ARROW, JSON, NPY, RAW, Given
 from linkstream.service.heads import head, query
-from linkstream.service.live import decided
 from linkstream.service.routing import (
     Here,
     N,
@@ -132,7 +131,7 @@ async def add_vectors(request: Request) -> Response:
     ticket = await _adding(request, "add" if one else "add_many", given, group)
     await session.write(ticket, given.rows.nbytes)
     if isinstance(ticket.answer, Decision):
-        return plain(decided(ticket.answer))
+        return plain(ticket.answer.to_dict())
     return _ids(request, ticket.first, ticket.answer)
 
 
