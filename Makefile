@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo serve test test-long browser sanitize lint bench pictures stubs clean
+.PHONY: demo serve test test-long browser topics sanitize lint bench pictures stubs clean
 
 # One environment, laid again whenever what it is made from changes (a new package counts).
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
@@ -22,10 +22,15 @@ demo: $(VENV)/installed-cli
 serve: $(VENV)/installed-cli,service
 	$(BIN)/linkstream serve --demo
 
-test: lint browser
+# BERTopic by itself: what it asks for besides would bring torch, which our vectors do not need.
+topics: $(VENV)/installed-test
+	$(BIN)/python -c "import bertopic" 2>/dev/null \
+	  || $(BIN)/python -m pip install --quiet --no-deps "bertopic==0.17.4"
+
+test: lint browser topics
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
 
-test-long: $(VENV)/installed-test browser
+test-long: $(VENV)/installed-test browser topics
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # The page is tested in a real browser: Debian's chromium, or whatever CHROMIUM names.

@@ -138,7 +138,8 @@ def test_ten_times_overload_for_a_minute(nest, tmp_path, capsys):
         f"{flood.offered} requests offered, {len(flood.acknowledged)} acknowledged "
         f"({times:.1f} times), refused {flood.refused}; 0 lost; "
         f"memory +{max(memory) / MIB:.0f} MiB with {taken / MIB:.0f} MiB of vectors taken; "
-        f"beside it {1e3 * statistics.median(beside):.0f} ms in the middle, "
+        "another namespace, asked by the process that floods: "
+        f"{1e3 * statistics.median(beside):.0f} ms in the middle, "
         f"{1e3 * max(beside):.0f} ms at most; back to normal after {normal:.1f} s"
     )
     with capsys.disabled():

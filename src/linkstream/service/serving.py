@@ -19,6 +19,7 @@ from linkstream.service.settings import Settings
 if TYPE_CHECKING:
     from linkstream.service.sessions import Sessions
 
+_ACCEPTS = 8  # connections taken in a turn
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -57,14 +58,20 @@ class Server(uvicorn.Server):
 
     def run_on(self, sockets: list[socket.socket]) -> None:
         """Serve until told to stop; what went wrong at the beginning is raised."""
+        # uvloop accepts one connection of a socket in each turn of its loop, and turns are long
+        # when there is much to do.
+        more = [one.dup() for one in sockets for _ in range(_ACCEPTS - 1)]
         try:
-            self.run(sockets=sockets)
+            self.run(sockets=[*sockets, *more])
         except SystemExit:  # which is how uvicorn says that the app did not start
             raise StoreError(
                 "a service that did not start",
                 expected="stores that can be opened, in a folder that can be written to",
                 remedy="The log says why.",
             ) from None
+        finally:
+            for one in more:
+                one.close()
         if self._failed is not None:
             raise self._failed
 

@@ -268,12 +268,16 @@ class Sessions:
         if session is not None:
             session.load.size -= size
 
-    def admit(self, session: Session, size: int) -> None:
-        """Take room for a call while it waits."""
+    def check_line(self, session: Session) -> None:
+        """429 where no more calls may wait."""
         most = self.settings.queue_calls
         if session.load.calls >= most:
             seen = f"{session.load.calls} requests waiting at {session.name!r}"
             raise too_many(seen, f"at most {most}")
+
+    def admit(self, session: Session, size: int) -> None:
+        """Take room for a call while it waits."""
+        self.check_line(session)
         self.hold(session, size)
         session.load.calls += 1
 

@@ -124,6 +124,7 @@ async def add_vectors(request: Request) -> Response:
     With "vector" instead of "vectors" one is taken, and the answer is the whole decision.
     """
     session = await entered(request, "write")
+    sessions_of(request).check_line(session)  # before a body is read in vain
     given = await bodies.vectors(request, settings_of(request))
     asked = query(request)
     group = given.group if given.group is not None else asked.get("group")

@@ -1,0 +1,210 @@
+"""LinksTopics in the real BERTopic: vectors made by the model, documents of made-up words."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from bertopic import BERTopic
+from bertopic.dimensionality import BaseDimensionalityReduction
+from bertopic.vectorizers import OnlineCountVectorizer
+from sklearn.cluster import MiniBatchKMeans
+
+from linkstream import Links
+from linkstream.adapters.bertopic import LinksTopics, current_topics
+from linkstream.engine.events import Split
+from linkstream.errors import ArgumentError, MissingExtraError
+from linkstream.metrics import accuracy
+from streams import KINDS, around, make, unit
+
+THRESHOLDS = (0.8, 0.76, 0.9)  # for vectors at a cosine of 0.85 from their centres
+BATCH = 100
+SPLITTING = [("drifting", 6), ("hub", 11), ("lattice", 6)]  # clusters of old documents are split
+
+
+def documents(y, seed=0):
+    """Made-up words: each identity has twenty of its own, and all have a few in common."""
+    rng = np.random.default_rng(seed)
+    return [
+        " ".join([*(f"own{who}x{n}" for n in rng.integers(20, size=6)), f"all{rng.integers(9)}"])
+        for who in y
+    ]
+
+
+def model_of(clusterer):
+    """A topic model that takes vectors as they are."""
+    return BERTopic(
+        embedding_model=None,
+        umap_model=BaseDimensionalityReduction(),
+        hdbscan_model=clusterer,
+        vectorizer_model=OnlineCountVectorizer(),
+    )
+
+
+def in_batches(model, docs, X, start=0):
+    """Fit batch by batch; the topic that each document was given when it came."""
+    given = []
+    for first in range(start, len(X), BATCH):
+        model.partial_fit(docs[first : first + BATCH], X[first : first + BATCH])
+        given.extend(model.topics_)
+    return np.array(given)
+
+
+@pytest.fixture(scope="module")
+def stories():
+    """Vectors, what each is about, and documents; new subjects come up all the time."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(np.linspace(3, 30, 700).astype(np.int64))
+    X = around(rng, unit(rng.standard_normal((30, 64)))[y], 0.85).astype(np.float32)
+    return X, y, documents(y.tolist())
+
+
+def test_topic_numbers_of_old_documents_stay_when_new_ones_come(stories):
+    X, y, docs = stories
+    model = model_of(LinksTopics(*THRESHOLDS))
+    given = in_batches(model, docs, X)
+    now = current_topics(model)
+    assert np.array_equal(given, now)
+    assert accuracy(y, now) > 0.98
+    assert len(set(given[:BATCH].tolist())) < 10 < 25 < len(set(now.tolist()))
+    told, _ = model.transform(docs[:BATCH], X[:BATCH])
+    assert np.mean(told == now[:BATCH]) > 0.95
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_document_ever_changes_its_topic_unless_that_is_asked_for(kind):
+    X, thresholds = make(kind, 1, n=400)
+    topics, given = LinksTopics(*thresholds), []
+    for start in range(0, len(X), BATCH):
+        given.extend(topics.partial_fit(X[start : start + BATCH]).labels_)
+    assert topics.all_labels_.tolist() == given
+
+
+def test_a_preset_or_evidence_that_is_given_goes_before_our_own(stories):
+    X = stories[0]
+    assert LinksTopics(*THRESHOLDS).fit(X).links_.evidence == "cluster"
+    assert LinksTopics(*THRESHOLDS, evidence="nearest").fit(X).links_.evidence == "nearest"
+    healed = LinksTopics(preset="minilm").fit(X).links_
+    assert (healed.evidence, healed.healing.mode) == ("cluster", "settle")
+
+
+def test_the_same_cannot_be_said_of_a_clusterer_that_only_has_partial_fit(stories):
+    X, _, docs = stories
+    model = model_of(MiniBatchKMeans(30, random_state=0, n_init=1))
+    given = in_batches(model, docs, X)
+    told, _ = model.transform(docs, X)
+    assert np.mean(told == given) < 0.95
+
+
+def test_the_ids_are_those_of_links(stories):
+    X, _, docs = stories
+    model = model_of(LinksTopics(*THRESHOLDS))
+    in_batches(model, docs, X)
+    links = Links(*THRESHOLDS, evidence="cluster")
+    links.add_many(X)
+    assert np.array_equal(model.hdbscan_model.all_labels_, links.labels())
+
+
+@pytest.mark.parametrize(("kind", "seed"), SPLITTING)
+def test_a_document_changes_its_topic_only_where_an_event_says_so(kind, seed):
+    X, thresholds = make(kind, seed, n=400)
+    model = model_of(LinksTopics(*thresholds, evidence="nearest"))
+    given = in_batches(model, documents([0] * len(X)), X)
+    now = current_topics(model)
+    links = model.hdbscan_model.links_
+    parts = {event.new_cluster for event in links.events() if isinstance(event, Split)}
+    assert parts
+    numbers = model.topic_mapper_.get_mappings()
+    split_off = {numbers[part] for part in parts if part in numbers}
+    assert set(now[given != now].tolist()) <= split_off
+    assert np.array_equal(given, now) == (kind == "hub")  # there BERTopic meets no part again
+
+
+@pytest.mark.parametrize(("kind", "seed"), SPLITTING)
+def test_a_part_that_bertopic_has_not_met_is_told_under_the_one_it_left(kind, seed):
+    X, thresholds = make(kind, seed, n=400)
+    model = model_of(LinksTopics(*thresholds, evidence="nearest"))
+    in_batches(model, documents([0] * len(X)), X)
+    known = set(model.topic_mapper_.get_mappings())
+    assert set(model.hdbscan_model.all_labels_.tolist()) - known
+    assert set(current_topics(model).tolist()) <= set(model.get_topics())
+
+
+def test_words_and_sizes_of_a_topic_are_those_of_its_documents(stories):
+    X, y, docs = stories
+    model = model_of(LinksTopics(*THRESHOLDS))
+    given = in_batches(model, docs, X)
+    assert dict(model.topic_sizes_) == {
+        int(topic): int(size)
+        for topic, size in zip(*np.unique(given, return_counts=True), strict=True)
+    }
+    biggest = max(model.topic_sizes_, key=model.topic_sizes_.get)
+    who = np.bincount(y[given == biggest]).argmax()
+    words = [word for word, _ in model.get_topic(biggest)]
+    assert sum(word.startswith(f"own{who}x") for word in words) > len(words) / 2
+
+
+def test_fit_transform_and_transform_work_too(stories):
+    X, y, docs = stories
+    model = model_of(LinksTopics(*THRESHOLDS))
+    topics, _ = model.fit_transform(docs, X)
+    assert np.array_equal(current_topics(model), topics)
+    assert accuracy(y, topics) > 0.98
+    told, _ = model.transform([*docs[:50], "of nobody"], np.vstack([X[:50], -X[:1]]))
+    assert np.mean(told[:50] == topics[:50]) > 0.9
+    assert told[50] == -1
+
+
+def test_documents_of_small_clusters_are_outliers_until_there_are_enough(stories):
+    X, _, docs = stories
+    model = model_of(LinksTopics(*THRESHOLDS, min_size=30))
+    in_batches(model, docs, X)
+    labels, links = model.hdbscan_model.all_labels_, model.hdbscan_model.links_
+    sizes = {cluster.id: cluster.size for cluster in links.clusters()}
+    assert set(labels.tolist()) - {-1} == {each for each, size in sizes.items() if size >= 30}
+    assert np.array_equal(labels == -1, [sizes[each] < 30 for each in links.labels().tolist()])
+    assert set(current_topics(model).tolist()) <= set(model.get_topics()) | {-1}
+
+
+def test_a_saved_model_goes_on_with_the_same_numbers(stories, tmp_path):
+    X, _, docs = stories
+    whole, half = model_of(LinksTopics(*THRESHOLDS)), model_of(LinksTopics(*THRESHOLDS))
+    in_batches(whole, docs, X)
+    in_batches(half, docs[: 3 * BATCH], X[: 3 * BATCH])
+    for copied in (pickle.loads(pickle.dumps(half)), saved_and_loaded(half, tmp_path / "topics")):
+        in_batches(copied, docs, X, start=3 * BATCH)
+        assert np.array_equal(current_topics(copied), current_topics(whole))
+        assert copied.topic_sizes_ == whole.topic_sizes_
+
+
+def saved_and_loaded(model, path):
+    model.save(str(path), serialization="pickle")
+    return BERTopic.load(str(path))
+
+
+def test_labels_are_those_of_the_last_call(stories):
+    X = stories[0]
+    topics = LinksTopics(*THRESHOLDS).fit(X[:50])
+    assert np.array_equal(topics.labels_, topics.all_labels_)
+    topics.partial_fit(X[50:80])
+    assert np.array_equal(topics.labels_, topics.all_labels_[50:])
+    with pytest.raises(ValueError, match="row"):
+        topics.partial_fit(np.zeros((5, X.shape[1])))
+    assert len(topics.labels_) == 30
+    assert len(topics.fit(X[:20]).labels_) == 20
+
+
+def test_a_model_that_has_no_such_topics_is_refused():
+    for model in (model_of(MiniBatchKMeans(2)), model_of(LinksTopics(*THRESHOLDS)), "topics"):
+        with pytest.raises(ArgumentError, match="hdbscan_model=LinksTopics"):
+            current_topics(model)
+
+
+def test_without_scikit_learn_the_install_line_is_given(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    for name in ("sklearn", "bertopic"):
+        monkeypatch.delitem(sys.modules, f"linkstream.adapters.{name}")
+    with pytest.raises(MissingExtraError, match=r"linkstream\[sklearn\]"):
+        __import__("linkstream.adapters.bertopic")
