@@ -228,19 +228,19 @@ def test_without_tracking_counts_and_clusters_come_along():
 @pytest.mark.parametrize(
     ("other", "error"),
     [
-        (fresh([1, 0]), DimensionError),
-        (fresh([1, 0, 0], space=Space(model="another")), SpaceError),
-        (fresh([1, 0, 0.5], space=Space(mean=[0.1, 0, 0])), SpaceError),
-        (fresh([1, 0, 0], track_vectors=False), NotTrackedError),
-        (fresh([1, 0, 0], keep_vectors=False), NotTrackedError),
-        (THREE, ArgumentError),
+        (lambda: fresh([1, 0]), DimensionError),
+        (lambda: fresh([1, 0, 0], space=Space(model="another")), SpaceError),
+        (lambda: fresh([1, 0, 0.5], space=Space(mean=[0.1, 0, 0])), SpaceError),
+        (lambda: fresh([1, 0, 0], track_vectors=False), NotTrackedError),
+        (lambda: fresh([1, 0, 0], keep_vectors=False), NotTrackedError),
+        (lambda: THREE, ArgumentError),
     ],
 )
 def test_what_does_not_fit_is_refused(other, error):
     links = fresh(*THREE)
     before = links.state_hash()
     with pytest.raises(error):
-        links.absorb(other)
+        links.absorb(other())
     assert links.state_hash() == before
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstream.cli import choosing, outputs, screen
+from linkstream.cli import choosing, outputs, places, screen
 from linkstream.cli.options import (
     ClusterSimilarity,
     Column,
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 def cluster(
     file: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="Vectors, one a row: .npy, .npz, .parquet, .arrow, .jsonl, .csv, or - for stdin."
+            help="Vectors, one a row: .npy, .npz, .parquet, .arrow, .jsonl, .csv, or - for stdin; "
+            "or an address, postgresql:// or qdrant://."
         ),
     ],
     cluster_similarity: ClusterSimilarity = None,
@@ -68,18 +69,25 @@ def cluster(
     save: Annotated[
         Path | None, typer.Option(help="Without a store: save the clusterer, to go on later.")
     ] = None,
+    write_back: Annotated[
+        str | None,
+        typer.Option(help="Of a database: the column or field that gets each row's current ID."),
+    ] = None,
 ) -> None:
     """Give every vector of a file an ID, in order of arrival.
 
     Thresholds belong to an encoder and have no defaults: give all three, or a preset; a store that
     is there has its own. With a store each row is taken once: after a kill, or when the file has
     grown, the same command goes on where it was. Without one, memory is bounded by subclusters,
-    and into a pipe go JSON lines, one decision each.
+    and into a pipe go JSON lines, one decision each. With --write-back, rows of a database get
+    their current IDs; after corrections, the same command writes them anew.
 
     Example: linkstream cluster voices.npy --store people.links --preset ge2e-windows
     """
     outputs.check(output)
     _check_way(store, save, payload)
+    if write_back is not None:
+        places.check(file, write_back, store)
     thresholds = (cluster_similarity, subcluster_similarity, pair_similarity_max)
     chosen = choosing.options(
         evidence=evidence,
@@ -96,6 +104,8 @@ def cluster(
         else:
             from linkstream.cli import storing
 
+            if write_back is not None:
+                places.prepare(rows, write_back, live=live)
             opened = storing.open_store(store, preset, thresholds, chosen)
             storing.cluster(rows, opened, store, name=source, live=live, output=output)
 
@@ -112,9 +122,9 @@ def _check_way(store: Path | None, save: Path | None, payload: str | None) -> No
 
 
 def _opened(
-    file: Path, column: str | None, key: str | None, dimension: int | None, payload: str | None
+    file: str, column: str | None, key: str | None, dimension: int | None, payload: str | None
 ) -> Source:
     from linkstream.io import open_vectors
 
     wanted: Any = () if payload is None else [name.strip() for name in payload.split(",")]
-    return open_vectors(str(file), column=column, key=key, dimension=dimension, payload=wanted)
+    return open_vectors(file, column=column, key=key, dimension=dimension, payload=wanted)

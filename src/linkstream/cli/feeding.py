@@ -5,6 +5,9 @@ digest of *all* rows up to its end and of the name the caller gave the source, i
 known to be in the store only if it and everything before it are the same vectors, whatever the file
 is called and wherever it lies. The same file again adds nothing, a file that was cut short by a
 kill goes on where it was, and one that has grown goes on with its new rows.
+
+Rows of a database stay in their place, which the key says, too. So it is known how many of that
+place were taken, and rows that are no longer what they were are told, not taken again.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.cli.places import check_unchanged, mark_of
 from linkstream.cli.rows import Rows, in_source
 from linkstream.errors import VectorError
 
@@ -48,12 +52,14 @@ class Piece:
 class Chain:
     """The digest of all rows so far."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, mark: str = "rows") -> None:
+        self._mark = mark
         self._hash = hashlib.blake2b(f"linkstream {name}".encode(errors="surrogateescape"))
 
     def after(self, vectors: npt.NDArray[Any]) -> Chain:
         """The chain with more rows; this one stays as it is."""
         longer = Chain.__new__(Chain)
+        longer._mark = self._mark
         longer._hash = self._hash.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # what cannot be used is refused later
             longer._hash.update(np.ascontiguousarray(vectors, dtype="<f4").data)
@@ -61,7 +67,7 @@ class Chain:
 
     def key(self, first_row: int, rows: int) -> str:
         """The idempotency key of the piece that ends the chain."""
-        return f"rows:{first_row}-{first_row + rows}:{self._hash.hexdigest()[:32]}"
+        return f"{self._mark}:{first_row}-{first_row + rows}:{self._hash.hexdigest()[:32]}"
 
 
 def feed(
@@ -77,13 +83,15 @@ def feed(
     First come the pieces that were there already; to know them, up to 1,024 rows are waited for.
     Rows of a `live` source are new, and taken as they come. `stopped` is asked before each piece.
     """
-    rows, chain = Rows(source), Chain(name)
+    rows, chain = Rows(source), Chain(name, mark_of(source, name))
     while not live:
         known = _known(rows, chain, store)
         if known is None:
             break
         chain, piece = known
         yield piece
+    if source.place and not live:
+        check_unchanged(store, source, name, rows.row)
     flight = _Flight(rows, None if live else chain, stopped)
     first_vector = store.n_vectors
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from linkstream.cli import STOPPED, choosing, outputs, screen
+from linkstream.cli import STOPPED, choosing, outputs, places, screen
 from linkstream.cli.choosing import Three
 from linkstream.cli.feeding import Piece, feed
 from linkstream.cli.progress import of_source
@@ -40,6 +40,7 @@ def cluster(
     there = fresh = 0
     with ExitStack() as stack:
         store = stack.enter_context(opened)
+        places.check_labels(store, source)
         write = stack.enter_context(_written(output))
         stopped = stack.enter_context(until_stopped())
         advance = stack.enter_context(of_source("clustering", source))
@@ -52,7 +53,10 @@ def cluster(
         if stopped():
             screen.note(f"Stopped at row {there:,}; the same command goes on from there.")
             raise typer.Exit(STOPPED)
+        written = places.write_back(store, source, name, stopped)
         record = {"store": str(path), **_record(store, source, rows=there, fresh=fresh)}
+        if written is not None:
+            record["written_back"] = written
     if output is None:
         _tell(record)
 
@@ -92,4 +96,6 @@ def _tell(record: dict[str, Any]) -> None:
         f"{record['source']}: {record['rows']:,} rows, {record['taken']:,} of them new. "
         f"{record['store']}: {record['vectors']:,} vectors, {record['clusters']:,} clusters."
     )
+    if "written_back" in record:
+        words += f" IDs of {record['written_back']:,} rows are written back."
     screen.answer(record, words)

@@ -17,11 +17,14 @@ import numpy.typing as npt
 from linkstream.io.archives import open_npz, read_npz
 from linkstream.io.arrays import NPY_MAGIC, ColumnsSource, RowsSource, check_size, read_header
 from linkstream.io.commas import CsvSource
+from linkstream.io.databases import check_no_address, is_address
 from linkstream.io.faults import fault
 from linkstream.io.flow import Flow
 from linkstream.io.ipc import FILE_MAGIC, STREAM_MAGIC, open_ipc, open_ipc_bytes
 from linkstream.io.jsonlines import JsonLinesSource
 from linkstream.io.parquet import open_parquet
+from linkstream.io.postgres import open_postgres
+from linkstream.io.qdrant import open_qdrant
 from linkstream.io.source import BLOCK, Source, Wanted
 
 STDIN = "-"
@@ -55,12 +58,14 @@ def open_vectors(
     payload: Sequence[str] | str = (),
     block: int = BLOCK,
 ) -> Source:
-    """The vectors of a file or of a pipe, in blocks; memory holds one block at a time.
+    """The vectors of a file, a pipe or a database, in blocks; memory holds one at a time.
 
     Args:
         source: a path; `-` for stdin; or a binary stream. A file is judged by its first bytes,
             else by its suffix. A stream is a `.npy` by its first bytes, raw float32 (little
             endian) if the dimension is given, else JSON lines; a BytesIO may be Arrow, too.
+            Or the address of a table or collection, as a text:
+            `postgresql://host/database?table=faces&order=id`, `qdrant://host:6333/faces`.
         key: name of the array in a `.npz`; without it, `X`, or the only one there is.
         column: name of the vectors in a file with columns; without it, `embedding`, `vector`,
             or the only one there is.
@@ -71,9 +76,12 @@ def open_vectors(
     Raises:
         InputFileError: no such file, key or column; damaged, hostile, or not what it says. Rows
             that are wrong are told when their block is read.
-        MissingExtraError: the file needs pyarrow, which is not installed.
+        MissingExtraError: what the file or the database needs is not installed.
     """
     wanted = Wanted.of(key=key, column=column, dimension=dimension, payload=payload, block=block)
+    if isinstance(source, str) and is_address(source):
+        qdrant = source.lower().startswith("qdrant")
+        return (open_qdrant if qdrant else open_postgres)(source, wanted)
     if not isinstance(source, str | os.PathLike):
         return _open_stream(getattr(source, "name", "the stream"), source, wanted)
     if source == STDIN:
@@ -223,6 +231,7 @@ def _kind(path: Path, file: IO[bytes]) -> str:
 @contextmanager
 def regular(path: Path) -> Iterator[IO[bytes]]:
     """A file, opened; links are followed, and a pipe that would never end is refused."""
+    check_no_address(path)
     try:
         _check_regular(path, os.stat(path))
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

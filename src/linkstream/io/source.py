@@ -105,6 +105,8 @@ class Source(ABC):
     the file does not say them in advance. Close it, or use it in a `with`.
     """
 
+    place = ""  # of rows that stay where they are and grow at their end: see `DatabaseSource`
+
     def __init__(
         self, name: str, wanted: Wanted, *, kind: str, n: int | None, dimension: int | None
     ) -> None:

@@ -43,6 +43,7 @@ _STATUS: tuple[tuple[type[LinkstreamError], int], ...] = (
     (SnapshotError, 503),
 )
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 RETRY = 1  # seconds after which one may try again
 
 
@@ -135,5 +136,5 @@ def refused(error: LinkstreamError, *, hidden: str = "") -> Response:
 
 def plain(values: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Plain values as JSON. Lone halves of letters, which JSON may hold, are spelt out."""
-    body = json.dumps(values, separators=(",", ":"), ensure_ascii=True).encode()
+    body = _ENCODER.encode(values).encode()
     return Response(body, status_code=status, headers=headers, media_type="application/json")

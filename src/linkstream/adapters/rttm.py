@@ -1,0 +1,185 @@
+"""RTTM: who spoke when, as lines of text. A writer that no name can break, and a strict reader.
+
+A line has ten fields between blanks: SPEAKER, the recording, channel 1, start, duration, and the
+speaker in the eighth; the others are `<NA>`. A name may hold anything, a field may not. So what
+would end a field or a line, and `%`, is written as `%` and two hexadecimal digits for each byte of
+UTF-8, as in web addresses: `Ann Lee` is `Ann%20Lee`. Reading turns it back.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from linkstream.errors import ArgumentError, InputFileError
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_FIELDS = (9, 10)  # the older form has no tenth
+_NOTHING = "<NA>"
+_BOM = "\ufeff"  # some editors write it before the first line
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One speaker, speaking from `start` to `end` (seconds).
+
+    `cluster` is the ID behind the speaker; None where it is not known, as in a file.
+    """
+
+    start: float
+    end: float
+    speaker: str
+    cluster: int | None = None
+
+    @property
+    def duration(self) -> float:
+        """Seconds from start to end."""
+        return self.end - self.start
+
+
+def write_rttm(turns: Iterable[Turn], *, uri: str = "stream") -> str:
+    """Turns as RTTM, one a line, in the order given; `uri` names the recording.
+
+    Times are whole milliseconds: turns that touch still touch. One that has less than a
+    millisecond left is not written.
+
+    >>> print(write_rttm([Turn(0.5, 2.0, "Ann Lee")], uri="monday"), end="")
+    SPEAKER monday 1 0.500 1.500 <NA> <NA> Ann%20Lee <NA> <NA>
+    """
+    recording = _field("uri", uri)
+    lines = []
+    for turn in turns:
+        start, end = _milliseconds(turn.start), _milliseconds(turn.end)
+        speaker = _field("speaker", turn.speaker)
+        if end > start:
+            lines.append(
+                f"SPEAKER {recording} 1 {_seconds(start)} {_seconds(end - start)} "
+                f"{_NOTHING} {_NOTHING} {speaker} {_NOTHING} {_NOTHING}\n"
+            )
+    return "".join(lines)
+
+
+def read_rttm(text: str) -> dict[str, list[Turn]]:
+    """Turns of every recording of an RTTM text, in the order of its lines.
+
+    Empty lines, comments (`;;`) and `SPKR-INFO` are passed over. Anything else that is not a
+    whole SPEAKER line is an InputFileError that names the line; nothing is guessed.
+
+    >>> read_rttm("SPEAKER monday 1 0.5 1.5 <NA> <NA> Ann%20Lee <NA> <NA>")
+    {'monday': [Turn(start=0.5, end=2.0, speaker='Ann Lee', cluster=None)]}
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"RTTM of type {type(text).__name__}",
+            expected="text",
+            remedy="load_rttm(path) reads a file.",
+        )
+    recordings: dict[str, list[Turn]] = {}
+    for number, line in enumerate(text.removeprefix(_BOM).split("\n"), start=1):
+        fields = line.split()
+        if not fields or fields[0].startswith(";;") or fields[0] == "SPKR-INFO":
+            continue
+        recording, turn = _turn(fields, number)
+        recordings.setdefault(recording, []).append(turn)
+    return recordings
+
+
+def load_rttm(path: str | os.PathLike[str]) -> dict[str, list[Turn]]:
+    """`read_rttm` of a file."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputFileError(
+            f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}",
+            expected="a file of RTTM lines in UTF-8",
+            remedy="Check the path, and how the file was written.",
+        ) from None
+    return read_rttm(text)
+
+
+def check_span(start: object, end: object) -> tuple[float, float]:
+    """Times of a segment as numbers; ArgumentError where they are none, or in the wrong order."""
+    try:
+        times = float(start), float(end)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        times = math.nan, math.nan
+    if not (all(map(math.isfinite, times)) and 0 <= times[0] < times[1]):
+        raise ArgumentError(
+            f"a segment from {start!r} to {end!r}",
+            expected="seconds, 0 <= start < end",
+            remedy="Count from the beginning of the recording; leave empty segments out.",
+        )
+    return times
+
+
+def escaped(text: str) -> str:
+    """A text without anything that could end a field or a line, or be taken for `<NA>`."""
+    if text == _NOTHING:
+        return _hexadecimal("<") + text[1:]
+    return "".join(
+        _hexadecimal(letter) if letter == "%" or letter.isspace() or not letter.isprintable()
+        else letter
+        for letter in text
+    )  # fmt: skip
+
+
+def _hexadecimal(letter: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
+
+
+def _plain(field: str) -> str:
+    """What was escaped, as it was; a field of another writer that is no such thing, as it is."""
+    try:
+        return unquote(field, errors="strict")
+    except UnicodeDecodeError:
+        return field
+
+
+def _field(what: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ArgumentError(
+            f"{what} {value!r}",
+            expected="a text that is not empty",
+            remedy="Every recording and every speaker needs a name in RTTM.",
+        )
+    return escaped(value)
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
+
+
+def _turn(fields: list[str], number: int) -> tuple[str, Turn]:
+    """Recording and turn of a line."""
+    if fields[0] != "SPEAKER" or len(fields) not in _FIELDS:
+        raise _fault(number, f"{len(fields)} fields, the first {fields[0][:40]!r}")
+    for place in (3, 4):
+        if not _NUMBER.fullmatch(fields[place]) or not math.isfinite(float(fields[place])):
+            raise _fault(number, f"{fields[place][:40]!r} for a time")
+    start, duration = float(fields[3]), float(fields[4])
+    if duration == 0 or fields[7] == _NOTHING:
+        raise _fault(number, f"duration {fields[4]} and speaker {fields[7][:40]!r}")
+    end = (_milliseconds(start) + _milliseconds(duration)) / 1000
+    if not start < end or abs(end - (start + duration)) > 1e-9 * (1 + end):
+        end = start + duration  # finer than milliseconds: as near as numbers go
+    if not (math.isfinite(end) and start < end):
+        raise _fault(number, f"start {fields[3]} and duration {fields[4]}")
+    return _plain(fields[1]), Turn(start, end, _plain(fields[7]))
+
+
+def _fault(number: int, seen: str) -> InputFileError:
+    return InputFileError(
+        f"RTTM line {number}: {seen}",
+        expected="SPEAKER recording channel start duration <NA> <NA> speaker <NA> [<NA>], "
+        "times in seconds, the duration above 0",
+        remedy="Mend or remove the line.",
+    )

@@ -1,0 +1,387 @@
+"""Vectors of a Qdrant collection, in local mode: read in order, taken once, IDs written back."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import uuid
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pytest
+from qdrant_client import QdrantClient, models
+
+from cli.command import refused, run
+from linkstream import Links
+from linkstream.errors import InputFileError, LinkstreamError
+from linkstream.io import open_vectors
+from linkstream.io import qdrant as reading
+from linkstream.store import Store
+
+THREE = (0.8, 0.7, 0.85)
+OPTIONS = (
+    *("--cluster-similarity", THREE[0]),
+    *("--subcluster-similarity", THREE[1]),
+    *("--pair-similarity-max", THREE[2]),
+)
+pytestmark = pytest.mark.usefixtures("quick_qdrant")
+PLAIN = models.VectorParams(size=16, distance=models.Distance.DOT)
+
+
+@pytest.fixture(scope="module")
+def faces():
+    """400 vectors of 30 people."""
+    rng = np.random.default_rng(5)
+    people = rng.standard_normal((30, 16))
+    noise = rng.standard_normal((400, 16)) * 0.25
+    return (people[rng.integers(0, 30, 400)] + noise).astype(np.float32)
+
+
+def fill(folder, vectors, *, first=0, key=lambda place: place, config=PLAIN, name=None):
+    """Points put there in another order than that of their numbers."""
+    with closing(QdrantClient(path=str(folder))) as client:
+        if not client.collection_exists("faces"):
+            client.create_collection("faces", vectors_config=config)
+        places = np.random.default_rng(0).permutation(len(vectors)).tolist()
+        points = [
+            models.PointStruct(
+                id=key(first + place),
+                vector=vectors[place].tolist() if name is None else {name: vectors[place].tolist()},
+                payload={"file": f"{first + place}.jpg", "time": first + place},
+            )
+            for place in places
+        ]
+        client.upsert("faces", points)
+
+
+def payloads(folder):
+    """Of all points, by their time."""
+    with closing(QdrantClient(path=str(folder))) as client:
+        points, _ = client.scroll("faces", limit=10_000)
+    return sorted((point.payload for point in points), key=lambda payload: payload["time"])
+
+
+def written(folder):
+    return [payload.get("cluster_id") for payload in payloads(folder)]
+
+
+def cluster(folder, address, *options):
+    done = run("cluster", address, "--store", "new.links", *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def labels_of(folder):
+    with Store.open(folder / "new.links", read_only=True) as store:
+        return store.labels().tolist()
+
+
+def as_uuid(place):
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, str(place)))
+
+
+# Reading
+
+
+def test_points_come_by_their_ids_in_blocks_with_their_payload(tmp_path, faces):
+    fill(tmp_path / "q", faces)
+    with open_vectors(f"qdrant://{tmp_path}/q", payload=["file"], block=150) as source:
+        assert source.kind == "qdrant"
+        blocks = list(source)
+    assert [(b.first_row, len(b)) for b in blocks] == [(0, 150), (150, 150), (300, 100)]
+    np.testing.assert_array_equal(np.concatenate([b.vectors for b in blocks]), faces)
+    assert blocks[1].payloads[7] == {"file": "157.jpg"}
+
+
+def test_a_source_can_begin_further_on(tmp_path, faces):
+    fill(tmp_path / "q", faces[:100])
+    with open_vectors(f"qdrant://{tmp_path}/q") as source:
+        source.skip(90)
+        (block,) = source
+    assert block.first_row == 90
+    np.testing.assert_array_equal(block.vectors, faces[90:100])
+
+
+def test_points_come_by_a_field_whatever_their_ids(tmp_path, faces):
+    fill(tmp_path / "q", faces[:300], key=as_uuid)
+    address = f"qdrant://{tmp_path}/q?collection=faces&order=time"
+    with open_vectors(address, payload="*", block=70) as source:
+        blocks = list(source)
+    np.testing.assert_array_equal(np.concatenate([b.vectors for b in blocks]), faces[:300])
+    assert blocks[0].payloads[3] == {"file": "3.jpg", "time": 3}
+
+
+def test_points_that_tie_come_by_their_ids_and_each_once(tmp_path, faces, monkeypatch):
+    fill(tmp_path / "q", faces[:200])
+    with closing(QdrantClient(path=str(tmp_path / "q"))) as client:
+        for day in range(3):
+            those = [place for place in range(200) if place % 3 == day]
+            client.set_payload("faces", {"day": day}, points=those)
+    expected = sorted(range(200), key=lambda place: (place % 3, place))
+    address = f"qdrant://{tmp_path}/q?order=day"
+    for block in (7, 67, 1024):
+        with open_vectors(address, payload=["time"], block=block) as source:
+            got = [each["time"] for part in source for each in part.payloads]
+        assert got == expected
+    monkeypatch.setattr(reading, "TIES", 20)
+    with (
+        open_vectors(address, block=10) as source,
+        pytest.raises(InputFileError, match="one value"),
+    ):
+        list(source)
+
+
+def test_a_point_with_several_values_of_the_order_is_refused(tmp_path, faces):
+    fill(tmp_path / "q", faces[:5])
+    with closing(QdrantClient(path=str(tmp_path / "q"))) as client:
+        client.set_payload("faces", {"time": [1, 7]}, points=[2])
+    told = pytest.raises(InputFileError, match="no single value of 'time' for point 2")
+    with open_vectors(f"qdrant://{tmp_path}/q?order=time") as source, told:
+        list(source)
+
+
+def test_a_vector_is_chosen_by_its_name_and_points_without_it_are_left_out(tmp_path, faces):
+    fill(tmp_path / "q", faces[:20], config={"face": PLAIN, "voice": PLAIN}, name="face")
+    fill(tmp_path / "q", faces[20:30], first=20, name="voice")
+    with pytest.raises(InputFileError, match="several vectors"):
+        open_vectors(f"qdrant://{tmp_path}/q")
+    with pytest.raises(InputFileError, match="'hand'"):
+        open_vectors(f"qdrant://{tmp_path}/q?column=hand")
+    for words in ({"column": "voice"}, {}):
+        rest = "" if words else "?column=voice"
+        with open_vectors(f"qdrant://{tmp_path}/q{rest}", **words) as source:
+            (block,) = source
+        np.testing.assert_array_equal(block.vectors, faces[20:30])
+
+
+# Each row once, and IDs back
+
+
+def test_each_point_is_taken_once_and_new_ones_at_the_end_are_taken(tmp_path, faces):
+    address = f"qdrant://{tmp_path}/q?order=time"
+    for before, rows in ((0, 10), (10, 300), (300, 400)):
+        fill(tmp_path / "q", faces[before:rows], first=before, key=as_uuid)
+        for fresh in (rows - before, 0):
+            record = cluster(tmp_path, address, *OPTIONS, "--payload", "file")
+            assert (record["rows"], record["taken"]) == (rows, fresh)
+    links = Links(*THREE)
+    links.add_many(faces)
+    assert labels_of(tmp_path) == links.labels().tolist()
+    with Store.open(tmp_path / "new.links", read_only=True) as store:
+        assert store.payload(234) == {"file": "234.jpg"}
+
+
+def test_points_that_changed_are_told_and_nothing_is_taken(tmp_path, faces):
+    fill(tmp_path / "q", faces[:50])
+    address = f"qdrant://{tmp_path}/q"
+    cluster(tmp_path, address, *OPTIONS)
+    fill(tmp_path / "q", -faces[7:8], first=7)
+    words = refused(run("cluster", address, "--store", "new.links", cwd=tmp_path))
+    assert "50 rows were taken before" in words
+    assert len(labels_of(tmp_path)) == 50
+
+
+def test_current_ids_are_written_to_a_field_and_again_after_corrections(tmp_path, faces):
+    fill(tmp_path / "q", faces[:300], key=as_uuid)
+    address = f"qdrant://{tmp_path}/q?order=time"
+    back = ("--write-back", "cluster_id")
+    record = cluster(tmp_path, address, *OPTIONS, *back, "--payload", "*")
+    assert record["written_back"] == 300
+    assert written(tmp_path / "q") == labels_of(tmp_path)
+    with Store.open(tmp_path / "new.links") as store:
+        one, other = sorted(set(store.labels().tolist()))[:2]
+        store.same(one, other, of="clusters")
+        store.forget(sorted(set(store.labels().tolist()))[-1])
+    assert cluster(tmp_path, address, *back)["taken"] == 0
+    now = labels_of(tmp_path)
+    assert written(tmp_path / "q") == [None if label < 0 else label for label in now]
+    assert -1 in now
+    assert payloads(tmp_path / "q")[3] == {"file": "3.jpg", "time": 3, "cluster_id": now[3]}
+    with Store.open(tmp_path / "new.links", read_only=True) as store:
+        assert store.payload(3) == {"file": "3.jpg", "time": 3}
+
+
+def test_what_is_written_already_is_not_written_again(tmp_path, faces, monkeypatch):
+    fill(tmp_path / "q", faces[:50])
+    address, back = f"qdrant://{tmp_path}/q", ("--write-back", "cluster_id")
+    cluster(tmp_path, address, *OPTIONS, *back)
+    before = written(tmp_path / "q")
+    monkeypatch.delattr(QdrantClient, "batch_update_points")
+    cluster(tmp_path, address, *back)
+    assert written(tmp_path / "q") == before
+
+
+def test_a_point_that_went_meanwhile_is_passed_over(tmp_path, faces):
+    fill(tmp_path / "q", faces[:50])
+    links = Links(*THREE)
+    with open_vectors(f"qdrant://{tmp_path}/q") as source:
+        source.prepare("cluster_id")
+        for block in source:
+            links.add_many(block.vectors)
+        source._client.delete("faces", [7])
+        assert list(source.write_back(links.labels())) == [50]
+    expected = np.delete(links.labels(), 7).tolist()
+    assert written(tmp_path / "q") == expected
+
+
+@pytest.mark.parametrize("field", ["file", "time", "a.b", "a b", ""])
+def test_a_field_of_something_else_is_refused_and_nothing_is_written(tmp_path, faces, field):
+    fill(tmp_path / "q", faces[:20])
+    before = payloads(tmp_path / "q")
+    done = run(
+        *("cluster", f"qdrant://{tmp_path}/q?order=time", "--store", "new.links", *OPTIONS),
+        *("--write-back", field),
+        cwd=tmp_path,
+    )
+    refused(done)
+    assert payloads(tmp_path / "q") == before
+
+
+# Addresses and secrets
+
+
+@pytest.mark.parametrize(
+    ("rest", "seen"),
+    [
+        ("/none", "no folder of Qdrant's"),
+        ("/q?collection=other", "no collection 'other'"),
+        ("/q?colection=faces", "'colection'"),
+        ("/q?order=a.b", "'a.b'"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name_and_not_made(tmp_path, faces, rest, seen):
+    fill(tmp_path / "q", faces[:5])
+    with pytest.raises(InputFileError) as error:
+        open_vectors(f"qdrant://{tmp_path}{rest}")
+    assert seen in str(error.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["q"]
+
+
+# The client leaves the file of its lock to the garbage collector when it finds it taken.
+@pytest.mark.filterwarnings("ignore:unclosed file .*lock:ResourceWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Exception ignored.*lock:pytest.PytestUnraisableExceptionWarning"
+)
+def test_a_folder_that_another_uses_is_told(tmp_path, faces):
+    fill(tmp_path / "q", faces[:5])
+    with closing(QdrantClient(path=str(tmp_path / "q"))), pytest.raises(LinkstreamError):
+        open_vectors(f"qdrant://{tmp_path}/q")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "qdrant://:s3cret@127.0.0.1:1/faces?https=true",
+        "qdrant://:s3/cret@127.0.0.1:1/faces",
+        "qdrant://:1/s3cret@127.0.0.1:1/faces",
+        "qdrant://:s3cret@127.0.0.1:1/",
+        "qdrant://:s3cret@127.0.0.1:1/faces?https=tru",
+        "qdrant://:s3cret@127.0.0.1:1/faces?s3cret@x=1",
+        "qdrant:/:s3cret@127.0.0.1:1/faces",
+    ],
+)
+def test_a_server_that_does_not_answer_is_told_without_its_key(address, tmp_path, monkeypatch):
+    monkeypatch.setenv("QDRANT_API_KEY", "s3cret")
+    words = refused(run("cluster", address, "--store", "new.links", *OPTIONS, cwd=tmp_path))
+    assert "s3" not in words
+    assert "expected" in words
+    assert not (tmp_path / "new.links").exists()
+
+
+class Server(BaseHTTPRequestHandler):
+    """What a server answers, out of a collection in memory; to who has the key."""
+
+    there = None
+
+    def do_GET(self):
+        if self.headers["api-key"] != "s3cret/":
+            return self.answer(403, {"status": {"error": f"bad key {self.headers['api-key']}"}})
+        if self.path == "/collections":
+            return self.answer(200, {"result": {"collections": [{"name": "faces"}]}})
+        assert self.path == "/collections/faces"
+        return self.answer(
+            200, {"result": self.there.get_collection("faces").model_dump(mode="json")}
+        )
+
+    def do_POST(self):
+        given = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.startswith("/collections/faces/points/batch"):
+            operations = models.UpdateOperations.model_validate_json(given).operations
+            self.there.batch_update_points("faces", operations)
+            return self.answer(200, {"result": [{"status": "completed"}] * len(operations)})
+        assert self.path.startswith("/collections/faces/points/scroll")
+        asked = models.ScrollRequest.model_validate_json(given)
+        words = asked.model_dump(exclude={"filter", "with_vector", "shard_key", "order_by"})
+        words |= {"scroll_filter": asked.filter, "with_vectors": asked.with_vector}
+        points, after = self.there.scroll("faces", order_by=asked.order_by, **words)
+        points = [point.model_dump(mode="json") for point in points]
+        return self.answer(200, {"result": {"points": points, "next_page_offset": after}})
+
+    def answer(self, status, record):
+        body = json.dumps(record).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(faces):
+    """The port of a server with 300 faces, by the time they came."""
+    client = QdrantClient(":memory:")
+    client.create_collection("faces", vectors_config=PLAIN)
+    client.upsert(
+        "faces",
+        [
+            models.PointStruct(id=as_uuid(place), vector=x.tolist(), payload={"time": place})
+            for place, x in enumerate(faces[:300])
+        ],
+    )
+    handler = type("Handler", (Server,), {"there": client})
+    with HTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever).start()
+        yield running.server_port
+        running.shutdown()
+    client.close()
+
+
+# It is insecure here, and the client says so.
+over_http = pytest.mark.filterwarnings("ignore:Api key is used with an insecure:UserWarning")
+
+
+@over_http
+@pytest.mark.parametrize("order", ["?order=time", ""])
+def test_a_server_is_asked_as_a_folder_is(server, faces, order):
+    links = Links(*THREE)
+    address = f"qdrant://:s3cret%2F@127.0.0.1:{server}/faces{order}"
+    with open_vectors(address, payload=["time"], block=70) as source:
+        source.prepare("cluster_id")
+        blocks = list(source)
+        for block in blocks:
+            links.add_many(block.vectors)
+        assert list(source.write_back(links.labels())) == [300]
+    times = [each["time"] for block in blocks for each in block.payloads]
+    assert times == sorted(range(300), key=(lambda place: place) if order else as_uuid)
+    with open_vectors(address, payload=["cluster_id"]) as source:
+        (block,) = source
+    assert [each["cluster_id"] for each in block.payloads] == links.labels().tolist()
+    np.testing.assert_array_equal(block.vectors, faces[times])
+
+
+@over_http
+def test_what_a_server_says_is_told_without_the_key_it_was_given(server):
+    with pytest.raises(InputFileError) as error:
+        open_vectors(f"qdrant://:s3cret%40@127.0.0.1:{server}/faces")
+    assert "bad key ***" in str(error.value)
+    assert "s3cret" not in str(error.value)
+
+
+def test_without_the_client_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(ImportError, match=r"linkstream\[qdrant\]"):
+        open_vectors("qdrant://localhost:6333/faces")
