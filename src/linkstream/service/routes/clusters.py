@@ -23,65 +23,69 @@ SHOWN = 3  # vectors shown of a subcluster
 
 Id = Annotated[int, Path(ge=0, le=2**53)]
 
+router = APIRouter()
 
-def add_to(router: APIRouter) -> None:
-    """Add these routes."""
 
-    @route(router, "GET", f"{N}/clusters", "read", answer=shapes.Clusters)
-    async def clusters(
-        session: Here,
-        order: Literal["size", "id", "recent"] = "size",
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
-        q: Annotated[str, Query(max_length=200, description="Part of a name, or an ID.")] = "",
-    ) -> Response:
-        """A page of clusters: the biggest, the oldest or the last seen first."""
-        found = await session.read(Store.clusters)
-        wanted = [each for each in found if _fits(each, q)]
-        wanted.sort(key=_ORDERS[order])
-        page = [view(each) for each in wanted[offset : offset + limit]]
-        return plain({"total": len(wanted), "clusters": page})
+@route(router, "GET", f"{N}/clusters", "read", answer=shapes.Clusters)
+async def clusters(
+    session: Here,
+    order: Literal["size", "id", "recent"] = "size",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    q: Annotated[str, Query(max_length=200, description="Part of a name, or an ID.")] = "",
+) -> Response:
+    """A page of clusters: the biggest, the oldest or the last seen first."""
+    found = await session.read(Store.clusters)
+    wanted = [each for each in found if _fits(each, q)]
+    wanted.sort(key=_ORDERS[order])
+    page = [view(each) for each in wanted[offset : offset + limit]]
+    return plain({"total": len(wanted), "clusters": page})
 
-    @route(router, "GET", f"{N}/clusters/{{cluster}}", "read", answer=dict[str, Any])
-    async def cluster(
-        session: Here,
-        cluster: Id,
-        brief: Annotated[bool, Query(description="Only what it is, not its story.")] = False,
-    ) -> Response:
-        """All about a cluster: its tree of subclusters, its story, vectors to look at.
 
-        An ID that was joined into another gives that one; the story is of the ID asked for.
-        """
-        told = _briefly if brief else _all_about
-        return plain(await session.read(lambda store: told(store, cluster)))
+@route(router, "GET", f"{N}/clusters/{{cluster}}", "read", answer=dict[str, Any])
+async def cluster(
+    session: Here,
+    cluster: Id,
+    brief: Annotated[bool, Query(description="Only what it is, not its story.")] = False,
+) -> Response:
+    """All about a cluster: its tree of subclusters, its story, vectors to look at.
 
-    @route(router, "GET", f"{N}/clusters/{{cluster}}/vectors", "read", answer=shapes.Members)
-    async def members(
-        session: Here,
-        cluster: Id,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-        before: Annotated[int | None, Query(ge=0, le=2**53)] = None,
-    ) -> Response:
-        """Vectors of a cluster, newest first, with what was attached to them."""
-        return plain(await session.read(lambda store: _members(store, cluster, limit, before)))
+    An ID that was joined into another gives that one; the story is of the ID asked for.
+    """
+    told = _briefly if brief else _all_about
+    return plain(await session.read(lambda store: told(store, cluster)))
 
-    @route(router, "GET", f"{N}/vectors/{{vector}}", "read", answer=dict[str, Any])
-    async def vector(session: Here, vector: Id) -> Response:
-        """Where a vector is now, and what was attached to it."""
-        return plain(await session.read(lambda store: _vector(store, vector)))
 
-    @route(router, "GET", f"{N}/subclusters/{{subcluster}}", "read", answer=dict[str, Any])
-    async def subcluster(session: Here, subcluster: Id) -> Response:
-        """A subcluster, and some of its vectors."""
-        return plain(await session.read(lambda store: _subcluster(store, subcluster)))
+@route(router, "GET", f"{N}/clusters/{{cluster}}/vectors", "read", answer=shapes.Members)
+async def members(
+    session: Here,
+    cluster: Id,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    before: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+) -> Response:
+    """Vectors of a cluster, newest first, with what was attached to them."""
+    return plain(await session.read(lambda store: _members(store, cluster, limit, before)))
 
-    @route(router, "GET", f"{N}/labels", "read", answer=dict[str, Any])
-    async def labels(request: Request, session: Here) -> Response:
-        """The cluster of every vector now, in order of arrival; −1 for one removed."""
-        found = await session.read(Store.labels)
-        if RAW in request.headers.get("accept", ""):
-            return Response(found.astype("<i8").tobytes(), media_type=RAW)
-        return plain({"labels": found.tolist()})
+
+@route(router, "GET", f"{N}/vectors/{{vector}}", "read", answer=dict[str, Any])
+async def vector(session: Here, vector: Id) -> Response:
+    """Where a vector is now, and what was attached to it."""
+    return plain(await session.read(lambda store: _vector(store, vector)))
+
+
+@route(router, "GET", f"{N}/subclusters/{{subcluster}}", "read", answer=dict[str, Any])
+async def subcluster(session: Here, subcluster: Id) -> Response:
+    """A subcluster, and some of its vectors."""
+    return plain(await session.read(lambda store: _subcluster(store, subcluster)))
+
+
+@route(router, "GET", f"{N}/labels", "read", answer=dict[str, Any])
+async def labels(request: Request, session: Here) -> Response:
+    """The cluster of every vector now, in order of arrival; −1 for one removed."""
+    found = await session.read(Store.labels)
+    if RAW in request.headers.get("accept", ""):
+        return Response(found.astype("<i8").tobytes(), media_type=RAW)
+    return plain({"labels": found.tolist()})
 
 
 _ORDERS: dict[str, Any] = {

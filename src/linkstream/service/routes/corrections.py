@@ -26,50 +26,51 @@ _SAID: dict[str, tuple[type[shapes.Said], str]] = {
     "forget": (shapes.Forget, "Forget a cluster and all it held."),
 }
 
+router = APIRouter()
 
-def add_to(router: APIRouter) -> None:
-    """Add these routes."""
-    for verb, (body, words) in _SAID.items():
-        _add_verb(router, verb, body, words)
 
-    @route(router, "POST", f"{N}/move", "write", body=shapes.Move, answer=shapes.Decision)
-    async def move(request: Request, session: Here) -> Response:
-        """Put a vector into another cluster; it stays there."""
-        said = await bodies.said(request, settings_of(request), shapes.Move)
-        ticket = await session.write(calls.saying("move", said.model_dump(), key_of(request)))
-        return plain(ticket.answer.to_dict())
+@route(router, "POST", f"{N}/move", "write", body=shapes.Move, answer=shapes.Decision)
+async def move(request: Request, session: Here) -> Response:
+    """Put a vector into another cluster; it stays there."""
+    said = await bodies.said(request, settings_of(request), shapes.Move)
+    ticket = await session.write(calls.saying("move", said.model_dump(), key_of(request)))
+    return plain(ticket.answer.to_dict())
 
-    @route(router, "POST", f"{N}/undo", "write", body=shapes.Undo, answer=shapes.Done)
-    async def undo(request: Request, session: Here) -> Response:
-        """Take back the last change or vector; or all from the event of number `to` on.
 
-        With `after`, only if no event came from that number on: 409 where one did.
-        """
-        said = await bodies.said(request, settings_of(request), shapes.Undo)
-        ticket = calls.saying("undo", {"to": said.to}, key_of(request))
-        if said.after is not None:
-            ticket.check = lambda event: _check_nothing_since(said.after, event)
-        return _done(await session.write(ticket))
+@route(router, "POST", f"{N}/undo", "write", body=shapes.Undo, answer=shapes.Done)
+async def undo(request: Request, session: Here) -> Response:
+    """Take back the last change or vector; or all from the event of number `to` on.
 
-    @route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
-    async def proposals(session: Here) -> Response:
-        """What an offline pass over all clusters would join and cut."""
-        return plain((await session.read(Store.proposals)).to_dict())
+    With `after`, only if no event came from that number on: 409 where one did.
+    """
+    said = await bodies.said(request, settings_of(request), shapes.Undo)
+    ticket = calls.saying("undo", {"to": said.to}, key_of(request))
+    if said.after is not None:
+        ticket.check = lambda event: _check_nothing_since(said.after, event)
+    return _done(await session.write(ticket))
 
-    @route(router, "POST", f"{N}/settle", "write", body=shapes.Nothing, answer=dict[str, Any])
-    async def settle(request: Request, session: Here) -> Response:
-        """Join and cut clusters by an offline pass; null under a key that was used before."""
-        await bodies.said(request, settings_of(request), shapes.Nothing)
-        ticket = await session.write(calls.saying("settle", {}, key_of(request)))
-        return plain({} if ticket.answer is None else ticket.answer.to_dict())
 
-    @route(router, "POST", f"{N}/compact", "admin", body=shapes.Nothing, answer=shapes.Done)
-    async def compact(request: Request, session: Here) -> Response:
-        """Erase for good what was removed, forgotten or undone; no undo goes beyond it."""
-        await bodies.said(request, settings_of(request), shapes.Nothing)
-        await session.read(Store.compact)
-        event = await session.read(lambda store: store.n_events)
-        return plain({"before": event, "event": event})
+@route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
+async def proposals(session: Here) -> Response:
+    """What an offline pass over all clusters would join and cut."""
+    return plain((await session.read(Store.proposals)).to_dict())
+
+
+@route(router, "POST", f"{N}/settle", "write", body=shapes.Nothing, answer=dict[str, Any])
+async def settle(request: Request, session: Here) -> Response:
+    """Join and cut clusters by an offline pass; null under a key that was used before."""
+    await bodies.said(request, settings_of(request), shapes.Nothing)
+    ticket = await session.write(calls.saying("settle", {}, key_of(request)))
+    return plain({} if ticket.answer is None else ticket.answer.to_dict())
+
+
+@route(router, "POST", f"{N}/compact", "admin", body=shapes.Nothing, answer=shapes.Done)
+async def compact(request: Request, session: Here) -> Response:
+    """Erase for good what was removed, forgotten or undone; no undo goes beyond it."""
+    await bodies.said(request, settings_of(request), shapes.Nothing)
+    await session.read(Store.compact)
+    event = await session.read(lambda store: store.n_events)
+    return plain({"before": event, "event": event})
 
 
 def _add_verb(router: APIRouter, verb: str, body: type[shapes.Said], words: str) -> None:
@@ -100,3 +101,7 @@ def _check_nothing_since(after: int | None, event: int) -> None:
             expected="nothing to have happened since",
             remedy="Look at the events since then; to= takes back all from one on.",
         )
+
+
+for _verb, (_body, _words) in _SAID.items():
+    _add_verb(router, _verb, _body, _words)

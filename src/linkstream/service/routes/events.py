@@ -17,29 +17,30 @@ from linkstream.store import Store
 Since = Annotated[int, Query(ge=0, le=2**53, description="The first event to tell of.")]
 _STREAM = {"200": {"description": "OK", "content": {"text/event-stream": {}}}}
 
+router = APIRouter()
 
-def add_to(router: APIRouter) -> None:
-    """Add these routes."""
 
-    @route(router, "GET", f"{N}/events", "read", answer=shapes.Events)
-    async def events(
-        session: Here,
-        since: Since = 0,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
-    ) -> Response:
-        """Every change, typed and numbered: docs/events.md."""
-        return plain(await session.read(lambda store: _page(store, since, limit)))
+@route(router, "GET", f"{N}/events", "read", answer=shapes.Events)
+async def events(
+    session: Here,
+    since: Since = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> Response:
+    """Every change, typed and numbered: docs/events.md."""
+    return plain(await session.read(lambda store: _page(store, since, limit)))
 
-    @route(router, "GET", f"{N}/events/stream", "read", extra={"responses": _STREAM})
-    async def follow(request: Request, session: Here, since: Since = 0) -> Any:
-        """Every change as it happens, as server-sent events; resumes by Last-Event-ID."""
-        begin = first_of(request.headers.get("last-event-id"), since)
-        return EventStream(request, session.live.events(begin), sessions_of(request))
 
-    @route(router, "GET", f"{N}/live", "read", extra={"responses": _STREAM})
-    async def live(request: Request, session: Here) -> Any:
-        """Figures and the newest decisions, for people to look at, as server-sent events."""
-        return EventStream(request, session.live.digest(), sessions_of(request))
+@route(router, "GET", f"{N}/events/stream", "read", extra={"responses": _STREAM})
+async def follow(request: Request, session: Here, since: Since = 0) -> Any:
+    """Every change as it happens, as server-sent events; resumes by Last-Event-ID."""
+    begin = first_of(request.headers.get("last-event-id"), since)
+    return EventStream(request, session.live.events(begin), sessions_of(request))
+
+
+@route(router, "GET", f"{N}/live", "read", extra={"responses": _STREAM})
+async def live(request: Request, session: Here) -> Any:
+    """Figures and the newest decisions, for people to look at, as server-sent events."""
+    return EventStream(request, session.live.digest(), sessions_of(request))
 
 
 def _page(store: Store, since: int, limit: int) -> dict[str, Any]:

@@ -28,82 +28,89 @@ from linkstream.store import Store
 
 _FIGURES = ("vectors", "subclusters", "clusters", "dimension")
 
+router = APIRouter()
 
-def add_to(router: APIRouter) -> None:
-    """Add these routes."""
 
-    @route(router, "GET", "/healthz", "none", answer=shapes.Health)
-    async def health(request: Request) -> Response:
-        """Whether the service is well; names nothing."""
-        sessions = sessions_of(request)
-        status = "degraded" if sessions.broken else "ok"
-        names = await sessions.aside(sessions.names)
-        return plain({"status": status, "version": __version__, "namespaces": len(names)})
+@route(router, "GET", "/healthz", "none", answer=shapes.Health)
+async def health(request: Request) -> Response:
+    """Whether the service is well; names nothing."""
+    sessions = sessions_of(request)
+    status = "degraded" if sessions.broken else "ok"
+    names = await sessions.aside(sessions.names)
+    return plain({"status": status, "version": __version__, "namespaces": len(names)})
 
-    @route(router, "GET", "/v1/whoami", "any", answer=shapes.Whoami)
-    async def whoami(request: Request) -> Response:
-        """What the caller's token allows."""
-        scopes = dict(grant_of(request).scopes)
-        return plain({"scopes": scopes, "tokens": request.app.state.tokens.any})
 
-    @route(router, "GET", "/v1/namespaces", "any", answer=shapes.Namespaces)
-    async def namespaces(request: Request) -> Response:
-        """All namespaces that the caller may read; figures of those in use."""
-        sessions, mine = sessions_of(request), grant_of(request).namespaces
-        names = await sessions.aside(sessions.names)
-        seen = [name for name in names if mine is None or name in mine]
-        return plain({"namespaces": [await _summary(sessions.open.get(n), n) for n in seen]})
+@route(router, "GET", "/v1/whoami", "any", answer=shapes.Whoami)
+async def whoami(request: Request) -> Response:
+    """What the caller's token allows."""
+    scopes = dict(grant_of(request).scopes)
+    return plain({"scopes": scopes, "tokens": request.app.state.tokens.any})
 
-    @route(router, "PUT", N, "admin", body=shapes.Namespace, answer=dict[str, Any])
-    async def make(request: Request, namespace: Namespace) -> Response:
-        """Make a namespace: 201; 200 where it is there just so; 409 where it is another."""
-        said = await bodies.said(request, settings_of(request), shapes.Namespace)
-        sessions = sessions_of(request)
-        try:
-            session, new = await sessions.make(namespace, options(said, settings_of(request)))
-        except ArgumentError as error:
-            if namespace not in await sessions.aside(sessions.names):
-                raise
-            raise Refusal(
-                409, "exists", error.seen, expected=error.expected, remedy=error.remedy
-            ) from None
-        return plain(await session.read(_about), status=201 if new else 200)
 
-    @route(router, "GET", N, "read", answer=dict[str, Any])
-    async def about(
-        session: Here,
-        hash: Annotated[bool, Query(description="With state_hash.")] = False,  # noqa: A002
-    ) -> Response:
-        """What the namespace holds, and what it was made with."""
-        return plain(await session.read(lambda store: _about(store, hashed=hash)))
+@route(router, "GET", "/v1/namespaces", "any", answer=shapes.Namespaces)
+async def namespaces(request: Request) -> Response:
+    """All namespaces that the caller may read; figures of those in use."""
+    sessions, mine = sessions_of(request), grant_of(request).namespaces
+    names = await sessions.aside(sessions.names)
+    seen = [name for name in names if mine is None or name in mine]
+    return plain({"namespaces": [await _summary(sessions.open.get(n), n) for n in seen]})
 
-    @route(router, "GET", f"{N}/stats", "read", answer=dict[str, Any])
-    async def stats(request: Request, session: Here) -> Response:
-        """Figures, rates, and who waits; counted since the service started."""
-        figures = await session.live.sample()
-        load, started = asdict(session.load), sessions_of(request).started
-        counted = {"taken": session.live.taken, "corrections": session.live.corrections}
-        waiting = {"requests": load["calls"], "bytes": load["size"]}
-        seconds = round(time.time() - started, 3)
-        return plain({**figures, **counted, "waiting": waiting, "seconds": seconds})
 
-    @route(router, "GET", f"{N}/space", "read", answer=dict[str, Any])
-    async def space(session: Here) -> Response:
-        """The space of the vectors: dimension, encoder, whether a mean is taken off."""
-        return plain(await session.read(_space))
+@route(router, "PUT", N, "admin", body=shapes.Namespace, answer=dict[str, Any])
+async def make(request: Request, namespace: Namespace) -> Response:
+    """Make a namespace: 201; 200 where it is there just so; 409 where it is another."""
+    said = await bodies.said(request, settings_of(request), shapes.Namespace)
+    sessions = sessions_of(request)
+    try:
+        session, new = await sessions.make(namespace, options(said, settings_of(request)))
+    except ArgumentError as error:
+        if namespace not in await sessions.aside(sessions.names):
+            raise
+        raise Refusal(
+            409, "exists", error.seen, expected=error.expected, remedy=error.remedy
+        ) from None
+    return plain(await session.read(_about), status=201 if new else 200)
 
-    @route(router, "GET", f"{N}/thresholds", "read", answer=dict[str, Any])
-    async def thresholds(session: Here) -> Response:
-        """The three thresholds, and the options that decide with them."""
-        about = await session.read(Store.info)
-        kept = {name: about[name] for name in ("evidence", "heal", "min_size")}
-        return plain({**about["thresholds"], **kept})
 
-    @route(router, "GET", "/metrics", "read", opened="open_metrics")
-    async def metrics(request: Request) -> Response:
-        """Figures for Prometheus."""
-        found: Response = request.app.state.metrics.text()
-        return found
+@route(router, "GET", N, "read", answer=dict[str, Any])
+async def about(
+    session: Here,
+    hash: Annotated[bool, Query(description="With state_hash.")] = False,  # noqa: A002
+) -> Response:
+    """What the namespace holds, and what it was made with."""
+    return plain(await session.read(lambda store: _about(store, hashed=hash)))
+
+
+@route(router, "GET", f"{N}/stats", "read", answer=dict[str, Any])
+async def stats(request: Request, session: Here) -> Response:
+    """Figures, rates, and who waits; counted since the service started."""
+    figures = await session.live.sample()
+    load, started = asdict(session.load), sessions_of(request).started
+    counted = {"taken": session.live.taken, "corrections": session.live.corrections}
+    waiting = {"requests": load["calls"], "bytes": load["size"]}
+    seconds = round(time.time() - started, 3)
+    return plain({**figures, **counted, "waiting": waiting, "seconds": seconds})
+
+
+@route(router, "GET", f"{N}/space", "read", answer=dict[str, Any])
+async def space(session: Here) -> Response:
+    """The space of the vectors: dimension, encoder, whether a mean is taken off."""
+    return plain(await session.read(_space))
+
+
+@route(router, "GET", f"{N}/thresholds", "read", answer=dict[str, Any])
+async def thresholds(session: Here) -> Response:
+    """The three thresholds, and the options that decide with them."""
+    about = await session.read(Store.info)
+    kept = {name: about[name] for name in ("evidence", "heal", "min_size")}
+    return plain({**about["thresholds"], **kept})
+
+
+@route(router, "GET", "/metrics", "read", opened="open_metrics")
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    found: Response = request.app.state.metrics.text()
+    return found
 
 
 def options(said: shapes.Namespace, settings: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -28,33 +29,34 @@ PICTURES = {
 }
 PICTURE_MAX = 16 << 20  # bytes
 
-
-def add_to(router: APIRouter) -> None:
-    """Add these routes."""
-    files_ = _files()
-
-    @router.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return files_["index.html"]
-
-    @router.get("/page/{name}", include_in_schema=False)
-    async def part(name: str) -> Response:
-        if name not in files_:
-            raise not_found(f"no {name!r:.100}", "a part of the page", "See /openapi.json.")
-        return files_[name]
-
-    @route(router, "GET", f"{N}/images/{{path:path}}", "read")
-    async def image(request: Request, session: Here, path: str) -> Response:
-        """A picture that payloads point to, of the folder that the service was given."""
-        folder = settings_of(request).images
-        if folder is None:
-            raise not_found(
-                "no folder of pictures", "one that the service was given", "Set images."
-            )
-        return await sessions_of(request).aside(lambda: picture(folder, path))
+router = APIRouter()
 
 
-def _files() -> dict[str, Response]:
+@router.get("/", include_in_schema=False)
+async def page() -> Response:
+    """The page."""
+    return parts()["index.html"]
+
+
+@router.get("/page/{name}", include_in_schema=False)
+async def part(name: str) -> Response:
+    """A part of the page."""
+    if name not in parts():
+        raise not_found(f"no {name!r:.100}", "a part of the page", "See /openapi.json.")
+    return parts()[name]
+
+
+@route(router, "GET", f"{N}/images/{{path:path}}", "read")
+async def image(request: Request, session: Here, path: str) -> Response:
+    """A picture that payloads point to, of the folder that the service was given."""
+    folder = settings_of(request).images
+    if folder is None:
+        raise not_found("no folder of pictures", "one that the service was given", "Set images.")
+    return await sessions_of(request).aside(lambda: picture(folder, path))
+
+
+@lru_cache(maxsize=1)
+def parts() -> dict[str, Response]:
     """All parts of the page, read once."""
     folder = files("linkstream.service") / "dashboard"
     found = {}

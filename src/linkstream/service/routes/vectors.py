@@ -55,69 +55,19 @@ _GROUP = _query("group", {"type": "string"}, "Vectors of one group get different
 _ONE = _query("one", {"type": "boolean"}, "A body of one vector, answered by a decision.")
 _GROUP_KEY = _query("key", {"type": "string"}, "Groups of one key are one group.")
 
-
-def add_to(router: APIRouter) -> None:
-    """Add these routes."""
-    route(
-        router,
-        "POST",
-        f"{N}/vectors",
-        "write",
-        body=_content(shapes.Vectors, shapes.OneVector),
-        answer=shapes.Ids | shapes.Decision,
-        hot=True,
-        extra={"parameters": [_NAMESPACE, _DIMENSION, _GROUP, _ONE]},
-    )(add_vectors)
-
-    @route(
-        router,
-        "POST",
-        f"{N}/groups",
-        "write",
-        body=_content(shapes.Grouped),
-        answer=shapes.Ids,
-        extra={"parameters": [_DIMENSION, _GROUP_KEY]},
-    )
-    async def add_group(request: Request, session: Here) -> Response:
-        """Take vectors seen together, as faces of one photo are: all get different clusters."""
-        given = await bodies.vectors(request, settings_of(request), grouped=True)
-        key = given.group if given.group is not None else query(request).get("key")
-        ticket = await _adding(request, "add_group", given, key)
-        await session.write(ticket, given.rows.nbytes)
-        return _ids(request, ticket.first, ticket.answer)
-
-    @route(router, "POST", f"{N}/enrol", "write", body=shapes.Enrolled, answer=shapes.Found)
-    async def enrol(request: Request, session: Here) -> Response:
-        """Vectors of somebody known: prototypes of a cluster with that name."""
-        said = await bodies.said(request, settings_of(request), shapes.Enrolled)
-        bodies.check_name(said.name, settings_of(request))
-        ticket = calls.enrolling(said.name, said.vectors, said.locked, key_of(request))
-        bodies.check_size(ticket.rows, settings_of(request))
-        await session.write(ticket, 0 if ticket.rows is None else ticket.rows.nbytes)
-        return plain({"cluster": ticket.answer})
-
-    @route(
-        router,
-        "POST",
-        f"{N}/ask",
-        "read",
-        body=_content(shapes.Vectors, shapes.OneVector),
-        answer=shapes.Answers,
-        extra={"parameters": [_DIMENSION]},
-    )
-    async def ask(request: Request, session: Here) -> Response:
-        """Which cluster each vector would get; nothing changes. −1: a new one."""
-        given = await bodies.vectors(request, settings_of(request), alone=True)
-        if (given.payloads, given.group, given.weights) != (None, None, 1.0):
-            raise ArgumentError(
-                "payloads, weights or a group, and nothing is kept",
-                expected="vectors alone",
-                remedy="Leave them out.",
-            )
-        ids = await session.read(lambda store: store.predict(given.rows))
-        return _ids(request, None, ids)
+router = APIRouter()
 
 
+@route(
+    router,
+    "POST",
+    f"{N}/vectors",
+    "write",
+    body=_content(shapes.Vectors, shapes.OneVector),
+    answer=shapes.Ids | shapes.Decision,
+    hot=True,
+    extra={"parameters": [_NAMESPACE, _DIMENSION, _GROUP, _ONE]},
+)
 async def add_vectors(request: Request) -> Response:
     """Take vectors in order; their IDs, once all are safe. All of them or none.
 
@@ -134,6 +84,57 @@ async def add_vectors(request: Request) -> Response:
     if isinstance(ticket.answer, Decision):
         return plain(ticket.answer.to_dict())
     return _ids(request, ticket.first, ticket.answer)
+
+
+@route(
+    router,
+    "POST",
+    f"{N}/groups",
+    "write",
+    body=_content(shapes.Grouped),
+    answer=shapes.Ids,
+    extra={"parameters": [_DIMENSION, _GROUP_KEY]},
+)
+async def add_group(request: Request, session: Here) -> Response:
+    """Take vectors seen together, as faces of one photo are: all get different clusters."""
+    given = await bodies.vectors(request, settings_of(request), grouped=True)
+    key = given.group if given.group is not None else query(request).get("key")
+    ticket = await _adding(request, "add_group", given, key)
+    await session.write(ticket, given.rows.nbytes)
+    return _ids(request, ticket.first, ticket.answer)
+
+
+@route(router, "POST", f"{N}/enrol", "write", body=shapes.Enrolled, answer=shapes.Found)
+async def enrol(request: Request, session: Here) -> Response:
+    """Vectors of somebody known: prototypes of a cluster with that name."""
+    said = await bodies.said(request, settings_of(request), shapes.Enrolled)
+    bodies.check_name(said.name, settings_of(request))
+    ticket = calls.enrolling(said.name, said.vectors, said.locked, key_of(request))
+    bodies.check_size(ticket.rows, settings_of(request))
+    await session.write(ticket, 0 if ticket.rows is None else ticket.rows.nbytes)
+    return plain({"cluster": ticket.answer})
+
+
+@route(
+    router,
+    "POST",
+    f"{N}/ask",
+    "read",
+    body=_content(shapes.Vectors, shapes.OneVector),
+    answer=shapes.Answers,
+    extra={"parameters": [_DIMENSION]},
+)
+async def ask(request: Request, session: Here) -> Response:
+    """Which cluster each vector would get; nothing changes. −1: a new one."""
+    given = await bodies.vectors(request, settings_of(request), alone=True)
+    if (given.payloads, given.group, given.weights) != (None, None, 1.0):
+        raise ArgumentError(
+            "payloads, weights or a group, and nothing is kept",
+            expected="vectors alone",
+            remedy="Leave them out.",
+        )
+    ids = await session.read(lambda store: store.predict(given.rows))
+    return _ids(request, None, ids)
 
 
 async def _adding(request: Request, verb: str, given: Given, group: str | None) -> Ticket:
