@@ -208,7 +208,7 @@ class BoundEngine {
       if (since < engine_.log().oldest()) throw nb::value_error("events that are not kept");
       return engine_.log().rows(since);
     };
-    const bool few = briefly([&] { return engine_.log().n_events() - since <= kFewEvents; });
+    const bool few = briefly([&] { return since >= engine_.log().n_events() - kFewEvents; });
     return table<kEventWidth>(few ? briefly(read) : locked(read));
   }
 

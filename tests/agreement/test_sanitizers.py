@@ -27,6 +27,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "sanitize"
 ENGINES = "tests/agreement/test_engines.py"
+RECEIVING = "tests/agreement/test_receiving.py"
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,13 @@ def test_a_part_of_the_agreement_suite_holds_under_the_address_sanitizer():
 def test_the_agreement_suite_and_the_engines_tests_hold_under_the_address_sanitizer():
     # The sanitizer keeps freed memory for a while, so that memory is not flat under it.
     run_sanitized(
-        ADDRESS, "-m", "not long", "--ignore=tests/engine/test_sums.py", ENGINES, "tests/engine"
+        ADDRESS,
+        "-m",
+        "not long",
+        "--ignore=tests/engine/test_sums.py",
+        ENGINES,
+        RECEIVING,
+        "tests/engine",
     )
 
 
