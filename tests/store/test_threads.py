@@ -19,6 +19,7 @@ from linkstream.errors import (
 )
 from linkstream.identity.glance import Glance
 from linkstream.store import Store, calls
+from linkstream.store.model import Model
 from store.child import batch
 from store.deeds import new, place_of, plain, vectors
 from store.inside import Early, in_order, told
@@ -294,3 +295,40 @@ def test_calls_that_waited_are_decided_at_once_as_one_by_one(tmp_path):
         store.verify()
     with Store.open(tmp_path / "a.links") as store:
         assert store.state_hash() == alone.state_hash()
+
+
+def test_what_fails_halfway_through_deciding_at_once_is_not_acknowledged(tmp_path, monkeypatch):
+    rows = np.random.default_rng(9).normal(size=(40, 6)).astype(np.float32)
+    path = tmp_path / "a.links"
+    with Store.open(path, thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
+        store.add_many(rows[:20])
+        before = store.state_hash()
+        decided = Model._decided
+
+        def once(model, ticket, *rest):
+            monkeypatch.setattr(Model, "_decided", broken)
+            decided(model, ticket, *rest)
+
+        def broken(*_):
+            raise MemoryError
+
+        hold, on = threading.Event(), threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            busy = pool.submit(store._ask, lambda _: hold.set() or on.wait(30))
+            assert hold.wait(30)
+            monkeypatch.setattr(Model, "_decided", once)
+            tickets = [calls.adding("add", x, 1.0, None, None, None) for x in rows[20:]]
+            for ticket in tickets:
+                store.send(ticket)
+            on.set()
+            assert busy.result()
+        for ticket in tickets:
+            with pytest.raises((MemoryError, StoreClosedError)):
+                ticket.result()
+        monkeypatch.setattr(Model, "_decided", decided)
+        assert store.state_hash() == before  # reads show what was acknowledged
+        with pytest.raises(StoreClosedError):
+            store.add(rows[20])
+    with Store.open(path) as store:
+        assert store.state_hash() == before
+        store.verify()

@@ -140,10 +140,12 @@ class Desk:
         start = time.perf_counter()
         try:
             self.model.decide_together(run)
-        except (LinkstreamError, ValueError):  # each is to be told its own
-            if self.model.moved:
-                raise
-            return False
+        except BaseException as error:
+            if isinstance(error, (LinkstreamError, ValueError)) and not self.model.moved:
+                return False  # each is to be told its own
+            self.fail(error)
+            for ticket in run:
+                ticket.error = error
         self._pending |= {ticket.key: ticket for ticket in run if ticket.key is not None}
         self.worth += time.perf_counter() - start + _PER_OPERATION * len(run)
         return True
