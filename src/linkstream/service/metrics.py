@@ -76,7 +76,7 @@ class _Namespaces(Collector):
         """One family after the other."""
         sessions = self._sessions
         yield GaugeMetricFamily("linkstream_event_readers", "Readers.", value=sessions.readers)
-        yield GaugeMetricFamily("linkstream_waiting_bytes", "Waiting.", value=sessions.load.size)
+        yield GaugeMetricFamily("linkstream_waiting_bytes", "Waiting.", value=sessions.held)
         broken = len(sessions.broken)
         yield GaugeMetricFamily("linkstream_broken_namespaces", "Cannot be used.", value=broken)
         taken = CounterMetricFamily(

@@ -125,7 +125,7 @@ class Sessions:
     settings: Settings
     open: dict[str, Session] = field(default_factory=dict)
     broken: dict[str, LinkstreamError] = field(default_factory=dict)
-    load: Load = field(default_factory=Load)
+    held: int = 0  # bytes received and waiting, in all
     readers: int = 0  # of streams of events
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -257,14 +257,14 @@ class Sessions:
         if session is not None and session.load.size + size > settings.queue_bytes:
             seen = f"{session.load.size} bytes received and waiting at {session.name!r}"
             raise too_many(seen, f"at most {settings.queue_bytes}")
-        if self.load.size + size > settings.total_bytes:
-            seen = f"{self.load.size} bytes received and waiting in all"
+        if self.held + size > settings.total_bytes:
+            seen = f"{self.held} bytes received and waiting in all"
             raise busy(seen, f"at most {settings.total_bytes}")
         self.let_go(session, -size)
 
     def let_go(self, session: Session | None, size: int) -> None:
         """Give the room of bytes back."""
-        self.load.size -= size
+        self.held -= size
         if session is not None:
             session.load.size -= size
 
