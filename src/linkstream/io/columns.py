@@ -6,7 +6,6 @@ of one length and none missing.
 
 from __future__ import annotations
 
-import importlib
 import math
 import struct
 from collections.abc import Iterator
@@ -14,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.errors import InputFileError, MissingExtraError
-from linkstream.io.faults import SAVE_AGAIN, fault, reason
+from linkstream.errors import InputFileError
+from linkstream.io.faults import SAVE_AGAIN, extra_module, fault, reason
 from linkstream.io.source import ALL, DEFAULT_COLUMNS, Payloads, Source, Vectors, Wanted
 
 # pyarrow is not typed; its objects are Any throughout.
@@ -26,12 +25,7 @@ Schema = Any
 
 def arrow(module: str = "pyarrow") -> Any:
     """A module of pyarrow, taken up when it is needed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError(
-            "pyarrow", extra="files", purpose="A Parquet or Arrow file"
-        ) from None
+    return extra_module(module, extra="files", purpose="A Parquet or Arrow file")
 
 
 def damage() -> tuple[type[BaseException], ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 import zipfile
 import zlib
+from typing import Any
 
-from linkstream.errors import InputFileError
+from linkstream.errors import InputFileError, MissingExtraError
 
 SAVE_AGAIN = "Save it again from its source."
 
@@ -34,3 +36,12 @@ def reason(error: BaseException) -> str:
     """The first words of another library's error, for the sentence of ours."""
     lines = str(error).strip().splitlines()
     return lines[0][:100] if lines else type(error).__name__
+
+
+def extra_module(module: str, *, extra: str, purpose: str) -> Any:
+    """A module of an optional package, taken up when it is needed; MissingExtraError without it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingExtraError(package, extra=extra, purpose=purpose) from None

@@ -6,17 +6,16 @@ tie. Names of tables and columns are looked up among those there are, and quoted
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
-from linkstream.errors import InputFileError, MissingExtraError
+from linkstream.errors import InputFileError
 from linkstream.io.catalogue import PACKED, Layout, layout_of
 from linkstream.io.databases import REMOVED, Address, DatabaseSource, as_vectors, told, unreadable
-from linkstream.io.faults import fault
+from linkstream.io.faults import extra_module, fault
 from linkstream.io.source import Payloads, Vectors, Wanted
 
 OURS = ("table", "column", "order")
@@ -34,12 +33,7 @@ Query = Any
 
 def psycopg(module: str = "psycopg") -> Any:
     """A module of psycopg, taken up when it is needed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError(
-            "psycopg", extra="pgvector", purpose="A table of PostgreSQL"
-        ) from None
+    return extra_module(module, extra="pgvector", purpose="A table of PostgreSQL")
 
 
 def open_postgres(text: str, wanted: Wanted) -> PostgresSource:

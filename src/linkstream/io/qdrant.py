@@ -6,7 +6,6 @@ moment of a collection: leave it as it is while it is read, but for new points a
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -20,9 +19,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from linkstream.errors import MissingExtraError
 from linkstream.io.databases import REMOVED, Address, DatabaseSource, as_vectors, told, unreadable
-from linkstream.io.faults import fault
+from linkstream.io.faults import extra_module, fault
 from linkstream.io.source import ALL, Payloads, Vectors, Wanted
 
 OURS = ("collection", "column", "order", "https")
@@ -39,12 +37,7 @@ Record = Any
 
 def qdrant(module: str = "qdrant_client") -> Any:
     """A module of qdrant-client, taken up when it is needed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError(
-            "qdrant_client", extra="qdrant", purpose="A collection of Qdrant"
-        ) from None
+    return extra_module(module, extra="qdrant", purpose="A collection of Qdrant")
 
 
 def open_qdrant(text: str, wanted: Wanted) -> QdrantSource:
