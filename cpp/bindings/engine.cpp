@@ -156,10 +156,36 @@ class BoundEngine {
     if (!fits) throw nb::value_error("not a row for each");
     const std::int32_t* vectors = rows ? rows->data() : nullptr;
     const Decision d = locked([&] {
-      return engine_.receive(sum.data(), lights.data(), lights.shape(0), vectors, flags, apart);
+      const Lot lot{sum.data(), lights.data(), lights.shape(0), flags};
+      return engine_.receive(lot, vectors, apart);
     });
     return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
                            d.threshold);
+  }
+
+  // Many such, none of them flagged or kept; `sizes` says how many of the lights are each one's.
+  Columns receive_all(EventRows sums, Numbers sizes, Numbers lights) {
+    const std::size_t n = sizes.shape(0);
+    if (sums.shape(0) != n || sums.shape(1) != dimension_) throw nb::value_error("not a sum for each");
+    std::vector<Lot> lots;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int64_t size = sizes.data()[i];
+      if (size < 1 || static_cast<std::size_t>(size) > lights.shape(0) - first) {
+        throw nb::value_error("not a weight for each");
+      }
+      lots.push_back({sums.data() + i * dimension_, lights.data() + first,
+                      static_cast<std::size_t>(size), 0});
+      first += static_cast<std::size_t>(size);
+    }
+    if (first != lights.shape(0)) throw nb::value_error("not a weight for each");
+    std::vector<Decision> decisions(n);
+    std::int64_t before = 0;
+    locked([&] {
+      before = engine_.n_vectors();
+      engine_.receive(lots, decisions.data());
+    });
+    return columns_of(before, decisions);
   }
 
   // Rows of events; the engine fills in the vector.
@@ -344,6 +370,8 @@ void bind_engine(nb::module_& m) {
       .def("receive", &BoundEngine::receive, nb::arg("total").noconvert(),
            nb::arg("lights").noconvert(), nb::arg("rows").noconvert().none(), nb::arg("flags"),
            nb::arg("apart"))
+      .def("receive_all", &BoundEngine::receive_all, nb::arg("totals").noconvert(),
+           nb::arg("sizes").noconvert(), nb::arg("lights").noconvert())
       .def("note", &BoundEngine::note, nb::arg("rows").noconvert())
       .def("ranked", &BoundEngine::ranked, nb::arg("vector").noconvert(), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))

@@ -73,6 +73,53 @@ def test_both_engines_receive_alike_where_vectors_are_not_tracked(kind):
 
 
 @engines
+@pytest.mark.parametrize("track_vectors", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_received_at_once_are_received_one_by_one(kind, track_vectors, engine):
+    stream = make(kind, 6)
+    options = {"track_vectors": track_vectors, "keep_vectors": False}
+    one, two = begun(engine, stream, **options), begun("reference", stream, **options)
+    given = [(total, lights) for total, lights, *_ in lots(stream, 6)]
+    totals = np.stack([total for total, _ in given])
+    sizes = np.array([len(lights) for _, lights in given])
+    answer = one._engine.receive_all(totals, sizes, np.concatenate([lights for _, lights in given]))
+    single = [two._engine.receive(total, lights) for total, lights in given]
+    assert answer.cluster.tolist() == [each.cluster for each in single]
+    assert answer.subcluster.tolist() == [each.subcluster for each in single]
+    assert one.events() == two.events()
+    assert one.state_hash() == two.state_hash()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"totals": np.zeros((2, 3), dtype=np.int64)},
+        {"totals": np.full((1, 3), 2**29)},
+        {"totals": np.full((2, 4), 2**29)},
+        {"sizes": np.array([1, 1])},
+        {"sizes": np.array([2, 2])},
+        {"sizes": np.array([0, 3])},
+        {"sizes": np.array([2**62, 1])},
+        {"lights": np.array([0, 300, 0])},
+    ],
+)
+def test_of_many_that_cannot_be_none_is_received(wrong):
+    links = Links(0.7, 0.6, 0.9, engine="native", threads=1)
+    links.add([1.0, 0.0, 0.0])
+    sound = {
+        "totals": np.full((2, 3), 2**29),
+        "sizes": np.array([2, 1]),
+        "lights": np.zeros(3, dtype=np.int64),
+    }
+    before = links.state_hash()
+    with pytest.raises(ValueError, match=r"."):
+        links._engine.receive_all(**{**sound, **wrong})
+    assert links.state_hash() == before
+    links._engine.receive_all(**sound)
+    assert links.n_vectors == 4
+
+
+@engines
 def test_one_vector_received_is_one_vector_added(engine):
     stream = make("lobes", 2)
     one, two = begun(engine, stream), begun(engine, stream)

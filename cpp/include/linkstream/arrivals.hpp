@@ -1,4 +1,4 @@
-// What: a block of vectors that arrived together, and the nearest subcluster of each.
+// What: a block of vectors (or lots of them) that came in one call, and the nearest subcluster of each.
 // Paper: equation 19. Python twin: `_nearest` of engine/reference.py.
 // Invariants: a batch equals one by one. The block is scanned once against the rows as they stood;
 //   rows touched since are scanned again for each vector; where the few rows kept no longer decide,
@@ -24,6 +24,7 @@ struct Nearest {
   Integer product = 0;  // x.S
 };
 
+template <class Arriving>
 class Arrivals {
  public:
   Arrivals(Graph& graph, Search& search)
@@ -40,14 +41,14 @@ class Arrivals {
     return std::clamp<std::size_t>(graph_.rows.size() / 8, 1, kBlockMax / 2);
   }
 
-  void begin(const std::int32_t* vectors, std::size_t n) {
+  // `each` gives what arrives, by its place in the block.
+  template <class Each>
+  void begin(std::size_t n, Each each) {
     block_.resize(n);
     lists_.resize(std::max(lists_.size(), n));
     for (std::size_t i = 0; i < n; ++i) {
-      const std::int32_t* q = vectors + i * graph_.dimension();
-      const Integer square = graph_.kernel.square(q, graph_.dimension());
-      block_[i] = {q, square, root(square)};
-      queries_.set(i, q, block_[i].root, graph_.dimension(), bar_, graph_.kernel.encode_vector);
+      block_[i] = each(i);
+      graph_.ask(queries_, block_[i], bar_, i);
     }
     if (n == 1) {
       search_.nearest(graph_.rows, queries_, 0, lists_[0]);
@@ -60,7 +61,7 @@ class Arrivals {
 
   void end() { graph_.touched.end_block(); }
 
-  const Incoming& operator[](std::size_t index) const { return block_[index]; }
+  const Arriving& operator[](std::size_t index) const { return block_[index]; }
 
   Nearest nearest(std::size_t index) {
     Nearest best;
@@ -102,9 +103,8 @@ class Arrivals {
 
   void weigh(const Proposal& proposal, std::size_t index, Nearest& best) {
     const Node& node = graph_.node(proposal.row);
-    const Incoming& x = block_[index];
-    const Integer product =
-        dot(graph_.kernel, x.q, graph_.rows.sum(proposal.row), node.count, graph_.dimension());
+    const Arriving& x = block_[index];
+    const Integer product = graph_.product(x, graph_.rows.sum(proposal.row), node.count);
     const double score = similarity(product, x.root, node.root);
     // Tie: the older subcluster.
     const bool better = score >= lowest_ &&
@@ -116,7 +116,7 @@ class Arrivals {
   Graph& graph_;
   Search& search_;
   Queries queries_;
-  std::vector<Incoming> block_;
+  std::vector<Arriving> block_;
   std::vector<Shortlist> lists_;
   std::vector<Proposal> proposals_;
   double lowest_;

@@ -38,6 +38,14 @@ struct Decision {
   double threshold;
 };
 
+// Vectors that come together: their sum, how much less each weighs, how many, and their flags.
+struct Lot {
+  const std::int64_t* sum;
+  const std::int64_t* lights;
+  std::size_t n;
+  std::int64_t flags;
+};
+
 struct Candidate {
   std::int64_t subcluster;
   std::int64_t cluster;
@@ -80,8 +88,8 @@ class Engine {
   // Takes fixed-point vectors in order of arrival.
   void add(const std::int32_t* vectors, std::size_t n, Decision* decisions) {
     make_room(n);
-    each_block(n, [&](std::size_t first, std::size_t block) {
-      arrivals_.begin(vectors + first * graph_.dimension(), block);
+    each_block(arrivals_, n, [&](std::size_t first, std::size_t block) {
+      begin(vectors + first * graph_.dimension(), block);
       for (std::size_t i = 0; i < block; ++i) decisions[first + i] = add_one(i);
     });
   }
@@ -90,21 +98,21 @@ class Engine {
   void add(const float* vectors, const double* norms, std::size_t n, Decision* decisions) {
     const std::size_t dimension = graph_.dimension();
     make_room(n);
-    each_block(n, [&](std::size_t first, std::size_t block) {
+    each_block(arrivals_, n, [&](std::size_t first, std::size_t block) {
       fixed_.resize(std::max(fixed_.size(), block * dimension));
       for (std::size_t i = 0; i < block; ++i) {
         kernel_.quantise(vectors + (first + i) * dimension, norms[first + i], dimension,
                          fixed_.data() + i * dimension);
       }
-      arrivals_.begin(fixed_.data(), block);
+      begin(fixed_.data(), block);
       for (std::size_t i = 0; i < block; ++i) decisions[first + i] = add_one(i);
     });
   }
 
   // What equations 20 and 21 say of each vector; nothing changes.
   void ask(const std::int32_t* vectors, std::size_t n, Decision* decisions) {
-    each_block(n, [&](std::size_t first, std::size_t block) {
-      arrivals_.begin(vectors + first * graph_.dimension(), block);
+    each_block(arrivals_, n, [&](std::size_t first, std::size_t block) {
+      begin(vectors + first * graph_.dimension(), block);
       for (std::size_t i = 0; i < block; ++i) decisions[first + i] = ask_one(i);
     });
   }
@@ -186,20 +194,28 @@ class Engine {
 
   void flag(std::int64_t number, std::int64_t flags) { hands_.flag(number, flags); }
 
-  // Takes vectors together, by their sum and by how much less each weighs; `vectors` is null where
-  // they are not kept. As the tests say; or in a cluster of their own.
-  Decision receive(const std::int64_t* sum, const std::int64_t* lights, std::size_t n,
-                   const std::int32_t* vectors, std::int64_t flags, bool apart) {
-    const Together x = hands_.together(sum, lights, n, flags);
-    make_room(n);
-    const bool locked = (flags & kLocked) != 0;
-    const Verdict verdict = apart ? Verdict() : receive_.test(x, locked);
-    Row row = receive_.put(verdict, x, lights);
-    if (keep_ && vectors) keep_->append(vectors, n);
-    if (flags) hands_.flag(graph_.number(row), flags);
-    if (verdict.kind == Kind::kJoined) row = update_(row);
-    return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
-            verdict.threshold};
+  // Takes lots, one after the other, as the tests say.
+  void receive(const std::vector<Lot>& lots, Decision* decisions) {
+    const std::vector<Together> all = checked(lots);
+    each_block(receive_.arrivals, all.size(), [&](std::size_t first, std::size_t block) {
+      receive_.arrivals.begin(block, [&](std::size_t i) { return all[first + i]; });
+      for (std::size_t i = 0; i < block; ++i) {
+        const Lot& lot = lots[first + i];
+        const Verdict verdict = receive_.test(i, (lot.flags & kLocked) != 0);
+        decisions[first + i] = settled(verdict, all[first + i], lot, nullptr);
+      }
+    });
+  }
+
+  // Takes one lot; `vectors` is null where they are not kept. As the tests say; or in a cluster of
+  // their own.
+  Decision receive(const Lot& lot, const std::int32_t* vectors, bool apart) {
+    const Together x = checked({lot})[0];
+    receive_.arrivals.begin(1, [&](std::size_t) { return x; });
+    const Verdict verdict =
+        apart ? Verdict() : receive_.test(0, (lot.flags & kLocked) != 0);
+    receive_.arrivals.end();
+    return settled(verdict, x, lot, vectors);
   }
 
   // Writes events of what is not the engine's to do; their vector is the newest.
@@ -236,14 +252,22 @@ class Engine {
   }
 
  private:
-  template <class Work>
-  void each_block(std::size_t n, Work work) {
+  template <class Block, class Work>
+  void each_block(Block& arrivals, std::size_t n, Work work) {
     for (std::size_t done = 0; done < n;) {
-      const std::size_t block = std::min(n - done, arrivals_.block_size());
+      const std::size_t block = std::min(n - done, arrivals.block_size());
       work(done, block);
-      arrivals_.end();
+      arrivals.end();
       done += block;
     }
+  }
+
+  void begin(const std::int32_t* vectors, std::size_t n) {
+    arrivals_.begin(n, [&](std::size_t i) {
+      const std::int32_t* q = vectors + i * graph_.dimension();
+      const Integer square = kernel_.square(q, graph_.dimension());
+      return Incoming{q, square, root(square)};
+    });
   }
 
   // Section 3.3: assessing cluster membership
@@ -293,8 +317,30 @@ class Engine {
     if (keep_) keep_->reserve(n);
   }
 
+  // Lots that can be taken, all of them, or none is.
+  std::vector<Together> checked(const std::vector<Lot>& lots) {
+    std::vector<Together> all;
+    std::size_t n = 0;
+    for (const Lot& lot : lots) {
+      all.push_back(hands_.together(lot.sum, lot.lights, lot.n, lot.flags));
+      n += lot.n;
+    }
+    make_room(n);
+    return all;
+  }
+
+  Decision settled(const Verdict& verdict, const Together& x, const Lot& lot,
+                   const std::int32_t* vectors) {
+    Row row = receive_.put(verdict, x, lot.lights);
+    if (keep_ && vectors) keep_->append(vectors, lot.n);
+    if (lot.flags) hands_.flag(graph_.number(row), lot.flags);
+    if (verdict.kind == Kind::kJoined) row = update_(row);
+    return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
+            verdict.threshold};
+  }
+
   Verdict tested(const std::int32_t* q) {
-    arrivals_.begin(q, 1);
+    begin(q, 1);
     const Verdict verdict = assess_(arrivals_.nearest(0), arrivals_[0]);
     arrivals_.end();
     return verdict;
@@ -309,7 +355,7 @@ class Engine {
   Members members_;
   Wholes wholes_;
   Assess assess_;
-  Arrivals arrivals_;
+  Arrivals<Incoming> arrivals_;
   Update update_;
   Places places_;
   Hands hands_;

@@ -87,11 +87,11 @@ class Graph {
   }
 
   // What arrives, made ready to be scanned for.
-  void ask(Queries& queries, const Incoming& x, float bar) const {
-    queries.set(0, x.q, x.root, dimension(), bar, kernel.encode_vector);
+  void ask(Queries& queries, const Incoming& x, float bar, std::size_t index = 0) const {
+    queries.set(index, x.q, x.root, dimension(), bar, kernel.encode_vector);
   }
-  void ask(Queries& queries, const Together& x, float bar) const {
-    queries.set(0, x.sum, x.root, dimension(), bar, kernel.encode_sum);
+  void ask(Queries& queries, const Together& x, float bar, std::size_t index = 0) const {
+    queries.set(index, x.sum, x.root, dimension(), bar, kernel.encode_sum);
   }
 
   // The similarity of two centroids.

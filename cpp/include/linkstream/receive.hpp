@@ -23,17 +23,19 @@ class Receive {
  public:
   Receive(Graph& graph, Search& search, Journal& journal, Members& members, Wholes& wholes,
           Assess& assess)
-      : graph_(graph),
-        search_(search),
+      : arrivals(graph, search),
+        graph_(graph),
         journal_(journal),
         members_(members),
         wholes_(wholes),
-        assess_(assess),
-        query_(kScanRows, graph.rows.width()) {}
+        assess_(assess) {}
 
-  // What the tests say; a locked subcluster neither joins nor is joined.
-  Verdict test(const Together& x, bool locked) {
-    const Nearest found = nearest(x);
+  Arrivals<Together> arrivals;
+
+  // What the tests say of one of the block; a locked subcluster neither joins nor is joined.
+  Verdict test(std::size_t index, bool locked) {
+    const Together& x = arrivals[index];
+    const Nearest found = arrivals.nearest(index);
     const double k = mass(x.n, x.light);
     const bool joins = !locked && (found.row == kNoRow || !graph_.node(found.row).locked());
     return assess_(found, x, k, joins);
@@ -62,24 +64,6 @@ class Receive {
   }
 
  private:
-  // J = argmax of the similarity to their centroid (equation 19; tie: the older).
-  Nearest nearest(const Together& x) {
-    const double lowest = graph_.thresholds.lowest();
-    Nearest best;
-    graph_.ask(query_, x, static_cast<float>(lowest) - 1e-6f);
-    search_.nearest(graph_.rows, query_, 0, proposed_);
-    for (const Proposal& proposal : proposed_.rows) {
-      const Node& node = graph_.node(proposal.row);
-      const Integer product = graph_.product(x, graph_.rows.sum(proposal.row), node.count);
-      const double score = similarity(product, x.root, node.root);
-      const bool better = score >= lowest &&
-                          (best.row == kNoRow || score > best.similarity ||
-                           (score == best.similarity && node.number < graph_.number(best.row)));
-      if (better) best = {proposal.row, score, product};
-    }
-    return best;
-  }
-
   Row join(Row row, const Together& x) {
     Node& node = graph_.node(row);
     Component& whole = graph_.forest.components[node.component];
@@ -118,13 +102,10 @@ class Receive {
   }
 
   Graph& graph_;
-  Search& search_;
   Journal& journal_;
   Members& members_;
   Wholes& wholes_;
   Assess& assess_;
-  Queries query_;
-  Shortlist proposed_;
 };
 
 }  // namespace linkstream

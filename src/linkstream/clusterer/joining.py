@@ -17,6 +17,8 @@ from linkstream.identity import absorbing
 from linkstream.identity.absorbing import Absorbed, Lot, Places
 from linkstream.identity.laws import Laws
 
+_TOGETHER = 20_000  # vectors after which the log is read
+
 
 class Joining(Adding):
     """The side of `Links` that takes another one in."""
@@ -47,15 +49,42 @@ class Joining(Adding):
         numbers = np.full(other.n_vectors, -1, dtype=np.int64)
         places = Places(start)
         self._running().note([(events.ABSORBED, len(state.numbers), int(state.counts.sum()))])
-        for lot in absorbing.lots(state, laws.ledger.lights):
-            if lot.members is not None:
-                numbers[lot.members] = self.n_vectors + np.arange(len(lot.members))
-            self._receive(lot, other, laws, places)
+        spoken = laws.ledger.pins or laws.names or state.flags.any()
+        plain = self._keep is None and not spoken
+        for some in absorbing.batches(absorbing.lots(state, laws.ledger.lights), _TOGETHER):
+            come = self.n_vectors
+            for lot in some:
+                if lot.members is not None:
+                    numbers[lot.members] = come + np.arange(len(lot.members))
+                    come += len(lot.members)
+            if plain:
+                self._receive_all(some, places)
+            else:
+                for lot in some:
+                    self._receive(lot, other, laws, places)
         self._carry_over(other, laws, places)
         places.read(self._running())
         clusters = self._whereabouts(other, places)
-        self._tend(first, since=first)
-        return Absorbed(clusters, numbers if self.track_vectors else None, start)
+        places.read(self._tend(first, since=first))
+        return Absorbed(
+            clusters,
+            numbers if self.track_vectors else None,
+            start,
+            subclusters={number: places[number] for number in places.numbers},
+            merged=places.merged(),
+        )
+
+    def _receive_all(self, lots: list[Lot], places: Places) -> None:
+        """Take lots of which nobody said anything."""
+        engine = self._running()
+        totals = np.stack([lot.total for lot in lots])
+        sizes = np.array([len(lot.lights) for lot in lots], dtype=np.int64)
+        answer = engine.receive_all(totals, sizes, np.concatenate([lot.lights for lot in lots]))
+        there = [lot.number for lot in lots]
+        places.numbers.update(zip(there, answer.subcluster.tolist(), strict=True))
+        places.read(engine)
+        if not self.track_vectors:
+            self._synced()  # the log is not kept whole
 
     def _receive(self, lot: Lot, other: Joining, laws: Laws, places: Places) -> None:
         engine = self._running()
@@ -120,15 +149,17 @@ class Joining(Adding):
 
     def _whereabouts(self, other: Joining, places: Places) -> dict[int, int]:
         """For each ID of the other, the cluster here that holds most of it (tie: the oldest)."""
-        engine, state = self._running(), other.state()
+        state, here_now = other.state(), self.state()
+        clusters = dict(zip(here_now.numbers.tolist(), here_now.clusters.tolist(), strict=True))
         held: dict[int, Counter[int]] = {}
         columns = (state.numbers, state.clusters, state.counts)
         for number, cluster, count in zip(*(c.tolist() for c in columns), strict=True):
-            here = engine.cluster_of(places[number])
+            here = clusters.get(places[number], -1)
             held.setdefault(cluster, Counter())[here] += count
         best = {c: min(where, key=lambda id_: (-where[id_], id_)) for c, where in held.items()}
         given = other._engine.n_cluster_ids if other._engine else 0
-        return {cluster: best.get(other.resolve(cluster), -1) for cluster in range(given)}
+        ledger = other._synced()
+        return {cluster: best.get(ledger.resolve(cluster), -1) for cluster in range(given)}
 
     @contextmanager
     def _whole_or_nothing(self) -> Iterator[None]:

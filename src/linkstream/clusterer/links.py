@@ -170,12 +170,18 @@ class Links(Joining):
         """Hex digest of the whole state; equal states, equal digests."""
         return saving.digest(self._saved())
 
-    def to_bytes(self) -> bytes:
-        """A snapshot: plain arrays, checksummed, no pickle."""
+    def to_bytes(self, *, history: bool = True) -> bytes:
+        """A snapshot: plain arrays, checksummed, no pickle.
+
+        Without history it is smaller: what came before cannot be undone from it any more.
+        """
         kept = None
         if self._keep is not None and self.n_vectors:
             kept = self._keep.rows(np.arange(self.n_vectors, dtype=np.int64))
-        return saving.pack(replace(self._saved(), kept=kept))
+        saved = replace(self._saved(), kept=kept)
+        if not check_yes_no("history", history):
+            saved = replace(saved, state=replace(saved.state, events=saved.state.events[:0]))
+        return saving.pack(saved)
 
     def _saved(self) -> Saved:
         ledger = self._synced()
@@ -219,6 +225,27 @@ class Links(Joining):
             self._replace(state)
             self._base = Base(state, copy.deepcopy(self._ledger))
         return drained
+
+    def without_vectors(self) -> Links:
+        """A copy that knows its clusters, not which vectors are in them: what a shard sends.
+
+        Raises:
+            ArgumentError: people said something of single vectors; it would be lost.
+        """
+        saved = self._saved()
+        if saved.ledger.pins:
+            raise ArgumentError(
+                "a clusterer with constraints, groups or prototypes",
+                expected="one of whose vectors nothing was said",
+                remedy="Absorb it as it is, into a clusterer made with track_vectors=True.",
+            )
+        nothing = np.empty(0, dtype=np.int64)
+        state = replace(
+            saved.state, track_vectors=False, vectors=nothing, events=saved.state.events[:0]
+        )
+        ledger = replace(saved.ledger, lights={})  # what they weigh, the state says
+        bare = saving.pack(replace(saved, state=state, ledger=ledger, keeping=False))
+        return self.from_bytes(bare, engine=self.engine)
 
     @classmethod
     def from_bytes(

@@ -129,6 +129,11 @@ class Views(Ground):
             )
         ]
 
+    @property
+    def n_events(self) -> int:
+        """Events so far: the number that the next one will have."""
+        return self._synced().n_events
+
     def events(self, since: int = 0) -> list[events.Event]:
         """Typed events from sequence number `since` on, oldest first.
 

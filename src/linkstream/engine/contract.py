@@ -214,6 +214,18 @@ class Engine(Protocol):
         or NEW. With a member's number it is that vector, withdrawn before, put in a new place.
         """
 
+    def receive_all(
+        self,
+        totals: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+        lights: npt.NDArray[np.int64],
+    ) -> Decisions:
+        """The same as `receive` for each total, one after the other; vectors are not kept.
+
+        `lights` are those of all vectors: so many for each total as `sizes` says. The decisions
+        are one a total.
+        """
+
     def receive(
         self,
         total: npt.NDArray[np.int64],

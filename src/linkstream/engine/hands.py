@@ -201,6 +201,17 @@ class Hands(Graph):
         figures = verdict.similarity, verdict.threshold
         return Decisions.of(first, [(node.cluster, node.number, verdict.kind, *figures)]).at(0)
 
+    def receive_all(
+        self,
+        totals: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+        lights: npt.NDArray[np.int64],
+    ) -> Decisions:
+        """The same as `receive` for each total, one after the other; vectors are not kept."""
+        parts = np.split(lights, np.cumsum(sizes)[:-1])
+        taken = [self.receive(total, part) for total, part in zip(totals, parts, strict=True)]
+        return Decisions.joined([each.as_batch() for each in taken])
+
     def _assess_all(self, total: npt.NDArray[np.int64], n: int, light: int, flags: int) -> Verdict:
         """What the tests say; a locked subcluster neither joins nor is joined."""
         square, k = dot(total, total), mass(n, light)

@@ -158,6 +158,15 @@ class NativeEngine:
         row = self._core.receive(total, lights, rows, flags, apart)
         return Decisions.of(first, [row]).at(0)
 
+    def receive_all(
+        self,
+        totals: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+        lights: npt.NDArray[np.int64],
+    ) -> Decisions:
+        """The same as `receive` for each total, one after the other; vectors are not kept."""
+        return _decisions(*self._core.receive_all(totals, sizes, lights))
+
     def withdraw(
         self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
     ) -> None:

@@ -6,7 +6,7 @@ under the tests that any vector has to pass (docs/choices.md, "Absorbing is arri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,17 +30,27 @@ class Absorbed:
             where nothing is left of it.
         vectors: for each vector of the other, its number here; −1 where it was removed. None where
             vectors are not tracked.
+        subclusters: for each subcluster of the other, the one here that holds it.
+        merged: for each subcluster that was here and is no more, the one that holds it.
         event: the number of the event with which it began; `undo(to=event)` takes all of it back.
     """
 
     clusters: dict[int, int]
     vectors: Integers | None
     event: int
+    subclusters: dict[int, int] = field(default_factory=dict)
+    merged: dict[int, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         vectors = None if self.vectors is None else self.vectors.tolist()
-        return {"clusters": self.clusters, "vectors": vectors, "event": self.event}
+        return {
+            "clusters": self.clusters,
+            "vectors": vectors,
+            "event": self.event,
+            "subclusters": self.subclusters,
+            "merged": self.merged,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +127,20 @@ def bars(state: State, laws: Laws) -> list[tuple[int, int]]:
     )
 
 
+def batches(lots: Iterable[Lot], vectors: int) -> Iterator[list[Lot]]:
+    """Lots in order, some at a time: as many as hold so many vectors, but one at the least."""
+    some: list[Lot] = []
+    held = 0
+    for lot in lots:
+        if some and held + len(lot.lights) > vectors:
+            yield some
+            some, held = [], 0
+        some.append(lot)
+        held += len(lot.lights)
+    if some:
+        yield some
+
+
 @dataclass(slots=True)
 class Places:
     """Where each subcluster of the other went, through all merges since."""
@@ -127,13 +151,20 @@ class Places:
 
     def read(self, engine: Engine) -> None:
         """Take in events since then: subclusters that are no more, and those that hold them."""
-        first, rows = engine.event_rows(self.seen)
+        # Where not all is kept, what is gone told of vectors that came; merges follow those.
+        first, rows = engine.event_rows(max(self.seen, engine.oldest_event()))
         self.seen = first + len(rows)
         for _, _, survivor, absorbed, *_ in rows[rows[:, 0] == events.MERGED].tolist():
             self._survivors[absorbed] = survivor
 
     def __getitem__(self, number: int) -> int:
-        here = self.numbers[number]
+        return self._living(self.numbers[number])
+
+    def merged(self) -> dict[int, int]:
+        """Subclusters here that are no more, and those that hold them now."""
+        return {gone: self._living(gone) for gone in self._survivors}
+
+    def _living(self, here: int) -> int:
         while here in self._survivors:
             here = self._survivors[here]
         return here
