@@ -1,14 +1,16 @@
 """Links a second time, as naively as can be: the oracle of the engines' agreement tests.
 
 Read beside the paper's sections 3.3–3.5. Nothing is kept but each subcluster's member vectors, the
-edges, and the cluster of each subcluster; every sum is added up again from the members, every
-product is of Python integers, every connected component is searched for afresh. It shares no code
+edges, and the cluster of each subcluster; every sum is added up from the members, every product is
+of Python integers, every connected component is searched for afresh. What was worked out of the
+very same members or coordinates before is remembered, and not worked out again. It shares no code
 with the package.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
@@ -36,12 +38,19 @@ def fixed_point(x):
     return np.array([round(value / norm * 2.0**30) for value in x], dtype=np.int64)
 
 
-def dot(a, b):
-    return sum(map(mul, a.tolist(), b.tolist()))
-
-
 def cosine(a, b):
-    return float(dot(a, b)) / (math.sqrt(float(dot(a, a))) * math.sqrt(float(dot(b, b))))
+    assert a.dtype == b.dtype == np.int64
+    return float(dot(a.tolist(), b.tolist())) / (length(a.tobytes()) * length(b.tobytes()))
+
+
+def dot(a, b):
+    return sum(map(mul, a, b))
+
+
+@lru_cache(maxsize=10_000)
+def length(coordinates):
+    a = np.frombuffer(coordinates, dtype=np.int64).tolist()
+    return math.sqrt(float(dot(a, a)))
 
 
 def s_tilde(t_c, t_p, k, k2):
@@ -59,6 +68,7 @@ class NaiveLinks:
         self.edges = set()  # pairs of subcluster numbers
         self.cluster = {}  # subcluster number → cluster ID
         self.vectors = []
+        self.sums = {}  # members → their sum, once it was asked for
         self.events = []
         self.born = 0  # subclusters ever
         self.clusters_born = 0
@@ -66,7 +76,10 @@ class NaiveLinks:
     # What can be asked of the state.
 
     def sum(self, node):
-        return sum(self.vectors[i] for i in self.members[node])
+        members = tuple(self.members[node])
+        if members not in self.sums:
+            self.sums[members] = sum(self.vectors[i] for i in members)
+        return self.sums[members]
 
     def count(self, node):
         return len(self.members[node])

@@ -18,7 +18,7 @@ def clusterer(stream, engine, **options):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_vector_goes_to_the_whole_cluster_with_the_greatest_margin(engine, kind, seed):
     stream = make(kind, seed)
     links = clusterer(stream, engine)
@@ -48,7 +48,9 @@ def test_a_vector_goes_to_the_whole_cluster_with_the_greatest_margin(engine, kin
 @pytest.mark.skipif("native" not in ENGINES, reason="built without the compiled core on purpose")
 @pytest.mark.parametrize("heal", [None, "settle"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))]
+)
 def test_both_engines_decide_alike(kind, seed, heal):
     stream = make(kind, seed)
     one, other = (clusterer(stream, engine, heal=heal) for engine in ENGINES)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 import struct
 import sys
@@ -415,11 +416,11 @@ def _more_vectors(rng, links):
     return rows if links.space.mean is None else rows + links.space.mean
 
 
-def run(seed, *, seconds, first=0):
-    """Mutants of a seed, from number `first` on, for so many seconds; HoleError names one."""
+def run(seed, *, seconds=math.inf, mutants=math.inf, first=0):
+    """Mutants of a seed, from number `first` on, so long or so many; HoleError names one."""
     outcomes, begun, index = Outcomes(), origins(), first
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end and index < first + mutants:
         way, data = mutant(seed, index, begun)
         try:
             reason = outcome(data, index)

@@ -276,7 +276,9 @@ class LinksMachine(RuleBasedStateMachine):
 
 
 @engines
-def test_the_laws_of_the_graph_hold_after_every_operation(engine):
+@pytest.mark.parametrize("examples", [60, pytest.param(300, marks=pytest.mark.long)])
+def test_the_laws_of_the_graph_hold_after_every_operation(engine, examples):
     machine = run_machine_on(engine)
-    machine.TestCase.settings = settings(max_examples=120, stateful_step_count=20, deadline=None)
+    how = {"max_examples": examples, "stateful_step_count": 20, "deadline": None}
+    machine.TestCase.settings = settings(**how)
     machine.TestCase().runTest()

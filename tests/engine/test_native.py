@@ -8,6 +8,7 @@ returns, so that a batch is in wholly, or was never begun. Only memory or thread
 a call leave an engine half changed; use the last snapshot then.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -42,10 +43,11 @@ def vectors(n=4):
     return np.tile(np.eye(4, dtype=np.int32) * UNIT, (-(-n // 4), 1))[:n].copy()
 
 
-def run(code):
+def run(code, said=""):
     """Run code where a crash would harm nobody; what it printed."""
-    words = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    words, alone = [sys.executable, "-W", "error", "-c", code], {"OMP_NUM_THREADS": "1"}
+    options = {"input": said, "capture_output": True, "text": True, "env": os.environ | alone}
+    done = subprocess.run(words, timeout=120, check=False, **options)
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -57,7 +59,7 @@ def test_the_stub_is_what_the_module_generates(tmp_path):
     assert made.read_text() == STUB.read_text(), "run `make stubs`"
 
 
-# Misuse. Each case runs in a process of its own; all of them begin with these lines.
+# Misuse. Each case runs in a process of its own, forked from one that has run these lines.
 
 BEGIN = """
 import sys
@@ -88,6 +90,23 @@ def restored(**changes):
     return made.labels(), made.state()
 
 whole = np.int64
+"""
+FORK = """
+import json, os
+ended = {}
+for case, code in json.load(sys.stdin).items():
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writer, 1)
+        os.dup2(writer, 2)
+        exec(code)
+        sys.exit()
+    os.close(writer)
+    with open(reader) as said:
+        words = said.read()
+    ended[case] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), words
+print(json.dumps(ended))
 """
 
 MISUSE = {
@@ -155,12 +174,9 @@ MISUSE = {
 }
 
 
-@pytest.mark.parametrize("case", MISUSE)
-def test_misuse_is_an_exception_and_no_crash(case):
-    *before, last = MISUSE[case].split("; ")
-    code = "\n".join(
+def misused(*before, last):
+    return "\n".join(
         [
-            BEGIN,
             *before,
             "try:",
             f"    made = {last}",
@@ -170,7 +186,21 @@ def test_misuse_is_an_exception_and_no_crash(case):
             "    sys.exit(f'taken: {made!r:.200}')",
         ]
     )
-    assert run(code)
+
+
+@pytest.fixture(scope="module")
+def ended():
+    """How the process of each case ended, and what it said."""
+    lines = {case: code.split("; ") for case, code in MISUSE.items()}
+    codes = {case: misused(*before, last=last) for case, (*before, last) in lines.items()}
+    return json.loads(run(BEGIN + FORK, json.dumps(codes)))
+
+
+@pytest.mark.parametrize("case", MISUSE)
+def test_misuse_is_an_exception_and_no_crash(ended, case):
+    code, words = ended[case]
+    assert code == 0, f"exit code {code}\n{words}"
+    assert words
 
 
 @pytest.mark.parametrize("name", list(engine().state()))

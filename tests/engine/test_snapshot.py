@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from linkstream import Links, Space
-from linkstream.errors import SnapshotError
+from linkstream.errors import (
+    ArgumentError,
+    ContradictionError,
+    NotTrackedError,
+    SnapshotError,
+    UndoError,
+)
 from streams import ENGINES, make
 
 DTYPES = {"<i4": np.int32, "<i8": np.int64, "<f8": np.float64}
@@ -435,3 +441,86 @@ def test_sums_that_rounding_made_longer_than_their_count_are_still_possible(d):
     links = Links(0.7, 0.6, 0.9)
     links.add_many(np.ones((4, d)))
     assert Links.from_bytes(links.to_bytes()).state_hash() == links.state_hash()
+
+
+# Without history: what came before cannot be undone.
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("track_vectors", [True, False])
+@pytest.mark.parametrize("kind", ["lobes", "drifting", "hub"])
+def test_without_history_it_goes_on_with_the_same_decisions_and_event_numbers(
+    engine, track_vectors, kind
+):
+    links = grown(engine, kind, track_vectors=track_vectors)
+    bare = Links.from_bytes(links.to_bytes(history=False), engine=engine)
+    assert bare.state_hash() == links.state_hash()
+    assert bare.clusters() == links.clusters()
+    assert bare.n_events == links.n_events == len(links.events())
+    since, more = links.n_events, make(kind, 8).vectors
+    assert bare.add_many(more).tolist() == links.add_many(more).tolist()
+    assert bare.events(since) == links.events(since)
+    assert bare.events(since)[0].sequence == since
+    assert bare.state_hash() == links.state_hash()
+    if track_vectors:
+        assert bare.labels().tolist() == links.labels().tolist()
+
+
+def test_without_history_it_is_smaller_and_saved_alike_again():
+    links = grown(track_vectors=False)
+    bare = links.to_bytes(history=False)
+    assert len(bare) < len(links.to_bytes()) * 0.8
+    assert Links.from_bytes(bare).to_bytes() == bare
+    assert Links.from_bytes(bare).to_bytes(history=False) == bare
+    assert links.to_bytes(history=True) == links.to_bytes()
+
+
+def test_without_history_older_events_and_changes_are_refused_in_words():
+    links = grown()
+    bare = Links.from_bytes(links.to_bytes(history=False))
+    since = bare.n_events
+    with pytest.raises(NotTrackedError, match="no longer kept"):
+        bare.events(0)
+    assert bare.events(since) == []
+    with pytest.raises(UndoError):
+        bare.undo(to=0)
+    before = bare.state_hash()
+    bare.add(make("lobes", 8).vectors[0])
+    bare.undo()
+    assert bare.state_hash() == before  # what comes after can be undone
+
+
+def test_without_history_names_and_constraints_hold():
+    links = Links(0.7, 0.6, 0.9)
+    links.add_many(np.eye(3))
+    links.name(1, "Ann")
+    links.different(0, 2)
+    links.enrol("Ben", [[1.0, 1.0, 0.0]])
+    bare = Links.from_bytes(links.to_bytes(history=False))
+    assert (bare.named("Ann"), bare.named("Ben")) == (1, links.named("Ben"))
+    with pytest.raises(ContradictionError):
+        bare.same(0, 2)
+
+
+def test_an_empty_clusterer_has_no_history_to_leave_out():
+    links = Links(0.7, 0.6, 0.9)
+    assert links.to_bytes(history=False) == links.to_bytes()
+    assert links.n_events == 0
+
+
+@pytest.mark.parametrize("history", [None, 1, "no"])
+def test_history_is_a_yes_or_a_no(history):
+    with pytest.raises(ArgumentError, match="history="):
+        small().to_bytes(history=history)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("track_vectors", [True, False])
+def test_events_are_counted_however_many_are_kept(engine, track_vectors):
+    links = grown(engine, "drifting", track_vectors=track_vectors)
+    n = links.n_events
+    assert n == links.events()[-1].sequence + 1
+    links.drain_events()
+    assert links.n_events == n
+    links.add(make("drifting", 9).vectors[0])
+    assert links.n_events == links.events(n)[-1].sequence + 1

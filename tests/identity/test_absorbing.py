@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -262,3 +264,191 @@ def test_voices_clustered_apart_and_joined_are_as_right_as_in_one_run():
     moved = one.absorb(two)
     joined = np.concatenate([one.labels()[:half], one.labels()[moved.vectors]])
     assert accuracy(voices.y, joined) > accuracy(voices.y, whole.labels()) - 0.05
+
+
+# Subclusters: where each went, told to one who keeps a map of them
+
+OPTIONS = [{}, {"heal": "join"}, {"heal": "settle"}, {"evidence": "cluster"}]
+
+
+def holders(links):
+    """The subcluster of each vector."""
+    return links.state().vectors
+
+
+@engines
+@pytest.mark.parametrize("options", [*OPTIONS, {"track_vectors": False}], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_subcluster_of_the_other_is_told_and_lives(kind, options, engine):
+    for seed in range(4):
+        one, two, *_ = pair(kind, seed, engine=engine, **options)
+        before = set(one.state().numbers.tolist())
+        moved = one.absorb(two)
+        living = set(one.state().numbers.tolist())
+        assert moved.subclusters.keys() == set(two.state().numbers.tolist())
+        assert set(moved.subclusters.values()) <= living
+        assert before - living <= moved.merged.keys()  # what is no more is told
+        assert not moved.merged.keys() & living
+        assert set(moved.merged.values()) <= living
+
+
+@engines
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("kind", [*KINDS, "hub", "grid"])
+def test_what_is_told_of_subclusters_is_where_their_vectors_are(kind, options, engine):
+    for seed in range(4):
+        one, two, *_ = pair(kind, seed, engine=engine, **options)
+        mine, theirs = holders(one), holders(two)
+        moved = one.absorb(two)
+        now = holders(one)
+        assert [moved.merged.get(number, number) for number in mine.tolist()] == now[:70].tolist()
+        assert [moved.subclusters[number] for number in theirs.tolist()] == now[
+            moved.vectors
+        ].tolist()
+
+
+def test_subclusters_merge_in_the_streams_above():
+    merged = 0
+    for kind in (*KINDS, "hub", "grid"):
+        for seed in range(4):
+            one, two, *_ = pair(kind, seed)
+            merged += len(one.absorb(two).merged)
+    assert merged > 30
+
+
+def test_merges_of_merges_are_told_to_the_end():
+    """A subcluster that became part of one that became part of a third."""
+    chains = 0
+    for kind in (*KINDS, "drifting", "hub"):
+        for seed in range(12):
+            one, two, *_ = pair(kind, seed)
+            since = one.n_events
+            moved = one.absorb(two)
+            steps = {
+                event.absorbed: event.subcluster
+                for event in one.events(since)
+                if event.kind == "merged"
+            }
+            chains += sum(survivor in steps for survivor in steps.values())
+            assert moved.merged.keys() == steps.keys()
+            assert not set(moved.merged.values()) & steps.keys()
+    assert chains > 0
+
+
+@pytest.mark.parametrize("limits", [{"max_subclusters": 4}, {"max_idle": 30}])
+def test_limits_leave_the_map_such_that_what_is_gone_is_not_among_the_living(limits):
+    for kind in KINDS:
+        one, two, *_ = pair(kind, 3, **limits)
+        mine, theirs = holders(one), holders(two)
+        moved = one.absorb(two)
+        living, now = set(one.state().numbers.tolist()), holders(one)
+        for before, after in zip(mine.tolist(), now[:70].tolist(), strict=True):
+            here = moved.merged.get(before, before)
+            assert here == after if here in living else after == -1
+        for before, number in zip(theirs.tolist(), moved.vectors.tolist(), strict=True):
+            here = moved.subclusters.get(before, -1)
+            after = now[number] if number >= 0 else -1
+            assert here == after if here in living else after == -1
+
+
+def test_of_nothing_nothing_is_told():
+    links = fresh(*THREE)
+    moved = links.absorb(fresh())
+    assert (moved.subclusters, moved.merged) == ({}, {})
+
+
+def test_the_answer_is_plain_values():
+    one, two, *_ = pair("lobes", 1)
+    moved = one.absorb(two)
+    plain = json.loads(json.dumps(moved.to_dict()))
+    assert set(plain) == {"clusters", "vectors", "event", "subclusters", "merged"}
+    assert {int(number): here for number, here in plain["subclusters"].items()} == moved.subclusters
+
+
+# Without vectors: what a shard sends
+
+
+@engines
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_without_vectors_has_the_same_clusters_and_goes_on_alike(kind, engine):
+    stream = make(kind, 6)
+    options = {"engine": engine, "threads": 1, "min_size": 2}
+    links = Links(*stream.thresholds, **options)
+    links.add_many(stream.vectors[:100])
+    links.name(int(links.labels()[0]), "Ann")
+    before = links.state_hash()
+    bare = links.without_vectors()
+    assert links.state_hash() == before
+    assert (bare.track_vectors, bare.keep_vectors) == (False, False)
+    assert (bare.engine, bare.n_vectors, bare.n_events) == (engine, 100, links.n_events)
+    assert bare.clusters() == links.clusters()
+    assert bare.state_hash() == Links.from_bytes(bare.to_bytes()).state_hash()
+    more = stream.vectors[100:]
+    assert bare.add_many(more).tolist() == links.add_many(more).tolist()
+    assert bare.clusters() == links.clusters()
+    assert bare.named("Ann") == links.named("Ann")
+    assert len(bare.to_bytes()) < len(links.to_bytes())
+
+
+def test_a_copy_without_vectors_is_what_an_untracked_run_would_be():
+    stream = make("drifting", 4)
+    links, plain = (Links(*stream.thresholds, track_vectors=track) for track in (True, False))
+    for each in (links, plain):
+        each.add_many(stream.vectors)
+    assert links.without_vectors().state_hash() == plain.state_hash()
+    assert plain.without_vectors().state_hash() == plain.state_hash()
+
+
+def test_weights_ids_that_are_gone_and_what_is_ignored_come_along():
+    links = fresh([1, 0, 0], [0, 1, 0], [0, 0, 1])
+    links.add([0.99, 0.1, 0], weight=0.25)
+    links.remove(1)
+    links.ignore(2)
+    bare = links.without_vectors()
+    assert bare.state().light.tolist() == links.state().light.tolist()
+    assert (bare.resolve(1), bare.n_clusters) == (-1, 2)
+    assert [cluster.ignored for cluster in bare.clusters()] == [False, True]
+    again = fresh()
+    again = again.without_vectors()
+    assert again.n_vectors == 0
+    again.absorb(bare)
+    assert sorted(again.state().light.tolist()) == sorted(links.state().light.tolist())
+
+
+def test_ids_that_healing_joined_still_lead_to_one():
+    stream = make("lobes", 3)
+    links = Links(*stream.thresholds, threads=1, heal="settle")
+    links.add_many(stream.vectors)
+    given = range(links._engine.n_cluster_ids)
+    bare = links.without_vectors()
+    assert [bare.resolve(each) for each in given] == [links.resolve(each) for each in given]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        lambda links: links.different(0, 1),
+        lambda links: links.same(0, 1),
+        lambda links: links.enrol("Ann", [[1, 1, 0]]),
+        lambda links: links.add_group([[0, 1, 1], [1, 0, 1]]),
+    ],
+)
+def test_what_was_said_of_vectors_would_be_lost_and_is_refused(said):
+    links = fresh(*THREE)
+    said(links)
+    with pytest.raises(ArgumentError, match="constraints, groups or prototypes"):
+        links.without_vectors()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_absorbing_copies_without_vectors_gives_the_same_clusters(kind):
+    one, two, *_ = pair(kind, 8)
+    bare, other = one.without_vectors(), two.without_vectors()
+    moved, barely = one.absorb(two), bare.absorb(other)
+    assert bare.clusters() == one.clusters()
+    assert (barely.clusters, barely.subclusters, barely.merged) == (
+        moved.clusters,
+        moved.subclusters,
+        moved.merged,
+    )
+    assert barely.vectors is None

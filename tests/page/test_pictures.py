@@ -42,9 +42,12 @@ def voices(served):
     return voices
 
 
-def test_every_view_has_its_picture(voices, open_page, shoot):
-    for look, how in LOOKS.items():
-        picture_all(open_page(voices.url, **how), voices.url, look, shoot)
+@pytest.mark.parametrize(
+    "looks", [("light", "phone"), pytest.param(("dark",), marks=pytest.mark.long)], ids=", ".join
+)
+def test_every_view_has_its_picture(voices, open_page, shoot, looks):
+    for look in looks:
+        picture_all(open_page(voices.url, **LOOKS[look]), voices.url, look, shoot)
 
 
 def picture_all(page, url, look, shoot):

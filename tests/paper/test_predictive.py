@@ -30,6 +30,8 @@ from linkstream.paper.predictive import (
 from linkstream.paper.sphere import normalise
 from linkstream.paper.thresholds import single
 
+BLOCK = 200  # of what is simulated: small enough for a cache
+
 
 def sigma_at(cosine, dimension):
     """σ of a cluster with its typical similarity at `cosine`; on a circle, one of like width."""
@@ -43,10 +45,11 @@ def derived(cosine, dimension):
 
 def simulated_similarities(k, sigma, dimension, count):
     """New vectors against centroids of k others of their cluster, drawn in full."""
-    rng = np.random.default_rng([k, dimension])
-    X = sample_cluster(np.eye(dimension)[0], count * (k + 1), sigma, rng)
-    X = X.reshape(count, k + 1, dimension)
-    return np.einsum("ij,ij->i", X[:, 0], normalise(X[:, 1:].sum(axis=1)))
+    rng, middle, found = np.random.default_rng([k, dimension]), np.eye(dimension)[0], []
+    for _ in range(0, count, BLOCK):
+        X = sample_cluster(middle, BLOCK * (k + 1), sigma, rng).reshape(BLOCK, k + 1, dimension)
+        found.append(np.einsum("ij,ij->i", X[:, 0], normalise(X[:, 1:].sum(axis=1))))
+    return np.concatenate(found)
 
 
 @pytest.mark.parametrize("cosine", [0.5, 0.9])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import zlib
 
@@ -40,6 +41,10 @@ def explored(tmp_path_factory):
     """A service with something in it, and its schema."""
     folder = tmp_path_factory.mktemp("schema")
     (folder / "images").mkdir()
+    # Generating makes a great many objects; what all other tests have left need not be looked
+    # through each time that some of these are collected.
+    gc.collect()
+    gc.freeze()
     with Inside(folder / "data", images=folder / "images") as service:
         path = service.namespace("mine")
         service.post(f"{path}/vectors", X)
@@ -52,6 +57,7 @@ def explored(tmp_path_factory):
                 for operation in (found.ok() for found in schema.get_all_operations())
             },
         )
+    gc.unfreeze()
 
 
 def explore(service, operation, mode, examples):

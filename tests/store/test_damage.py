@@ -68,7 +68,7 @@ def short_and_long(step):
     return pytest.mark.parametrize("changes", [some, *LONG], ids=ids)
 
 
-@short_and_long(43)
+@short_and_long(101)
 def test_a_changed_byte_of_a_closed_store_gives_no_other_answer(clean, folder, changes):
     assert faults(folder, clean, NAME, changes(clean.files[NAME])) == {}
 
