@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo serve test test-long browser topics sanitize lint bench pictures stubs clean
+.PHONY: demo serve test test-long browser java topics sanitize lint bench pictures stubs clean
 
 # One environment, laid again whenever what it is made from changes (a new package counts).
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
@@ -27,10 +27,10 @@ topics: $(VENV)/installed-test
 	$(BIN)/python -c "import bertopic" 2>/dev/null \
 	  || $(BIN)/python -m pip install --quiet --no-deps "bertopic==0.17.4"
 
-test: lint browser topics
+test: lint browser java topics
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
 
-test-long: $(VENV)/installed-test browser topics
+test-long: $(VENV)/installed-test browser java topics
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # The page is tested in a real browser: Debian's chromium, or whatever CHROMIUM names.
@@ -38,6 +38,12 @@ browser:
 	test -n "$(CHROMIUM)" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
 	  || (ROOT=$$(test "$$(id -u)" = 0 || echo sudo); $$ROOT apt-get update -qq \
 	      && $$ROOT env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null)
+
+# Spark runs on Java: what JAVA_HOME or the PATH names, or Debian's.
+java:
+	test -n "$(JAVA_HOME)" || command -v java >/dev/null \
+	  || (ROOT=$$(test "$$(id -u)" = 0 || echo sudo); $$ROOT apt-get update -qq \
+	      && $$ROOT env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null)
 
 sanitize: $(VENV)/installed-test
 	$(BIN)/python -m pytest tests/agreement/test_sanitizers.py

@@ -35,6 +35,14 @@ def test_on_a_terminal_it_is_a_table(tmp_path):
         assert words in shown
 
 
+def test_spark_is_ready_or_it_is_said_what_is_missing(found, monkeypatch, tmp_path):
+    assert found["spark"]["ready"]
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    without = doctor.diagnosis()["spark"]
+    assert (without["ready"], without["java"]) == (False, None)
+    assert "JAVA_HOME" in without["why"]
+
+
 def test_an_engine_is_there_or_it_is_said_why_not(found):
     assert found["engines"]["reference"]["available"]
     native = found["engines"]["native"]

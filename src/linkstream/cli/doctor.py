@@ -19,7 +19,8 @@ from linkstream import __version__
 from linkstream.cli import screen
 from linkstream.cli.options import AsJson
 from linkstream.clusterer import Links
-from linkstream.errors import EngineUnavailableError
+from linkstream.errors import EngineUnavailableError, LinkstreamError
+from linkstream.scaleout import environment
 
 ENGINES = ("native", "reference")
 
@@ -63,6 +64,7 @@ def diagnosis() -> dict[str, Any]:
         "engines": engines,
         "cpu": _cpu(),
         "extras": _extras(),
+        "spark": _spark(),
         "self_check": {
             name: self_check(name) for name, engine in engines.items() if engine["available"]
         },
@@ -143,6 +145,15 @@ def _extras() -> dict[str, dict[str, Any]]:
     return {extra: _extra(extra, modules) for extra, modules in sorted(needed.items())}
 
 
+def _spark() -> dict[str, Any]:
+    """Whether a session could begin here: the packages, and Java."""
+    try:
+        environment.check_packages()
+        return {"ready": True, "java": environment.check_java(), "why": None}
+    except LinkstreamError as error:
+        return {"ready": False, "java": None, "why": str(error)}
+
+
 def _requirements() -> list[str]:
     try:
         return metadata.requires("linkstream") or []
@@ -178,6 +189,9 @@ def _tell(found: dict[str, Any]) -> None:
         rows.add_row(f"engine {name}", words)
     for extra, state in found["extras"].items():
         rows.add_row(f"extra {extra}", "installed" if state["installed"] else state["install"])
+    if found["extras"].get("spark", {}).get("installed"):
+        spark = found["spark"]
+        rows.add_row("spark", f"ready: {spark['java']}" if spark["ready"] else spark["why"])
     for engine, check in found["self_check"].items():
         words = "passed" if check["passed"] else f"FAILED: {check['seen']}"
         rows.add_row(f"self-check {engine}", words)

@@ -49,7 +49,7 @@ class Joining(Adding):
         numbers = np.full(other.n_vectors, -1, dtype=np.int64)
         places = Places(start)
         self._running().note([(events.ABSORBED, len(state.numbers), int(state.counts.sum()))])
-        spoken = laws.ledger.pins or laws.names or state.flags.any()
+        spoken = absorbing.spoken(state, laws)
         plain = self._keep is None and not spoken
         for some in absorbing.batches(absorbing.lots(state, laws.ledger.lights), _TOGETHER):
             come = self.n_vectors
@@ -62,7 +62,8 @@ class Joining(Adding):
             else:
                 for lot in some:
                     self._receive(lot, other, laws, places)
-        self._carry_over(other, laws, places)
+        if spoken:
+            self._carry_over(other, laws, places)
         places.read(self._running())
         clusters = self._whereabouts(other, places)
         places.read(self._tend(first, since=first))

@@ -111,6 +111,13 @@ def _spread(count: int, light: int) -> Integers:
     return lighter
 
 
+def spoken(state: State, laws: Laws) -> bool:
+    """Whether people said anything there that has to hold here."""
+    ledger = laws.ledger
+    said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
+    return bool(said or state.flags.any() or (state.firm == LAW).any())
+
+
 def ties(state: State) -> Integers:
     """Pairs of subclusters that a person's word holds together."""
     tied: Integers = state.edges[state.firm == LAW]

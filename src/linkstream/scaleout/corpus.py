@@ -1,0 +1,73 @@
+"""One large corpus: shards clustered in parallel, joined by a tree of `absorb`, and the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from pyspark import StorageLevel
+from pyspark.sql import functions as f
+
+from linkstream.clusterer import Links
+from linkstream.scaleout import shards
+from linkstream.scaleout.shards import PART, PART_TYPES, Part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """A corpus that was clustered.
+
+    Attributes:
+        ids: a row for each vector: its id, and `cluster`, the ID that it has now; null where the
+            vector could not be used.
+        links: the clusterer of all of it, without vectors: to ask, to save, to go on with.
+        shards: how many there were.
+    """
+
+    ids: DataFrame
+    links: Links
+    shards: int
+    _rows: DataFrame = field(repr=False)
+
+    def release(self) -> None:
+        """Let go of what Spark holds for the table; read it before."""
+        self._rows.unpersist()
+
+
+def clustered(rows: DataFrame, id_name: str, begin: bytes, n_shards: int, *, mark: bool) -> Corpus:
+    """Cluster rows of `shard`, `order`…, `id` and `vector`, spread by shard and in order there."""
+    id_type = rows.schema["id"].dataType.simpleString()
+    leaves = rows.select("shard", "id", "vector").mapInArrow(
+        shards.cluster_shard(begin, mark=mark),
+        f"id {id_type}, shard INT, subcluster BIGINT, {PART}",
+    )
+    leaves = leaves.persist(StorageLevel.MEMORY_AND_DISK)
+    whole = _joined(leaves.where("links IS NOT NULL").select(*PART_TYPES), n_shards)
+    placed = leaves.where("links IS NULL").select("id", "shard", "subcluster")
+    session = rows.sparkSession
+    if whole is None:
+        empty = placed.select(
+            f.col("id").alias(id_name), f.lit(None).cast("bigint").alias("cluster")
+        )
+        return Corpus(empty, Links.from_bytes(begin).without_vectors(), n_shards, leaves)
+    table = pd.DataFrame(
+        {"shard": whole.shards, "subcluster": whole.numbers, "cluster": whole.clusters()}
+    )
+    holders = session.createDataFrame(table, "shard INT, subcluster BIGINT, cluster BIGINT")
+    found = placed.join(f.broadcast(holders), ["shard", "subcluster"], "left")
+    cluster = f.when(f.col("cluster") >= 0, f.col("cluster")).alias("cluster")
+    return Corpus(found.select(f.col("id").alias(id_name), cluster), whole.links, n_shards, leaves)
+
+
+def _joined(parts: DataFrame, n: int) -> Part | None:
+    """All parts as one: two by two, round by round; None where there is none."""
+    while n > 1:
+        n = (n + 1) // 2
+        pairs = parts.repartitionById(n, (f.col("part") / 2).cast("int"))
+        parts = pairs.mapInArrow(shards.join_parts, PART)
+    rows = parts.toArrow().to_pylist()
+    return Part.from_row(rows[0]) if rows else None

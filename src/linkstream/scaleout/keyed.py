@@ -1,0 +1,180 @@
+"""Many streams: one clusterer a key, kept by Spark between batches as a snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from linkstream.clusterer import Links
+from linkstream.engine.contract import KINDS
+from linkstream.engine.events import Created, Joined, Linked
+from linkstream.errors import ArgumentError, VectorError
+from linkstream.scaleout import vectors
+from linkstream.scaleout.carried import NULLS, Order
+
+VECTOR = "vector"  # the column of vectors, in a worker
+PIECE = 10_000  # vectors after which events are read: the log of a clusterer is bounded
+SAID_BY_ROW = (Created.kind, Joined.kind, Linked.kind)  # events that tell what the row tells
+
+Objects = npt.NDArray[np.object_]
+Integers = npt.NDArray[np.int64]
+_KINDS = np.array(KINDS, dtype=object)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What each worker is told.
+
+    Attributes:
+        begin: snapshot that each key begins with.
+        order: columns that say what comes first.
+        kept: columns that come out again.
+        once: whether a row at or below the last that was seen of its key is left out.
+        mark: whether a vector that cannot be used is marked; otherwise the stream stops.
+        ttl_ms: how long a key without vectors is kept; None: for ever.
+    """
+
+    begin: bytes
+    order: tuple[Order, ...]
+    kept: tuple[str, ...]
+    once: bool
+    mark: bool
+    ttl_ms: int | None
+
+
+class KeyedLinks(StatefulProcessor):
+    """What Spark runs for each key of a batch."""
+
+    STATE = "links BINARY, last BIGINT, began BIGINT"
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called once a task."""
+        self._state = handle.getValueState("links", self.STATE, self._plan.ttl_ms)
+
+    def close(self) -> None:
+        """Nothing is held between tasks."""
+
+    def handleInputRows(  # noqa: N802 - the name that Spark calls
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        """All rows of one key in this batch."""
+        plan, frame = self._plan, _one_frame(rows)
+        links, last, began = self._found(timerValues)
+        places = _in_order(frame, plan, key)
+        if plan.once:
+            places, last = _unseen(frame[plan.order[0].column].to_numpy(), places, last)
+        if not len(places):
+            return
+        answers = _answers(links, frame[VECTOR].to_numpy()[places], plan, key)
+        self._state.update((links.to_bytes(history=False), last, began))
+        columns = {name: frame[name].array[places] for name in plan.kept} | answers
+        if plan.ttl_ms is not None:
+            columns["began"] = began
+        yield pd.DataFrame(columns)
+
+    def _found(self, timer: TimerValues) -> tuple[Links, int | None, int | None]:
+        """The clusterer of the key, the last row that it saw, and when it began (ms, UTC)."""
+        held = self._state.get()
+        if held is not None:
+            return Links.from_bytes(bytes(held[0]), threads=1), held[1], held[2]
+        began = None
+        if self._plan.ttl_ms is not None:
+            # The time of the batch, which is the same however often the batch is run.
+            began = int(timer.getCurrentProcessingTimeInMs())
+        return Links.from_bytes(self._plan.begin, threads=1), None, began
+
+
+def _one_frame(rows: Iterator[pd.DataFrame]) -> pd.DataFrame:
+    frames = list(rows)
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+def _in_order(frame: pd.DataFrame, plan: Plan, key: Any) -> Integers:
+    """Places of the rows, first come first; rows that are equal stay as they are."""
+    places = np.arange(len(frame))
+    nulls = frame[NULLS].unique() if plan.order else ()
+    for order in reversed(plan.order):
+        column = frame[order.column]
+        if column.hasnans or any(flags[order.place] == "1" for flags in nulls):
+            raise ArgumentError(
+                f"of key {key}: a row without {order.name!r}, by which rows are ordered",
+                expected="a value in each row",
+                remedy="Leave such rows out of the stream.",
+            )
+        places = places[np.argsort(column.to_numpy()[places], kind="stable")]
+    return places
+
+
+def _unseen(order: Any, places: Integers, last: int | None) -> tuple[Integers, int | None]:
+    """Places of rows above the last that was seen, each once, and the last now."""
+    ordered = order[places]
+    new = np.append(True, ordered[1:] != ordered[:-1])
+    if last is not None:
+        new &= ordered > last
+    places = places[new]
+    return places, int(order[places[-1]]) if len(places) else last
+
+
+def _answers(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, Any]:
+    """Give all vectors to the clusterer; columns of what it said."""
+    pieces = [values[first : first + PIECE] for first in range(0, len(values), PIECE)]
+    said = [_said(links, piece, plan, key) for piece in pieces]
+    return {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+
+
+def _said(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, Any]:
+    problems = np.full(len(values), None, dtype=object)
+    since = links.n_events
+    try:
+        links.add_many(vectors.rows(values))
+    except VectorError as error:
+        if not plan.mark:
+            raise _named(error, key) from None
+        taken, problems[:] = vectors.usable(links, values)
+        if not len(taken):
+            return _columns(len(values)) | {"problem": problems}
+        links.add_many(taken)
+    good = problems == None  # noqa: E711 - element by element
+    said = _columns(len(values))
+    decisions = links.last_decisions
+    assert decisions is not None, "vectors were added"
+    said["cluster"][good] = decisions.cluster
+    said["number"][good] = np.arange(len(decisions.cluster)) + decisions.first_sequence
+    said["kind"][good] = _KINDS[decisions.kind]
+    places = np.flatnonzero(good)
+    for event in links.events(since):
+        if event.kind not in SAID_BY_ROW:
+            place = places[event.vector - decisions.first_sequence]
+            told = said["events"][place] = said["events"][place] or []
+            told.append(json.dumps(event.to_dict(), separators=(",", ":")))
+    return said | {"problem": problems}
+
+
+def _columns(n: int) -> dict[str, Any]:
+    return {
+        name: np.full(n, None, dtype=object) for name in ("cluster", "number", "kind", "events")
+    }
+
+
+def _named(error: VectorError, key: Any) -> VectorError:
+    """The same error, saying of which key."""
+    return VectorError(
+        f"of key {key}: {error.seen}",
+        expected=error.expected,
+        remedy="Mend the source, or pass bad='mark': such rows then come out with their problem.",
+        row=error.row,
+    )

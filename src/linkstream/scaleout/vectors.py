@@ -1,0 +1,110 @@
+"""Vectors from the column of a frame: lists of numbers, or the bytes of float32."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from linkstream.clusterer import Links
+from linkstream.engine.door import DIMENSION_MIN
+from linkstream.errors import ArgumentError, VectorError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Floats = npt.NDArray[np.float32]
+
+NUMBERS = ("float", "double")
+
+
+def check_columns(schema: StructType, vector: str, others: tuple[str, ...]) -> None:
+    """ArgumentError unless the columns are there and one can hold vectors."""
+    for name in (vector, *others):
+        if not isinstance(name, str) or name not in schema.names:
+            raise ArgumentError(
+                f"a column {name!r}",
+                expected=f"one of {', '.join(schema.names)}",
+                remedy="Name columns of the frame as it is.",
+            )
+    kind = schema[vector].dataType.simpleString()
+    if kind not in ("binary", *(f"array<{number}>" for number in NUMBERS)):
+        raise ArgumentError(
+            f"vectors in a column {vector!r} of type {kind}",
+            expected="array<float>, array<double>, or binary: the bytes of float32",
+            remedy="Cast it; pyspark.ml.functions.vector_to_array turns ML vectors into arrays.",
+        )
+
+
+def one(value: Any) -> Floats:
+    """One vector; VectorError where there is none."""
+    if value is None or (isinstance(value, (bytes, bytearray)) and len(value) % 4):
+        raise VectorError(
+            "null" if value is None else f"{len(value)} bytes",
+            expected="a vector: numbers, or the bytes of float32",
+            remedy="Leave such rows out of the stream, or mark them.",
+        )
+    if isinstance(value, (bytes, bytearray)):
+        return np.frombuffer(value, dtype="<f4")
+    with np.errstate(over="ignore"):  # what overflows is not finite, and refused as that
+        return np.asarray(value, dtype=np.float32)
+
+
+def rows(values: npt.NDArray[np.object_]) -> Floats:
+    """All of them as one block; VectorError where they are not of one dimension."""
+    if not len(values):
+        return np.empty((0, DIMENSION_MIN), dtype=np.float32)
+    if all(type(value) is np.ndarray and value.dtype == np.float32 for value in values):
+        each = list(values)
+    else:
+        each = [one(value) for value in values]
+    if len({vector.shape for vector in each}) > 1:
+        sizes = sorted({len(vector) for vector in each})
+        raise VectorError(
+            f"vectors of dimensions {', '.join(map(str, sizes[:5]))}",
+            expected="one dimension",
+            remedy="Vectors of another encoder need a key of their own.",
+        )
+    return np.stack(each)
+
+
+def block(column: pa.Array) -> Floats:
+    """A column of Arrow as one block, without a copy where it can be had."""
+    listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    if listed and not column.null_count:
+        sizes = np.diff(column.offsets.to_numpy())
+        values = column.flatten()
+        if len(column) and not values.null_count and (sizes == sizes[0]).all():
+            with np.errstate(over="ignore"):
+                numbers: Floats = values.to_numpy().astype(np.float32, copy=False)
+            return numbers.reshape(len(column), int(sizes[0]))
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist()
+    return rows(objects)
+
+
+def usable(links: Links, values: npt.NDArray[np.object_]) -> tuple[Floats, list[str | None]]:
+    """The vectors that can be taken, and for each row what is wrong with it, or None.
+
+    The first that can be taken settles the dimension, where the clusterer has none yet.
+    """
+    taken: list[Floats] = []
+    problems: list[str | None] = []
+    for value in values:
+        try:
+            vector = one(value)
+            if taken and links.dimension is None and len(vector) != len(taken[0]):
+                raise VectorError(
+                    f"a vector of dimension {len(vector)}",
+                    expected=f"dimension {len(taken[0])}",
+                    remedy="Vectors of another encoder need a key of their own.",
+                )
+            links.predict(vector[np.newaxis])  # the tests of the door; nothing is learnt
+        except VectorError as error:  # noqa: PERF203 - each row for itself
+            problems.append(str(error))
+        else:
+            taken.append(vector)
+            problems.append(None)
+    return np.stack(taken) if taken else np.empty((0, 0), dtype=np.float32), problems

@@ -1,0 +1,19 @@
+"""Which worker runs which test: those that share a Spark session, or fill the machine, one."""
+
+from __future__ import annotations
+
+import pytest
+
+TOGETHER = tuple(f"tests/scaleout/test_{name}.py" for name in ("corpus", "kills", "page", "spark"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Not by xdist's groups: they rely on a private name that pytest 9.2 gave up."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneSession(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "spark" if nodeid.startswith(TOGETHER) else nodeid
+
+    return OneSession(config, log)
