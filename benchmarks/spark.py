@@ -1,0 +1,300 @@
+"""What Spark costs and brings: `python -m benchmarks.spark FOLDER [--only streams|corpus]`.
+
+*Streams*: 200 keys of 256-d vectors, read from files batch by batch and written to files, in turn:
+passed through as they are; brought to a worker by key and back, with a state that holds nothing;
+clustered. Rates are those of the batches after the first three, without the start.
+
+*Corpus*: 1,000,000 × 256-d of 20,000 identities, each with three looks, clustered by
+`cluster_corpus` with one worker and with two, in turn, each in a session of its own; and by one
+`Links` without Spark. One worker is measured twice: with all cores of the machine, where Spark's
+own threads work beside it, and with one core for everything, as a worker has on a cluster.
+Accuracy is that of the current IDs.
+
+Files go to the folder given (a disk with 3 GB to spare). Prints JSON lines, then a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.workloads import around, random_units
+from linkstream import Links, Thresholds
+from linkstream.metrics import accuracy
+
+DIMENSION = 256
+KEYS, PEOPLE, BATCHES, WARM = 200, 5, 12, 3
+SIZES = (10_000, 50_000)  # rows of a batch
+IDENTITIES, LOOKS, VECTORS, FILES, SHARDS = 20_000, 3, 1_000_000, 16, 8
+THRESHOLDS = Thresholds(0.65, 0.55, 0.75)
+TRIES = 3
+
+Vectors = npt.NDArray[np.float32]
+
+
+def say(what: str, **figures: object) -> dict[str, Any]:
+    """One line of JSON."""
+    line = {"what": what, **figures}
+    print(json.dumps(line), flush=True)
+    return line
+
+
+def session(cores: int) -> Any:
+    """A local session with so many workers; what follows from the number of cores is set by it."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    from linkstream.scaleout.environment import PROVIDER, ROCKSDB
+
+    builder = SparkSession.builder.master(f"local[{cores}]")
+    settings = {
+        PROVIDER: ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.driver.memory": "6g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+def write(path: Path, columns: dict[str, Any], vectors: Vectors) -> None:
+    """A file of rows with their vectors."""
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    rows = pa.table({**columns, "vector": flat.cast(pa.list_(pa.float32()))})
+    pq.write_table(rows, path, compression="NONE")
+
+
+# Streams
+
+
+def batches(size: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Vectors]]:
+    """Keys, numbers and vectors of each batch."""
+    rng = np.random.default_rng(301)
+    people = random_units(KEYS * PEOPLE, DIMENSION, rng).reshape(KEYS, PEOPLE, DIMENSION)
+    for batch in range(BATCHES):
+        keys = np.arange(size, dtype=np.int64) % KEYS
+        numbers = np.arange(size, dtype=np.int64) // KEYS + batch * (size // KEYS)
+        of = people[keys, rng.integers(0, PEOPLE, size)]
+        yield keys, numbers, around(of, 0.85, rng).astype(np.float32)
+
+
+def by_key(stream: Any) -> Any:
+    """To the worker of each key and back, with a state that holds nothing."""
+    import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    class Nothing(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.state = handle.getValueState("nothing", "bytes BINARY")
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802
+            self.state.get()
+            frame = pd.concat(list(rows))
+            self.state.update((b"",))
+            yield frame[["key", "sequence"]]
+
+        def close(self) -> None:
+            pass
+
+    schema = "key LONG, sequence LONG"
+    return stream.groupBy("key").transformWithStateInPandas(Nothing(), schema, "Append", "None")
+
+
+def clustered(stream: Any) -> Any:
+    """Each row with its ID."""
+    from linkstream.scaleout.spark import cluster_by_key
+
+    return cluster_by_key(stream, "key", "vector", order="sequence", thresholds=THRESHOLDS)
+
+
+MODES = {"passed through": lambda stream: stream, "by key": by_key, "clustered": clustered}
+
+
+def rate(spark: Any, folder: Path, mode: str) -> float:
+    """Rows a second of the batches after the first few."""
+    for name in ("out", "checkpoint"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    stream = spark.readStream.schema("key LONG, sequence LONG, vector ARRAY<FLOAT>")
+    stream = stream.option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    query = (
+        MODES[mode](stream)
+        .writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    steady = [each for each in query.recentProgress if each["numInputRows"]][WARM:]
+    seconds = sum(each["batchDuration"] for each in steady) / 1000
+    return float(sum(each["numInputRows"] for each in steady) / seconds)
+
+
+def streams(folder: Path) -> list[dict[str, Any]]:
+    """Rates of the three, in turn, for batches of several sizes."""
+    spark, lines = session(2), []
+    for size in SIZES:
+        place = folder / "stream"
+        shutil.rmtree(place, ignore_errors=True)
+        (place / "in").mkdir(parents=True)
+        for number, (keys, numbers, vectors) in enumerate(batches(size)):
+            write(
+                place / "in" / f"{number:03}.parquet", {"key": keys, "sequence": numbers}, vectors
+            )
+        tries: dict[str, list[float]] = {mode: [] for mode in MODES}
+        for _ in track(range(TRIES), f"batches of {size}", console=Console(stderr=True)):
+            for mode, seen in tries.items():
+                seen.append(rate(spark, place, mode))
+        ratios = [c / p for c, p in zip(tries["clustered"], tries["passed through"], strict=True)]
+        best = {mode: round(max(seen)) for mode, seen in tries.items()}
+        share = best["clustered"] / best["passed through"]
+        spread = [round(min(ratios), 2), round(max(ratios), 2)]
+        lines.append(say("streams", batch=size, **best, ratio=round(share, 2), pairs=spread))
+        shutil.rmtree(place)
+    spark.stop()
+    return lines
+
+
+# Corpus
+
+
+def looks() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Centres of the looks, and which of them each vector has."""
+    rng = np.random.default_rng(302)
+    identities = np.repeat(random_units(IDENTITIES, DIMENSION, rng), LOOKS, axis=0)
+    return around(identities, 0.85, rng), rng.integers(0, IDENTITIES * LOOKS, VECTORS)
+
+
+def part(number: int) -> tuple[npt.NDArray[np.int64], Vectors]:
+    """Ids and vectors of one file."""
+    centres, chosen = looks()
+    ids = np.arange(number * VECTORS // FILES, (number + 1) * VECTORS // FILES)
+    rng = np.random.default_rng(303 + number)
+    return ids, around(centres[chosen[ids]], 0.8, rng).astype(np.float32)
+
+
+def truth() -> npt.NDArray[np.int64]:
+    """The identity of each vector."""
+    return looks()[1] // LOOKS
+
+
+def on_spark(folder: Path, cores: int, *, pinned: bool) -> None:
+    """One run with so many workers: seconds from frame to table, and accuracy."""
+    from linkstream.scaleout.spark import cluster_corpus
+
+    if pinned:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    spark = session(cores)
+    frame = spark.read.parquet(str(folder / "corpus"))
+    few = frame.where(f"id < {500 * cores}").repartition(cores)
+    cluster_corpus(
+        few, "id", "vector", thresholds=THRESHOLDS, shards=cores
+    ).ids.count()  # wakes all
+    start = time.perf_counter()
+    made = cluster_corpus(frame, "id", "vector", thresholds=THRESHOLDS, shards=SHARDS)
+    made.ids.write.mode("overwrite").parquet(str(folder / "table"))
+    seconds = time.perf_counter() - start
+    table = spark.read.parquet(str(folder / "table")).toPandas().sort_values("id")
+    assert np.array_equal(table["id"].to_numpy(), np.arange(VECTORS)), "each vector once"
+    right = accuracy(truth(), table["cluster"].to_numpy())
+    figures = {"seconds": round(seconds, 1), "accuracy": round(right, 4)}
+    say("spark", workers=cores, pinned=pinned, **figures)
+
+
+def alone(threads: int) -> None:
+    """The same vectors through one Links; reading them is not counted."""
+    links, seconds = Links.from_thresholds(THRESHOLDS, threads=threads, keep_vectors=False), 0.0
+    for number in range(FILES):
+        vectors = part(number)[1]
+        start = time.perf_counter()
+        links.add_many(vectors)
+        seconds += time.perf_counter() - start
+    right = accuracy(truth(), links.labels())
+    say("one machine", threads=threads, seconds=round(seconds, 1), accuracy=round(right, 4))
+
+
+def run(folder: Path, *words: str) -> dict[str, Any]:
+    """One run in a process of its own; what it said last."""
+    command = [sys.executable, "-m", "benchmarks.spark", str(folder), *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    line = done.stdout.strip().splitlines()[-1]
+    print(line, flush=True)
+    return dict(json.loads(line))
+
+
+def corpus(folder: Path) -> list[dict[str, Any]]:
+    """One worker and two, in turn; then without Spark."""
+    (folder / "corpus").mkdir(parents=True, exist_ok=True)
+    for number in track(range(FILES), "writing", console=Console(stderr=True)):
+        path = folder / "corpus" / f"{number:03}.parquet"
+        if not path.exists():
+            ids, vectors = part(number)
+            write(path, {"id": ids}, vectors)
+    ways = {"one, one core": "1 --pinned", "one, all cores": "1", "two": "2"}
+    seen: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(TRIES):
+        for way, words in ways.items():
+            seen[way].append(run(folder, "--workers", *words.split())["seconds"])
+    lines = []
+    for way in list(ways)[:2]:
+        ratios = [round(one / two, 2) for one, two in zip(seen[way], seen["two"], strict=True)]
+        best = {way: min(seen[way]), "two": min(seen["two"])}
+        ratio = round(best[way] / best["two"], 2)
+        lines.append(say("corpus", **best, ratio=ratio, pairs=sorted(ratios)))
+    return [*lines, *(run(folder, "--threads", str(threads)) for threads in (1, 2))]
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", choices=("streams", "corpus"))
+    parser.add_argument("--workers", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--pinned", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.workers:
+        on_spark(asked.folder, asked.workers, pinned=asked.pinned)
+        return 0
+    if asked.threads:
+        alone(asked.threads)
+        return 0
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    say("machine", **machine.describe(""))
+    lines = streams(asked.folder) if asked.only != "corpus" else []
+    lines += corpus(asked.folder) if asked.only != "streams" else []
+    table = Table("what", "figures")
+    for line in lines:
+        table.add_row(
+            line.pop("what"), ", ".join(f"{name} {value}" for name, value in line.items())
+        )
+    Console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

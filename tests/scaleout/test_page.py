@@ -1,0 +1,29 @@
+"""docs/scale-out.md: its code runs, and prints what the page shows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from itertools import pairwise
+from pathlib import Path
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/scale-out.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.M | re.S)
+
+
+def test_the_code_runs_and_prints_what_the_page_shows(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    known, there = {}, str(tmp_path)
+    for (language, code), (following, shown) in pairwise([*BLOCKS, ("", "")]):
+        if language != "py":
+            continue
+        # Spark knows paths from where its JVM began.
+        for name in ("voices", "checkpoint", "ids"):
+            code = code.replace(f'"{name}"', f'"{there}/{name}"')
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "docs/scale-out.md", "exec"), known)
+        assert printed.getvalue().strip() == (shown.strip() if following == "text" else "")
+    known["made"].release()
+    assert len([language for language, _ in BLOCKS if language == "py"]) == 2
