@@ -24,7 +24,7 @@ from linkstream.scaleout import vectors
 from linkstream.scaleout.carried import NULLS, Order
 
 VECTOR = "vector"  # the column of vectors, in a worker
-PIECE = 10_000  # vectors after which events are read: the log of a clusterer is bounded
+PIECE = 2_000  # vectors after which events are read: the log of a clusterer is bounded
 SAID_BY_ROW = (Created.kind, Joined.kind, Linked.kind)  # events that tell what the row tells
 
 Objects = npt.NDArray[np.object_]
