@@ -8,7 +8,7 @@ that their shard put them in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from linkstream.clusterer import Links
 from linkstream.errors import VectorError
+from linkstream.identity.ledger import GONE
 from linkstream.scaleout import vectors
 
 Integers = npt.NDArray[np.int64]
@@ -30,8 +31,13 @@ PART_TYPES = {
     "numbers": pa.list_(pa.int64()),
     "holders": pa.list_(pa.int64()),
 }
-PART = "part INT, links BINARY, shards ARRAY<INT>, numbers ARRAY<BIGINT>, holders ARRAY<BIGINT>"
-GONE = -1  # where a vector was not taken, or its subcluster was forgotten
+_IN_SPARK = {
+    pa.int32(): "INT",
+    pa.binary(): "BINARY",
+    pa.list_(pa.int32()): "ARRAY<INT>",
+    pa.list_(pa.int64()): "ARRAY<BIGINT>",
+}
+PART = ", ".join(f"{name} {_IN_SPARK[kind]}" for name, kind in PART_TYPES.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +71,14 @@ class Part:
 
     def to_batch(self) -> pa.RecordBatch:
         """As one row, for the next worker."""
-        columns = {
-            "part": pa.array([self.number], pa.int32()),
-            "links": pa.array([self.links.to_bytes(history=False)], pa.binary()),
-            "shards": pa.array([self.shards.astype(np.int32)], pa.list_(pa.int32())),
-            "numbers": pa.array([self.numbers], pa.list_(pa.int64())),
-            "holders": pa.array([self.holders], pa.list_(pa.int64())),
+        values: dict[str, Any] = {
+            "part": self.number,
+            "links": self.links.to_bytes(history=False),
+            "shards": self.shards.astype(np.int32),
+            "numbers": self.numbers,
+            "holders": self.holders,
         }
+        columns = {name: pa.array([values[name]], kind) for name, kind in PART_TYPES.items()}
         return pa.RecordBatch.from_pydict(columns)
 
     def joined(self, other: Part) -> Part:
@@ -177,5 +184,4 @@ def join_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         whole = parts[0]
         for part in parts[1:]:
             whole = whole.joined(part)
-        number = parts[0].number // 2
-        yield Part(number, whole.links, whole.shards, whole.numbers, whole.holders).to_batch()
+        yield replace(whole, number=whole.number // 2).to_batch()
