@@ -242,16 +242,15 @@ def test_killed_in_any_write_from_the_first_on_it_opens_again(faulty, folder, wa
     assert writes > 40
     shadow = Shadow(5, verbs=SHORT).until(14)
     # All of the first, in which the store is made; then some.
-    ks, died = sorted({*range(min(writes, 24)), *range(24 + way, writes, step)}), 0
-    for k in ks:
+    for k in sorted({*range(min(writes, 24)), *range(24 + way, writes, step)}):
         job = short(folder, k, way)
-        died += faulty.run(job) == -signal.SIGKILL
-        record = read(job.record)
+        killed, record = faulty.run(job) == -signal.SIGKILL, read(job.record)
+        # Snapshots come by time: a session may close with fewer writes than the whole one made.
+        assert killed or ("closed" in record.notes and record.notes["writes"] <= k), record.notes
         if record.opened:
             check(record, shadow, job.path, 0)
         else:
             assert_makes_a_store(job.path, shadow)
-    assert died > 0.9 * len(ks)  # snapshots come by time, so that sessions differ by some writes
 
 
 def assert_makes_a_store(path, shadow):
