@@ -74,16 +74,16 @@ def test_a_write_that_fails_is_never_acknowledged(
     assert noticed > len(ks) / 5 or fault[1] == SHORT_ONCE
 
 
-@pytest.mark.parametrize("way", ["threads", "feed"])
+@pytest.mark.parametrize(("way", "each"), [("threads", 12), ("feed", 48)])
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
 def test_of_calls_that_share_a_commit_that_fails_none_is_acknowledged(
-    faulty, folder, way, error, step
+    faulty, folder, way, each, error, step
 ):
     broken = 0
     for k in range(60, 250, step):
         path, record = folder / f"{k}.links", folder / f"{k}.record"
-        how = {"way": way, "threads": (0,) * 4, "last": 12, "sizes": (3, 40), "early": 30}
+        how = {"way": way, "threads": (0,) * 4, "last": each, "sizes": (3, 40), "early": 30}
         job = Job(str(path), str(record), SEED, fault=(k, error, FAIL_ONCE), slow=200, **how)
         assert faulty.run(job) == 0
         found = read(record)
