@@ -25,6 +25,7 @@ from linkstream.scaleout.carried import NULLS, Order
 
 VECTOR = "vector"  # the column of vectors, in a worker
 PIECE = 2_000  # vectors after which events are read: the log of a clusterer is bounded
+SAID = ("cluster", "number", "kind", "events")  # of a vector that was taken
 SAID_BY_ROW = (Created.kind, Joined.kind, Linked.kind)  # events that tell what the row tells
 
 Objects = npt.NDArray[np.object_]
@@ -84,7 +85,7 @@ class KeyedLinks(StatefulProcessor):
         columns = {name: frame[name].array[places] for name in plan.kept} | answers
         if plan.ttl_ms is not None:
             columns["began"] = began
-        yield pd.DataFrame(columns)
+        yield pd.DataFrame(columns, copy=False)
 
     def _found(self, timer: TimerValues) -> tuple[Links, int | None, int | None]:
         """The clusterer of the key, the last row that it saw, and when it began (ms, UTC)."""
@@ -106,16 +107,17 @@ def _one_frame(rows: Iterator[pd.DataFrame]) -> pd.DataFrame:
 def _in_order(frame: pd.DataFrame, plan: Plan, key: Any) -> Integers:
     """Places of the rows, first come first; rows that are equal stay as they are."""
     places = np.arange(len(frame))
-    nulls = frame[NULLS].unique() if plan.order else ()
+    nulls = set(frame[NULLS]) if plan.order else ()
     for order in reversed(plan.order):
-        column = frame[order.column]
-        if column.hasnans or any(flags[order.place] == "1" for flags in nulls):
+        column = frame[order.column].to_numpy()
+        gone = column.dtype.kind != "i" and pd.isna(column).any()
+        if gone or any(flags[order.place] == "1" for flags in nulls):
             raise ArgumentError(
                 f"of key {key}: a row without {order.name!r}, by which rows are ordered",
                 expected="a value in each row",
                 remedy="Leave such rows out of the stream.",
             )
-        places = places[np.argsort(column.to_numpy()[places], kind="stable")]
+        places = places[np.argsort(column[places], kind="stable")]
     return places
 
 
@@ -133,41 +135,59 @@ def _answers(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, A
     """Give all vectors to the clusterer; columns of what it said."""
     pieces = [values[first : first + PIECE] for first in range(0, len(values), PIECE)]
     said = [_said(links, piece, plan, key) for piece in pieces]
+    if len(said) == 1:
+        return said[0]
     return {name: np.concatenate([each[name] for each in said]) for name in said[0]}
 
 
 def _said(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, Any]:
-    problems = np.full(len(values), None, dtype=object)
+    problems, taken = _nothing(len(values)), None
     since = links.n_events
     try:
         links.add_many(vectors.rows(values))
     except VectorError as error:
         if not plan.mark:
             raise _named(error, key) from None
-        taken, problems[:] = vectors.usable(links, values)
+        good, problems[:] = vectors.usable(links, values)
+        taken = np.flatnonzero(problems == None)  # noqa: E711 - element by element
         if not len(taken):
-            return _columns(len(values)) | {"problem": problems}
-        links.add_many(taken)
-    good = problems == None  # noqa: E711 - element by element
-    said = _columns(len(values))
+            return _spread({}, taken, problems)
+        links.add_many(good)
     decisions = links.last_decisions
     assert decisions is not None, "vectors were added"
-    said["cluster"][good] = decisions.cluster
-    said["number"][good] = np.arange(len(decisions.cluster)) + decisions.first_sequence
-    said["kind"][good] = _KINDS[decisions.kind]
-    places = np.flatnonzero(good)
+    n, first = len(decisions.cluster), decisions.first_sequence
+    said = {
+        "cluster": decisions.cluster,
+        "number": np.arange(first, first + n),
+        "kind": _KINDS[decisions.kind],
+        "events": _told(links, since, first, n),
+    }
+    return said | {"problem": problems} if taken is None else _spread(said, taken, problems)
+
+
+def _told(links: Links, since: int, first: int, n: int) -> Objects:
+    """For each of the newest vectors, the events that it brought besides its own; or None."""
+    told = _nothing(n)
+    if links.n_events == since + n:  # each vector has one that says what its row does
+        return told
     for event in links.events(since):
         if event.kind not in SAID_BY_ROW:
-            place = places[event.vector - decisions.first_sequence]
-            told = said["events"][place] = said["events"][place] or []
-            told.append(json.dumps(event.to_dict(), separators=(",", ":")))
-    return said | {"problem": problems}
+            place = event.vector - first
+            told[place] = told[place] or []
+            told[place].append(json.dumps(event.to_dict(), separators=(",", ":")))
+    return told
 
 
-def _columns(n: int) -> dict[str, Any]:
-    return {
-        name: np.full(n, None, dtype=object) for name in ("cluster", "number", "kind", "events")
-    }
+def _spread(said: dict[str, Any], places: Integers, problems: Objects) -> dict[str, Any]:
+    """Columns of the rows that were taken, as columns of all rows."""
+    whole: dict[str, Any] = {name: _nothing(len(problems)) for name in SAID}
+    for name, values in said.items():
+        whole[name][places] = values
+    return whole | {"problem": problems}
+
+
+def _nothing(n: int) -> Objects:
+    return np.full(n, None, dtype=object)
 
 
 def _named(error: VectorError, key: Any) -> VectorError:
