@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# More than two cores would take: tests of the service, of the page and of kills mostly wait.
+WORKERS ?= 3
 
 .PHONY: demo serve test test-long browser java topics sanitize lint bench pictures stubs clean
 

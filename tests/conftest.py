@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+# What is begun in the background (`make test &`) ignores Ctrl-C, and so would all that tests begin.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TOGETHER = tuple(f"tests/scaleout/test_{name}.py" for name in ("corpus", "kills", "page", "spark"))
 

@@ -277,6 +277,8 @@ def _edges_make_the_clusters(state: State) -> bool:
 
 
 def _events_can_be_read(state: State) -> bool:
+    if not len(state.events):
+        return True
     codes, vectors, numbers = state.events[:, 0], state.events[:, 1], state.events[:, 2:]
     if len(state.events) > state.n_events or not _within(codes, 0, len(events.CLASSES)):
         return False
