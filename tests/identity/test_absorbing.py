@@ -388,6 +388,10 @@ def test_a_copy_without_vectors_has_the_same_clusters_and_goes_on_alike(kind, en
     assert bare.clusters() == links.clusters()
     assert bare.named("Ann") == links.named("Ann")
     assert len(bare.to_bytes()) < len(links.to_bytes())
+    before = links.state_hash()
+    bare.rename(bare.named("Ann"), "Bea")
+    bare.forget(bare.named("Bea"))
+    assert links.state_hash() == before
 
 
 def test_a_copy_without_vectors_is_what_an_untracked_run_would_be():

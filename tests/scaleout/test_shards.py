@@ -9,7 +9,7 @@ import pytest
 from linkstream import Links, Space
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.scaleout import shards
-from linkstream.scaleout.shards import GONE, PART_TYPES, Part
+from linkstream.scaleout.shards import COLUMNS, GONE, MAPS, Part
 from streams import make
 
 KINDS = ("generative", "lobes", "drifting", "chains", "hub", "grid", "duplicates")
@@ -51,8 +51,7 @@ class Twin:
 
     def sent(self):
         """The part as the next worker would have it."""
-        (row,) = self.part.to_batch().to_pylist()
-        self.part = Part.from_row(row)
+        self.part = sent(self.part)
         return self
 
     def check(self):
@@ -78,8 +77,9 @@ def cut(stream, n, seed):
     return [stream.vectors[shard == each] for each in range(n)]
 
 
-def row(part):
-    (made,) = part.to_batch().to_pylist()
+def sent(part):
+    """As the next worker would have it."""
+    (made,) = shards.read_parts(part.pieces())
     return made
 
 
@@ -159,7 +159,7 @@ def test_names_come_through_the_tree():
     twins = [Twin(i, v, stream) for i, v in enumerate(cut(stream, 2, 4))]
     twins[1].whole.name(0, "Ann")
     part = Part.of_shard(1, twins[1].whole)
-    joined = Part.from_row(row(twins[0].part)).joined(Part.from_row(row(part)))
+    joined = sent(twins[0].part).joined(sent(part))
     assert joined.links.named("Ann") >= 0
 
 
@@ -174,51 +174,57 @@ def test_a_space_with_a_mean_is_carried():
 # As rows
 
 
-def test_a_part_is_one_row_of_the_columns_that_are_declared():
+@pytest.mark.parametrize("size", [100, shards.PIECE])
+def test_a_part_comes_through_in_pieces_that_arrive_in_any_order(monkeypatch, size):
+    monkeypatch.setattr(shards, "PIECE", size)
     stream = make("chains", 5)
     twin = Twin(2, stream.vectors, stream)
-    batch = twin.part.to_batch()
-    assert batch.num_rows == 1
-    assert dict(zip(batch.schema.names, batch.schema.types, strict=True)) == PART_TYPES
-    again = Part.from_row(batch.to_pylist()[0])
-    for name in ("shards", "numbers", "holders"):
+    pieces = list(twin.part.pieces())
+    assert {piece.schema for piece in pieces} == {COLUMNS}
+    assert all(len(row["body"]) <= size for piece in pieces for row in piece.to_pylist())
+    assert len(pieces) > 10 or size > 100
+    np.random.default_rng(0).shuffle(pieces)
+    (again,) = shards.read_parts(pieces)
+    for name in MAPS:
         assert np.array_equal(getattr(again, name), getattr(twin.part, name))
     assert again.number == 2
     assert again.links.state_hash() == twin.part.links.state_hash()
-    twin.sent().check()
+    twin.part = again
+    twin.check()
 
 
-def test_a_part_of_nothing_is_a_row_too():
+def test_a_part_of_nothing_is_a_part_too():
     part = Part.of_shard(1, Links(0.6, 0.5, 0.8, keep_vectors=False))
-    again = Part.from_row(row(part))
+    again = sent(part)
     assert (again.links.n_vectors, len(again.numbers), len(again.clusters())) == (0, 0, 0)
     stream = make("lobes", 1)
     other = Twin(0, stream.vectors, stream)
     before = other.part.clusters().tolist()
     assert again.joined(other.part).links.n_vectors == 150
-    assert other.part.joined(Part.from_row(row(part))).clusters().tolist() == before
+    assert other.part.joined(sent(part)).clusters().tolist() == before
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("together", [True, False])
-def test_parts_of_a_pair_become_one_in_the_order_of_their_numbers(n, together):
+def test_parts_of_a_pair_become_one_in_the_order_of_their_numbers(monkeypatch, n, together):
+    monkeypatch.setattr(shards, "PIECE", 1_000)
     stream = make("drifting", 6)
     twins = [Twin(4 + i, v, stream) for i, v in enumerate(cut(stream, n, 6))]
-    batches = [twin.part.to_batch() for twin in reversed(twins)]
+    batches = [piece for twin in reversed(twins) for piece in twin.part.pieces()]
     if together:
         batches = [pa.Table.from_batches(batches).combine_chunks().to_batches()[0]]
-    (out,) = shards.join_parts(iter(batches))
+    (joined,) = shards.read_parts(shards.join_parts(iter(batches)))
     first = twins[0]
     for other in twins[1:]:
         first.join(other)
-    first.part = Part.from_row(out.to_pylist()[0])
+    first.part = joined
     first.check()
     assert first.part.number == 2
 
 
 def test_no_parts_give_no_part():
     assert list(shards.join_parts(iter(()))) == []
-    empty = pa.RecordBatch.from_pydict({name: pa.nulls(0, t) for name, t in PART_TYPES.items()})
+    empty = pa.RecordBatch.from_pylist([], schema=COLUMNS)
     assert list(shards.join_parts(iter([empty]))) == []
 
 
@@ -240,14 +246,9 @@ def batches_of(rows, shard=7, *, size=40, written=list, ids=None):
 
 def worked(links, batches, *, mark=False):
     """Rows and the part that the work of a shard gives."""
-    out = [
-        row
-        for batch in shards.cluster_shard(links.to_bytes(), mark=mark)(iter(batches))
-        for row in batch.to_pylist()
-    ]
-    rows = [row for row in out if row["links"] is None]
-    parts = [row for row in out if row["links"] is not None]
-    return rows, [Part.from_row(row) for row in parts]
+    out = list(shards.cluster_shard(links.to_bytes(), mark=mark)(iter(batches)))
+    rows = [row for batch in out for row in batch.to_pylist() if row["body"] is None]
+    return rows, shards.read_parts(batch for batch in out if not batch["body"].null_count)
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, 1_000])
@@ -273,7 +274,7 @@ def test_batches_all_have_the_columns_that_are_declared():
         )
     )
     (schema,) = {batch.schema for batch in made}
-    assert schema.names == ["id", "shard", "subcluster", *PART_TYPES]
+    assert schema.names == ["id", "shard", "subcluster", *COLUMNS.names]
 
 
 def test_ids_of_any_type_come_out_as_they_are():

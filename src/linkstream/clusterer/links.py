@@ -243,9 +243,8 @@ class Links(Joining):
         state = replace(
             saved.state, track_vectors=False, vectors=nothing, events=saved.state.events[:0]
         )
-        ledger = replace(saved.ledger, lights={})  # what they weigh, the state says
-        bare = saving.pack(replace(saved, state=state, ledger=ledger, keeping=False))
-        return self.from_bytes(bare, engine=self.engine)
+        ledger = replace(copy.deepcopy(saved.ledger), lights={})  # the state says what they weigh
+        return self._of(replace(saved, state=state, ledger=ledger, keeping=False), self.engine)
 
     @classmethod
     def from_bytes(
@@ -263,6 +262,11 @@ class Links(Joining):
         saved = saving.unpack(data)
         if space is not None:
             saved.space.check_same(space)
+        return cls._of(saved, engine, threads)
+
+    @classmethod
+    def _of(cls, saved: Saved, engine: str, threads: int | None = None) -> Links:
+        """A clusterer as it was saved."""
         links = cls.__new__(cls)
         links._healing, links._limits = saved.healing, saved.limits
         links._min_size = saved.min_size

@@ -11,10 +11,12 @@ from pyspark.sql import functions as f
 
 from linkstream.clusterer import Links
 from linkstream.scaleout import shards
-from linkstream.scaleout.shards import PART, PART_TYPES, Part
+from linkstream.scaleout.shards import PIECES, Part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+EVERYWHERE = 10_000_000  # rows of the map of subclusters that each worker is given
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,11 +45,11 @@ def clustered(rows: DataFrame, id_name: str, begin: bytes, n_shards: int, *, mar
     id_type = rows.schema["id"].dataType.simpleString()
     leaves = rows.select("shard", "id", "vector").mapInArrow(
         shards.cluster_shard(begin, mark=mark),
-        f"id {id_type}, shard INT, subcluster BIGINT, {PART}",
+        f"id {id_type}, shard INT, subcluster BIGINT, {PIECES}",
     )
     leaves = leaves.persist(StorageLevel.MEMORY_AND_DISK)
-    whole = _joined(leaves.where("links IS NOT NULL").select(*PART_TYPES), n_shards)
-    placed = leaves.where("links IS NULL").select("id", "shard", "subcluster")
+    whole = _joined(leaves.where("body IS NOT NULL").drop("id", "shard", "subcluster"), n_shards)
+    placed = leaves.where("body IS NULL").select("id", "shard", "subcluster")
     session = rows.sparkSession
     if whole is None:
         empty = placed.select(
@@ -58,7 +60,9 @@ def clustered(rows: DataFrame, id_name: str, begin: bytes, n_shards: int, *, mar
         {"shard": whole.shards, "subcluster": whole.numbers, "cluster": whole.clusters()}
     )
     holders = session.createDataFrame(table, "shard INT, subcluster BIGINT, cluster BIGINT")
-    found = placed.join(f.broadcast(holders), ["shard", "subcluster"], "left")
+    if len(table) <= EVERYWHERE:
+        holders = f.broadcast(holders)
+    found = placed.join(holders, ["shard", "subcluster"], "left")
     cluster = f.when(f.col("cluster") >= 0, f.col("cluster")).alias("cluster")
     return Corpus(found.select(f.col("id").alias(id_name), cluster), whole.links, n_shards, leaves)
 
@@ -68,6 +72,6 @@ def _joined(parts: DataFrame, n: int) -> Part | None:
     while n > 1:
         n = (n + 1) // 2
         pairs = parts.repartitionById(n, (f.col("part") / 2).cast("int"))
-        parts = pairs.mapInArrow(shards.join_parts, PART)
-    rows = parts.toArrow().to_pylist()
-    return Part.from_row(rows[0]) if rows else None
+        parts = pairs.mapInArrow(shards.join_parts, PIECES)
+    whole = shards.read_parts(parts.toArrow().to_batches())
+    return whole[0] if whole else None

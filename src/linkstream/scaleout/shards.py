@@ -7,7 +7,7 @@ that their shard put them in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,21 +23,15 @@ from linkstream.scaleout import vectors
 Integers = npt.NDArray[np.int64]
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# Columns of what is joined: the number of a part, its clusterer, and the map of subclusters.
-PART_TYPES = {
-    "part": pa.int32(),
-    "links": pa.binary(),
-    "shards": pa.list_(pa.int32()),
-    "numbers": pa.list_(pa.int64()),
-    "holders": pa.list_(pa.int64()),
-}
-_IN_SPARK = {
-    pa.int32(): "INT",
-    pa.binary(): "BINARY",
-    pa.list_(pa.int32()): "ARRAY<INT>",
-    pa.list_(pa.int64()): "ARRAY<BIGINT>",
-}
-PART = ", ".join(f"{name} {_IN_SPARK[kind]}" for name, kind in PART_TYPES.items())
+# A part goes from worker to worker in pieces: rows of Spark beyond some megabytes are slow, and
+# beyond two gigabytes there are none.
+PIECE = 1 << 20
+COLUMNS = pa.schema(
+    [("part", pa.int32()), ("field", pa.string()), ("place", pa.int32()), ("body", pa.binary())]
+)
+_IN_SPARK = {pa.int32(): "INT", pa.string(): "STRING", pa.binary(): "BINARY"}
+PIECES = ", ".join(f"{column.name} {_IN_SPARK[column.type]}" for column in COLUMNS)
+MAPS = ("shards", "numbers", "holders")  # fields of a part beside its clusterer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,22 +58,24 @@ class Part:
         return cls(shard, links.without_vectors(), np.full(len(numbers), shard), numbers, numbers)
 
     @classmethod
-    def from_row(cls, row: dict[str, Any]) -> Part:
-        """What `to_batch` wrote."""
-        maps = (np.asarray(row[name], dtype=np.int64) for name in ("shards", "numbers", "holders"))
-        return cls(row["part"], Links.from_bytes(row["links"], threads=1), *maps)
+    def from_pieces(cls, number: int, rows: list[dict[str, Any]]) -> Part:
+        """What `pieces` wrote, in any order."""
+        bodies: dict[str, list[bytes]] = {}
+        for row in sorted(rows, key=lambda row: row["place"]):
+            bodies.setdefault(row["field"], []).append(row["body"])
+        whole = {name: b"".join(some) for name, some in bodies.items()}
+        links = Links.from_bytes(whole["links"], threads=1)
+        return cls(number, links, *(np.frombuffer(whole[name], dtype="<i8") for name in MAPS))
 
-    def to_batch(self) -> pa.RecordBatch:
-        """As one row, for the next worker."""
-        values: dict[str, Any] = {
-            "part": self.number,
-            "links": self.links.to_bytes(history=False),
-            "shards": self.shards.astype(np.int32),
-            "numbers": self.numbers,
-            "holders": self.holders,
-        }
-        columns = {name: pa.array([values[name]], kind) for name, kind in PART_TYPES.items()}
-        return pa.RecordBatch.from_pydict(columns)
+    def pieces(self) -> Iterator[pa.RecordBatch]:
+        """As rows, for the next worker."""
+        fields = {"links": self.links.to_bytes(history=False)}
+        fields |= {name: getattr(self, name).astype("<i8").tobytes() for name in MAPS}
+        for name, body in fields.items():
+            for place, first in enumerate(range(0, len(body) or 1, PIECE)):
+                row = {"part": self.number, "field": name, "place": place}
+                row["body"] = body[first : first + PIECE]
+                yield pa.RecordBatch.from_pylist([row], schema=COLUMNS)
 
     def joined(self, other: Part) -> Part:
         """Both as one; the other's subclusters come into this one's clusterer."""
@@ -123,7 +119,8 @@ def cluster_shard(begin: bytes, *, mark: bool) -> Work:
             holders = np.full(sum(map(len, taken)), GONE)
             holders[np.concatenate(taken)] = links.state().vectors
             yield from _placed(ids, shard, holders)
-            yield _with_links(Part.of_shard(shard, links), ids[0].type)
+            for row in Part.of_shard(shard, links).pieces():
+                yield _beside(row, ids[0].type)
 
     return work
 
@@ -160,28 +157,36 @@ def _placed(ids: list[pa.Array], shard: int, holders: Integers) -> Iterator[pa.R
             "shard": pa.array(np.full(n, shard, dtype=np.int32)),
             "subcluster": pa.array(holders[first : first + n]),
         }
-        columns |= {name: pa.nulls(n, kind) for name, kind in PART_TYPES.items()}
+        columns |= {column.name: pa.nulls(n, column.type) for column in COLUMNS}
         first += n
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def _with_links(part: Part, id_type: pa.DataType) -> pa.RecordBatch:
-    row = part.to_batch()
+def _beside(piece: pa.RecordBatch, id_type: pa.DataType) -> pa.RecordBatch:
+    """A piece among rows of vectors."""
     columns = {
         "id": pa.nulls(1, id_type),
         "shard": pa.nulls(1, pa.int32()),
         "subcluster": pa.nulls(1, pa.int64()),
     }
-    columns |= {name: row[name] for name in PART_TYPES}
+    columns |= {name: piece[name] for name in COLUMNS.names}
     return pa.RecordBatch.from_pydict(columns)
+
+
+def read_parts(batches: Iterable[pa.RecordBatch]) -> list[Part]:
+    """All parts that the rows have, in order."""
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            rows.setdefault(row["part"], []).append(row)
+    return [Part.from_pieces(number, rows.pop(number)) for number in sorted(rows)]
 
 
 def join_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The work of each further round: the parts of one pair in, one part out."""
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    if rows:
-        parts = sorted(map(Part.from_row, rows), key=lambda part: part.number)
+    parts = read_parts(batches)
+    if parts:
         whole = parts[0]
         for part in parts[1:]:
             whole = whole.joined(part)
-        yield replace(whole, number=whole.number // 2).to_batch()
+        yield from replace(whole, number=whole.number // 2).pieces()
