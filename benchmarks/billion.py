@@ -2,8 +2,8 @@
 
 What `cluster_corpus` would cost on a cluster, from unit costs that were measured on two cores:
 rates of one core by the number of subclusters (docs/performance.md, half of what two threads did);
-what a row costs on its way through Spark, and a snapshot on its way from worker to worker (the
-corpus of benchmarks/spark.py, its stages timed apart). Nothing here was run at this size.
+what a row costs on its way through Spark, and a snapshot on its way from worker to worker
+(`python -m benchmarks.spark FOLDER --only units`). Nothing here was run at this size.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 VECTORS, DIMENSION = 10**9, 256
 # Subclusters, and vectors a second of one core before so many.
 RATES = ((1_000, 354_000), (20_000, 63_000), (100_000, 20_950), (1_000_000, 990))
-ROW = 15e-6  # core-seconds of a row: read, shuffled, sorted, to a worker
+ROW = 12e-6  # core-seconds of a row: read, shuffled, sorted, to a worker
 BYTES = 2_730  # of a subcluster in memory
 SENT = 2_100  # of one in a snapshot
-SPEED = 24e6  # bytes a second of a snapshot from worker to worker: packed, shuffled, read, checked
+SPEED = 55e6  # bytes a second of a snapshot from worker to worker: packed, shuffled, read, checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What Spark costs and brings: `python -m benchmarks.spark FOLDER [--only streams|corpus]`.
+"""What Spark costs and brings: `python -m benchmarks.spark FOLDER [--only streams|corpus|units]`.
 
 *Streams*: 200 keys of 256-d vectors, read from files batch by batch and written to files, in turn:
 passed through as they are; brought to a worker by key and back, with a state that holds nothing;
@@ -9,6 +9,9 @@ clustered. Rates are those of the batches after the first three, without the sta
 `Links` without Spark. One worker is measured twice: with all cores of the machine, where Spark's
 own threads work beside it, and with one core for everything, as a worker has on a cluster.
 Accuracy is that of the current IDs.
+
+*Units*: what a row of that corpus costs on its way from file to worker, and a clusterer from worker
+to worker, on one core; of these benchmarks/billion.py is made.
 
 Files go to the folder given (a disk with 3 GB to spare). Prints JSON lines, then a table.
 """
@@ -246,14 +249,21 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
-def corpus(folder: Path) -> list[dict[str, Any]]:
-    """One worker and two, in turn; then without Spark."""
-    (folder / "corpus").mkdir(parents=True, exist_ok=True)
+def written(folder: Path) -> Path:
+    """The folder with the files of the corpus."""
+    place = folder / "corpus"
+    place.mkdir(parents=True, exist_ok=True)
     for number in track(range(FILES), "writing", console=Console(stderr=True)):
-        path = folder / "corpus" / f"{number:03}.parquet"
+        path = place / f"{number:03}.parquet"
         if not path.exists():
             ids, vectors = part(number)
             write(path, {"id": ids}, vectors)
+    return place
+
+
+def corpus(folder: Path) -> list[dict[str, Any]]:
+    """One worker and two, in turn; then without Spark."""
+    written(folder)
     ways = {"one, one core": "1 --pinned", "one, all cores": "1", "two": "2"}
     seen: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(TRIES):
@@ -268,11 +278,73 @@ def corpus(folder: Path) -> list[dict[str, Any]]:
     return [*lines, *(run(folder, "--threads", str(threads)) for threads in (1, 2))]
 
 
+# Units
+
+
+def units(folder: Path) -> list[dict[str, Any]]:
+    """Seconds of one core: of a row on its way to a worker, and of a megabyte of snapshots."""
+    place = written(folder)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    spark = session(1)
+    rows = spark.read.parquet(str(place)).selectExpr("pmod(xxhash64(id), 8) AS shard", "*")
+    rows = rows.repartition(SHARDS, "shard").sortWithinPartitions("id")
+    each = min(_seconds(rows.mapInArrow(_counted, "n LONG")) for _ in range(TRIES)) / VECTORS
+    lines = [say("a row", microseconds=round(1e6 * each, 1))]
+    size, parts = _parts(spark, folder)
+    rounds = [parts := _passed_on(parts) for _ in range(3)]
+    # The first carries what is the same for all: each further one is a round more.
+    took = [min(_seconds(several) for _ in range(TRIES)) for several in rounds]
+    each = (took[2] - took[0]) / 2
+    return [*lines, say("a snapshot", megabytes_a_second=round(SHARDS * size / each / 1e6))]
+
+
+def _seconds(frame: Any) -> float:
+    start = time.perf_counter()
+    frame.count()
+    return time.perf_counter() - start
+
+
+def _counted(batches: Iterator[Any]) -> Iterator[Any]:
+    yield pa.RecordBatch.from_pydict({"n": [sum(batch.num_rows for batch in batches)]})
+
+
+def _parts(spark: Any, folder: Path) -> tuple[int, Any]:
+    """Size of a shard's clusterer, and a frame of eight of them, held by Spark."""
+    from linkstream.scaleout.shards import PIECES, Part
+
+    links = Links.from_thresholds(THRESHOLDS, threads=1, keep_vectors=False)
+    links.add_many(np.concatenate([part(number)[1] for number in range(FILES // SHARDS)]))
+    path = str(folder / "shard.links")
+    links.without_vectors().save(path)
+
+    def made(batches: Iterator[Any]) -> Iterator[Any]:
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            yield from Part.of_shard(number, Links.load(path)).pieces()
+
+    parts = spark.range(SHARDS, numPartitions=SHARDS).mapInArrow(made, PIECES).persist()
+    parts.count()
+    return os.path.getsize(path), parts
+
+
+def _passed_on(parts: Any) -> Any:
+    """Each part to another worker, which unpacks it and packs it again."""
+    from linkstream.scaleout import shards
+
+    def passed(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in shards.read_parts(batches):
+            yield from each.pieces()
+
+    return parts.repartition(SHARDS // 2, "part").mapInArrow(passed, shards.PIECES)
+
+
+MEASURED = {"streams": streams, "corpus": corpus, "units": units}
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", choices=("streams", "corpus"))
+    parser.add_argument("--only", choices=list(MEASURED))
     parser.add_argument("--workers", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--pinned", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
@@ -285,8 +357,8 @@ def main() -> int:
         return 0
     asked.folder.mkdir(parents=True, exist_ok=True)
     say("machine", **machine.describe(""))
-    lines = streams(asked.folder) if asked.only != "corpus" else []
-    lines += corpus(asked.folder) if asked.only != "streams" else []
+    wanted = [asked.only] if asked.only else list(MEASURED)
+    lines = [line for name in wanted for line in MEASURED[name](asked.folder)]
     table = Table("what", "figures")
     for line in lines:
         table.add_row(
