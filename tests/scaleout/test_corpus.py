@@ -91,6 +91,14 @@ def test_neither_the_order_of_rows_nor_their_partitions_nor_their_type_matters(p
     corpus.release()
 
 
+def test_a_map_too_large_for_every_worker_gives_the_same_table(photos, by_hand, monkeypatch):
+    monkeypatch.setattr("linkstream.scaleout.corpus.EVERYWHERE", 0)
+    corpus = clustered(photos)
+    assert "strategy=broadcast" not in corpus.ids._jdf.queryExecution().optimizedPlan().toString()
+    assert ids_of(corpus) == by_hand[0]
+    corpus.release()
+
+
 def test_one_shard_is_one_run(photos):
     corpus = clustered(photos, shards=None, heal=None)
     links = Links.from_thresholds(THRESHOLDS, threads=1)
