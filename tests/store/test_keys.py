@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -260,9 +261,10 @@ def test_everything_tried_again_after_each_kill_counts_once(nursery, tmp_path, p
         record = tmp_path / f"{turn}.record"
         job = Job(str(path), str(record), seed, 0, deeds, verbs=ADDS, keys=True)
         pid = nursery.start(job)
-        wait(record, answers=min(turn * 7, deeds - 2))
+        wait(record, answers=turn * 5)
         time.sleep(rng.uniform(0.0, 0.01))
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have done all
+            os.kill(pid, signal.SIGKILL)
         nursery.ended()
         for number, answer in read(record).answers.items():
             assert known.setdefault(number, answer) == answer == shadow.answers[number]
