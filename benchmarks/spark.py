@@ -249,8 +249,8 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
-def written(folder: Path) -> Path:
-    """The folder with the files of the corpus."""
+def written(folder: Path) -> None:
+    """Write the files of the corpus that are not there."""
     place = folder / "corpus"
     place.mkdir(parents=True, exist_ok=True)
     for number in track(range(FILES), "writing", console=Console(stderr=True)):
@@ -258,7 +258,6 @@ def written(folder: Path) -> Path:
         if not path.exists():
             ids, vectors = part(number)
             write(path, {"id": ids}, vectors)
-    return place
 
 
 def corpus(folder: Path) -> list[dict[str, Any]]:
@@ -281,21 +280,26 @@ def corpus(folder: Path) -> list[dict[str, Any]]:
 # Units
 
 
-def units(folder: Path) -> list[dict[str, Any]]:
-    """Seconds of one core: of a row on its way to a worker, and of a megabyte of snapshots."""
-    place = written(folder)
+def units(folder: Path) -> None:
+    """Of one core: microseconds of a row on its way to a worker, and how fast snapshots travel."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     spark = session(1)
-    rows = spark.read.parquet(str(place)).selectExpr("pmod(xxhash64(id), 8) AS shard", "*")
+    rows = spark.read.parquet(str(folder / "corpus"))
+    rows = rows.selectExpr(f"pmod(xxhash64(id), {SHARDS}) AS shard", "*")
     rows = rows.repartition(SHARDS, "shard").sortWithinPartitions("id")
-    each = min(_seconds(rows.mapInArrow(_counted, "n LONG")) for _ in range(TRIES)) / VECTORS
-    lines = [say("a row", microseconds=round(1e6 * each, 1))]
+    row = min(_seconds(rows.mapInArrow(_counted, "n LONG")) for _ in range(TRIES)) / VECTORS
     size, parts = _parts(spark, folder)
     rounds = [parts := _passed_on(parts) for _ in range(3)]
     # The first carries what is the same for all: each further one is a round more.
     took = [min(_seconds(several) for _ in range(TRIES)) for several in rounds]
-    each = (took[2] - took[0]) / 2
-    return [*lines, say("a snapshot", megabytes_a_second=round(SHARDS * size / each / 1e6))]
+    speed = SHARDS * size / ((took[2] - took[0]) / 2)
+    say("units", row_microseconds=round(1e6 * row, 1), snapshot_mb_a_second=round(speed / 1e6))
+
+
+def unit_costs(folder: Path) -> list[dict[str, Any]]:
+    """The same, in a process that has one core from the start."""
+    written(folder)
+    return [run(folder, "--units")]
 
 
 def _seconds(frame: Any) -> float:
@@ -337,7 +341,7 @@ def _passed_on(parts: Any) -> Any:
     return parts.repartition(SHARDS // 2, "part").mapInArrow(passed, shards.PIECES)
 
 
-MEASURED = {"streams": streams, "corpus": corpus, "units": units}
+MEASURED = {"streams": streams, "corpus": corpus, "units": unit_costs}
 
 
 def main() -> int:
@@ -348,7 +352,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--pinned", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--units", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.units:
+        units(asked.folder)
+        return 0
     if asked.workers:
         on_spark(asked.folder, asked.workers, pinned=asked.pinned)
         return 0

@@ -1,4 +1,4 @@
-"""Which worker runs which test: those that share a Spark session, or fill the machine, one."""
+"""Ctrl-C for all that tests begin; and one worker for tests that share a Spark session."""
 
 from __future__ import annotations
 

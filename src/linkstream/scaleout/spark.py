@@ -31,14 +31,14 @@ from pyspark.sql.types import (  # noqa: E402 - what is missing is said in our w
 
 from linkstream.scaleout.carried import NULLS, Carried, column, key_column  # noqa: E402
 from linkstream.scaleout.corpus import Corpus, clustered  # noqa: E402
-from linkstream.scaleout.keyed import VECTOR, KeyedLinks, Plan  # noqa: E402
+from linkstream.scaleout.keyed import SAID, VECTOR, KeyedLinks, Plan  # noqa: E402
 from linkstream.scaleout.vectors import check_columns  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SHARD = 125_000  # vectors in one, unless the caller says how many shards there are
-ANSWERS = ("cluster", "number", "kind", "events", "problem", "began")
+ANSWERS = (*SAID, "problem", "began")
 
 
 def cluster_by_key(
