@@ -20,6 +20,7 @@
 #include "exchange.hpp"
 #include "kept.hpp"
 #include "linkstream/engine.hpp"
+#include "stopping.hpp"
 
 using namespace linkstream;
 
@@ -31,9 +32,9 @@ const Kernel& chosen_kernel(const std::string& name) {
   return *kernel;
 }
 
-// The sequence number of the first vector, and the decisions as columns.
 constexpr std::int64_t kFewEvents = 4096;
 
+// The sequence number of the first vector, and the decisions as columns.
 using Columns = std::tuple<std::int64_t, Array<std::int64_t>, Array<std::int64_t>,
                            Array<std::int8_t>, Array<double>, Array<double>>;
 
@@ -47,6 +48,28 @@ void measure(const Kernel& kernel, const float* x, std::size_t n, std::size_t di
     norms[i] = kernel.norm(x + i * dimension, dimension, room.data());
   }
 }
+
+// Decisions on their way out, the first `n` of them made.
+struct Answers {
+  explicit Answers(std::size_t most) : decisions(most) {}
+
+  Columns columns() const {
+    Columns columns(first, fresh<std::int64_t>({n}), fresh<std::int64_t>({n}), fresh<std::int8_t>({n}),
+                    fresh<double>({n}), fresh<double>({n}));
+    for (std::size_t i = 0; i < n; ++i) {
+      std::get<1>(columns).data()[i] = decisions[i].cluster;
+      std::get<2>(columns).data()[i] = decisions[i].subcluster;
+      std::get<3>(columns).data()[i] = static_cast<std::int8_t>(decisions[i].kind);
+      std::get<4>(columns).data()[i] = decisions[i].similarity;
+      std::get<5>(columns).data()[i] = decisions[i].threshold;
+    }
+    return columns;
+  }
+
+  std::vector<Decision> decisions;
+  std::int64_t first = 0;
+  std::size_t n = 0;
+};
 
 class BoundEngine {
   // The engine's work, with the GIL released and one caller at a time.
@@ -77,36 +100,49 @@ class BoundEngine {
                 check_all_edges ? Skip::kNever : Skip::kWithinBudget, chosen_keep(keep, dimension)),
         track_vectors_(track_vectors) {}
 
-  Columns add(Vectors vectors) {
-    return decide(vectors, [this](const std::int32_t* q, std::size_t n, Decision* decisions) {
-      engine_.add(q, n, decisions);
+  // Several calls as one change: kept wholly, or taken back.
+  void begin() {
+    briefly([&] { engine_.begin(); });
+  }
+  void commit() {
+    briefly([&] { engine_.commit(); });
+  }
+  void rollback() {
+    locked([&] { engine_.rollback(); });
+  }
+
+  // Fewer decisions than vectors where `stop` said so between two blocks.
+  Columns add(Vectors vectors, nb::handle stop) {
+    const Stop asked = stop_of(stop);
+    return decide(vectors, [&](const std::int32_t* q, std::size_t n, Decision* decisions) {
+      return engine_.add(q, n, decisions, asked);
     });
   }
 
   // Vectors as they come: all are taken, or none if a length is out of bounds (then null).
-  std::optional<Columns> add_floats(Floats rows, double least, double most) {
+  std::optional<Columns> add_floats(Floats rows, double least, double most, nb::handle stop) {
     if (rows.shape(1) != dimension_) return std::nullopt;
+    const Stop asked = stop_of(stop);
     const std::size_t n = rows.shape(0);
     const float* x = rows.data();
     std::vector<double> norms(n);
-    std::vector<Decision> decisions(n);
-    std::int64_t first = 0;
-    const bool taken = locked([&] {
-      first = engine_.n_vectors();
+    Answers answers(n);
+    const bool usable = locked([&] {
+      answers.first = engine_.n_vectors();
       measure(kernel_, x, n, dimension_, norms.data());
       for (const double norm : norms) {
         if (!(norm >= least && norm <= most)) return false;
       }
-      engine_.add(x, norms.data(), n, decisions.data());
+      answers.n = engine_.add(x, norms.data(), n, answers.decisions.data(), asked);
       return true;
     });
-    if (!taken) return std::nullopt;
-    return columns_of(first, decisions);
+    if (!usable) return std::nullopt;
+    return answers.columns();
   }
 
-  // One vector, if it is a row of float32 in bounds; else null and nothing has changed. A call with
-  // the GIL held: releasing it would take longer than deciding.
-  nb::object add_one(nb::handle given, double least, double most) {
+  // One vector, if it is a row of float32 in bounds, as a Decision that `made` makes; else null and
+  // nothing has changed. A call with the GIL held: releasing it would take longer than deciding.
+  nb::object add_one(nb::handle given, double least, double most, nb::handle made) {
     Floats1 x;
     if (!nb::try_cast<Floats1>(given, x, false) || x.shape(0) != dimension_) return nb::none();
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -117,16 +153,24 @@ class BoundEngine {
     if (!(norm >= least && norm <= most)) return nb::none();
     const std::int64_t sequence = engine_.n_vectors();
     Decision d;
-    engine_.add(x.data(), &norm, 1, &d);
-    const bool near = d.similarity == d.similarity;
-    return nb::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind),
-                          near ? nb::cast(d.similarity) : nb::none(),
-                          near ? nb::cast(d.threshold) : nb::none(), sequence);
+    engine_.begin();
+    try {
+      engine_.add(x.data(), &norm, 1, &d);
+      const bool near = d.similarity == d.similarity;
+      nb::object decision = made(d.cluster, d.subcluster, static_cast<int>(d.kind),
+                                 near ? nb::cast(d.similarity) : nb::none(),
+                                 near ? nb::cast(d.threshold) : nb::none(), sequence);
+      engine_.commit();
+      return decision;
+    } catch (...) {  // there may be no memory for the answer
+      engine_.rollback();
+      throw;
+    }
   }
 
   Columns ask(Vectors vectors) {
     return decide(vectors, [this](const std::int32_t* q, std::size_t n, Decision* decisions) {
-      engine_.ask(q, n, decisions);
+      return engine_.ask(q, n, decisions, stop_by_signal());
     });
   }
 
@@ -179,13 +223,13 @@ class BoundEngine {
       first += static_cast<std::size_t>(size);
     }
     if (first != lights.shape(0)) throw nb::value_error("not a weight for each");
-    std::vector<Decision> decisions(n);
-    std::int64_t before = 0;
+    Answers answers(n);
     locked([&] {
-      before = engine_.n_vectors();
-      engine_.receive(lots, decisions.data());
+      answers.first = engine_.n_vectors();
+      engine_.receive(lots, answers.decisions.data());
+      answers.n = n;
     });
-    return columns_of(before, decisions);
+    return answers.columns();
   }
 
   // Rows of events; the engine fills in the vector.
@@ -274,29 +318,13 @@ class BoundEngine {
   template <class Work>
   Columns decide(const Vectors& vectors, Work work) {
     check(vectors);
-    const std::size_t n = vectors.shape(0);
-    std::vector<Decision> decisions(n);
+    Answers answers(vectors.shape(0));
     const std::int32_t* q = vectors.data();
-    const std::int64_t first = locked([&] {
-      const std::int64_t before = engine_.n_vectors();
-      work(q, n, decisions.data());
-      return before;
+    locked([&] {
+      answers.first = engine_.n_vectors();
+      answers.n = work(q, answers.decisions.size(), answers.decisions.data());
     });
-    return columns_of(first, decisions);
-  }
-
-  static Columns columns_of(std::int64_t first, const std::vector<Decision>& decisions) {
-    const std::size_t n = decisions.size();
-    Columns columns(first, fresh<std::int64_t>({n}), fresh<std::int64_t>({n}), fresh<std::int8_t>({n}),
-                    fresh<double>({n}), fresh<double>({n}));
-    for (std::size_t i = 0; i < n; ++i) {
-      std::get<1>(columns).data()[i] = decisions[i].cluster;
-      std::get<2>(columns).data()[i] = decisions[i].subcluster;
-      std::get<3>(columns).data()[i] = static_cast<std::int8_t>(decisions[i].kind);
-      std::get<4>(columns).data()[i] = decisions[i].similarity;
-      std::get<5>(columns).data()[i] = decisions[i].threshold;
-    }
-    return columns;
+    return answers.columns();
   }
 
   std::size_t dimension_;
@@ -354,13 +382,16 @@ void bind_engine(nb::module_& m) {
            nb::arg("cluster_evidence"),
            nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"),
            nb::arg("keep").none() = nb::none())
-      .def("add", &BoundEngine::add, nb::arg("vectors").noconvert())
+      .def("begin", &BoundEngine::begin)
+      .def("commit", &BoundEngine::commit)
+      .def("rollback", &BoundEngine::rollback)
+      .def("add", &BoundEngine::add, nb::arg("vectors").noconvert(), nb::arg("stop").none() = nb::none())
       .def("add_floats", &BoundEngine::add_floats, nb::arg("rows").noconvert(), nb::arg("least"),
-           nb::arg("most"))
+           nb::arg("most"), nb::arg("stop").none() = nb::none())
       .def("add_one", &BoundEngine::add_one, nb::arg("vector").none(), nb::arg("least"),
-           nb::arg("most"),
-           nb::sig("def add_one(self, vector: object, least: float, most: float) -> "
-                   "tuple[int, int, int, float | None, float | None, int] | None"))
+           nb::arg("most"), nb::arg("made"),
+           nb::sig("def add_one(self, vector: object, least: float, most: float, "
+                   "made: collections.abc.Callable[..., object]) -> typing.Any"))
       .def("ask", &BoundEngine::ask, nb::arg("vectors").noconvert())
       .def("take", &BoundEngine::take, nb::arg("vector").noconvert(), nb::arg("light"),
            nb::arg("outcome"), nb::arg("target"), nb::arg("member"), nb::arg("firm"))

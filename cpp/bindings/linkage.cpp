@@ -1,4 +1,4 @@
-// What: margin linkage as a Python function. Only translation; the GIL is released.
+// What: margin linkage as a Python function. Only translation; the GIL is released, and Ctrl-C ends it.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +8,7 @@
 
 #include "engine.hpp"
 #include "linkstream/linkage.hpp"
+#include "stopping.hpp"
 
 namespace nb = nanobind;
 using namespace linkstream;
@@ -26,7 +27,7 @@ Lists unions(Table table, Column squares, Column masses, double t_c, double t_s,
   std::vector<Union> found;
   {
     const nb::gil_scoped_release released;
-    found = Linkage(table.data(), squares.data(), masses.data(), n, {t_c, t_s, t_p})();
+    found = Linkage(table.data(), squares.data(), masses.data(), n, {t_c, t_s, t_p}, Signals())();
   }
   Lists lists;
   for (const Union& united : found) {

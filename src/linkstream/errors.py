@@ -18,6 +18,7 @@ LinkstreamError                      root of all
 │   ├── DamagedStoreError            bytes that are not what was written; names the place
 │   ├── StoreLockedError             another writer has it open
 │   └── StoreClosedError             it was closed, or a write failed: open it again
+├── UnusableError                    a clusterer in which a change failed half-way
 ├── NotTrackedError                  an answer that needs what the caller chose not to keep
 ├── ConvergenceError                 an iteration that did not reach its tolerance
 ├── EngineUnavailableError           the engine asked for is not there
@@ -110,6 +111,10 @@ class StoreClosedError(StoreError):
 
 class SnapshotError(LinkstreamError):
     """A snapshot that is damaged, hostile or from a newer version."""
+
+
+class UnusableError(LinkstreamError):
+    """A clusterer whose last change failed, for want of memory, and could not be taken back."""
 
 
 class NotTrackedError(LinkstreamError):

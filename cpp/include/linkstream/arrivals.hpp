@@ -24,6 +24,9 @@ struct Nearest {
   Integer product = 0;  // x.S
 };
 
+inline constexpr double kBlockMicroseconds = 100e3;
+inline constexpr std::size_t kBlockLeast = 16;
+
 template <class Arriving>
 class Arrivals {
  public:
@@ -36,9 +39,13 @@ class Arrivals {
         bar_(static_cast<float>(lowest_) - 1e-6f) {}
 
   // Larger blocks make the scan cheaper a vector, and rows touched within a block more: they grow
-  // with the table.
+  // with the table, up to where one would take too long to be interrupted.
   std::size_t block_size() const {
-    return std::clamp<std::size_t>(graph_.rows.size() / 8, 1, kBlockMax / 2);
+    const auto row_products = static_cast<double>(graph_.rows.size() * graph_.rows.width() + 1);
+    const double most = kBlockMicroseconds * graph_.kernel.products_per_microsecond / row_products;
+    const std::size_t longest = most < kBlockMax ? static_cast<std::size_t>(most) : kBlockMax;
+    return std::min(std::clamp<std::size_t>(graph_.rows.size() / 8, 1, kBlockMax / 2),
+                    std::max(longest, kBlockLeast));
   }
 
   // `each` gives what arrives, by its place in the block.
@@ -58,8 +65,6 @@ class Arrivals {
       graph_.touched.begin_block();
     }
   }
-
-  void end() { graph_.touched.end_block(); }
 
   const Arriving& operator[](std::size_t index) const { return block_[index]; }
 

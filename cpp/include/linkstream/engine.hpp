@@ -1,13 +1,15 @@
 // What: Links. Vectors in, decisions and events out: the state machine of sections 3.2-3.5.
 // Python twin: engine/reference.py, the definition; the two read side by side.
 // Invariants: decisions, events and state are those of the twin bit for bit, whatever the kernel,
-//   the number of threads, and how a stream is cut into calls.
+//   the number of threads, and how a stream is cut into calls. Whatever is thrown, memory that ran out
+//   included, the state is the one before the call, or before `begin`.
 // Numerics: fixed_point.hpp. The search only proposes; every comparison that decides is between an
 //   exact similarity and a threshold.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -56,6 +58,9 @@ struct Candidate {
 
 inline constexpr std::size_t kUntrackedEvents = 100000;
 
+// Asked between blocks whether to stop there; empty: never.
+using Stop = std::function<bool()>;
+
 class Engine {
  public:
   Engine(const Thresholds& thresholds, std::size_t dimension, bool track_vectors,
@@ -85,34 +90,74 @@ class Engine {
   std::int64_t n_cluster_ids() const { return journal_.free_cluster; }
   const EventLog& log() const { return journal_.log; }
 
-  // Takes fixed-point vectors in order of arrival.
-  void add(const std::int32_t* vectors, std::size_t n, Decision* decisions) {
+  // A change of several calls: all of them are kept, or taken back, which needs no memory. A call
+  // outside of one is a change of its own.
+
+  void begin() {
+    refuse_unless(!open_, "a change within a change");
+    graph_.begin();
+    members_.begin();
+    journal_.begin();
+    kept_before_ = keep_ ? keep_->size() : 0;
+    open_ = true;
+  }
+
+  void commit() {
+    refuse_unless(open_ && !failed_, "no change, or one of which a part failed");
+    graph_.commit();
+    members_.commit();
+    journal_.commit();
+    open_ = false;
+  }
+
+  void rollback() {
+    if (!open_) return;
+    graph_.rollback();
+    wholes_.read();
+    members_.rollback();
+    journal_.rollback();
+    hands_.forget_rows();
+    if (keep_) keep_->cut(kept_before_);
+    open_ = failed_ = false;
+  }
+
+  // Takes fixed-point vectors in order of arrival; how many, where it was asked to stop.
+  std::size_t add(const std::int32_t* vectors, std::size_t n, Decision* decisions,
+                  const Stop& stop = {}) {
+    Change change(*this);
     make_room(n);
-    each_block(arrivals_, n, [&](std::size_t first, std::size_t block) {
-      begin(vectors + first * graph_.dimension(), block);
+    const std::size_t taken = each_block(n, stop, [&](std::size_t first, std::size_t block) {
+      begin_block(vectors + first * graph_.dimension(), block);
       for (std::size_t i = 0; i < block; ++i) decisions[first + i] = add_one(i);
     });
+    change.done();
+    return taken;
   }
 
   // The same of vectors as they come, whose norms are given and in bounds.
-  void add(const float* vectors, const double* norms, std::size_t n, Decision* decisions) {
+  std::size_t add(const float* vectors, const double* norms, std::size_t n, Decision* decisions,
+                  const Stop& stop = {}) {
     const std::size_t dimension = graph_.dimension();
+    Change change(*this);
     make_room(n);
-    each_block(arrivals_, n, [&](std::size_t first, std::size_t block) {
+    const std::size_t taken = each_block(n, stop, [&](std::size_t first, std::size_t block) {
       fixed_.resize(std::max(fixed_.size(), block * dimension));
       for (std::size_t i = 0; i < block; ++i) {
         kernel_.quantise(vectors + (first + i) * dimension, norms[first + i], dimension,
                          fixed_.data() + i * dimension);
       }
-      begin(fixed_.data(), block);
+      begin_block(fixed_.data(), block);
       for (std::size_t i = 0; i < block; ++i) decisions[first + i] = add_one(i);
     });
+    change.done();
+    return taken;
   }
 
   // What equations 20 and 21 say of each vector; nothing changes.
-  void ask(const std::int32_t* vectors, std::size_t n, Decision* decisions) {
-    each_block(arrivals_, n, [&](std::size_t first, std::size_t block) {
-      begin(vectors + first * graph_.dimension(), block);
+  std::size_t ask(const std::int32_t* vectors, std::size_t n, Decision* decisions,
+                  const Stop& stop = {}) {
+    return each_block(n, stop, [&](std::size_t first, std::size_t block) {
+      begin_block(vectors + first * graph_.dimension(), block);
       for (std::size_t i = 0; i < block; ++i) decisions[first + i] = ask_one(i);
     });
   }
@@ -169,6 +214,7 @@ class Engine {
   Decision take(const std::int32_t* q, const Order& order) {
     hands_.check(order);
     const bool is_new = order.member == -1;
+    Change change(*this);
     if (is_new) make_room(1);
     const Verdict verdict = order.outcome < 0 ? tested(q) : hands_.given(order);
     const Incoming share = hands_.share_of(q, order.light);
@@ -183,21 +229,29 @@ class Engine {
     } else {
       members_.moved(member, graph_.number(row));
     }
+    change.done();
     return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
             verdict.threshold};
   }
 
   // Takes a vector's share out of the subcluster that holds it, exactly.
   void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target, std::int64_t member) {
+    Change change(*this);
     hands_.withdraw(q, light, target, member);
+    change.done();
   }
 
-  void flag(std::int64_t number, std::int64_t flags) { hands_.flag(number, flags); }
+  void flag(std::int64_t number, std::int64_t flags) {
+    Change change(*this);
+    hands_.flag(number, flags);
+    change.done();
+  }
 
   // Takes lots, one after the other, as the tests say.
   void receive(const std::vector<Lot>& lots, Decision* decisions) {
+    Change change(*this);
     const std::vector<Together> all = checked(lots);
-    each_block(receive_.arrivals, all.size(), [&](std::size_t first, std::size_t block) {
+    each_block(all.size(), {}, [&](std::size_t first, std::size_t block) {
       receive_.arrivals.begin(block, [&](std::size_t i) { return all[first + i]; });
       for (std::size_t i = 0; i < block; ++i) {
         const Lot& lot = lots[first + i];
@@ -205,21 +259,28 @@ class Engine {
         decisions[first + i] = settled(verdict, all[first + i], lot, nullptr);
       }
     });
+    change.done();
   }
 
   // Takes one lot; `vectors` is null where they are not kept. As the tests say; or in a cluster of
   // their own.
   Decision receive(const Lot& lot, const std::int32_t* vectors, bool apart) {
+    Change change(*this);
     const Together x = checked({lot})[0];
     receive_.arrivals.begin(1, [&](std::size_t) { return x; });
     const Verdict verdict =
         apart ? Verdict() : receive_.test(0, (lot.flags & kLocked) != 0);
-    receive_.arrivals.end();
-    return settled(verdict, x, lot, vectors);
+    const Decision decision = settled(verdict, x, lot, vectors);
+    change.done();
+    return decision;
   }
 
   // Writes events of what is not the engine's to do; their vector is the newest.
-  void note(const std::vector<EventRow>& rows) { hands_.note(rows); }
+  void note(const std::vector<EventRow>& rows) {
+    Change change(*this);
+    hands_.note(rows);
+    change.done();
+  }
 
   // All there is to know, as plain arrays.
   State state() {
@@ -252,17 +313,54 @@ class Engine {
   }
 
  private:
-  template <class Block, class Work>
-  void each_block(Block& arrivals, std::size_t n, Work work) {
-    for (std::size_t done = 0; done < n;) {
-      const std::size_t block = std::min(n - done, arrivals.block_size());
-      work(done, block);
-      arrivals.end();
-      done += block;
+  // A change of one call, unless it is part of a larger one: taken back where `done` is not reached.
+  class Change {
+   public:
+    explicit Change(Engine& engine) : engine_(engine), whole_(!engine.open_) {
+      if (whole_) engine_.begin();
     }
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+    ~Change() {
+      if (done_) return;
+      if (whole_) {
+        engine_.rollback();
+      } else {
+        engine_.failed_ = true;
+      }
+    }
+    void done() {
+      if (whole_) engine_.commit();
+      done_ = true;
+    }
+
+   private:
+    Engine& engine_;
+    const bool whole_;
+    bool done_ = false;
+  };
+
+  // What happens within a block ends with it, whatever is thrown.
+  struct BlockEnd {
+    Graph& graph;
+    ~BlockEnd() { graph.touched.end_block(); }
+  };
+
+  // Does the work block by block; how much of it was done.
+  template <class Work>
+  std::size_t each_block(std::size_t n, const Stop& stop, Work work) {
+    std::size_t done = 0;
+    while (done < n) {
+      const std::size_t block = std::min(n - done, arrivals_.block_size());
+      const BlockEnd end{graph_};
+      work(done, block);
+      done += block;
+      if (stop && done < n && stop()) break;
+    }
+    return done;
   }
 
-  void begin(const std::int32_t* vectors, std::size_t n) {
+  void begin_block(const std::int32_t* vectors, std::size_t n) {
     arrivals_.begin(n, [&](std::size_t i) {
       const std::int32_t* q = vectors + i * graph_.dimension();
       const Integer square = kernel_.square(q, graph_.dimension());
@@ -340,10 +438,8 @@ class Engine {
   }
 
   Verdict tested(const std::int32_t* q) {
-    begin(q, 1);
-    const Verdict verdict = assess_(arrivals_.nearest(0), arrivals_[0]);
-    arrivals_.end();
-    return verdict;
+    begin_block(q, 1);
+    return assess_(arrivals_.nearest(0), arrivals_[0]);
   }
 
   Thresholds thresholds_;
@@ -362,6 +458,9 @@ class Engine {
   Receive receive_;
   std::shared_ptr<Kept> keep_;
   std::vector<std::int32_t> fixed_;
+  std::size_t kept_before_ = 0;  // the open change
+  bool open_ = false;
+  bool failed_ = false;  // a part of the open change: it can only be taken back
 };
 
 }  // namespace linkstream

@@ -3,6 +3,7 @@
 //   else, if a subcluster was born or is no more since, all rows are walked and noted anew.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,12 @@ class Finder {
     return found;
   }
 
+  // Numbers that were given are free again: what was noted may be wrong of those to come.
+  void forget() {
+    std::fill(notes_.begin(), notes_.end(), kNoRow);
+    born_ = there_ = -1;
+  }
+
  private:
   bool bears(Row row, std::int64_t number) const {
     return row < graph_.rows.size() && graph_.number(row) == number;
@@ -39,11 +46,11 @@ class Finder {
   }
 
   void note_all() {
-    born_ = journal_.free_subcluster;
-    there_ = graph_.n_nodes;
     std::size_t size = 64;
     while (size < 4 * static_cast<std::size_t>(graph_.n_nodes)) size *= 2;
     notes_.assign(size, kNoRow);
+    born_ = journal_.free_subcluster;
+    there_ = graph_.n_nodes;
     graph_.each_node([&](Row row) {
       notes_[static_cast<std::size_t>(graph_.number(row)) & (size - 1)] = row;
     });

@@ -3,7 +3,8 @@
 // Invariants: the graph is a forest. Each node's edges stand in a heap by how far the node may move
 //   before they must be looked at again, so that a hub does not look at all of them each time. A firm
 //   edge was tied by a settlement or a person: equation 22 does not judge it. Components that are gone
-//   are used again, and hold nothing until then.
+//   are used again, and hold nothing until then. While a change is open, each step is noted before it
+//   is made, memory for it is found before it is noted, and taking it back needs none.
 // Numerics: `moved` is an upper bound in radians.
 #pragma once
 
@@ -11,9 +12,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fixed_point.hpp"
+#include "room.hpp"
 #include "rows.hpp"
 
 namespace linkstream {
@@ -54,12 +57,23 @@ struct Node {
   std::uint32_t mark = 0;
   std::uint32_t hasty = 0;  // edges due at every touch, when all were last judged
   std::uint8_t flags = 0;
+  bool saved = false;  // within the open change, what the node was before it is known
   std::vector<HeldEdge> edges;
   std::unique_ptr<float[]> anchor;  // of a node with many edges: where it was when they were judged
 
   double mass() const { return linkstream::mass(count, light); }
   bool locked() const { return flags & kLocked; }
   bool claims() const { return flags & kClaim; }
+
+  // Makes it the node of a row that is free. The room for edges stays: a change may be taken back.
+  void clear() {
+    std::vector<HeldEdge> room = std::move(edges);
+    const bool was_saved = saved;
+    *this = Node();
+    edges = std::move(room);
+    edges.clear();
+    saved = was_saved;
+  }
 };
 
 // A cluster: vectors in it, what these weigh less, how many of its nodes claim its ID.
@@ -93,12 +107,15 @@ class Forest {
   Firmness firmness(Edge edge) const { return ends_[edge].firm; }
 
   Edge add_edge(Row a, Row b, float expiry_a, float expiry_b, Firmness firm = kLoose) {
-    Edge edge;
-    if (free_.empty()) {
-      edge = static_cast<Edge>(ends_.size());
+    make_room_for_one(node(a).edges);
+    make_room_for_one(node(b).edges);
+    make_room_for_one(ends_);
+    const bool made = free_.empty();
+    const Edge edge = made ? static_cast<Edge>(ends_.size()) : free_.back();
+    note({made ? EdgeStep::kMade : EdgeStep::kReused, edge, a, b, firm});
+    if (made) {
       ends_.emplace_back();
     } else {
-      edge = free_.back();
       free_.pop_back();
     }
     ends_[edge].row[0] = a;
@@ -110,15 +127,26 @@ class Forest {
   }
 
   void remove_edge(Edge edge) {
-    for (const Row row : ends_[edge].row) let_go(row, edge);
+    const Ends& ends = ends_[edge];
+    make_room_for_one(free_);
+    note({EdgeStep::kRemoved, edge, ends.row[0], ends.row[1], ends.firm});
+    for (const Row row : ends.row) let_go(row, edge);
     free_.push_back(edge);
   }
 
   // One end of an edge becomes another node: what happens to the edges of a node that is no more.
   void move_edge(Edge edge, Row from, Row to) {
-    let_go(from, edge);
-    ends_[edge].row[ends_[edge].row[0] == from ? 0 : 1] = to;
-    hold(to, edge, kAlways);
+    make_room_for_one(node(to).edges);
+    note({EdgeStep::kMoved, edge, from, to, ends_[edge].firm});
+    relocate(edge, from, to);
+  }
+
+  // Has all edges of a node looked at whenever one of their ends is touched.
+  void set_all_due(Row row) {
+    for (HeldEdge& held : node(row).edges) {
+      held.expiry = kAlways;  // a heap of equals is one
+      set_expiry(held.edge, other_end(held.edge, row), kAlways);
+    }
   }
 
   void set_expiry(Edge edge, Row row, float expiry) {
@@ -147,27 +175,120 @@ class Forest {
   }
 
   std::uint32_t open_component(std::int64_t cluster) {
-    if (free_components_.empty()) {
+    make_room_for_one(components);
+    const bool made = free_components_.empty();
+    const auto component =
+        made ? static_cast<std::uint32_t>(components.size()) : free_components_.back();
+    note({made ? ComponentStep::kMade : ComponentStep::kReused, component, 0, -1});
+    if (made) {
       components.push_back({cluster});
-      return static_cast<std::uint32_t>(components.size() - 1);
+    } else {
+      free_components_.pop_back();
+      components[component] = {cluster};
     }
-    const std::uint32_t component = free_components_.back();
-    free_components_.pop_back();
-    components[component] = {cluster};
     return component;
   }
 
   // A component without a node is no more.
   void close_component(std::uint32_t component) {
+    make_room_for_one(free_components_);
+    note({ComponentStep::kClosed, component, 0, components[component].cluster});
     free_components_.push_back(component);
     components[component] = {-1};
+  }
+
+  void swap_clusters(std::uint32_t one, std::uint32_t other) {
+    note({ComponentStep::kSwapped, one, other, -1});
+    std::swap(components[one].cluster, components[other].cluster);
   }
 
   std::size_t n_components() const { return components.size() - free_components_.size(); }
 
   std::vector<Component> components;  // free ones too
 
+  // A change: wholly kept, or taken back. What the components hold must then be counted again.
+
+  void begin() { open_ = true; }
+
+  void commit() {
+    forget_all(edge_steps_);
+    forget_all(component_steps_);
+    open_ = false;
+  }
+
+  void rollback() {
+    open_ = false;
+    for (; !edge_steps_.empty(); edge_steps_.pop_back()) take_back(edge_steps_.back());
+    for (; !component_steps_.empty(); component_steps_.pop_back()) take_back(component_steps_.back());
+  }
+
  private:
+  // A step of the edges: an edge with a number of its own or one used again, between two rows; taken
+  // away; or moved from one row to another.
+  struct EdgeStep {
+    enum Kind : std::uint8_t { kMade, kReused, kRemoved, kMoved } kind;
+    Edge edge;
+    Row a, b;
+    Firmness firm;
+  };
+
+  // A step of the components: one made, or used again; closed; or two that swap their IDs.
+  struct ComponentStep {
+    enum Kind : std::uint8_t { kMade, kReused, kClosed, kSwapped } kind;
+    std::uint32_t component, other;
+    std::int64_t cluster;
+  };
+
+  void note(const EdgeStep& step) {
+    if (open_) edge_steps_.push_back(step);
+  }
+  void note(const ComponentStep& step) {
+    if (open_) component_steps_.push_back(step);
+  }
+
+  void take_back(const EdgeStep& step) {
+    switch (step.kind) {
+      case EdgeStep::kMade:
+      case EdgeStep::kReused:
+        for (const Row row : ends_[step.edge].row) let_go(row, step.edge);
+        if (step.kind == EdgeStep::kMade) {
+          ends_.pop_back();
+        } else {
+          free_.push_back(step.edge);
+        }
+        return;
+      case EdgeStep::kRemoved:
+        free_.pop_back();
+        ends_[step.edge] = {{step.a, step.b}, {0, 0}, step.firm};
+        hold(step.a, step.edge, kAlways);
+        hold(step.b, step.edge, kAlways);
+        return;
+      case EdgeStep::kMoved:
+        relocate(step.edge, step.b, step.a);
+        set_expiry(step.edge, other_end(step.edge, step.a), kAlways);
+        return;
+    }
+  }
+
+  void take_back(const ComponentStep& step) {
+    switch (step.kind) {
+      case ComponentStep::kMade:
+        components.pop_back();
+        return;
+      case ComponentStep::kReused:
+        components[step.component] = {-1};
+        free_components_.push_back(step.component);
+        return;
+      case ComponentStep::kClosed:
+        free_components_.pop_back();
+        components[step.component] = {step.cluster};
+        return;
+      case ComponentStep::kSwapped:
+        std::swap(components[step.component].cluster, components[step.other].cluster);
+        return;
+    }
+  }
+
   struct Ends {
     Row row[2];
     std::uint32_t place[2];  // where each end's heap holds the edge
@@ -175,6 +296,12 @@ class Forest {
   };
 
   int side(Edge edge, Row row) const { return ends_[edge].row[0] == row ? 0 : 1; }
+
+  void relocate(Edge edge, Row from, Row to) {
+    let_go(from, edge);
+    ends_[edge].row[ends_[edge].row[0] == from ? 0 : 1] = to;
+    hold(to, edge, kAlways);
+  }
 
   void hold(Row row, Edge edge, float expiry) {
     std::vector<HeldEdge>& edges = node(row).edges;
@@ -221,6 +348,9 @@ class Forest {
   std::vector<Ends> ends_;
   std::vector<Edge> free_;
   std::vector<std::uint32_t> free_components_;
+  std::vector<EdgeStep> edge_steps_;  // of the open change, oldest first
+  std::vector<ComponentStep> component_steps_;
+  bool open_ = false;
   mutable std::vector<std::uint32_t> walk_;
 };
 

@@ -2,6 +2,7 @@
 // Paper: section 3.2; the similarities of sections 3.3 and 3.4. Python twin: engine/graph.py.
 // Invariants: codes are those of the sum; an edge that is not due satisfies equation 22 and is below
 //   T_s (see `half_slack`), so that looking at the others alone decides what looking at all would.
+//   While a change is open, what a node was before it is saved ahead of the first time it is touched.
 // Numerics: fixed_point.hpp. Budgets are bounds with room for roundings; they never decide.
 #pragma once
 
@@ -106,7 +107,9 @@ class Graph {
   Row take(std::int64_t number, Integer square) {
     const Row row = rows.take();
     forest.make_room(row + 1);
-    Node& fresh = node(row) = Node();
+    save(row);
+    Node& fresh = node(row);
+    fresh.clear();
     fresh.number = number;
     fresh.square = square;
     fresh.root = root(square);
@@ -115,10 +118,60 @@ class Graph {
   }
 
   void release(Row row) {
-    node(row) = Node();
+    save(row);
     rows.release(row);
     touched.drop(row);
+    node(row).clear();
     --n_nodes;
+  }
+
+  // Changes: begun, then kept wholly or taken back. Taking back needs no memory.
+
+  void begin() {
+    rows.begin();
+    forest.begin();
+    n_nodes_before_ = n_nodes;
+    open_ = true;
+  }
+
+  void commit() {
+    rows.each_released([this](Row row) {
+      if (number(row) < 0) std::vector<HeldEdge>().swap(node(row).edges);
+    });
+    for (const Image& image : images_) node(image.row).saved = false;
+    forget_all(images_);
+    forget_all(sums_);
+    forget_all(moves_);
+    rows.commit();
+    forest.commit();
+    open_ = false;
+  }
+
+  void rollback() {
+    open_ = false;
+    touched.end_block();
+    forest.rollback();
+    for (const Image& image : images_) put_back(image);
+    for (; !moves_.empty(); moves_.pop_back()) node(moves_.back().row).component = moves_.back().from;
+    rows.rollback();
+    for (const Image& image : images_) {
+      if (image.node.number >= 0) encode(image.row);
+    }
+    forget_all(images_);
+    forget_all(sums_);
+    n_nodes = n_nodes_before_;
+    count_components();
+  }
+
+  // To be called before anything of a node is changed, but for its component.
+  void save(Row row) {
+    if (open_ && !node(row).saved) save_now(row);
+  }
+
+  // A node goes to another component.
+  void move_to(std::uint32_t component, Row row) {
+    if (open_ && !node(row).saved) moves_.push_back({row, node(row).component});
+    node(row).component = component;
   }
 
   // Codes of a sum that has changed.
@@ -132,6 +185,7 @@ class Graph {
 
   // Adds a vector; |S+q|^2 = |S|^2 + 2 q.S + |q|^2 exactly.
   void add_vector(Row row, const Incoming& x, Integer product) {
+    save(row);
     const double turned = turn(node(row).square, product, x.square);
     grow(row, product, x.square, 1);
     kernel.add_vector(rows.sum(row), x.q, dimension());
@@ -140,6 +194,7 @@ class Graph {
 
   // Adds vectors that come together; the same with their sum.
   void add_sum(Row row, const Together& x, Integer product) {
+    save(row);
     const double turned = turn(node(row).square, product, x.square);
     grow(row, product, x.square, x.n);
     std::int64_t* sum = rows.sum(row);
@@ -149,6 +204,7 @@ class Graph {
 
   // Takes a vector out again.
   void take_vector(Row row, const Incoming& x, Integer product) {
+    save(row);
     const double turned = turn(node(row).square, -product, x.square);
     grow(row, -product, x.square, -1);
     std::int64_t* sum = rows.sum(row);
@@ -158,6 +214,8 @@ class Graph {
 
   // Adds the vectors of another node, which is released.
   void absorb(Row row, Row gone) {
+    save(row);
+    save(gone);
     Node& kept = node(row);
     const Node& other = node(gone);
     const Integer product =
@@ -195,6 +253,7 @@ class Graph {
       if (held.edges.size() < kManyEdges) return;
       if (due.size() <= 2 * held.hasty + held.edges.size() / 8) return;
     }
+    save(row);
     judging_all_ = true;
     held.count_limit = 2 * held.count;
     held.hasty = 0;
@@ -212,6 +271,73 @@ class Graph {
   }
 
  private:
+  // A node as it was before the open change: all but its edges, which the forest notes, and its sum,
+  // which stands in `sums_`; number -1: the row was free.
+  struct Image {
+    Row row;
+    std::size_t sum;
+    struct {
+      Integer square;
+      double root;
+      std::int64_t number, count, count_limit, first_seen, last_seen, light;
+      std::uint32_t component;
+      std::uint8_t flags;
+    } node;
+  };
+
+  struct Move {
+    Row row;
+    std::uint32_t from;
+  };
+
+  void save_now(Row row) {
+    Node& node = this->node(row);
+    make_room_for_one(images_);
+    const std::size_t place = sums_.size();
+    if (node.number >= 0) {
+      const std::int64_t* sum = rows.sum(row);
+      sums_.insert(sums_.end(), sum, sum + dimension());
+    }
+    images_.push_back({row,
+                       place,
+                       {node.square, node.root, node.number, node.count, node.count_limit,
+                        node.first_seen, node.last_seen, node.light, node.component, node.flags}});
+    node.saved = true;
+  }
+
+  void put_back(const Image& image) {
+    Node& node = this->node(image.row);
+    node.square = image.node.square;
+    node.root = image.node.root;
+    node.number = image.node.number;
+    node.count = image.node.count;
+    node.count_limit = image.node.count_limit;
+    node.first_seen = image.node.first_seen;
+    node.last_seen = image.node.last_seen;
+    node.light = image.node.light;
+    node.component = image.node.component;
+    node.flags = image.node.flags;
+    node.saved = false;
+    if (node.number >= 0) std::copy_n(sums_.data() + image.sum, dimension(), rows.sum(image.row));
+    // How far it may move before its edges are looked at was noted from where it stood since.
+    node.moved = 0.0;
+    node.hasty = 0;
+    node.anchor.reset();
+    forest.set_all_due(image.row);
+  }
+
+  // What the components hold, from their nodes.
+  void count_components() {
+    for (Component& component : forest.components) component = {component.cluster};
+    each_node([this](Row row) {
+      const Node& counted = node(row);
+      Component& component = forest.components[counted.component];
+      component.vectors += counted.count;
+      component.light += counted.light;
+      component.claims += counted.claims();
+    });
+  }
+
   void grow(Row row, Integer product, Integer square, std::int64_t count) {
     Node& grown = node(row);
     grown.square += 2 * product + square;
@@ -283,6 +409,11 @@ class Graph {
 
   Skip skip_;
   bool judging_all_ = false;
+  bool open_ = false;
+  std::int64_t n_nodes_before_ = 0;
+  std::vector<Image> images_;  // of nodes touched by the open change, in order
+  std::vector<std::int64_t> sums_;
+  std::vector<Move> moves_;
   std::vector<std::int8_t> codes_;
   std::vector<float> room_;
 };

@@ -56,6 +56,9 @@ class Hands {
     return {graph_.node(row).count, graph_.rows.sum(row)};
   }
 
+  // Numbers of subclusters were taken back.
+  void forget_rows() { finder_.forget(); }
+
   // What can be said of an order before its place is known.
   void check(const Order& order) const {
     check_vector(order.light, order.member);

@@ -8,16 +8,31 @@
 
 namespace linkstream {
 
-struct Journal {
-  explicit Journal(std::size_t limit) : log(limit) {}
-
-  EventLog log;
+struct Counters {
   std::int64_t n_vectors = 0;
   std::int64_t newest = 0;           // the vector on its way in, or the newest: events bear it
   std::int64_t next_subcluster = 0;  // how many were ever born
   std::int64_t next_cluster = 0;
   std::int64_t free_subcluster = 0;  // the next numbers to be given
   std::int64_t free_cluster = 0;
+};
+
+struct Journal : Counters {
+  explicit Journal(std::size_t limit) : log(limit) {}
+
+  EventLog log;
+
+  // A change: wholly kept, or taken back.
+
+  void begin() {
+    before_ = *this;
+    log.begin();
+  }
+  void commit() { log.commit(); }
+  void rollback() {
+    static_cast<Counters&>(*this) = before_;
+    log.rollback();
+  }
 
   std::int64_t new_subcluster() { return given(free_subcluster, next_subcluster); }
   std::int64_t new_cluster() { return given(free_cluster, next_cluster); }
@@ -36,6 +51,8 @@ struct Journal {
     next = free = number + 1;
     return number;
   }
+
+  Counters before_;  // the open change
 };
 
 }  // namespace linkstream

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "thresholds.hpp"
@@ -21,10 +23,12 @@ struct Union {
 
 class Linkage {
  public:
-  // `table` holds n rows of n products S_i.S_j and is used up.
+  // `table` holds n rows of n products S_i.S_j and is used up. `pause` is called after each row that is
+  // looked at; it may throw.
   Linkage(double* table, const double* squares, const double* masses, std::size_t n,
-          const Thresholds& thresholds)
-      : table_(table),
+          const Thresholds& thresholds, std::function<void()> pause = [] {})
+      : pause_(std::move(pause)),
+        table_(table),
         n_(n),
         test_(thresholds),
         squares_(squares, squares + n),
@@ -95,6 +99,7 @@ class Linkage {
   // The partner of a row with the greatest margin (tie: the lowest row), and all its margins. Only
   // margins >= 0 matter: where all are below, which one is noted makes no difference.
   void look(std::size_t row, std::vector<double>& margins) {
+    pause_();
     const double* products = at(row);
     const double root = roots_[row], spread = spread_[row];
     for (std::size_t i = 0; i < n_; ++i) {
@@ -108,6 +113,7 @@ class Linkage {
         std::find(margins.begin(), margins.end(), best) - margins.begin());
   }
 
+  std::function<void()> pause_;
   double* table_;
   std::size_t n_;
   Thresholds test_;

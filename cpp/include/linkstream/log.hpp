@@ -1,7 +1,8 @@
 // What: the log of events, packed: a few bytes each instead of a row of six integers.
 // Python twin: engine/log.py (what is kept) and engine/events.py (what the codes mean).
 // Invariants: the sequence number of an event is its place since the beginning. Without a limit all
-//   are kept; with one, at least the newest `limit`, and `rows` shows no more than that.
+//   are kept; with one, at least the newest `limit`, and `rows` shows no more than that. While a change
+//   is open nothing is dropped, so that what it wrote can be taken back.
 #pragma once
 
 #include <algorithm>
@@ -56,6 +57,37 @@ class EventLog {
     ++n_events_;
   }
 
+  // A change: wholly kept, or taken back.
+
+  void begin() {
+    before_.pages = pages_.size();
+    before_.n_events = n_events_;
+    if (!pages_.empty()) {
+      const Page& page = pages_.back();
+      before_.bytes = page.bytes.size();
+      before_.n = page.n;
+      before_.last_vector = page.last_vector;
+    }
+    open_ = true;
+  }
+
+  void commit() {
+    open_ = false;
+    drop_old();
+  }
+
+  void rollback() {
+    while (pages_.size() > before_.pages) pages_.pop_back();
+    if (!pages_.empty()) {
+      Page& page = pages_.back();
+      page.bytes.resize(before_.bytes);
+      page.n = before_.n;
+      page.last_vector = before_.last_vector;
+    }
+    n_events_ = before_.n_events;
+    open_ = false;
+  }
+
   // Rows from sequence number `since` (not before `oldest`) on.
   std::vector<EventRow> rows(std::int64_t since) const {
     std::vector<EventRow> result;
@@ -80,8 +112,15 @@ class EventLog {
   void open_page() {
     if (!pages_.empty()) pages_.back().bytes.shrink_to_fit();
     pages_.emplace_back();
-    const auto full = static_cast<std::int64_t>(pages_.size() - 1) * kPage;
-    if (limit_ && full - kPage >= static_cast<std::int64_t>(limit_)) pages_.pop_front();
+    if (!open_) drop_old();
+  }
+
+  // Pages before the newest `limit` events.
+  void drop_old() {
+    const auto excess = static_cast<std::int64_t>(limit_) + kPage;
+    while (limit_ && static_cast<std::int64_t>(pages_.size() - 1) * kPage >= excess) {
+      pages_.pop_front();
+    }
   }
 
   static void unpack(const Page& page, std::int64_t skip, std::vector<EventRow>& result) {
@@ -116,6 +155,11 @@ class EventLog {
   std::size_t limit_;
   std::deque<Page> pages_;
   std::int64_t n_events_ = 0;
+  struct {
+    std::size_t pages = 0, bytes = 0;
+    std::int64_t n = 0, last_vector = 0, n_events = 0;
+  } before_;  // the open change
+  bool open_ = false;
 };
 
 }  // namespace linkstream

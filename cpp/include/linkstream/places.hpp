@@ -32,6 +32,7 @@ class Places {
   // Adds a vector to a subcluster, given its product with the sum. A locked one only counts it.
   // Returns the row that holds it in the end.
   Row join(Row row, const Part& part, Integer product) {
+    graph_.save(row);
     Node& node = graph_.node(row);
     Component& whole = graph_.forest.components[node.component];
     const bool locked = node.locked();
@@ -71,6 +72,7 @@ class Places {
 
   // Takes a vector's share out of the subcluster that holds it, given its product with the sum.
   void withdraw(Row row, const Part& part, Integer product) {
+    graph_.save(row);
     Node& node = graph_.node(row);
     Component& whole = graph_.forest.components[node.component];
     const bool last = node.count == 1, turns = part.share.square != 0;
@@ -93,6 +95,7 @@ class Places {
 
   // Locks a subcluster, or gives it a claim to the ID at a split, or neither.
   void flag(Row row, std::uint8_t flags) {
+    graph_.save(row);
     Node& node = graph_.node(row);
     Component& whole = graph_.forest.components[node.component];
     whole.claims -= node.claims();

@@ -1,7 +1,8 @@
 // What: the table of subcluster sums and of their int8 codes, in chunks that never move.
 // Paper: the centroids of section 3.2, as exact sums (numerics) and as something to search.
 // Invariants: a free row has scale 0 and a residual so negative that no scan reports it. Rows are
-//   re-encoded whenever their sum changes; freed rows are used again before new ones are made.
+//   re-encoded whenever their sum changes; freed rows are used again before new ones are made. While a
+//   change is open, rows taken and released are noted first, and taking that back needs no memory.
 // Memory at dimension d: 8 d bytes for the sum, d padded to 64 for the codes, 8 for the bounds.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "kernels.hpp"
+#include "room.hpp"
 
 namespace linkstream {
 
@@ -100,18 +102,60 @@ class Rows {
   std::size_t n_chunks() const { return chunks_.size(); }
 
   Row take() {
-    if (!free_.empty()) {
-      const Row row = free_.back();
+    const bool made = free_.empty();
+    if (made && size_ == chunks_.size() * kChunkRows) chunks_.emplace_back(dimension_, width_);
+    const Row row = made ? static_cast<Row>(size_) : free_.back();
+    note({made ? Step::kMade : Step::kReused, row});
+    if (made) {
+      ++size_;
+    } else {
       free_.pop_back();
-      return row;
     }
-    if (size_ == chunks_.size() * kChunkRows) chunks_.emplace_back(dimension_, width_);
-    return static_cast<Row>(size_++);
+    return row;
   }
 
   void release(Row row) {
-    chunks_[row / kChunkRows].codes.clear(row % kChunkRows);
+    make_room_for_one(free_);
+    note({Step::kReleased, row});
+    clear_codes(row);
     free_.push_back(row);
+  }
+
+  void clear_codes(Row row) { chunks_[row / kChunkRows].codes.clear(row % kChunkRows); }
+
+  // A change: wholly kept, or taken back; then the caller writes the codes of rows that are there
+  // again.
+
+  void begin() { open_ = true; }
+
+  void commit() {
+    forget_all(steps_);
+    open_ = false;
+  }
+
+  void rollback() {
+    open_ = false;
+    for (; !steps_.empty(); steps_.pop_back()) {
+      const Step& step = steps_.back();
+      if (step.kind == Step::kReleased) {
+        free_.pop_back();
+        continue;
+      }
+      clear_codes(step.row);
+      if (step.kind == Step::kMade) {
+        --size_;
+      } else {
+        free_.push_back(step.row);
+      }
+    }
+  }
+
+  // Calls visit(row) for each row that the open change has released; it may be taken again by now.
+  template <class Visit>
+  void each_released(Visit visit) const {
+    for (const Step& step : steps_) {
+      if (step.kind == Step::kReleased) visit(step.row);
+    }
   }
 
   std::int64_t* sum(Row row) {
@@ -128,6 +172,15 @@ class Rows {
   }
 
  private:
+  struct Step {
+    enum Kind : std::uint8_t { kMade, kReused, kReleased } kind;
+    Row row;
+  };
+
+  void note(const Step& step) {
+    if (open_) steps_.push_back(step);
+  }
+
   struct Chunk {
     Chunk(std::size_t dimension, std::size_t width)
         : sums(aligned_block<std::int64_t>(kChunkRows * dimension)), codes(kChunkRows, width) {}
@@ -140,6 +193,8 @@ class Rows {
   std::size_t size_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<Row> free_;
+  std::vector<Step> steps_;  // of the open change, oldest first
+  bool open_ = false;
 };
 
 }  // namespace linkstream

@@ -75,8 +75,8 @@ class Touched {
   std::int32_t& slot_of(Row row) {
     if (row >= slots_.size()) slots_.resize(row + 1 + row / 2, kUnknown);
     if (slots_[row] == kUnknown) {
+      known_.push_back(row);  // first: `end_block` forgets what stands here
       slots_[row] = kGone;
-      known_.push_back(row);
     }
     return slots_[row];
   }

@@ -176,8 +176,8 @@ class Update {
     const std::uint32_t fresh = graph_.forest.open_component(fresh_id);
     Component &part = components[fresh], &rest = components[old];
     for (const Row member : sides_.listed()) {
-      Node& node = graph_.node(member);
-      node.component = fresh;
+      const Node& node = graph_.node(member);
+      graph_.move_to(fresh, member);
       part.vectors += node.count;
       part.light += node.light;
       part.claims += node.claims();
@@ -188,7 +188,7 @@ class Update {
     const bool leaves = part.claims != rest.claims     ? part.claims < rest.claims
                         : part.vectors != rest.vectors ? part.vectors < rest.vectors
                                                        : !listed_has_oldest(old, fresh);
-    if (!leaves) std::swap(part.cluster, rest.cluster);
+    if (!leaves) graph_.forest.swap_clusters(old, fresh);
     wholes_.split(old, fresh, sides_.listed());
     const bool cut_off_leaves = leaves == sides_.listed_is_cut_off;
     const Row inside = cut_off_leaves ? partner : row, outside = cut_off_leaves ? row : partner;

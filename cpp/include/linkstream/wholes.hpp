@@ -76,10 +76,7 @@ class Wholes {
 
   // A component is no more; what takes its place begins with nothing.
   void close(std::uint32_t component) {
-    if (!on_) return;
-    std::fill_n(rows_.sum(component), graph_.dimension(), std::int64_t{0});
-    squares_[component] = 0;
-    rows_.codes(component).clear(component % kChunkRows);
+    if (on_) clear(component);
   }
 
   // These nodes have left a component for a fresh one.
@@ -96,11 +93,12 @@ class Wholes {
     }
   }
 
-  // The sums of all components of a graph that was read.
+  // The sums of all components of a graph that was read, or taken back: then no memory is needed.
   void read() {
     if (!on_) return;
     const auto n = static_cast<std::uint32_t>(graph_.forest.components.size());
     for (std::uint32_t component = 0; component < n; ++component) open(component);
+    for (Row row = 0; row < rows_.size(); ++row) clear(row);
     graph_.each_node([&](Row row) {
       add_sum(rows_.sum(graph_.node(row).component), graph_.rows.sum(row));
     });
@@ -133,8 +131,15 @@ class Wholes {
   }
 
  private:
+  void clear(std::uint32_t component) {
+    std::fill_n(rows_.sum(component), graph_.dimension(), std::int64_t{0});
+    squares_[component] = 0;
+    rows_.clear_codes(component);
+  }
+
   void open(std::uint32_t component) {
     if (component < rows_.size()) return;
+    make_room_for_one(squares_);
     const Row row = rows_.take();
     std::fill_n(rows_.sum(row), graph_.dimension(), std::int64_t{0});
     squares_.push_back(0);
@@ -153,7 +158,7 @@ class Wholes {
   // Vectors that cancel out have no direction: no scan is to find them.
   void encode(std::uint32_t component) {
     if (squares_[component] == 0) {
-      rows_.codes(component).clear(component % kChunkRows);
+      rows_.clear_codes(component);
       return;
     }
     float scale, residual;

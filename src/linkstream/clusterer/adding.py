@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer.change import Stopped, one_change
 from linkstream.clusterer.people import People
 from linkstream.engine import door, events
-from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine
+from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine, Stop
 from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import State
@@ -22,9 +22,6 @@ _PIECE = 10_000  # vectors after which the log is read, where all of it is not k
 
 class Adding(People):
     """The side of `Links` that vectors come in by."""
-
-    _beginning: threading.Lock
-    _last: Decisions | None = None
 
     @property
     def last_decisions(self) -> Decisions | None:
@@ -43,6 +40,12 @@ class Adding(People):
             if decision is not None:
                 return decision
         rows = door.vector(x, dimension=self.dimension)
+        return self._add_alone(rows, weight, group)
+
+    @one_change
+    def _add_alone(
+        self, rows: npt.NDArray[np.float32], weight: float, group: str | None
+    ) -> Decision:
         return self._add_rows(rows, weight, group).at(0)
 
     def add_many(
@@ -50,13 +53,25 @@ class Adding(People):
     ) -> npt.NDArray[np.int64]:
         """Take vectors in order; the same IDs as `add` one by one. All of them or, if one is
         not usable, none. `weight` is one for all, or one for each.
+
+        Ctrl-C ends it between two vectors: those before were taken, with all that was due after
+        them, and `last_decisions` has their IDs. Adding the others later gives the very IDs that
+        all at once would have got.
         """  # noqa: D205
         rows = door.vectors(X, dimension=self.dimension)
         if not len(rows):
             return np.empty(0, dtype=np.int64)
-        self._last = decisions = self._add_rows(rows, weight, group)
+        return self._add_batch(rows, weight, group)
+
+    @one_change
+    def _add_batch(
+        self, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None
+    ) -> npt.NDArray[np.int64]:
+        decisions = self._add_rows(rows, weight, group)
+        self._last = decisions
         return decisions.cluster.copy()
 
+    @one_change
     def add_group(
         self, X: npt.ArrayLike, *, key: str | None = None, weight: npt.ArrayLike = 1.0
     ) -> npt.NDArray[np.int64]:
@@ -82,30 +97,52 @@ class Adding(People):
             return self._add_each(rows, weights.lights(weight, len(rows)), group)
         self._check_room(len(rows))
         if self._engine is None:
-            with self._beginning:  # two threads may come with the first vectors
-                fixed = self._fixed(rows)
-                return self._add_fixed(self._begun(rows.shape[1]), fixed)
-        decisions = self._engine.add_floats(rows) if self._direct else None
+            fixed = self._fixed(rows)
+            return self._add_fixed(self._begun(rows.shape[1]), fixed)
+        decisions = self._engine.add_floats(rows, self._stop) if self._direct else None
         return decisions or self._add_fixed(self._engine, self._fixed(rows))
 
     def _add_fixed(self, engine: Engine, fixed: npt.NDArray[np.int32]) -> Decisions:
         watched = self._healing is not None or self._limits or not self.track_vectors
-        return self._add_tended(engine, fixed) if watched else engine.add(fixed)
+        return self._add_tended(engine, fixed) if watched else engine.add(fixed, self._stop)
+
+    @property
+    def _stop(self) -> Stop | None:
+        """What long work asks whether somebody has pressed Ctrl-C."""
+        return None if self._change is None else self._change.interrupts.stop
 
     def _add_tended(self, engine: Engine, fixed: npt.NDArray[np.int32]) -> Decisions:
         """Take vectors up to each place where there is something to see to, and see to it there."""
-        taken, pieces = 0, []
-        while taken < len(fixed):
+        taken, pieces = 0, _Pieces(engine.n_vectors)
+        stop = self._stop
+        while taken < len(fixed) and not (taken and stop is not None and stop()):
             before = engine.n_vectors
             room = self._limits.room(before, engine.n_subclusters)
             if self._healing is not None:
                 room = min(room, self._healing.after(before) - before)
             if not self.track_vectors:
                 room = min(room, _PIECE)
-            pieces.append(engine.add(fixed[taken : taken + room]))
-            taken += len(pieces[-1].cluster)
-            engine = self._tend(before)
-        return Decisions.joined(pieces)
+            pieces.add(engine.add(fixed[taken : taken + room], stop))
+            taken += len(pieces.newest.cluster)
+            if not self._tended(before, pieces):
+                break
+            engine = self._running()
+        return pieces.joined()
+
+    def _tended(self, before: int, pieces: _Pieces) -> bool:
+        """See to what is due after vectors; False where Ctrl-C came: only what was whole stays."""
+        assert self._change is not None, "vectors come within a change"
+        engine = self._engine
+        try:
+            self._tend(before)
+        except Stopped:
+            self._change.back_to_mark()
+            pieces.drop_unmarked()
+            return False
+        if self._engine is not engine:
+            self._change.mark()
+            pieces.mark()
+        return True
 
     def _add_each(
         self, rows: npt.NDArray[np.float32], lights: list[int], group: str | None
@@ -113,19 +150,22 @@ class Adding(People):
         """Take vectors one by one: each in its group, or of its weight."""
         fixed = self._fixed(rows)
         self._check_room(len(rows))
-        pieces = []
+        pieces, stop = _Pieces(self.n_vectors), self._stop
         for q, light in zip(fixed, lights, strict=True):
+            if pieces and stop is not None and stop():
+                break
             if light == FULL:
-                pieces.append(self._asked(q, group))
+                pieces.add(self._asked(q, group))
                 continue
             engine = self._begun(rows.shape[1])
             before = engine.n_vectors
             if group is not None:
-                pieces.append(self._place_together(q[np.newaxis], [light], group))
+                pieces.add(self._place_together(q[np.newaxis], [light], group))
             else:
-                pieces.append(engine.take(q, light=light).as_batch())
-                self._tend(before)
-        return Decisions.joined(pieces)
+                pieces.add(engine.take(q, light=light).as_batch())
+                if not self._tended(before, pieces):
+                    break
+        return pieces.joined()
 
     def _asked(self, q: npt.NDArray[np.int32], group: str | None) -> Decisions:
         """What would be decided of a vector; nothing is learnt."""
@@ -201,12 +241,16 @@ class Adding(People):
         """
         engine = self._running()
         if self._healing is not None and self._healing.after(before) <= engine.n_vectors:
-            _, state = self._healing.run(engine.state(), self._factory.unions, self._laws())
+            laws = self._laws()
+            with self._interruptible():
+                _, state = self._healing.run(engine.state(), self._factory.unions, laws)
             engine = self._replace(state)
         if self._limits and self._limits.exceeded(before, engine.n_vectors, engine.n_subclusters):
             state = engine.state()
             since = engine.n_vectors - 1 if since is None else since
             engine = self._replace(self._limits.apply(state, *self._protected(state), since))
+            if self._change is not None:
+                self._change.save_ledger()
             self._ledger.tidy()
         if not self.track_vectors:
             self._synced()
@@ -218,6 +262,39 @@ class Adding(People):
         pins = [pin for law in ledger.laws for side in law.sides for pin in side]
         cared: npt.NDArray[np.bool_] = np.isin(state.numbers, ledger.nodes(pins))
         return cared | (state.flags > 0), set(ledger.names)
+
+
+class _Pieces:
+    """Decisions of a batch that is taken in pieces, of which the newest may have to go again."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._all: list[Decisions] = []
+        self._marked = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def newest(self) -> Decisions:
+        """The last piece."""
+        return self._all[-1]
+
+    def add(self, piece: Decisions) -> None:
+        """Take in one more."""
+        self._all.append(piece)
+
+    def mark(self) -> None:
+        """Note that all pieces so far stay."""
+        self._marked = len(self._all)
+
+    def drop_unmarked(self) -> None:
+        """Leave out what came after the mark."""
+        del self._all[self._marked :]
+
+    def joined(self) -> Decisions:
+        """All of them as one batch."""
+        return Decisions.joined(self._all) if self._all else Decisions.of(self._first, [])
 
 
 def _check_key(key: object) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer.change import UNUSABLE, Change, Interrupts
 from linkstream.engine import door
 from linkstream.engine.choice import Factory
-from linkstream.engine.contract import Engine, Keep
+from linkstream.engine.contract import Decisions, Engine, Keep
 from linkstream.engine.fixed_point import quantise
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UnknownIdError
 from linkstream.identity.folding import Base
 from linkstream.identity.healing import Healing
 from linkstream.identity.laws import Laws
-from linkstream.identity.ledger import KINDS, Ledger
+from linkstream.identity.ledger import KINDS, Ledger, Rows
 from linkstream.identity.limits import Limits
 from linkstream.space import Space
 
@@ -38,6 +42,9 @@ class Ground:
     _direct: bool  # vectors may go straight to the engine
     _base: Base  # as far as undo goes back
     _elsewhere = False  # vectors are kept by somebody else: the engine does not add to them
+    _changing: threading.RLock  # held by the thread that changes the clusterer
+    _change: Change | None = None  # what is open of it
+    _last: Decisions | None = None
 
     def _fixed(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Rows as the engine's numbers, or VectorError: nothing has changed yet."""
@@ -56,10 +63,28 @@ class Ground:
             if self._ledger.quiet:  # what is no longer kept of the log had nothing to say
                 oldest = self._engine.oldest_event()
                 self._ledger.n_events = max(self._ledger.n_events, oldest)
-            self._ledger.read(self._engine.event_rows(self._ledger.n_events)[1])
+            self._read_log(self._engine.event_rows(self._ledger.n_events)[1])
         # A log that is not kept whole must be read as it grows.
         self._direct = self._straight and (self.track_vectors or self._ledger.quiet)
         return self._ledger
+
+    def _read_log(self, rows: Rows) -> None:
+        """Have the ledger take in the next events: all of them, or the clusterer is unusable."""
+        if not len(rows):
+            return
+        if self._change is not None:
+            self._change.save_ledger()
+            self._ledger.read(rows)
+            return
+        interrupts = Interrupts()
+        interrupts.hold()
+        try:
+            self._ledger.read(rows)
+        except BaseException:
+            self._engine = UNUSABLE
+            raise
+        finally:
+            interrupts.release()
 
     def _made(self, state: State) -> Engine:
         """An engine that goes on from a state."""
@@ -67,6 +92,10 @@ class Ground:
 
     def _laws(self) -> Laws:
         return Laws.of(self._synced())
+
+    def _interruptible(self) -> AbstractContextManager[None]:
+        """Work that changes nothing and may take long: Ctrl-C ends it at once."""
+        return nullcontext() if self._change is None else self._change.interrupts.let_through()
 
     def _running(self) -> Engine:
         """The engine, of a clusterer that was spoken of something in."""

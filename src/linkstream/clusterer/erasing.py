@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.base import Fixed, whole_number
+from linkstream.clusterer.change import one_change
 from linkstream.clusterer.reasons import Reasons
 from linkstream.engine import door, events
 from linkstream.engine.contract import JOINED, LINKED, Engine
@@ -21,6 +22,7 @@ from linkstream.identity.timeline import Timeline
 class Erasing(Reasons):
     """The side of `Links` that takes back."""
 
+    @one_change
     def remove(
         self,
         vector: npt.ArrayLike,
@@ -69,12 +71,14 @@ class Erasing(Reasons):
         only: Fixed = self._fixed(door.vector(x, dimension=self.dimension))[0]
         return only
 
+    @one_change
     def forget(self, cluster: int) -> None:
         """Forget a cluster and all it held; if it comes back it is new."""
         live = self._live(cluster)
         self._replace(limits.forget(self.state(), [live], limits.ASKED))
         self._enforce()
 
+    @one_change
     def undo(self, *, to: int | None = None) -> None:
         """Take back the last change or vector; or all from the event of sequence `to` on.
 
@@ -101,11 +105,13 @@ class Erasing(Reasons):
         timeline = Timeline.of(log, start)
         stays = timeline.before(to)
         before = timeline.until(stays)
-        state = folding.state_after(present, before, self._keep, self._base)
+        with self._interruptible():
+            state = folding.state_after(present, before, self._keep, self._base)
         self._ledger = folding.ledger_after(ledger, before, self._base)
-        self._keep.cut(state.n_vectors)
         self._engine = engine = self._made(state)
         engine.note([(events.UNDONE, int(timeline.sequences[stays]))])
+        assert self._change is not None, "undo is a change"
+        self._change.cut_kept(state.n_vectors)
 
     # How it is done
 

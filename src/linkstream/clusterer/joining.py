@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
 from linkstream.clusterer.adding import Adding
+from linkstream.clusterer.change import Stopped, one_change
 from linkstream.engine import events
 from linkstream.engine.linkage import Floats
 from linkstream.errors import ArgumentError, DimensionError, NotTrackedError, SpaceError
@@ -23,6 +21,7 @@ _TOGETHER = 20_000  # vectors after which the log is read
 class Joining(Adding):
     """The side of `Links` that takes another one in."""
 
+    @one_change
     def absorb(self, other: Joining) -> Absorbed:
         """Take in all that another clusterer has; it stays as it is.
 
@@ -40,8 +39,7 @@ class Joining(Adding):
         start = self._synced().n_events
         if other._engine is None or not other.n_vectors:
             return Absorbed({}, np.empty(0, dtype=np.int64) if self.track_vectors else None, start)
-        with self._whole_or_nothing():
-            return self._absorb(other, start)
+        return self._absorb(other, start)
 
     def _absorb(self, other: Joining, start: int) -> Absorbed:
         state, laws, first = other.state(), other._laws(), self.n_vectors
@@ -52,6 +50,8 @@ class Joining(Adding):
         spoken = absorbing.spoken(state, laws)
         plain = self._keep is None and not spoken
         for some in absorbing.batches(absorbing.lots(state, laws.ledger.lights), _TOGETHER):
+            if self._stop is not None and self._stop():
+                raise Stopped
             come = self.n_vectors
             for lot in some:
                 if lot.members is not None:
@@ -161,20 +161,6 @@ class Joining(Adding):
         given = other._engine.n_cluster_ids if other._engine else 0
         ledger = other._synced()
         return {cluster: best.get(ledger.resolve(cluster), -1) for cluster in range(given)}
-
-    @contextmanager
-    def _whole_or_nothing(self) -> Iterator[None]:
-        """Within it all happens, or, where something is refused, nothing has."""
-        engine, ledger = self._engine, copy.deepcopy(self._synced())
-        before, n = None if engine is None else engine.state(), self.n_vectors
-        try:
-            yield
-        except BaseException:
-            self._ledger = ledger
-            self._engine = None if before is None else self._made(before)
-            if self._keep is not None:
-                self._keep.cut(n)
-            raise
 
     def _check_akin(self, other: object) -> None:
         if not isinstance(other, Joining) or other is self:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from linkstream import saving
 from linkstream.clusterer.base import check_yes_no, whole_number
+from linkstream.clusterer.change import one_change
 from linkstream.clusterer.joining import Joining
 from linkstream.clusterer.views import EVIDENCE
 from linkstream.engine import choice, events, snapshot
@@ -88,7 +89,7 @@ class Links(Joining):
             )
         self._factory = choice.choose(engine, threads)
         self._space = space or Space()
-        self._beginning = threading.Lock()
+        self._changing = threading.RLock()
         self._origin = state  # what the engine starts from, once the dimension is known
         self._ledger = ledger
         empty = replace(self._empty(), dimension=state.dimension)
@@ -143,6 +144,7 @@ class Links(Joining):
         origin = self._origin
         return State(origin.thresholds, 0, origin.track_vectors, origin.cluster_evidence)
 
+    @one_change
     def settle(self, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
         """Compare all subclusters with one another: which clusters to join, which to cut.
 
@@ -160,8 +162,9 @@ class Links(Joining):
         check_yes_no("apply", apply)
         state = self._engine.state()
         test = thresholds or self.thresholds
-        laws = self._laws()
-        changes, after = settling.settle(state, test, self._factory.unions, laws=laws, asked=True)
+        laws, unite = self._laws(), self._factory.unions
+        with self._interruptible():
+            changes, after = settling.settle(state, test, unite, laws=laws, asked=True)
         if apply:
             self._replace(after)
         return replace(changes, applied=bool(apply))
@@ -209,6 +212,7 @@ class Links(Joining):
         self._origin = self._empty()
         self._base = Base(replace(self._origin, dimension=self.dimension or 0), Ledger())
 
+    @one_change
     def _recall(self, log: npt.NDArray[np.int64], base: Base | None) -> None:
         """Take over the log that is kept elsewhere, from a base on (None: from nothing)."""
         if self._engine is not None:
@@ -216,6 +220,7 @@ class Links(Joining):
         if base is not None:
             self._base = base
 
+    @one_change
     def drain_events(self) -> list[events.Event]:
         """All events kept, which are then forgotten: what came before cannot be undone any more."""
         drained = self.events(self._oldest_event())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import re
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.base import Fixed, check_kind, check_yes_no
+from linkstream.clusterer.change import one_change
 from linkstream.clusterer.erasing import Erasing
 from linkstream.engine import door, events
 from linkstream.engine.contract import LINKED, NEW, Decision
 from linkstream.engine.forest import CLAIM, LAW, LOCKED
-from linkstream.errors import ArgumentError, ContradictionError
+from linkstream.errors import ArgumentError
 from linkstream.identity import laws
 from linkstream.identity.laws import Laws, Subject
 from linkstream.identity.ledger import KINDS
@@ -26,6 +26,7 @@ class People(Erasing):
     events, hold for ever, and can be undone.
     """
 
+    @one_change
     def same(self, a: int, b: int, *, of: str = "vectors") -> None:
         """Two vectors, subclusters or clusters are one: they share a cluster from now on.
 
@@ -41,6 +42,7 @@ class People(Erasing):
         leaving = self._to_unite(one, other, said)
         self._enact((events.SAME, int(a), int(b), KINDS.index(of)), [[one], [other]], leaving)
 
+    @one_change
     def different(self, a: int, b: int, *, of: str = "vectors") -> None:
         """Two vectors, subclusters or clusters are not one: they never share a cluster again.
 
@@ -60,6 +62,7 @@ class People(Erasing):
         leaving = self._to_part(ones[0], others[0], said)
         self._enact((events.DIFFERENT, int(a), int(b), KINDS.index(of)), [ones, others], leaving)
 
+    @one_change
     def move(self, vector: int, cluster: int) -> Decision:
         """Put a vector, with what it contributed, into another cluster; it stays there."""
         node, vector = self._holder(vector), int(vector)
@@ -91,6 +94,7 @@ class People(Erasing):
         self._enforce()
         return decision
 
+    @one_change
     def name(self, cluster: int, name: str, *, claim: bool = False) -> None:
         """Give a cluster a name of its own. Clusters with different names are never joined.
 
@@ -113,10 +117,12 @@ class People(Erasing):
             flags = int(state.flags[np.searchsorted(state.numbers, head)])
             self._running().flag(head, flags | CLAIM)
 
+    @one_change
     def rename(self, cluster: int, name: str | None) -> None:
         """Give a cluster another name; None takes it away."""
         self._rename(self._live(cluster), name)
 
+    @one_change
     def ignore(self, cluster: int, on: bool = True) -> None:
         """Leave a cluster out of suggestions and reviews; it goes on taking vectors."""
         live = self._live(cluster)
@@ -149,6 +155,7 @@ class People(Erasing):
             text = -1 if name is None else ledger.number(name)
             self._running().note([(events.NAMED, cluster, text)])
 
+    @one_change
     def enrol(self, name: str, X: npt.ArrayLike, *, locked: bool = True) -> int:
         """Vectors of somebody known: prototypes of a cluster with that name. Returns its ID.
 
@@ -251,18 +258,11 @@ class People(Erasing):
     def _enact(self, deed: tuple[int, ...], sides: list[list[Subject]], leaving: list[int]) -> None:
         """Write down what a person said, and do it."""
         rows = self._kept(leaving)
-        before = (self.state(), copy.deepcopy(self._ledger)) if leaving else None
         pins = [(node, vector, side) for side in (0, 1) for vector, node in sides[side]]
         self._running().note([deed, *((events.PINNED, *pin) for pin in pins)])
-        try:
-            for vector, q in zip(leaving, rows, strict=True):
-                self._lift(vector, q, to=leaving[0])
-            self._enforce()
-        except ContradictionError:  # taking a vector out has made others merge: as it was
-            assert before is not None, "all else was looked at before"
-            self._ledger = before[1]
-            self._replace(before[0])
-            raise
+        for vector, q in zip(leaving, rows, strict=True):
+            self._lift(vector, q, to=leaving[0])
+        self._enforce()  # refused where taking a vector out has made others merge
 
     def _lift(self, vector: int, q: Fixed, *, to: int) -> None:
         """Take a vector out into a cluster of its own, or to the one taken out before."""

@@ -2,13 +2,13 @@
 
 An engine is a state machine, (state, vector) → (state, decision, events): no clock, no
 randomness, no input or output. It takes fixed-point vectors (engine/fixed_point.py) that the
-door has checked, so that nothing it does can fail half-way.
+door has checked. A call that raises, where memory runs out for one, has changed nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -23,6 +23,8 @@ Kind = Literal["joined", "linked", "new"]
 RULES = 1  # goes up whenever the same vectors would be decided otherwise than before
 KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
 JOINED, LINKED, NEW = range(3)
+
+Stop = Callable[[], bool]  # long work asks it now and then whether to end
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +185,30 @@ class Engine(Protocol):
     def n_cluster_ids(self) -> int:
         """Cluster IDs given so far; they are never used again."""
 
-    def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
-        """Take vectors in order of arrival; the same as taking them one by one."""
+    def begin(self) -> None:
+        """Begin a change of several calls. A call outside of one is a change of its own.
 
-    def add_floats(self, rows: npt.NDArray[np.float32]) -> Decisions | None:
-        """Take rows before they are fixed-point, if the engine can; all or none.
+        A change is kept wholly or taken back. A call that raises has changed nothing; within a
+        change, nothing but `rollback` may follow it.
+        """
+
+    def commit(self) -> None:
+        """Keep all calls since `begin`."""
+
+    def rollback(self) -> None:
+        """Take back all calls since `begin`: state, events, IDs given and vectors kept."""
+
+    def add(self, vectors: npt.NDArray[np.int32], stop: Stop | None = None) -> Decisions:
+        """Take vectors in order of arrival; the same as taking them one by one.
+
+        `stop` is called now and then, between two vectors. Where it says True no more are taken:
+        there are fewer decisions than vectors.
+        """
+
+    def add_floats(
+        self, rows: npt.NDArray[np.float32], stop: Stop | None = None
+    ) -> Decisions | None:
+        """Take rows before they are fixed-point, if the engine can.
 
         None: nothing has changed, because a row's norm is out of bounds or the engine cannot.
         """

@@ -16,6 +16,7 @@ from linkstream.engine.contract import Keep
 from linkstream.engine.fixed_point import dot, dots, similarity
 from linkstream.engine.forest import CLAIM, Node, Whole, add_edge, part_of, remove_edge
 from linkstream.engine.log import EventLog
+from linkstream.engine.rollback import Before
 from linkstream.engine.table import Table
 from linkstream.engine.wholes import Wholes
 from linkstream.paper.thresholds import Thresholds
@@ -49,6 +50,7 @@ class Graph:
         self._vector_nodes: list[int] = []  # subcluster of each vector, when it came; −1 removed
         self._survivor: dict[int, int] = {}  # a merged subcluster → the one that holds it
         self._log = EventLog.keeping(track_vectors)
+        self._before: Before | None = None  # what the open change has touched, if there is one
 
     @property
     def n_vectors(self) -> int:
@@ -96,6 +98,7 @@ class Graph:
     def _merge(self, a: Node, b: Node) -> Node:
         """Replace two joined nodes by one with the vectors and the edges of both."""
         node, absorbed = (a, b) if a.number < b.number else (b, a)  # the older number survives
+        self._save(node, absorbed, *map(self._nodes.__getitem__, absorbed.neighbours))
         united = self._table.sum(a.number) + self._table.sum(b.number)
         node.square = dot(united, united)
         node.count += absorbed.count
@@ -112,6 +115,8 @@ class Graph:
         self._table.remove(absorbed.number)
         del self._nodes[absorbed.number]
         if self.track_vectors:
+            if self._before is not None:
+                self._before.survivors.append(absorbed.number)
             self._survivor[absorbed.number] = node.number
         self._record(events.MERGED, node.number, absorbed.number, node.cluster)
         return node
@@ -125,6 +130,7 @@ class Graph:
 
     def _sever(self, node: Node, partner: Node) -> None:
         """Remove an edge; then re-join the part cut off, or let the cluster be split."""
+        self._save(node, partner)
         remove_edge(node, partner)
         self._record(events.SEVERED, node.number, partner.number, node.cluster)
         part = part_of(self._nodes, partner)
@@ -134,6 +140,7 @@ class Graph:
         )
         margin, number = max(candidates)  # tie: the older
         if margin >= 0:
+            self._save(self._nodes[-number])
             add_edge(node, self._nodes[-number])
             self._record(events.REJOINED, node.number, -number, node.cluster)
         else:
@@ -148,6 +155,7 @@ class Graph:
         leaves = self._claim(part) < self._claim(rest)
         leaving, inside, outside = (part, partner, node) if leaves else (rest, node, partner)
         fresh = self._new_cluster()
+        self._save(*(self._nodes[number] for number in leaving))
         for number in leaving:
             self._clusters[cluster].take(self._nodes[number], -1)
             self._clusters[fresh].take(self._nodes[number])
@@ -169,6 +177,9 @@ class Graph:
         self, cluster: int, total: npt.NDArray[np.int64], light: int, member: int
     ) -> Node:
         number = self._free_subcluster
+        if self._before is not None:
+            self._before.nodes[number] = None
+            self._before.save_cluster(cluster, self._clusters[cluster])
         self._next_subcluster = self._free_subcluster = number + 1
         square = dot(total, total)
         node = Node(number, cluster, 1, square, member, member, light)
@@ -181,9 +192,100 @@ class Graph:
 
     def _new_cluster(self) -> int:
         cluster = self._free_cluster
+        if self._before is not None:
+            self._before.save_cluster(cluster, None)
         self._next_cluster = self._free_cluster = cluster + 1
         self._clusters[cluster] = Whole()
         return cluster
+
+    # Changes: kept wholly, or taken back
+
+    @property
+    def in_change(self) -> bool:
+        """Whether a change of several calls is open."""
+        return self._before is not None
+
+    def begin(self) -> None:
+        """Begin a change of several calls."""
+        assert not self.in_change, "changes do not nest"
+        n_kept = 0 if self._keep is None else len(self._keep)
+        before = Before(self._counters(), len(self._vector_nodes), n_kept)
+        self._log.begin()
+        self._before = before
+
+    def commit(self) -> None:
+        """Keep all calls since `begin`."""
+        self._log.commit()
+        self._before = None
+
+    def rollback(self) -> None:
+        """Take back all calls since `begin`."""
+        before = self._before
+        assert before is not None, "a change was begun"
+        for number, node in before.nodes.items():
+            self._put_back(number, node, before)
+        for cluster, whole in before.clusters.items():
+            if whole is not None:
+                self._clusters[cluster] = whole
+            else:
+                self._clusters.pop(cluster, None)
+        if self._wholes is not None:
+            self._wholes = self._summed()
+        for member, number in before.members.items():
+            self._vector_nodes[member] = number
+        del self._vector_nodes[before.n_members :]
+        for number in before.survivors:
+            self._survivor.pop(number, None)
+        if self._keep is not None:
+            self._keep.cut(before.n_kept)
+        self._set_counters(before.counters)
+        self._log.rollback()
+        self._before = None
+
+    def _put_back(self, number: int, node: Node | None, before: Before) -> None:
+        if node is not None:
+            self._nodes[number] = node
+            self._table.set(number, before.sums[number], node.square)
+            return
+        self._nodes.pop(number, None)
+        if number in self._table:
+            self._table.remove(number)
+
+    def _save(self, *nodes: Node) -> None:
+        """Save nodes, and their clusters, that are about to change."""
+        if self._before is None:
+            return
+        for node in nodes:
+            if node.number not in self._before.nodes:
+                self._before.save_node(node, self._table.sum(node.number))
+            self._before.save_cluster(node.cluster, self._clusters[node.cluster])
+
+    def _save_member(self, member: int) -> None:
+        """Save where a vector is that is about to be moved or removed."""
+        if self._before is not None:
+            self._before.members.setdefault(member, self._vector_nodes[member])
+
+    def _summed(self) -> Wholes:
+        """The sums of all clusters, from those of their nodes."""
+        wholes = Wholes(self.dimension)
+        for node in self._nodes.values():
+            wholes.add(node.cluster, self._table.sum(node.number), node.square)
+        return wholes
+
+    def _counters(self) -> tuple[int, ...]:
+        return (
+            self._n_vectors,
+            self._newest,
+            self._next_subcluster,
+            self._free_subcluster,
+            self._next_cluster,
+            self._free_cluster,
+        )
+
+    def _set_counters(self, counters: tuple[int, ...]) -> None:
+        self._n_vectors, self._newest, *given = counters
+        self._next_subcluster, self._free_subcluster, *given = given
+        self._next_cluster, self._free_cluster = given
 
     def _record(self, code: int, *numbers: int) -> None:
         self._log.append((code, self._newest, *numbers))

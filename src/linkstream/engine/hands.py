@@ -28,6 +28,7 @@ from linkstream.engine.forest import (
 )
 from linkstream.engine.graph import Graph
 from linkstream.engine.kept import share
+from linkstream.engine.rollback import whole
 from linkstream.errors import ArgumentError
 
 
@@ -65,6 +66,7 @@ class Hands(Graph):
         """Take a new vector."""
         raise NotImplementedError
 
+    @whole
     def take(
         self,
         vector: npt.NDArray[np.int32],
@@ -89,11 +91,13 @@ class Hands(Graph):
         assert verdict is not None
         node = self._place(verdict, vector.astype(np.int64), light, member)
         if self.track_vectors:
+            self._save_member(member)
             self._vector_nodes[member] = node.number
         return Decisions.of(member, [(node.cluster, node.number, outcome, math.nan, math.nan)]).at(
             0
         )
 
+    @whole
     def withdraw(
         self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
     ) -> None:
@@ -102,10 +106,12 @@ class Hands(Graph):
         taken = share(vector, light)
         if node.count > 1 and not (self._table.sum(target) - taken).any():
             raise _nothing()
-        whole = self._clusters[node.cluster]
-        node.count, whole.size = node.count - 1, whole.size - 1
-        node.light, whole.light = node.light - light, whole.light - light
+        self._save(node)
+        cluster = self._clusters[node.cluster]
+        node.count, cluster.size = node.count - 1, cluster.size - 1
+        node.light, cluster.light = node.light - light, cluster.light - light
         if self.track_vectors:
+            self._save_member(member)
             self._vector_nodes[member] = -1
         self._record(events.REMOVED, member, target, node.cluster)
         if not node.count:
@@ -132,6 +138,7 @@ class Hands(Graph):
             key=lambda other: (node.firm.get(other.number) != LAW, other.count, -other.number),
             default=None,
         )
+        self._save(node, *map(self._nodes.__getitem__, node.neighbours))
         for number in list(node.neighbours):
             firm = remove_edge(node, self._nodes[number])
             if heir is not None and number != heir.number:
@@ -149,13 +156,16 @@ class Hands(Graph):
         if self._wholes:
             self._wholes.remove(node.cluster)
 
+    @whole
     def flag(self, number: int, flags: int) -> None:
         """Lock a subcluster, or give it a claim to the ID at a split, or neither."""
         node = self._nodes[number]
+        self._save(node)
         self._clusters[node.cluster].claims += bool(flags & CLAIM) - bool(node.flags & CLAIM)
         node.flags = flags
         self._note((events.FLAGGED, number, flags))
 
+    @whole
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Write events of what is not the engine's to do: code and numbers of each."""
         for code, *numbers in rows:
@@ -167,6 +177,7 @@ class Hands(Graph):
 
     # Whole subclusters, as another clusterer has them
 
+    @whole
     def receive(
         self,
         total: npt.NDArray[np.int64],
@@ -201,6 +212,7 @@ class Hands(Graph):
         figures = verdict.similarity, verdict.threshold
         return Decisions.of(first, [(node.cluster, node.number, verdict.kind, *figures)]).at(0)
 
+    @whole
     def receive_all(
         self,
         totals: npt.NDArray[np.int64],
@@ -223,6 +235,8 @@ class Hands(Graph):
     def _put_all(self, verdict: Verdict, total: npt.NDArray[np.int64], n: int, light: int) -> Node:
         """Have a subcluster hold them."""
         first, last, partner = self._n_vectors, self._n_vectors + n - 1, verdict.partner
+        if partner is not None:
+            self._save(partner)
         if partner is not None and verdict.kind == JOINED:
             partner.count, partner.light = partner.count + n, partner.light + light
             partner.first_seen = min(partner.first_seen, first)

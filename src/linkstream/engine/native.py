@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from linkstream import _core
 from linkstream.engine import events
-from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, Keep
+from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, Keep, Stop
 from linkstream.engine.door import NORM_MAX, NORM_MIN
 from linkstream.engine.forest import LOOSE
 from linkstream.engine.linkage import Unions
@@ -106,24 +106,34 @@ class NativeEngine:
         """Cluster IDs given so far."""
         return self._core.n_cluster_ids
 
-    def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
-        """Take vectors in order of arrival."""
-        return _decisions(*self._core.add(vectors))
+    def begin(self) -> None:
+        """Begin a change of several calls."""
+        self._core.begin()
 
-    def add_floats(self, rows: npt.NDArray[np.float32]) -> Decisions | None:
+    def commit(self) -> None:
+        """Keep all calls since `begin`."""
+        self._core.commit()
+
+    def rollback(self) -> None:
+        """Take back all calls since `begin`; needs no memory."""
+        self._core.rollback()
+
+    def add(self, vectors: npt.NDArray[np.int32], stop: Stop | None = None) -> Decisions:
+        """Take vectors in order of arrival, until `stop` says so."""
+        return _decisions(*self._core.add(vectors, stop))
+
+    def add_floats(
+        self, rows: npt.NDArray[np.float32], stop: Stop | None = None
+    ) -> Decisions | None:
         """Take rows before they are fixed-point; None if a norm is out of bounds."""
-        columns = self._core.add_floats(rows, NORM_MIN, NORM_MAX)
+        columns = self._core.add_floats(rows, NORM_MIN, NORM_MAX, stop)
         return None if columns is None else _decisions(*columns)
 
     def add_one(self, x: object) -> Decision | None:
         """Take one float32 vector straight from the caller, in the fewest steps."""
         if type(x) is not np.ndarray or not x.flags.aligned:  # a masked array is one for the door
             return None
-        row = self._core.add_one(x, NORM_MIN, NORM_MAX)
-        if row is None:
-            return None
-        cluster, subcluster, kind, similarity, threshold, sequence = row
-        return Decision(cluster, subcluster, KINDS[kind], similarity, threshold, sequence)
+        return cast("Decision | None", self._core.add_one(x, NORM_MIN, NORM_MAX, _decision))
 
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
         """What equations 20 and 21 say of each vector; nothing changes."""
@@ -247,6 +257,17 @@ class NativeEngine:
         )
         engine._core.restore({**state.scalars(), **state.arrays()})
         return engine
+
+
+def _decision(
+    cluster: int,
+    subcluster: int,
+    kind: int,
+    similarity: float | None,
+    threshold: float | None,
+    sequence: int,
+) -> Decision:
+    return Decision(cluster, subcluster, KINDS[kind], similarity, threshold, sequence)
 
 
 def _decisions(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
-from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decisions, Keep
+from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decisions, Keep, Stop
 from linkstream.engine.fixed_point import dot
 from linkstream.engine.forest import (
     FIRM,
@@ -29,6 +29,7 @@ from linkstream.engine.forest import (
 from linkstream.engine.hands import Hands, Verdict
 from linkstream.engine.kept import share
 from linkstream.engine.log import EventLog
+from linkstream.engine.rollback import whole
 from linkstream.engine.state import State
 from linkstream.engine.wholes import Wholes
 
@@ -46,12 +47,18 @@ class ReferenceEngine(Hands):
 
     name: ClassVar[str] = "reference"
 
-    def add(self, vectors: npt.NDArray[np.int32]) -> Decisions:
-        """Take vectors in order of arrival."""
+    @whole
+    def add(self, vectors: npt.NDArray[np.int32], stop: Stop | None = None) -> Decisions:
+        """Take vectors in order of arrival, until `stop` says so."""
         first = self._n_vectors
-        return Decisions.of(first, [self._add_one(vector) for vector in vectors])
+        taken: list[tuple[int, int, int, float, float]] = []
+        for vector in vectors:
+            if stop is not None and taken and stop():
+                break
+            taken.append(self._add_one(vector))
+        return Decisions.of(first, taken)
 
-    def add_floats(self, rows: npt.NDArray[np.float32]) -> None:
+    def add_floats(self, rows: npt.NDArray[np.float32], stop: Stop | None = None) -> None:
         """Nothing: this engine takes fixed-point vectors only."""
 
     def add_one(self, x: object) -> None:
@@ -149,6 +156,7 @@ class ReferenceEngine(Hands):
     def _join(self, node: Node, q: npt.NDArray[np.int64], light: int, member: int) -> None:
         """Add x to subcluster J; ‖S+q‖² = ‖S‖² + 2 q·S + ‖q‖² exactly. A locked one only counts."""
         light = FULL if node.locked else light
+        self._save(node)
         self._arrive(events.JOINED, member, node.number, -1, node.cluster)
         node.count += 1
         node.light += light
@@ -168,6 +176,7 @@ class ReferenceEngine(Hands):
     def _link(self, verdict: Verdict, q: npt.NDArray[np.int64], light: int, member: int) -> Node:
         """Start a subcluster containing just x, with an edge to J."""
         assert verdict.partner is not None
+        self._save(verdict.partner)
         node = self._new_node(verdict.partner.cluster, share(q, light), light, member)
         add_edge(node, verdict.partner, firm=verdict.firm)
         self._arrive(events.LINKED, member, node.number, verdict.partner.number, node.cluster)
@@ -240,11 +249,14 @@ class ReferenceEngine(Hands):
 
     def _live_nodes(self) -> list[int]:
         """Subcluster that now holds each vector; shortens the chains of merges as it goes."""
+        live = []
         for place, number in enumerate(self._vector_nodes):
             while number in self._survivor:
                 number = self._survivor[number]
-            self._vector_nodes[place] = number
-        return self._vector_nodes
+            if not self.in_change:  # which may be taken back
+                self._vector_nodes[place] = number
+            live.append(number)
+        return live
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Events kept from sequence `since` on."""

@@ -28,22 +28,27 @@ class Table:
         """Hold a subcluster's sum, of which the exact squared norm is given."""
         row = self._rows.get(number)
         if row is None:
-            row = self._rows[number] = len(self._rows)
+            row = len(self._rows)
             self._grow(row + 1)
-            self._numbers[row] = number
+            self._rows[number] = row
+        self._numbers[row] = number
         self._sums[row] = total
         # What cancels out has no direction and is similar to nothing.
         self._units[row] = total / math.sqrt(float(square)) if square else 0.0
 
     def remove(self, number: int) -> None:
         """Forget a subcluster: the last row takes its place."""
-        row, last = self._rows.pop(number), len(self._rows)
+        row, last = self._rows[number], len(self._rows) - 1
         if row != last:
             moved = int(self._numbers[last])
-            self._rows[moved] = row
-            self._numbers[row] = moved
             self._sums[row] = self._sums[last]
             self._units[row] = self._units[last]
+            self._numbers[row] = moved
+            self._rows[moved] = row
+        del self._rows[number]
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._rows
 
     def sum(self, number: int) -> npt.NDArray[np.int64]:
         """The sum of one subcluster."""
@@ -89,6 +94,7 @@ class Table:
         if rows <= len(self._numbers):
             return
         more = len(self._numbers)
-        self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
-        self._units = np.concatenate([self._units, np.zeros_like(self._units)])
-        self._numbers = np.concatenate([self._numbers, np.full(more, -1, dtype=np.int64)])
+        sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
+        units = np.concatenate([self._units, np.zeros_like(self._units)])
+        numbers = np.concatenate([self._numbers, np.full(more, -1, dtype=np.int64)])
+        self._sums, self._units, self._numbers = sums, units, numbers

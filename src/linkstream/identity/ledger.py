@@ -8,7 +8,7 @@ merges, and goes with its vector, where it has one, when that is moved.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,24 @@ class Ledger:
     def quiet(self) -> bool:
         """Whether plain vectors and merges change nothing here."""
         return not (self.pins or self.locked or self._expected)
+
+    def copied(self) -> Ledger:
+        """A copy that shares nothing that changes."""
+        laws = [replace(law, sides=(law.sides[0][:], law.sides[1][:])) for law in self.laws]
+        return replace(
+            self,
+            texts=self.texts[:],
+            aliases=dict(self.aliases),
+            names=dict(self.names),
+            ignored=set(self.ignored),
+            locked=set(self.locked),
+            lights=dict(self.lights),
+            pins=[Pin(pin.node, pin.vector, pin.group) for pin in self.pins],
+            laws=laws,
+            groups=[group[:] for group in self.groups],
+            keys=dict(self.keys),
+            _at={node: pins[:] for node, pins in self._at.items()},
+        )
 
     def number(self, text: str) -> int:
         """The number that stands for a text in events."""
