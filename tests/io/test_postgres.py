@@ -93,6 +93,27 @@ def test_rows_that_tie_come_by_their_key(server, db, faces):
     assert [each["id"] for each in block.payloads] == sorted(range(100), key=lambda i: (i % 3, i))
 
 
+def test_null_in_the_order_is_refused_before_a_row_is_taken(server, db, faces, tmp_path):
+    make(db, faces[:100])
+    db.execute("ALTER TABLE faces ADD COLUMN day int, ADD COLUMN hour int DEFAULT 7")
+    db.execute("UPDATE faces SET day = id WHERE id NOT IN (5, 6, 99)")
+    for order, column in (("day", "day"), ("hour,day", "day")):
+        done = run(
+            *("cluster", server.address(f"?table=faces&order={order}"), "--store", "new.links"),
+            *(*OPTIONS, "--write-back", "cluster_id"),
+            cwd=tmp_path,
+        )
+        words = refused(done)
+        assert "3 of 100 rows" in words
+        assert f"NULL in '{column}'" in words
+        assert not (tmp_path / "new.links").exists()
+    db.execute("UPDATE faces SET embedding = NULL WHERE day IS NULL")  # such rows are left out
+    address = server.address("?table=faces&order=day")
+    assert cluster(tmp_path, address, *OPTIONS)["taken"] == 97
+    db.execute("UPDATE faces SET day = 99, embedding = %s WHERE id = 99", (text(faces[99]),))
+    assert cluster(tmp_path, address)["taken"] == 1
+
+
 def test_payloads_hold_what_json_has_and_all_else_as_text(server, db, faces):
     make(db, faces[:1])
     db.execute(

@@ -7,11 +7,12 @@ import sys
 import threading
 import uuid
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 
 import numpy as np
 import pytest
 from qdrant_client import QdrantClient, models
+from tests.io.qdrant_server import Server
 
 from cli.command import refused, run
 from linkstream import Links
@@ -138,6 +139,65 @@ def test_a_point_with_several_values_of_the_order_is_refused(tmp_path, faces):
     with closing(QdrantClient(path=str(tmp_path / "q"))) as client:
         client.set_payload("faces", {"time": [1, 7]}, points=[2])
     told = pytest.raises(InputFileError, match="no single value of 'time' for point 2")
+    with open_vectors(f"qdrant://{tmp_path}/q?order=time") as source, told:
+        list(source)
+
+
+def test_a_typo_in_the_order_is_refused_instead_of_reading_no_point(tmp_path, faces):
+    fill(tmp_path / "q", faces[:160])
+    address = f"qdrant://{tmp_path}/q?order=tmie"
+    words = refused(run("cluster", address, "--store", "new.links", *OPTIONS, cwd=tmp_path))
+    assert "160 of 160 points" in words
+    assert "'tmie'" in words
+    assert "'file', 'time'" in words
+    assert not (tmp_path / "new.links").exists()
+
+
+@pytest.mark.parametrize("value", [None, [], "noon", True, {"at": 1}])
+def test_points_that_cannot_be_ordered_are_refused_before_a_row_is_read(tmp_path, faces, value):
+    fill(tmp_path / "q", faces[:20])
+    with closing(QdrantClient(path=str(tmp_path / "q"))) as client:
+        client.set_payload("faces", {"time": value}, points=[3, 9])
+    with pytest.raises(InputFileError, match=r"2 of 20 points .* 'time'.* point 3 has"):
+        open_vectors(f"qdrant://{tmp_path}/q?order=time")
+    with open_vectors(f"qdrant://{tmp_path}/q") as source:  # by ID nothing is needed
+        assert sum(map(len, source)) == 20
+
+
+def test_times_written_as_text_are_an_order(tmp_path, faces):
+    fill(tmp_path / "q", faces[:30])
+    with closing(QdrantClient(path=str(tmp_path / "q"))) as client:
+        for place in range(30):
+            day = f"2024-05-{30 - place:02}T00:00:00Z"
+            client.set_payload("faces", {"day": day}, points=[place])
+    with open_vectors(f"qdrant://{tmp_path}/q?order=day", payload=["time"]) as source:
+        (block,) = source
+    assert [each["time"] for each in block.payloads] == [*range(29, -1, -1)]
+
+
+def test_a_point_without_the_vector_that_is_read_needs_no_value_of_the_order(tmp_path, faces):
+    fill(tmp_path / "q", faces[:20], config={"face": PLAIN, "voice": PLAIN}, name="face")
+    fill(tmp_path / "q", faces[20:30], first=20, name="voice")
+    with closing(QdrantClient(path=str(tmp_path / "q"))) as client:
+        client.delete_payload("faces", ["time"], points=[22, 27])
+    with open_vectors(f"qdrant://{tmp_path}/q?order=time&column=face") as source:
+        assert sum(map(len, source)) == 20
+    with pytest.raises(InputFileError, match="2 of 30 points"):
+        open_vectors(f"qdrant://{tmp_path}/q?order=time&column=voice")
+
+
+def test_points_that_do_not_come_although_they_were_counted_fail_the_run(
+    tmp_path, faces, monkeypatch
+):
+    fill(tmp_path / "q", faces[:30])
+    scroll = QdrantClient.scroll
+
+    def without_the_last(self, *arguments, **options):  # as an index that is not complete does
+        page, after = scroll(self, *arguments, **options)
+        return [point for point in page if point.id < 27], after
+
+    monkeypatch.setattr(QdrantClient, "scroll", without_the_last)
+    told = pytest.raises(InputFileError, match="gave 27 points by 'time', and 3 points")
     with open_vectors(f"qdrant://{tmp_path}/q?order=time") as source, told:
         list(source)
 
@@ -290,46 +350,6 @@ def test_a_server_that_does_not_answer_is_told_without_its_key(address, tmp_path
     assert not (tmp_path / "new.links").exists()
 
 
-class Server(BaseHTTPRequestHandler):
-    """What a server answers, out of a collection in memory; to who has the key."""
-
-    there = None
-
-    def do_GET(self):
-        if self.headers["api-key"] != "s3cret/":
-            return self.answer(403, {"status": {"error": f"bad key {self.headers['api-key']}"}})
-        if self.path == "/collections":
-            return self.answer(200, {"result": {"collections": [{"name": "faces"}]}})
-        assert self.path == "/collections/faces"
-        return self.answer(
-            200, {"result": self.there.get_collection("faces").model_dump(mode="json")}
-        )
-
-    def do_POST(self):
-        given = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.path.startswith("/collections/faces/points/batch"):
-            operations = models.UpdateOperations.model_validate_json(given).operations
-            self.there.batch_update_points("faces", operations)
-            return self.answer(200, {"result": [{"status": "completed"}] * len(operations)})
-        assert self.path.startswith("/collections/faces/points/scroll")
-        asked = models.ScrollRequest.model_validate_json(given)
-        words = asked.model_dump(exclude={"filter", "with_vector", "shard_key", "order_by"})
-        words |= {"scroll_filter": asked.filter, "with_vectors": asked.with_vector}
-        points, after = self.there.scroll("faces", order_by=asked.order_by, **words)
-        points = [point.model_dump(mode="json") for point in points]
-        return self.answer(200, {"result": {"points": points, "next_page_offset": after}})
-
-    def answer(self, status, record):
-        body = json.dumps(record).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def server(faces):
     """The port of a server with 300 faces, by the time they came."""
@@ -371,6 +391,19 @@ def test_a_server_is_asked_as_a_folder_is(server, faces, order):
         (block,) = source
     assert [each["cluster_id"] for each in block.payloads] == links.labels().tolist()
     np.testing.assert_array_equal(block.vectors, faces[times])
+
+
+@over_http
+@pytest.mark.parametrize("kind", ["integer", "float", "datetime"])
+def test_values_that_the_index_of_the_order_does_not_hold_are_refused(server, kind, monkeypatch):
+    monkeypatch.setattr(Server, "indexed", kind)
+    address = f"qdrant://:s3cret%2F@127.0.0.1:{server}/faces?order=time"
+    if kind == "datetime":  # and the values are numbers
+        with pytest.raises(InputFileError, match="300 of 300 points"):
+            open_vectors(address)
+    else:
+        with open_vectors(address) as source:
+            assert sum(map(len, source)) == 300
 
 
 @over_http

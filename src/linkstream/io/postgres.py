@@ -138,9 +138,7 @@ class PostgresSource(DatabaseSource):
         self._let_go()
         connection.isolation_level = psycopg().IsolationLevel.REPEATABLE_READ
         connection.read_only = True
-        counted = "SELECT count({column}) FROM {table}"
-        query = self._sql.SQL(counted).format(column=column, table=self._table)
-        self.n = connection.execute(query).fetchone()[0]
+        self.n = self._count_rows()
         read = (
             "SELECT {column}, ARRAY[{key}]::text[]{payload} FROM {table}"
             " WHERE {column} IS NOT NULL ORDER BY {order}"
@@ -156,6 +154,32 @@ class PostgresSource(DatabaseSource):
                 order=comma.join(map(self._sql.Identifier, self._layout.order)),
             )
         )
+
+    def _count_rows(self) -> int:
+        """Return how many rows have a vector; refuse if one of them has NULL in the order.
+
+        NULL sorts after every value, so the next new row would come in between
+        (docs/choices.md, "No NULL in the order").
+        """
+        column, order = self._sql.Identifier(self._layout.column), self._layout.order
+        null = "count(*) FILTER (WHERE {column} IS NOT NULL AND {each} IS NULL)"
+        counts = [
+            self._sql.SQL(null).format(column=column, each=self._sql.Identifier(each))
+            for each in order
+        ]
+        query = self._sql.SQL("SELECT count({column}), {nulls} FROM {table}").format(
+            column=column, nulls=self._sql.SQL(", ").join(counts), table=self._table
+        )
+        n, *nulls = self._connection.execute(query).fetchone()
+        for each, missing in zip(order, nulls, strict=True):
+            if missing:
+                raise fault(
+                    f"{missing:,} of {n:,} rows of {self.name} have NULL in {each!r}, "
+                    "a column of the order",
+                    "a value in each row that has a vector",
+                    "Fill them in, or order by a column that has no NULL, such as the key.",
+                )
+        return int(n)
 
     def _let_go(self) -> None:
         """End the moment that is read, if there is one."""

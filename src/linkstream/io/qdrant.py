@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from linkstream.errors import InputFileError
 from linkstream.io.databases import REMOVED, Address, DatabaseSource, as_vectors, told, unreadable
 from linkstream.io.faults import extra_module, fault
 from linkstream.io.source import ALL, Payloads, Vectors, Wanted
@@ -28,6 +29,8 @@ API_KEY = "QDRANT_API_KEY"  # in the environment
 PORT = 6333
 TIES = 10_000  # points of one value of the order, at most
 SECONDS = 30
+LEAST = -1.7e308  # no number of a payload is below
+EARLIEST = "0001-01-01T00:00:00Z"
 _FIELD = re.compile(r"[\w-]+")
 
 # qdrant-client is not a dependency; its objects are Any throughout.
@@ -174,6 +177,7 @@ class QdrantSource(DatabaseSource):
         self.place = "/".join(("qdrant", collection, self._vector or ""))
         self._held: list[Record] = []
         self._pages = self._by_id() if order is None else self._by_field(order)
+        self._expected = 0 if order is None else self._check_every_point_has(order)
         self._owned.callback(client.close)
 
     @property
@@ -244,18 +248,21 @@ class QdrantSource(DatabaseSource):
     def _by_field(self, order: str) -> Iterator[list[Record]]:
         """By value and, where values are alike, by ID; those of one value come together."""
         tied: list[Record] = []  # of the last value, which may go on
+        seen = 0
         limit = self._rows_at_once()
         while True:
             last = tied[-1].order_value if tied else None
             start = self._models.OrderBy(key=order, start_from=last)
             page, _ = self._scroll(limit=limit, order_by=start, scroll_filter=self._but(tied))
             self._check_order(page, order)
+            seen += len(page)
             tied += page
             last = page[-1].order_value if page else None
             ready = [point for point in tied if point.order_value != last]
             tied = tied[len(ready) :]
             yield sorted(ready, key=lambda point: (point.order_value, _rank(point.id)))
             if not page:
+                self._check_all_came(seen, order)
                 return
             if len(tied) > TIES:
                 raise fault(
@@ -273,6 +280,55 @@ class QdrantSource(DatabaseSource):
                     "one number or time a point, and a Qdrant that says it",
                     "Order by another field, or bring qdrant-client up to date.",
                 )
+
+    def _check_every_point_has(self, order: str) -> int:
+        """Return how many points can be ordered by a field; refuse if others have a vector.
+
+        Qdrant leaves a point without a value out of the order and says nothing
+        (docs/choices.md, "Every point has a value of the order").
+        """
+        values = self._ordered_values(order)
+        vector = self._models.HasVectorCondition(has_vector=self._vector or "")
+        missing = self._count(must_not=values)
+        if missing:  # a point without the vector would be left out in any case
+            missing = self._count(must=[vector], must_not=values)
+        if missing:
+            lacking = self._models.Filter(must=[vector], must_not=values)
+            raise self._no_order(order, missing, lacking)
+        return self._count(should=values)
+
+    def _ordered_values(self, order: str) -> list[Any]:
+        """Conditions of which a point meets one if it has a value that Qdrant can order by."""
+        models, schema = self._models, self._schema.get(order)
+        number = models.FieldCondition(key=order, range=models.Range(gte=LEAST))
+        time = models.FieldCondition(key=order, range=models.DatetimeRange(gte=EARLIEST))
+        indexed = {"integer": [number], "float": [number], "datetime": [time]}
+        return indexed.get(schema and str(schema.data_type.value), [number, time])
+
+    def _count(self, **conditions: Any) -> int:
+        which = self._models.Filter(**conditions)
+        return int(self._client.count(self._collection, count_filter=which, exact=True).count)
+
+    def _no_order(self, order: str, missing: int, lacking: Any) -> InputFileError:
+        (point, *_), _ = self._client.scroll(self._collection, scroll_filter=lacking, limit=1)
+        there = ", ".join(map(repr, sorted(point.payload or {})[:10])) or "nothing"
+        n = self._client.count(self._collection, exact=True).count
+        return fault(
+            f"{missing:,} of {n:,} points of {self.name} have no number or time in {order!r}, "
+            f"the field of the order; point {point.id} has {there}",
+            "a field in which every point has a number or a time",
+            "Check its spelling, or give those points a value; without order= all go by ID.",
+        )
+
+    def _check_all_came(self, seen: int, order: str) -> None:
+        """Raise if fewer points came than there were when the collection was opened."""
+        if seen < self._expected:
+            raise fault(
+                f"{self.name} gave {seen:,} points by {order!r}, and "
+                f"{self._expected - seen:,} points with that field did not come",
+                f"the {self._expected:,} points that there were at the beginning",
+                "Leave the collection as it is while it is read; a new index must be complete.",
+            )
 
     def _but(self, points: list[Record]) -> Any:
         if not points:
