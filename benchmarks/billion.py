@@ -24,14 +24,25 @@ SPEED = 55e6  # bytes a second of a snapshot from worker to worker: packed, shuf
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """So many people, each with one subcluster, in so many shards, on so many cores."""
+    """So many people, each with so many looks, in so many shards, on so many cores."""
 
     people: int
+    looks: int  # subclusters a person
     shards: int
     cores: int
 
+    @property
+    def subclusters(self) -> int:
+        """What vectors are compared with."""
+        return self.people * self.looks
 
-CORPORA = (Corpus(10_000, 256, 64), Corpus(100_000, 256, 64), Corpus(2_000_000, 64, 64))
+
+PEOPLE = ((10_000, 256), (100_000, 256), (2_000_000, 64))  # and in how many shards
+CORPORA = tuple(Corpus(people, looks, shards, 64) for people, shards in PEOPLE for looks in (1, 3))
+HEADS = (
+    *("people", "looks", "shards", "cores"),
+    *("rows", "shards", "tree", "in all", "memory", "alone"),
+)
 
 
 def rate(subclusters: float) -> float:
@@ -42,25 +53,25 @@ def rate(subclusters: float) -> float:
     return float(np.exp(np.interp(math.log(subclusters), np.log(known), np.log(seen))))
 
 
-def met(people: int, vectors: float) -> float:
+def met(subclusters: int, vectors: float) -> float:
     """How many of them a random part of the corpus shows."""
-    return people * -math.expm1(-vectors / people)
+    return subclusters * -math.expm1(-vectors / subclusters)
 
 
 def hours(corpus: Corpus) -> dict[str, float]:
     """Rows, shards and tree: hours of the cluster; and of one machine of two cores."""
     each = VECTORS / corpus.shards
-    in_shard = met(corpus.people, each)
+    in_shard = met(corpus.subclusters, each)
     shard = each / rate(max(in_shard / 2, 1_000))
     waves = math.ceil(corpus.shards / corpus.cores)
     tree, parts = 0.0, corpus.shards
     while parts > 1:
-        one = met(corpus.people, VECTORS / parts)
-        join = one / rate(met(corpus.people, 2 * VECTORS / parts)) + 2 * one * SENT / SPEED
+        one = met(corpus.subclusters, VECTORS / parts)
+        join = one / rate(met(corpus.subclusters, 2 * VECTORS / parts)) + 2 * one * SENT / SPEED
         parts = math.ceil(parts / 2)
         tree += join * math.ceil(parts / corpus.cores)
     spark = ROW * VECTORS / corpus.cores
-    alone = VECTORS / (2 * rate(corpus.people))
+    alone = VECTORS / (2 * rate(corpus.subclusters))
     return {
         "rows": spark / 3600,
         "shards": waves * shard / 3600,
@@ -74,19 +85,20 @@ def told(number: float) -> str:
     return f"{number:.1f} h" if number >= 2 else f"{max(round(60 * number), 1)} min"
 
 
-def main() -> None:
-    """The table, for the page."""
-    heads = ("people", "shards", "cores", "rows", "shards", "tree", "in all", "memory", "alone")
-    print("| " + " | ".join(heads) + " |")
-    print("|" + "--:|" * len(heads))
-    for corpus in CORPORA:
-        took = hours(corpus)
-        parts = [took[name] for name in ("rows", "shards", "tree")]
-        memory = f"{2 * corpus.people * BYTES / 1e9:.1f} GB"
-        cells = [f"{corpus.people:,}", f"{corpus.shards}", f"{corpus.cores}"]
-        cells += [*map(told, parts), told(sum(parts)), memory, told(took["alone"])]
-        print("| " + " | ".join(cells) + " |")
+def cells(corpus: Corpus) -> list[str]:
+    """A row of the table."""
+    took = hours(corpus)
+    parts = [took[name] for name in ("rows", "shards", "tree")]
+    memory = f"{2 * corpus.subclusters * BYTES / 1e9:.1f} GB"
+    asked = [f"{number:,}" for number in (corpus.people, corpus.looks, corpus.shards, corpus.cores)]
+    return [*asked, *map(told, parts), told(sum(parts)), memory, told(took["alone"])]
+
+
+def table() -> str:
+    """The table, for the page (docs/scale-out.md)."""
+    head, *rows = (f"| {' | '.join(row)} |" for row in (HEADS, *map(cells, CORPORA)))
+    return "\n".join([head, "|" + "--:|" * len(HEADS), *rows])
 
 
 if __name__ == "__main__":
-    main()
+    print(table())

@@ -178,6 +178,39 @@ def test_what_cannot_be_is_refused_at_once(photos, asked, word):
     assert word in said.value.seen
 
 
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ([1, None, 2, None, None], ["null in 3 rows"]),
+        ([7, 5, 5, 4, 4, 4, 9], ["2 ids that 5 rows share, such as 4"]),
+        ([None, 5, 5], ["null in 1 rows", "1 ids that 2 rows share, such as 5"]),
+    ],
+)
+@pytest.mark.parametrize("bad", ["raise", "mark"])
+def test_null_and_repeated_ids_are_refused_before_anything_is_clustered(
+    spark, monkeypatch, ids, words, bad
+):
+    monkeypatch.delattr("linkstream.scaleout.spark.clustered")
+    rows = [(name, [1.0, float(place)]) for place, name in enumerate(ids)]
+    frame = spark.createDataFrame(rows, "`photo.id` LONG, v ARRAY<FLOAT>")
+    with pytest.raises(ArgumentError) as said:
+        cluster_corpus(frame, "photo.id", "v", thresholds=THRESHOLDS, shards=2, bad=bad)
+    assert "'photo.id'" in said.value.seen
+    for word in words:
+        assert word in said.value.seen
+    assert ("null" in said.value.seen) == (None in ids)
+    assert ("share" in said.value.seen) == (5 in ids)
+
+
+def test_the_remedy_for_null_and_repeated_ids_helps(spark):
+    rows = [(1, [1.0, 0.0]), (None, [0.0, 1.0]), (1, [1.0, 0.0]), (2, [0.0, -1.0])]
+    frame = spark.createDataFrame(rows, "id LONG, v ARRAY<FLOAT>")
+    once = frame.dropna(subset=["id"]).dropDuplicates(["id"])
+    corpus = cluster_corpus(once, "id", "v", thresholds=THRESHOLDS)
+    assert sorted(row.id for row in corpus.ids.collect()) == [1, 2]
+    corpus.release()
+
+
 def test_a_frame_that_streams_is_refused(spark, tmp_path):
     stream = spark.readStream.schema("id LONG, v ARRAY<FLOAT>").parquet(str(tmp_path))
     with pytest.raises(ArgumentError, match="cluster_by_key"):

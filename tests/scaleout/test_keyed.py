@@ -57,7 +57,7 @@ class Stream:
 
     def _value_state(self, name, schema, ttl):
         self.asked.append((name, schema, ttl))
-        return self.state
+        return self.state if name == "links" else None
 
     @property
     def links(self):
@@ -415,13 +415,13 @@ def test_events_before_the_beginning_are_not_told_again():
 def test_without_expiry_nothing_is_said_of_when_a_key_began():
     given_ = Stream(Links(0.6, 0.5, 0.8))
     assert "began" not in given_.give(frame(np.eye(3))).columns
-    assert given_.asked == [("links", KeyedLinks.STATE, None)]
+    assert given_.asked[0] == ("links", KeyedLinks.STATE, None)
 
 
 def test_expiry_is_spark_s_and_a_life_is_told_by_when_it_began():
     given_ = Stream(Links(0.6, 0.5, 0.8), ttl_ms=60_000)
     first = given_.give(frame(np.eye(3)))
-    assert given_.asked == [("links", KeyedLinks.STATE, 60_000)]
+    assert given_.asked[0] == ("links", KeyedLinks.STATE, 60_000)
     given_.now += 5_000
     second = given_.give(frame(np.eye(3)))
     assert {*first["began"], *second["began"]} == {NOW}

@@ -10,8 +10,6 @@ import time
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException, StreamingQueryException
 
@@ -19,46 +17,10 @@ from linkstream import Links, Thresholds
 from linkstream.errors import ArgumentError, EngineUnavailableError
 from linkstream.scaleout.environment import PROVIDER, ROCKSDB
 from linkstream.scaleout.spark import cluster_by_key
+from scaleout.streaming import ROWS, Stream, table
 from streams import make
 
 THRESHOLDS = Thresholds(0.6, 0.5, 0.8)
-ROWS = "key STRING, n INT, vector ARRAY<FLOAT>"
-
-
-class Stream:
-    """Files in, a query with a checkpoint, files out."""
-
-    def __init__(self, spark, folder, schema):
-        self.spark, self.folder, self.schema, self.files = spark, folder, schema, 0
-        (folder / "in").mkdir(parents=True)
-
-    def put(self, table):
-        path = self.folder / "in" / f"{self.files:03}.parquet"
-        pq.write_table(table, path)
-        self.files += 1
-        return path
-
-    def run(self, *args, **options):
-        """Read all that is new, file by file; a query begins and ends."""
-        source = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
-        answers = cluster_by_key(source.parquet(str(self.folder / "in")), *args, **options)
-        query = (
-            answers.writeStream.format("parquet")
-            .option("path", str(self.folder / "out"))
-            .option("checkpointLocation", str(self.folder / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        return self.seen()
-
-    def seen(self):
-        return ds.dataset(self.folder / "out", format="parquet").to_table().to_pylist()
-
-
-def table(keys, numbers, rows):
-    values = pa.array(list(rows), pa.list_(pa.float32()))
-    return pa.table({"key": list(keys), "n": pa.array(list(numbers), pa.int32()), "vector": values})
 
 
 def frame(spark, keys, rows, numbers=None):
@@ -324,7 +286,10 @@ NAMED = Links(0.6, 0.5, 0.8)
         ({"key": "camera"}, "a column 'camera'"),
         ({"key": ["key", "camera"]}, "a column 'camera'"),
         ({"key": []}, "key"),
-        ({"key": "KEY"}, "a column 'KEY'"),
+        ({"key": "KEYS"}, "a column 'KEYS'"),
+        ({"key": 7}, "a column 7"),
+        ({"key": "nothing.key"}, "a column 'nothing.key'"),
+        ({"key": "*"}, "a column '*'"),
         ({"key": "vector"}, "neither key nor order"),
         ({"order": "vector"}, "neither key nor order"),
         ({"vector": "other"}, "of type bigint"),
@@ -335,6 +300,7 @@ NAMED = Links(0.6, 0.5, 0.8)
         ({"keep": "what"}, "a column 'what'"),
         ({"keep": None}, "columns cluster"),
         ({"keep": ["cluster"]}, "columns cluster"),
+        ({"keep": ["CLUSTER"]}, "columns CLUSTER"),
         ({"once": True}, "once=True"),
         ({"once": True, "order": "day"}, "once=True"),
         ({"once": True, "order": "when"}, "a column 'when'"),

@@ -21,23 +21,19 @@ from pyspark.sql.types import (
     IntegralType,
     LongType,
     StringType,
-    StructField,
     StructType,
     TimestampType,
 )
+
+from linkstream.scaleout.chosen import Chosen
 
 NULLS = "nulls"
 _UNSAFE = (IntegralType, TimestampType, FloatType, DoubleType)
 
 
-def column(name: str) -> Column:
-    """The column of this name, whatever characters it has."""
-    return f.col("`" + name.replace("`", "``") + "`")
-
-
-def key_column(field: StructField) -> Column:
+def key_column(chosen: Chosen) -> Column:
     """A column of the key as a worker is given it: equal where the key is, and only there."""
-    value, kind = column(field.name), field.dataType
+    value, kind = chosen.column, chosen.type
     if isinstance(kind, TimestampType):
         value = f.unix_micros(value)
     return value.cast("string") if isinstance(kind, _UNSAFE) else value
@@ -56,57 +52,57 @@ class Order:
 class Carried:
     """Columns of a frame that workers are given, each once."""
 
-    fields: tuple[StructField, ...]
+    columns: tuple[Chosen, ...]
 
     @classmethod
-    def of(cls, schema: StructType, names: Iterable[str]) -> Carried:
+    def of(cls, chosen: Iterable[Chosen]) -> Carried:
         """These columns of a frame."""
-        return cls(tuple(schema[name] for name in dict.fromkeys(names)))
+        return cls(tuple(dict.fromkeys(chosen)))
 
-    def place(self, name: str) -> int:
+    def place(self, chosen: Chosen) -> int:
         """Where the flag of a column is in the column of nulls."""
-        return [field.name for field in self.fields].index(name)
+        return self.columns.index(chosen)
 
-    def inner(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What columns are called in a worker."""
-        return tuple(f"column{self.place(name)}" for name in names)
+    def inner(self, chosen: Iterable[Chosen]) -> tuple[str, ...]:
+        """What columns are called in a worker, each once."""
+        return tuple(f"column{self.place(each)}" for each in dict.fromkeys(chosen))
 
-    def order(self, name: str) -> Order:
+    def order(self, chosen: Chosen) -> Order:
         """A column that says which row comes first."""
-        (inner,) = self.inner([name])
-        return Order(inner, name, self.place(name))
+        (inner,) = self.inner([chosen])
+        return Order(inner, chosen.name, self.place(chosen))
 
     def there(self) -> list[Column]:
         """What a worker is given: the columns, and where they are null."""
         given = [
-            _without_nulls(field).alias(f"column{place}") for place, field in enumerate(self.fields)
+            _without_nulls(each).alias(f"column{place}") for place, each in enumerate(self.columns)
         ]
-        nulls = [column(field.name).isNull() for field in self.fields]
+        nulls = [each.column.isNull() for each in self.columns]
         flags = f.concat(*(f.when(null, "1").otherwise("0") for null in nulls), f.lit(""))
         return [*given, flags.alias(NULLS)]
 
-    def schema(self, names: Iterable[str]) -> StructType:
-        """What a worker gives back of these columns, and the flags."""
+    def schema(self, chosen: Iterable[Chosen]) -> StructType:
+        """What a worker gives back of these columns, each once, and the flags."""
         schema = StructType()
-        for place in map(self.place, names):
-            schema = schema.add(f"column{place}", _inner_type(self.fields[place].dataType))
+        for each in dict.fromkeys(chosen):
+            schema = schema.add(f"column{self.place(each)}", _inner_type(each.type))
         return schema.add(NULLS, StringType())
 
-    def back(self, name: str) -> Column:
+    def back(self, chosen: Chosen) -> Column:
         """A column as it was, from what a worker gave back."""
-        place = self.place(name)
-        kind, value = self.fields[place].dataType, f.col(f"column{place}")
+        place = self.place(chosen)
+        kind, value = chosen.type, f.col(f"column{place}")
         if isinstance(kind, (FloatType, DoubleType)):
             value = f.coalesce(value, f.lit(math.nan).cast(kind))
         elif isinstance(kind, TimestampType):
             value = f.timestamp_micros(value)
         if isinstance(kind, _UNSAFE):
             value = f.when(f.substring(NULLS, place + 1, 1) == "0", value)
-        return value.alias(name)
+        return value.alias(chosen.name)
 
 
-def _without_nulls(field: StructField) -> Column:
-    value, kind = column(field.name), field.dataType
+def _without_nulls(chosen: Chosen) -> Column:
+    value, kind = chosen.column, chosen.type
     if isinstance(kind, TimestampType):
         value = f.unix_micros(value)
     if isinstance(kind, _UNSAFE):

@@ -10,6 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as f
 
 from linkstream.clusterer import Links
+from linkstream.errors import ArgumentError
 from linkstream.scaleout import shards
 from linkstream.scaleout.shards import PIECES, Part
 
@@ -38,6 +39,42 @@ class Corpus:
     def release(self) -> None:
         """Let go of what Spark holds for the table; read it before."""
         self._rows.unpersist()
+
+
+def check_ids(ids: DataFrame, name: str) -> int:
+    """Return how many rows there are; ArgumentError if an id is null or two rows have it.
+
+    Args:
+        ids: a frame of one column, `id`.
+        name: what the caller calls that column.
+    """
+    lacks, again = f.col("id").isNull(), f.col("id").isNotNull() & (f.col("rows") > 1)
+    seen = (
+        ids.groupBy("id")
+        .agg(f.count(f.lit(1)).alias("rows"))
+        .agg(
+            f.sum("rows").alias("rows"),
+            f.sum(f.when(lacks, f.col("rows"))).alias("null"),
+            f.count(f.when(again, 1)).alias("repeated"),
+            f.sum(f.when(again, f.col("rows"))).alias("sharing"),
+            f.min(f.when(again, f.col("id"))).alias("example"),
+        )
+        .first()
+    )
+    assert seen is not None, "an aggregate without groups has one row"
+    found = [f"null in {seen['null']:,} rows"] if seen["null"] else []
+    if seen["repeated"]:
+        found.append(
+            f"{seen['repeated']:,} ids that {seen['sharing']:,} rows share, "
+            f"such as {seen['example']!r}"
+        )
+    if found:
+        raise ArgumentError(
+            f"in the column of ids {name!r}: {'; '.join(found)}",
+            expected="an id in each row, and each id once",
+            remedy='Leave such rows out: corpus.dropna(subset=["id"]).dropDuplicates(["id"]).',
+        )
+    return int(seen["rows"] or 0)
 
 
 def clustered(rows: DataFrame, id_name: str, begin: bytes, n_shards: int, *, mark: bool) -> Corpus:

@@ -22,6 +22,7 @@ from linkstream.engine.events import Created, Joined, Linked
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.scaleout import vectors
 from linkstream.scaleout.carried import NULLS, Order
+from linkstream.scaleout.settings import check_settings, schema_of, settings_of
 
 VECTOR = "vector"  # the column of vectors, in a worker
 PIECE = 2_000  # vectors after which events are read: the log of a clusterer is bounded
@@ -61,10 +62,13 @@ class KeyedLinks(StatefulProcessor):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._settings = settings_of(Links.from_bytes(plan.begin, threads=1))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called once a task."""
+        """Called once a task, and by the driver when the query starts."""
         self._state = handle.getValueState("links", self.STATE, self._plan.ttl_ms)
+        # Nothing is written there: Spark compares its schema with that of the checkpoint.
+        handle.getValueState("settings", schema_of(self._settings), None)
 
     def close(self) -> None:
         """Nothing is held between tasks."""
@@ -74,7 +78,7 @@ class KeyedLinks(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """All rows of one key in this batch."""
         plan, frame = self._plan, _one_frame(rows)
-        links, last, began = self._found(timerValues)
+        links, last, began = self._found(key, timerValues)
         places = _in_order(frame, plan, key)
         if plan.once:
             places, last = _unseen(frame[plan.order[0].column].to_numpy(), places, last)
@@ -87,11 +91,13 @@ class KeyedLinks(StatefulProcessor):
             columns["began"] = began
         yield pd.DataFrame(columns, copy=False)
 
-    def _found(self, timer: TimerValues) -> tuple[Links, int | None, int | None]:
+    def _found(self, key: Any, timer: TimerValues) -> tuple[Links, int | None, int | None]:
         """The clusterer of the key, the last row that it saw, and when it began (ms, UTC)."""
         held = self._state.get()
         if held is not None:
-            return Links.from_bytes(bytes(held[0]), threads=1), held[1], held[2]
+            links = Links.from_bytes(bytes(held[0]), threads=1)
+            check_settings(self._settings, links, key)
+            return links, held[1], held[2]
         began = None
         if self._plan.ttl_ms is not None:
             # The time of the batch, which is the same however often the batch is run.

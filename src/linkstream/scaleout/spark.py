@@ -29,10 +29,11 @@ from pyspark.sql.types import (  # noqa: E402 - what is missing is said in our w
     StructType,
 )
 
-from linkstream.scaleout.carried import NULLS, Carried, column, key_column  # noqa: E402
-from linkstream.scaleout.corpus import Corpus, clustered  # noqa: E402
+from linkstream.scaleout.carried import NULLS, Carried, key_column  # noqa: E402
+from linkstream.scaleout.chosen import Choice, Chosen, all_but, choose, choose_all  # noqa: E402
+from linkstream.scaleout.corpus import Corpus, check_ids, clustered  # noqa: E402
 from linkstream.scaleout.keyed import SAID, VECTOR, KeyedLinks, Plan  # noqa: E402
-from linkstream.scaleout.vectors import check_columns  # noqa: E402
+from linkstream.scaleout.vectors import check_type  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,16 +44,16 @@ ANSWERS = (*SAID, "problem", "began")
 
 def cluster_by_key(
     stream: DataFrame,
-    key: str | Sequence[str],
-    vector: str,
+    key: Choice | Sequence[Choice],
+    vector: Choice,
     *,
     thresholds: Thresholds | None = None,
     preset: str | None = None,
     begin: Links | None = None,
-    order: str | Sequence[str] | None = None,
+    order: Choice | Sequence[Choice] | None = None,
     once: bool = False,
     bad: str = "raise",
-    keep: Sequence[str] | None = None,
+    keep: Choice | Sequence[Choice] | None = None,
     expire_after: timedelta | None = None,
     **options: Any,
 ) -> DataFrame:
@@ -61,6 +62,9 @@ def cluster_by_key(
     Each key has a `Links` of its own, which gives the IDs that it would give on one machine. Spark
     keeps its snapshot between batches; with a checkpoint each vector is taken exactly once, whoever
     is killed. Works on frames that do not stream, too: they are one batch.
+
+    Columns are names, found as Spark finds them, or `Column` objects of the stream. A checkpoint
+    keeps the settings that decide: a query that starts from it with others fails at once.
 
     Args:
         stream: the caller's; the session's state store has to be RocksDB.
@@ -86,30 +90,28 @@ def cluster_by_key(
         (joined, linked or new), `events` (JSON of what else it brought about: merges, splits), and
         `problem`.
     """
-    keys, orders = _names(key), _names(order or ())
-    kept = [name for name in stream.schema.names if name != vector] if keep is None else keep
-    kept = _names(kept)
     pattern = _pattern(thresholds, preset, begin, options)
-    _check_columns(stream.schema, keys, orders, kept, vector)
-    carried = Carried.of(stream.schema, (*orders, *kept))
+    keys, vectors = choose_all(stream, key), choose(stream, vector)
+    orders = () if order is None else choose_all(stream, order)
+    kept = all_but(stream, vectors) if keep is None else choose_all(stream, keep)
+    _check_columns(keys, orders, kept, vectors)
+    carried = Carried.of((*orders, *kept))
     plan = Plan(
         begin=pattern.to_bytes(),
         order=tuple(map(carried.order, orders)),
-        kept=(*dict.fromkeys(carried.inner(kept)), NULLS),
-        once=_checked_once(stream.schema, once, order),
+        kept=(*carried.inner(kept), NULLS),
+        once=_checked_once(once, orders),
         mark=_marks(bad),
         ttl_ms=_milliseconds(expire_after),
     )
     environment.check_session(stream.sparkSession, streams=True)
-    inner_keys = [
-        key_column(stream.schema[name]).alias(f"key{place}") for place, name in enumerate(keys)
-    ]
+    inner_keys = [key_column(each).alias(f"key{place}") for place, each in enumerate(keys)]
     answers = (
-        stream.select(*inner_keys, column(vector).alias(VECTOR), *carried.there())
+        stream.select(*inner_keys, vectors.column.alias(VECTOR), *carried.there())
         .groupBy(*(f"key{place}" for place in range(len(keys))))
         .transformWithStateInPandas(
             KeyedLinks(plan),
-            _schema(carried.schema(dict.fromkeys(kept)), plan),
+            _schema(carried.schema(kept), plan),
             "Append",
             "None" if plan.ttl_ms is None else "ProcessingTime",
         )
@@ -122,12 +124,12 @@ def cluster_by_key(
 
 def cluster_corpus(
     corpus: DataFrame,
-    id: str,  # noqa: A002 - what people call it
-    vector: str,
+    id: Choice,  # noqa: A002 - what people call it
+    vector: Choice,
     *,
     thresholds: Thresholds | None = None,
     preset: str | None = None,
-    order: str | Sequence[str] | None = None,
+    order: Choice | Sequence[Choice] | None = None,
     shards: int | None = None,
     bad: str = "raise",
     **options: Any,
@@ -139,7 +141,8 @@ def cluster_corpus(
 
     Args:
         corpus: a frame that does not stream.
-        id: the column that names a vector, each one once.
+        id: the column that names a vector, each one once. Null, or an id that two rows have, is
+            refused before anything is clustered.
         vector: the column of vectors: array<float>, array<double>, or binary (float32 bytes).
         thresholds: of the clusterer.
         preset: instead of thresholds, a preset by name.
@@ -150,37 +153,40 @@ def cluster_corpus(
     """
     tracked = {"track_vectors": True, "keep_vectors": False}
     pattern = _pattern(thresholds, preset, None, options | tracked)
-    mark, names = _marks(bad), _names(order or ())
-    check_columns(corpus.schema, vector, (id, *names))
-    if id == "cluster":
-        raise ArgumentError(
-            "ids in a column 'cluster', which the answer has too",
-            expected="another name",
-            remedy="Rename it: corpus.withColumnRenamed('cluster', 'id').",
-        )
+    mark = _marks(bad)
+    names, vectors = choose(corpus, id), choose(corpus, vector)
+    orders = () if order is None else choose_all(corpus, order)
+    check_type(vectors.name, vectors.type)
+    _check_corpus(corpus, names)
+    if shards is not None:
+        shards = whole_number("shards", shards, "in how many parts the corpus is clustered")
     environment.check_session(corpus.sparkSession, streams=False)
-    n = _n_shards(corpus, shards)
+    n_rows = check_ids(corpus.select(names.column.alias("id")), names.name)
+    n = shards or max(1, -(-n_rows // SHARD))
     rows = corpus.select(
-        f.pmod(f.xxhash64(column(id)), f.lit(n)).cast("int").alias("shard"),
-        column(id).alias("id"),
-        column(vector).alias("vector"),
-        *(column(name).alias(f"order{place}") for place, name in enumerate(names)),
+        f.pmod(f.xxhash64(names.column), f.lit(n)).cast("int").alias("shard"),
+        names.column.alias("id"),
+        vectors.column.alias("vector"),
+        *(each.column.alias(f"order{place}") for place, each in enumerate(orders)),
     )
     inner = [name for name in rows.columns if name.startswith("order")]
     rows = rows.repartitionById(n, f.col("shard")).sortWithinPartitions(*inner, "id")
-    return clustered(rows, id, pattern.to_bytes(), n, mark=mark)
+    return clustered(rows, names.name, pattern.to_bytes(), n, mark=mark)
 
 
-def _n_shards(corpus: DataFrame, shards: int | None) -> int:
+def _check_corpus(corpus: DataFrame, ids: Chosen) -> None:
     if corpus.isStreaming:
         raise ArgumentError(
             "a frame that streams",
             expected="one that ends",
             remedy="For streams there is cluster_by_key.",
         )
-    if shards is None:
-        return max(1, -(-corpus.count() // SHARD))
-    return whole_number("shards", shards, "in how many parts the corpus is clustered")
+    if ids.name.lower() == "cluster":
+        raise ArgumentError(
+            f"ids in a column {ids.name!r}, which the answer has too",
+            expected="another name",
+            remedy="Rename it: corpus.withColumnRenamed('cluster', 'id').",
+        )
 
 
 def _pattern(
@@ -206,10 +212,6 @@ def _pattern(
     return asked
 
 
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
 def _marks(bad: str) -> bool:
     if bad not in ("raise", "mark"):
         raise ArgumentError(
@@ -232,15 +234,10 @@ def _milliseconds(expire_after: timedelta | None) -> int | None:
     return expire_after // timedelta(milliseconds=1)
 
 
-def _checked_once(schema: StructType, once: bool, order: str | Sequence[str] | None) -> bool:
-    names = _names(order or ())
-    if once and (
-        len(names) != 1
-        or names[0] not in schema.names
-        or not isinstance(schema[names[0]].dataType, IntegralType)
-    ):
+def _checked_once(once: bool, orders: Sequence[Chosen]) -> bool:
+    if once and (len(orders) != 1 or not isinstance(orders[0].type, IntegralType)):
         raise ArgumentError(
-            f"once=True with order={order!r}",
+            f"once=True with order={[each.name for each in orders]}",
             expected="one column of whole numbers that rise within a key",
             remedy="An offset or a sequence number tells repetitions; a time does not.",
         )
@@ -248,16 +245,18 @@ def _checked_once(schema: StructType, once: bool, order: str | Sequence[str] | N
 
 
 def _check_columns(
-    schema: StructType, key: Sequence[str], order: Sequence[str], kept: Sequence[str], vector: str
+    keys: Sequence[Chosen], orders: Sequence[Chosen], kept: Sequence[Chosen], vector: Chosen
 ) -> None:
-    check_columns(schema, vector, (*key, *order, *kept))
-    if not key or vector in (*key, *order):
+    check_type(vector.name, vector.type)
+    other = {each.name.lower() for each in (*keys, *orders)}
+    if not keys or vector.name.lower() in other:
+        named = [[each.name for each in some] for some in (keys, orders)]
         raise ArgumentError(
-            f"key {key}, order {order}, vector {vector!r}",
+            f"key {named[0]}, order {named[1]}, vector {vector.name!r}",
             expected="a key, and a column of vectors that is neither key nor order",
             remedy="Without a key use a constant column: one clusterer, one task.",
         )
-    taken = sorted(set(kept) & set(ANSWERS))
+    taken = sorted(each.name for each in kept if each.name.lower() in ANSWERS)
     if taken:
         raise ArgumentError(
             f"columns {', '.join(taken)}, which the answer has too",

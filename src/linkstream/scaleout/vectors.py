@@ -13,26 +13,19 @@ from linkstream.engine.door import DIMENSION_MIN
 from linkstream.errors import ArgumentError, VectorError
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType
 
 Floats = npt.NDArray[np.float32]
 
 NUMBERS = ("float", "double")
 
 
-def check_columns(schema: StructType, vector: str, others: tuple[str, ...]) -> None:
-    """ArgumentError unless the columns are there and one can hold vectors."""
-    for name in (vector, *others):
-        if not isinstance(name, str) or name not in schema.names:
-            raise ArgumentError(
-                f"a column {name!r}",
-                expected=f"one of {', '.join(schema.names)}",
-                remedy="Name columns of the frame as it is.",
-            )
-    kind = schema[vector].dataType.simpleString()
-    if kind not in ("binary", *(f"array<{number}>" for number in NUMBERS)):
+def check_type(name: str, kind: DataType) -> None:
+    """ArgumentError unless a column of this type can hold vectors."""
+    seen = kind.simpleString()
+    if seen not in ("binary", *(f"array<{number}>" for number in NUMBERS)):
         raise ArgumentError(
-            f"vectors in a column {vector!r} of type {kind}",
+            f"vectors in a column {name!r} of type {seen}",
             expected="array<float>, array<double>, or binary: the bytes of float32",
             remedy="Cast it; pyspark.ml.functions.vector_to_array turns ML vectors into arrays.",
         )
