@@ -3,8 +3,9 @@
 A key keeps the settings that it began with. A stream that is started again with other settings
 would use them for new keys only (docs/choices.md, "A checkpoint keeps its settings"). So the
 settings are part of the schema of the state: Spark writes that schema into the checkpoint and,
-when a query starts, compares it with the new one. Spark compares types and shows names. So names of
-fields say the settings, and types of fields hold a digest of them.
+when a query starts, compares it with the new one. Spark shows names and compares types: by place
+in its own encoding of the state, by name in Avro. So the schema has fields whose names say the
+settings, and fields of fixed names whose types are a digest of them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import json
 import re
 from typing import Any
 
-from pyspark.sql.types import DecimalType, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, DoubleType, StringType, StructType
 
 from linkstream.clusterer import Links
 from linkstream.errors import ArgumentError
 from linkstream.store import about
 
-PRECISION = 38  # of Spark's decimals; scales from 0 to 38 are the digits of the digest
+# A digit of the digest is one of these in 0, 1 or 2 arrays: types of which none is read as another.
+LEAVES = (BooleanType(), StringType(), DoubleType())
+NESTED = 3
+DIGITS = 14  # of base 9: 44 bits
 HEADING = "linkstream_settings"
 SHOWN = 60  # characters of a setting in the name of a field
 # In a fixed order and without what a later version may add: checkpoints outlive versions.
@@ -54,17 +58,27 @@ def _text(value: Any) -> str:
 
 
 def schema_of(settings: Settings) -> StructType:
-    """Return a type for Spark to compare: other settings, another type.
+    """Return a schema for Spark to compare: other settings, other types.
 
-    After a heading, a field a setting: its name in letters that every encoding of the state allows.
+    Names have letters that every encoding of the state allows.
     """
+    schema = StructType().add(HEADING, BooleanType())
+    for name, value in settings.items():
+        legal = re.sub(r"\W+", "_", f"{name}_{value}", flags=re.ASCII).strip("_")
+        schema = schema.add(legal[:SHOWN], BooleanType())
     number = int.from_bytes(hashlib.sha256(json.dumps(settings).encode()).digest(), "big")
-    schema = StructType()
-    for shown in (HEADING, *(f"{name}_{value}" for name, value in settings.items())):
-        number, scale = divmod(number, PRECISION + 1)
-        legal = re.sub(r"\W+", "_", shown, flags=re.ASCII).strip("_")
-        schema = schema.add(legal[:SHOWN], DecimalType(PRECISION, scale))
+    for place in range(DIGITS):
+        number, digit = divmod(number, NESTED * len(LEAVES))
+        schema = schema.add(f"digest_{place}", _digit(digit))
     return schema
+
+
+def _digit(digit: int) -> DataType:
+    depth, leaf = divmod(digit, len(LEAVES))
+    kind: DataType = LEAVES[leaf]
+    for _ in range(depth):
+        kind = ArrayType(kind)
+    return kind
 
 
 def check_settings(asked: Settings, links: Links, key: Any) -> None:
