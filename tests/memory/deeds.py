@@ -66,25 +66,26 @@ LATER = X[START + NEXT :]
 def begun(scenario, engine):
     """The clusterer of a scenario, with something of every kind in it."""
     links = Links(*THRESHOLDS, engine=engine, threads=1, **scenario.options)
-    if scenario.empty:
-        return links
-    links.add_many(X[: START - 8])
-    links.add_many(X[START - 8 : START - 5], weight=0.5)
-    links.add_group(X[START - 5 : START - 2])
-    links.enrol("Eve", X[START - 2 : START])
-    largest = max(links.clusters(), key=lambda cluster: cluster.size)
-    links.name(largest.id, "Ann")
-    if links.keep_vectors:
-        corrected(links)
+    if not scenario.empty:
+        fill(links)
     return links
 
 
-def corrected(links):
-    """Corrections, so that there are laws to see to."""
-    a, b = of_two_clusters(links, named=False)
-    links.same(a, b)
-    a, b = in_one_subcluster(links)
-    links.different(a, b)
+def fill(links, *others):
+    """Add vectors in every way, and corrections, so that there are laws to see to."""
+
+    def each(verb, *arguments, **options):
+        for target in (links, *others):
+            getattr(target, verb)(*arguments, **options)
+
+    each("add_many", X[: START - 8])
+    each("add_many", X[START - 8 : START - 5], weight=0.5)
+    each("add_group", X[START - 5 : START - 2])
+    each("enrol", "Eve", X[START - 2 : START])
+    each("name", max(links.clusters(), key=lambda cluster: cluster.size).id, "Ann")
+    if links.keep_vectors:
+        each("same", *of_two_clusters(links, named=False))
+        each("different", *in_one_subcluster(links))
 
 
 # Whom a verb can be about

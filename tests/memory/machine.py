@@ -10,8 +10,6 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from memory.child import Job
-
 HERE = Path(__file__).parent
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 

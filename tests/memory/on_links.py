@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkstream import Links, errors
-from memory.deeds import BATCH, COMING, LATER, READ, SCENARIOS, begun, later, plain, seen
+from memory.deeds import BATCH, COMING, READ, SCENARIOS, begun, later, plain, seen
 
 UNUSABLE = getattr(errors, "UnusableError", None)
 

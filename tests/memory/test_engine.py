@@ -1,0 +1,49 @@
+"""The engine's headers driven directly, without Python: each allocation of each verb fails.
+
+See engine_points.cpp. After std::bad_alloc the engine is as before, the same call then does all,
+and later answers are the same. The program is built with the address sanitizer.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from memory.machine import HERE, compiler
+
+ROOT = HERE.parents[1]
+FULL = 64  # vectors with which most tables are full
+STARTS = (1, 2, 31, 32, 33, 60, 63, 64, 65, 127, 128, 129, 255, 256, 257, 600)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    """The program; an error if there is no compiler, or one without sanitizers."""
+    made = tmp_path_factory.mktemp("engine") / "engine_points"
+    sources = [
+        HERE / "engine_points.cpp",
+        *(ROOT / "cpp" / "kernels" / name for name in ("dispatch.cpp", "scan_portable.cpp")),
+    ]
+    sanitize = ["-fsanitize=address", "-O0", "-g1"]  # of all ways the quickest to build
+    checks = ["-D_GLIBCXX_ASSERTIONS", "-D_GLIBCXX_SANITIZE_VECTOR"]
+    as_the_core = ["-std=c++17", "-ffp-contract=off", "-fopenmp-simd", "-pthread"]
+    folders = [f"-I{ROOT / 'cpp' / name}" for name in ("include", "kernels")]
+    command = [compiler(), *as_the_core, *sanitize, *checks, *folders, *sources, "-o", made]
+    subprocess.run(command, check=True)
+    return made
+
+
+def run(program, *numbers):
+    words = [str(program), *map(str, numbers)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+
+
+def test_the_engine_is_as_before_after_an_allocation_that_failed(program):
+    run(program, 4, 1, FULL)
+
+
+@pytest.mark.long
+def test_the_engine_is_as_before_after_any_allocation_that_failed(program):
+    run(program, 1, 0, *STARTS)

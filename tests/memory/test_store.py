@@ -1,0 +1,36 @@
+"""Memory runs out in a store: what was acknowledged is there, and a shortage is never damage.
+
+As test_links.py, and each store is opened again afterwards by a process with memory enough: it
+verifies, is where it was before or after the call, and goes on with the same answers. Of a call
+that raised, no file is left behind.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.child import Job, Shortfall
+from memory.machine import bad
+from memory.storing import SCENARIOS
+from streams import ENGINES
+
+SHORT = (Shortfall("any", False, 2), Shortfall("any", True, 1))
+MANY = 1500  # allocations of a verb that makes tens of thousands
+LONG = tuple(
+    Shortfall(kind, good, None if kind == "core" else MANY)
+    for kind in ("core", "any")
+    for good in (False, True)
+)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_store_that_runs_out_of_memory_loses_nothing_and_is_not_damaged(machine, name):
+    assert bad(machine.run(Job("store", name, "auto", SHORT))) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_allocations_of_a_store_may_fail_all_over(machine, name, engine):
+    shortfalls = LONG if engine == "native" else LONG[2:]
+    assert bad(machine.run(Job("store", name, engine, shortfalls, workers=2))) == []
