@@ -22,7 +22,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1])]
 
-PATIENCE = 60  # seconds after which a child is said to hang
+PATIENCE = 30  # seconds after which a child is said to hang
 SEED = "LINKSTREAM_MEMORY_SEED"  # another one takes other places where not all are tried
 CPP, PYTHON, LIBRARIES = 1, 2, 4
 KINDS = {"core": CPP, "arrays": LIBRARIES, "python": PYTHON, "any": CPP | PYTHON | LIBRARIES}

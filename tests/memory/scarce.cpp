@@ -60,14 +60,6 @@ int note_library(dl_phdr_info* info, std::size_t, void* part) {
   return 0;
 }
 
-bool is_watched(void* caller) {
-  const auto address = reinterpret_cast<std::uintptr_t>(caller);
-  for (int i = 0; i < n_watched; ++i) {
-    if (address >= watched[i].first && address < watched[i].last) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 extern "C" {
@@ -92,6 +84,14 @@ int scarce_watch(const char* part) {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
+
+static bool is_watched(void* caller) {
+  const auto address = reinterpret_cast<std::uintptr_t>(caller);
+  for (int i = 0; i < n_watched; ++i) {
+    if (address >= watched[i].first && address < watched[i].last) return true;
+  }
+  return false;
+}
 
 static bool refused(void* caller) {
   if (!scarce_armed || !is_watched(caller) || !fails(kLibraries, 0)) return false;
