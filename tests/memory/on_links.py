@@ -138,7 +138,11 @@ class Case:
 
     def _went_on(self, how, where):
         self._deed.check()
-        if later(self._links) != self.expected["later"]:
+        try:
+            same = later(self._links) == self.expected["later"]
+        except Exception as error:
+            return ["BAD", f"{how}, the state {where}, and {type(error).__name__} later"]
+        if not same:
             return ["BAD", f"{how}, the state {where}, and other answers later"]
         return ["good", f"{how}, the state {where}"]
 
