@@ -54,8 +54,8 @@ struct Answers {
   explicit Answers(std::size_t most) : decisions(most) {}
 
   Columns columns() const {
-    Columns columns(first, fresh<std::int64_t>({n}), fresh<std::int64_t>({n}), fresh<std::int8_t>({n}),
-                    fresh<double>({n}), fresh<double>({n}));
+    Columns columns(first, Array<std::int64_t>({n}), Array<std::int64_t>({n}), Array<std::int8_t>({n}),
+                    Array<double>({n}), Array<double>({n}));
     for (std::size_t i = 0; i < n; ++i) {
       std::get<1>(columns).data()[i] = decisions[i].cluster;
       std::get<2>(columns).data()[i] = decisions[i].subcluster;
@@ -143,8 +143,8 @@ class BoundEngine {
   // One vector, if it is a row of float32 in bounds, as a Decision that `made` makes; else null and
   // nothing has changed. A call with the GIL held: releasing it would take longer than deciding.
   nb::object add_one(nb::handle given, double least, double most, nb::handle made) {
-    Floats1 x;
-    if (!nb::try_cast<Floats1>(given, x, false) || x.shape(0) != dimension_) return nb::none();
+    Floats1 x(given);
+    if (!x.opens() || x.shape(0) != dimension_) return nb::none();
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return nb::none();  // another thread is at work: wait the usual way
     if (engine_.n_vectors() >= kVectorsMax) return nb::none();
@@ -199,10 +199,8 @@ class BoundEngine {
     const bool fits = !rows || (rows->shape(0) == lights.shape(0) && rows->shape(1) == dimension_);
     if (!fits) throw nb::value_error("not a row for each");
     const std::int32_t* vectors = rows ? rows->data() : nullptr;
-    const Decision d = locked([&] {
-      const Lot lot{sum.data(), lights.data(), lights.shape(0), flags};
-      return engine_.receive(lot, vectors, apart);
-    });
+    const Lot lot{sum.data(), lights.data(), lights.shape(0), flags};
+    const Decision d = locked([&] { return engine_.receive(lot, vectors, apart); });
     return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
                            d.threshold);
   }
@@ -259,14 +257,14 @@ class BoundEngine {
     return locked([&] { return engine_.has_cluster(cluster); });
   }
   std::tuple<std::int64_t, Array<std::int64_t>> total_of(std::int64_t number) {
-    Array<std::int64_t> sum = fresh<std::int64_t>({dimension_});
+    Array<std::int64_t> sum({dimension_});
     std::fill_n(sum.data(), dimension_, std::int64_t{0});
     const std::int64_t count = locked([&] {
       const auto [n, total] = engine_.total_of(number);
       if (total) std::copy_n(total, dimension_, sum.data());
       return n;
     });
-    return {count, sum};
+    return {count, std::move(sum)};
   }
   std::int64_t cluster_of(std::int64_t number) {
     return briefly([&] { return engine_.cluster_of(number); });
@@ -305,18 +303,18 @@ class BoundEngine {
   std::string kernel() const { return kernel_.name; }
 
  private:
-  void check(const Vectors& vectors) const {
+  void check(Vectors& vectors) const {
     if (vectors.shape(1) != dimension_) throw nb::value_error("vectors of another dimension");
   }
 
-  const std::int32_t* one(const Vectors& vector) const {
+  const std::int32_t* one(Vectors& vector) const {
     check(vector);
     if (vector.shape(0) != 1) throw nb::value_error("one vector at a time");
     return vector.data();
   }
 
   template <class Work>
-  Columns decide(const Vectors& vectors, Work work) {
+  Columns decide(Vectors& vectors, Work work) {
     check(vectors);
     Answers answers(vectors.shape(0));
     const std::int32_t* q = vectors.data();
@@ -338,8 +336,8 @@ class BoundEngine {
 // out as nothing to rely on.
 std::tuple<Array<std::int32_t>, Array<double>> quantise(Floats rows) {
   const std::size_t n = rows.shape(0), dimension = rows.shape(1);
-  Array<std::int32_t> fixed = fresh<std::int32_t>({n, dimension});
-  Array<double> lengths = fresh<double>({n});
+  Array<std::int32_t> fixed({n, dimension});
+  Array<double> lengths({n});
   const float* x = rows.data();
   std::int32_t* q = fixed.data();
   double* norms = lengths.data();
@@ -351,7 +349,7 @@ std::tuple<Array<std::int32_t>, Array<double>> quantise(Floats rows) {
       kernel.quantise(x + i * dimension, norms[i], dimension, q + i * dimension);
     }
   }
-  return {fixed, lengths};
+  return {std::move(fixed), std::move(lengths)};
 }
 
 std::vector<std::string> kernels() {
@@ -365,14 +363,14 @@ std::vector<std::string> kernels() {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-  m.def("quantise", &quantise, nb::arg("rows").noconvert(),
+  m.def("quantise", &quantise, nb::arg("rows"),
         "Fixed-point rows of float32 rows, and the rows' lengths.");
   m.def("kernels", &kernels, "Names of the kernels this machine can run, slowest first.");
   nb::class_<BoundKept>(m, "Kept", "Fixed-point vectors in order of arrival.")
       .def(nb::init<std::size_t>(), nb::arg("dimension"))
       .def("__len__", &BoundKept::size)
-      .def("append", &BoundKept::append, nb::arg("rows").noconvert())
-      .def("rows", &BoundKept::rows, nb::arg("numbers").noconvert())
+      .def("append", &BoundKept::append, nb::arg("rows"))
+      .def("rows", &BoundKept::rows, nb::arg("numbers"))
       .def("cut", &BoundKept::cut, nb::arg("size"));
   nb::class_<BoundEngine>(m, "Engine", "Links on the compiled core.")
       .def(nb::init<double, double, double, std::size_t, bool, bool, std::size_t,
@@ -385,26 +383,26 @@ void bind_engine(nb::module_& m) {
       .def("begin", &BoundEngine::begin)
       .def("commit", &BoundEngine::commit)
       .def("rollback", &BoundEngine::rollback)
-      .def("add", &BoundEngine::add, nb::arg("vectors").noconvert(), nb::arg("stop").none() = nb::none())
-      .def("add_floats", &BoundEngine::add_floats, nb::arg("rows").noconvert(), nb::arg("least"),
+      .def("add", &BoundEngine::add, nb::arg("vectors"), nb::arg("stop").none() = nb::none())
+      .def("add_floats", &BoundEngine::add_floats, nb::arg("rows"), nb::arg("least"),
            nb::arg("most"), nb::arg("stop").none() = nb::none())
       .def("add_one", &BoundEngine::add_one, nb::arg("vector").none(), nb::arg("least"),
            nb::arg("most"), nb::arg("made"),
            nb::sig("def add_one(self, vector: object, least: float, most: float, "
                    "made: collections.abc.Callable[..., object]) -> typing.Any"))
-      .def("ask", &BoundEngine::ask, nb::arg("vectors").noconvert())
-      .def("take", &BoundEngine::take, nb::arg("vector").noconvert(), nb::arg("light"),
+      .def("ask", &BoundEngine::ask, nb::arg("vectors"))
+      .def("take", &BoundEngine::take, nb::arg("vector"), nb::arg("light"),
            nb::arg("outcome"), nb::arg("target"), nb::arg("member"), nb::arg("firm"))
-      .def("withdraw", &BoundEngine::withdraw, nb::arg("vector").noconvert(), nb::arg("light"),
+      .def("withdraw", &BoundEngine::withdraw, nb::arg("vector"), nb::arg("light"),
            nb::arg("target"), nb::arg("member"))
       .def("flag", &BoundEngine::flag, nb::arg("number"), nb::arg("flags"))
-      .def("receive", &BoundEngine::receive, nb::arg("total").noconvert(),
-           nb::arg("lights").noconvert(), nb::arg("rows").noconvert().none(), nb::arg("flags"),
+      .def("receive", &BoundEngine::receive, nb::arg("total"),
+           nb::arg("lights"), nb::arg("rows").none(), nb::arg("flags"),
            nb::arg("apart"))
-      .def("receive_all", &BoundEngine::receive_all, nb::arg("totals").noconvert(),
-           nb::arg("sizes").noconvert(), nb::arg("lights").noconvert())
-      .def("note", &BoundEngine::note, nb::arg("rows").noconvert())
-      .def("ranked", &BoundEngine::ranked, nb::arg("vector").noconvert(), nb::arg("limit"))
+      .def("receive_all", &BoundEngine::receive_all, nb::arg("totals"),
+           nb::arg("sizes"), nb::arg("lights"))
+      .def("note", &BoundEngine::note, nb::arg("rows"))
+      .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))
       .def("has_cluster", &BoundEngine::has_cluster, nb::arg("cluster"))
       .def("total_of", &BoundEngine::total_of, nb::arg("number"))

@@ -27,9 +27,9 @@ inline nb::dict dict_of(const State& state, std::size_t dimension) {
   result["last_seen"] = column(state.last_seen);
   result["light"] = column(state.light);
   result["flags"] = column(state.flags);
-  Array<std::int64_t> sums = fresh<std::int64_t>({state.numbers.size(), dimension});
+  Array<std::int64_t> sums({state.numbers.size(), dimension});
   std::copy(state.sums.begin(), state.sums.end(), sums.data());
-  result["sums"] = sums;
+  result["sums"] = std::move(sums);
   result["edges"] = table<2>(state.edges);
   result["firm"] = column(state.firm);
   result["vectors"] = column(state.vectors);
@@ -39,8 +39,8 @@ inline nb::dict dict_of(const State& state, std::size_t dimension) {
 
 inline std::vector<std::int64_t> taken(const nb::dict& given, const char* name) {
   const nb::object value = given[name];
-  nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu> array;
-  if (!nb::try_cast(value, array, false)) {
+  Given<const std::int64_t, 0> array(value);
+  if (!array.opens()) {
     throw nb::type_error((std::string(name) + " is no array of int64").c_str());
   }
   return {array.data(), array.data() + array.size()};

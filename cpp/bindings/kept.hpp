@@ -18,7 +18,7 @@ class BoundKept {
   }
 
   Array<std::int32_t> rows(Numbers numbers) const {
-    Array<std::int32_t> found = fresh<std::int32_t>({numbers.shape(0), kept_->dimension()});
+    Array<std::int32_t> found({numbers.shape(0), kept_->dimension()});
     kept_->read(numbers.data(), numbers.shape(0), found.data());
     return found;
   }

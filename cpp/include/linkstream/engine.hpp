@@ -299,6 +299,7 @@ class Engine {
 
   // Takes over a state, which the caller has checked; the engine must be new.
   void restore(const State& state) {
+    Change change(*this);
     journal_.n_vectors = state.n_vectors;
     journal_.next_subcluster = state.next_subcluster;
     journal_.next_cluster = state.next_cluster;
@@ -307,9 +308,10 @@ class Engine {
     journal_.newest = std::max<std::int64_t>(state.n_vectors - 1, 0);
     for (const EventRow& row : state.events) journal_.log.append(row);
     journal_.log.set_n_events(state.n_events);
-    members_.restore(state.vectors, state.numbers, state.free_subcluster);
     read_nodes(state, graph_);
     wholes_.read();
+    members_.restore(state.vectors, state.numbers, state.free_subcluster);
+    change.done();
   }
 
  private:

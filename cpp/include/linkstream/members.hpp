@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "room.hpp"
@@ -86,14 +87,16 @@ class Members {
   void restore(const std::vector<std::int64_t>& vectors, const std::vector<std::int64_t>& numbers,
                std::int64_t free_subcluster) {
     if (!tracked_) return;
-    first_ = free_subcluster;
-    old_ = numbers;
-    survivors_.resize(old_.size());
-    std::iota(survivors_.begin(), survivors_.end(), 0u);
-    places_.reserve(vectors.size());
+    Members made(true);
+    made.first_ = free_subcluster;
+    made.old_ = numbers;
+    made.survivors_.resize(numbers.size());
+    std::iota(made.survivors_.begin(), made.survivors_.end(), 0u);
+    made.places_.reserve(vectors.size());
     for (const std::int64_t number : vectors) {
-      places_.push_back(number < 0 ? kRemoved : place(number));
+      made.places_.push_back(number < 0 ? kRemoved : made.place(number));
     }
+    std::swap(*this, made);
   }
 
  private:

@@ -141,7 +141,13 @@ class Ground:
                 remedy="IDs come from add(), add_many(), labels() or clusters().",
             )
 
+    def _check_usable(self) -> None:
+        """UnusableError where a change failed and could not be taken back."""
+        if self._engine is UNUSABLE:
+            self._engine.begin()
+
     def _check_tracked(self, what: str) -> None:
+        self._check_usable()
         if not self.track_vectors:
             raise NotTrackedError(
                 f"{what} of a clusterer that does not track vectors",

@@ -8,6 +8,7 @@ worked out.
 
 from __future__ import annotations
 
+import importlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ R = TypeVar("R")
 G = TypeVar("G", bound="Ground")
 
 Handler = Callable[[int, FrameType | None], Any]
+
+# The function beneath `signal.signal`, which takes no memory: it is called after a change is done.
+set_handler = importlib.import_module("_signal").signal
 
 
 class _Unusable:
@@ -68,7 +72,7 @@ class Interrupts:
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
             try:
-                signal.signal(signal.SIGINT, self._note)
+                set_handler(signal.SIGINT, self._note)
             except ValueError:  # an interpreter within another: none of its threads gets signals
                 return
             self._handler = handler
@@ -76,7 +80,7 @@ class Interrupts:
     def release(self) -> None:
         """Let Ctrl-C through again; raise what one that was held back raises."""
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+            set_handler(signal.SIGINT, self._handler)
         self.wanted()
         self._handler = None
         if self.raised is not None:
@@ -99,13 +103,13 @@ class Interrupts:
         if self._handler is None:
             yield
             return
-        signal.signal(signal.SIGINT, self._raise)
+        set_handler(signal.SIGINT, self._raise)
         try:
             if self.wanted():
                 raise Stopped
             yield
         finally:
-            signal.signal(signal.SIGINT, self._note)
+            set_handler(signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._signal = (number, frame)
@@ -177,12 +181,10 @@ class Change:
         links._engine = UNUSABLE  # until all is as it was
         if self._engine is not None:
             self._engine.rollback()
-        if self._ledger_was is not None:
-            links._ledger = self._ledger_was
-        else:
-            self._ledger.n_events = self._n_events
-            del self._ledger.texts[self._n_texts :]
-            links._ledger = self._ledger
+        ledger = self._ledger if self._ledger_was is None else self._ledger_was
+        ledger.n_events = self._n_events
+        del ledger.texts[self._n_texts :]
+        links._ledger = ledger
         links._keep, links._base, links._origin, links._direct, links._last = self._rest
         links._engine, self._open, self._ended = self._engine, None, True
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.base import Ground, whole_number
+from linkstream.clusterer.change import UNUSABLE
 from linkstream.engine import door, events
 from linkstream.errors import NotTrackedError
 from linkstream.identity import history, timeline
@@ -99,6 +100,7 @@ class Views(Ground):
 
     def labels(self) -> npt.NDArray[np.int64]:
         """Current cluster of every vector seen, in order of arrival; −1 for one removed."""
+        self._check_usable()
         if not self.track_vectors:
             raise NotTrackedError(
                 "labels() of a clusterer that does not track vectors",
@@ -158,6 +160,8 @@ class Views(Ground):
 
     def __repr__(self) -> str:
         t = self.thresholds
+        if self._engine is UNUSABLE:
+            return f"Links({t.cluster_similarity}, …: unusable, a change failed)"
         return (
             f"Links({t.cluster_similarity}, {t.subcluster_similarity}, {t.pair_similarity_max}, "
             f"engine={self.engine!r}: {self.n_vectors} vectors, {self.n_subclusters} subclusters, "

@@ -216,8 +216,7 @@ class NativeEngine:
 
     def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
         """How many vectors a subcluster holds, and their sum."""
-        count, total = self._core.total_of(number)
-        return count, _int64(total)
+        return self._core.total_of(number)
 
     def oldest_event(self) -> int:
         """The sequence number from which on events are kept."""
@@ -225,7 +224,7 @@ class NativeEngine:
 
     def labels(self) -> npt.NDArray[np.int64]:
         """Current cluster of each vector, in order of arrival."""
-        return _int64(self._core.labels())
+        return self._core.labels()
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Events kept from sequence `since` on."""
@@ -278,12 +277,7 @@ def _decisions(
     similarity: npt.NDArray[np.float64],
     threshold: npt.NDArray[np.float64],
 ) -> Decisions:
-    return Decisions(first, _int64(cluster), _int64(subcluster), kind, similarity, threshold)
-
-
-def _int64(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    # The core's 64-bit integers arrive as C's "long long", which prints as a dtype of its own.
-    return array.view(np.int64)
+    return Decisions(first, cluster, subcluster, kind, similarity, threshold)
 
 
 def quantise(
