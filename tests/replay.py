@@ -256,7 +256,7 @@ class Replay:
     def same(self, event):
         """Nothing of the map changes yet."""
 
-    different = pinned = relocated = dropped = grouped = same
+    different = pinned = relocated = dropped = grouped = retracted = same
 
     # What several of them have in common.
 

@@ -10,7 +10,7 @@ LinkstreamError                      root of all
 │   ├── InputFileError               a file of vectors that cannot be read
 │   ├── UnknownIdError               an ID that was never given
 │   │   └── RemovedError             a vector or cluster that is no longer there
-│   ├── ContradictionError           a correction that others forbid; names the chain
+│   ├── ContradictionError           a correction that an earlier one forbids; names it
 │   ├── UndoError                    there is nothing there to undo
 │   └── IdempotencyError             a key that was used for another call
 ├── SnapshotError                    a file that is damaged, hostile or from a newer version
@@ -78,11 +78,24 @@ class RemovedError(UnknownIdError):
 
 
 class ContradictionError(ArgumentError):
-    """A correction that earlier ones forbid; `chain` says which, one after the other."""
+    """A correction that an earlier one forbids; the message names that one.
 
-    def __init__(self, seen: str, *, expected: str, remedy: str, chain: tuple[str, ...]) -> None:
-        super().__init__(f"{seen} ({'; '.join(chain)})", expected=expected, remedy=remedy)
+    `correction` is its number, which `retract` takes, or None where it is no correction: a name, a
+    group, an enrolment. `chain` has every step of the reason, in order, each once.
+    """
+
+    def __init__(
+        self,
+        seen: str,
+        *,
+        expected: str,
+        remedy: str,
+        chain: tuple[str, ...],
+        correction: int | None = None,
+    ) -> None:
+        super().__init__(seen, expected=expected, remedy=remedy)
         self.chain = chain
+        self.correction = correction
 
 
 class UndoError(ArgumentError):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from identity.graph_model import LAW, LOOSE, GraphModel, pair
+from identity.graph_model import FIRM, LAW, LOOSE, GraphModel, pair
+from naive import cosine, s_tilde
 
 
 class RefusedError(Exception):
@@ -23,14 +24,27 @@ class Pin(NamedTuple):
     vector: int | None
 
 
-LIFTED = -2  # stands for a node that vectors would be taken out into
+LIFTED = -2  # stands for a node that vectors would be taken out into; the next for it less 1
+ENROLLED, VECTORS, SUBCLUSTERS, CLUSTERS = range(-1, 3)  # what people spoke of
 
 
 class Law(NamedTuple):
     together: bool
     a: tuple[Pin, ...]
     b: tuple[Pin, ...]
+    level: int
+    sequence: int
     mover: int | None = None
+
+
+class Plan(NamedTuple):
+    """What gives way: groups of vectors leave, earlier words no longer hold (of a node)."""
+
+    leaving: tuple[tuple[int, ...], ...] = ()
+    retracted: tuple[tuple[int, int], ...] = ()
+
+    def everyone(self):
+        return [vector for group in self.leaving for vector in group]
 
 
 class LawsModel(GraphModel):
@@ -47,9 +61,10 @@ class LawsModel(GraphModel):
     # What people said.
 
     def place_of(self, pin, lifted=()):
-        """The node a pin stands on; None if it is dropped. `lifted`: if some were taken out."""
+        """The node a pin stands on; None if it is dropped. `lifted`: groups, if taken out."""
         if pin.vector is not None:
-            return LIFTED if pin.vector in lifted else self.node_of(pin.vector)
+            taken = [LIFTED - i for i, group in enumerate(lifted) if pin.vector in group]
+            return taken[0] if taken else self.node_of(pin.vector)
         node = pin.node
         while node in self.became:
             node = self.became[node]
@@ -99,54 +114,177 @@ class LawsModel(GraphModel):
             pin._replace(node=self.place_of(pin)) for pin in pins if self.place_of(pin) is not None
         ]
 
-    def closure(self, pin):
+    def words(self, together, level):
+        """Laws of one level; moves speak of a vector and of a whole, and are of none."""
+        levels = (level, ENROLLED) if level == VECTORS else (level,)
+        return [
+            law
+            for law in self.laws
+            if law.together == together and law.mover is None and law.level in levels
+        ]
+
+    def closure(self, pin, level):
         """All that was said, by steps, to be the same; nearest first."""
         found = [pin]
         for here in found:
-            for law in self.laws:
-                for ours, theirs in ((law.a, law.b), (law.b, law.a)) if law.together else ():
+            for law in self.words(True, level):
+                for ours, theirs in ((law.a, law.b), (law.b, law.a)):
                     if any(speaks(one, here) for one in self.standing(ours)):
                         found += [new for new in self.standing(theirs) if new not in found]
         return found
 
-    def said_apart(self, one, other):
+    def said_apart(self, one, other, level):
         """Whether it follows from what was said that two are different."""
-        apart = [(law.a, law.b) for law in self.laws if not law.together]
+        apart = [(law.a, law.b) for law in self.words(False, level)]
         for group in self.groups:
             apart += itertools.combinations([(Pin(-1, vector),) for vector in group], 2)
-        ours, theirs = self.closure(one), self.closure(other)
+        ours, theirs = self.closure(one, level), self.closure(other, level)
         for a, b in itertools.chain(apart, [(b, a) for a, b in apart]):
             left = any(speaks(x, pin) for x in self.standing(a) for pin in ours)
             if left and any(speaks(y, pin) for y in self.standing(b) for pin in theirs):
                 return True
         return False
 
-    def to_unite(self, one, other):
-        """Vectors to take out where what shares their nodes by likeness alone is in the way."""
+    # What gives way to a correction.
+
+    def retract_words(self, correction, node=-1):
+        """What one correction said no longer holds; or only what it said of a node."""
+        if node < 0:
+            self.laws = [law for law in self.laws if law.sequence != correction]
+            return
+        for place, law in enumerate(self.laws):
+            if law.sequence == correction:
+                left = [
+                    tuple(pin for pin in side if self.place_of(pin) != node)
+                    for side in (law.a, law.b)
+                ]
+                self.laws[place] = law._replace(a=left[0], b=left[1])
+
+    def without(self, plan):
+        """A twin in which what a plan retracts no longer holds."""
+        twin = self.copy()
+        for correction, node in plan.retracted:
+            twin.retract_words(correction, node)
+        return twin
+
+    def end_of(self, pin, plan):
+        return self.place_of(pin, plan.leaving) if pin.vector is not None else pin.node
+
+    def to_unite(self, one, other, level):
+        """What may give way so that two can become one; the first that can be done is done."""
         if self.clash(self.bloc(one.node), self.bloc(other.node)) is None:
-            return []
-        for leaving in ([other.vector], [one.vector], [one.vector, other.vector]):
-            if self.can_leave(leaving):
-                ends = [LIFTED if pin.vector in leaving else pin.node for pin in (one, other)]
-                if self.clash(*(self.bloc(end, leaving) for end in ends), leaving) is None:
-                    return leaving
+            return [Plan()]
+        if level != VECTORS:
+            return [self.to_unite_wholes(one, other, level)]
+        plans = [Plan(((other.vector,),)), Plan(((one.vector,),))]
+        if one.node != other.node:
+            plans.append(Plan(((one.vector, other.vector),)))
+        ours, theirs = self.family(one), self.family(other)
+        both = sorted({*ours, *theirs}) if ours and theirs else ()
+        plans += [self.with_moves(group) for group in (theirs, ours, both) if group]
+        good = []
+        for plan in plans:
+            if self.can_leave(plan.everyone()):
+                twin = self.without(plan)
+                blocs = [twin.bloc(self.end_of(pin, plan), plan.leaving) for pin in (one, other)]
+                if twin.clash(*blocs, plan.leaving) is None:
+                    good.append(plan)
+        return good
+
+    def to_unite_wholes(self, one, other, level):
+        """Exceptions, one after the other, for all that bars two wholes."""
+        plan = Plan()
+        while True:
+            twin, lifted = self.without(plan), plan.leaving
+            pair = twin.clash(twin.bloc(one.node, lifted), twin.bloc(other.node, lifted), lifted)
+            if pair is None:
+                return plan
+            plan = twin.with_exception(plan, pair, level)
+
+    def with_exception(self, plan, barred, level):
+        laws = [law for law in self.laws if not law.together]
+        laws = [law for law in laws if barred in self.pairs_of(law, plan.leaving)]
+        if laws and laws[0].level == CLUSTERS and level == SUBCLUSTERS:
+            return plan._replace(retracted=(*plan.retracted, (laws[0].sequence, barred[1])))
+        if laws and laws[0].level == VECTORS and level == CLUSTERS:
+            if laws[0].mover is not None:
+                return plan._replace(retracted=(*plan.retracted, (laws[0].sequence, -1)))
+            for node in reversed(barred):
+                for pin in laws[0].a + laws[0].b:
+                    group = self.family(pin)
+                    if self.place_of(pin, plan.leaving) == node and group:
+                        more = Plan((*plan.leaving, tuple(group)))
+                        if self.can_leave(more.everyone(), leaves_others=True):
+                            moves = plan.retracted + self.with_moves(group).retracted
+                            return more._replace(retracted=moves)
         raise RefusedError("ContradictionError")
 
-    def to_part(self, one, other):
-        """The vector to take out for two to be put apart: the second, else the first."""
+    def to_part(self, one, other, level):
+        """What gives way for two to be put apart: the second leaves, else the first."""
         if other.node not in self.bloc(one.node):
-            return []
-        for stays, leaves in ((one, other), (other, one)):
-            leaving = [leaves.vector]
-            if self.can_leave(leaving) and stays.node not in self.bloc(LIFTED, leaving):
-                return leaving
-        raise RefusedError("ContradictionError")
+            return [Plan()]
+        if level != VECTORS:
+            return [self.to_part_wholes(one.node, other.node)]
+        alone = [Plan(((pin.vector,),)) for pin in (other, one)]
+        families = sorted((self.family(pin) for pin in (other, one)), key=len)
+        plans = [*alone, *(self.with_moves(plan.leaving[0]) for plan in alone)]
+        good = []
+        for plan in [*plans, *(self.with_moves(group) for group in families if group)]:
+            if self.can_leave(plan.everyone()):
+                ends = [self.end_of(pin, plan) for pin in (one, other)]
+                if ends[1] not in self.without(plan).bloc(ends[0], plan.leaving):
+                    good.append(plan)
+        return good
 
-    def can_leave(self, vectors):
-        """Whether these are vectors, of as many nodes, that the others there can do without."""
-        if None in vectors or any(map(self.hollow_without, vectors)):
+    def to_part_wholes(self, one, other):
+        """Ties of clusters on the shortest way between two nodes no longer hold, newest first."""
+        plan = Plan()
+        while (chain := self.without(plan).chain(one, other)) is not None:
+            ties = [law.sequence for law in chain if law.level == CLUSTERS]
+            if not ties:
+                raise RefusedError("ContradictionError")
+            plan = plan._replace(retracted=(*plan.retracted, (max(ties), -1)))
+        return plan
+
+    def chain(self, a, b):
+        """The laws of a shortest way from node to node, the first there is; None: no way."""
+        ways, frontier = {a: []}, [a]
+        for here in frontier:
+            for law in [law for law in self.laws if law.together]:
+                for x, y in self.pairs_of(law):
+                    if x == here and y not in ways:
+                        ways[y] = [*ways[here], law]
+                        frontier.append(y)
+        return ways.get(b)
+
+    def pairs_of(self, law, lifted=()):
+        """Nodes that one law speaks of, both ways round."""
+        sides = self.places(law.a, lifted), self.places(law.b, lifted)
+        found = list(itertools.product(*sides))
+        return found + [(b, a) for a, b in found]
+
+    def family(self, pin):
+        """Vectors said to be the same as one; none if prototypes are among them."""
+        found = {other.vector for other in self.closure(pin, VECTORS)}
+        enrolled = [law for law in self.laws if law.level == ENROLLED]
+        prototypes = {pin.vector for law in enrolled for pin in law.a + law.b}
+        return () if found & prototypes else tuple(sorted(found))
+
+    def with_moves(self, group):
+        """A group leaves; what its vectors' moves said no longer holds."""
+        moves = {(law.sequence, -1) for law in self.laws if law.mover in group}
+        return Plan((tuple(group),), tuple(sorted(moves)))
+
+    def can_leave(self, vectors, leaves_others=False):
+        """Whether the others in their nodes can do without these vectors, one by one."""
+        if None in vectors:
             return False
-        return len({self.node_of(vector) for vector in vectors}) == len(vectors)
+        for place, vector in enumerate(vectors):
+            held = self.members[self.node_of(vector)]
+            rest = [self.share(i) for i in held if i not in vectors[: place + 1]]
+            if (rest and not sum(rest).any()) or (leaves_others and set(held) <= set(vectors)):
+                return False
+        return True
 
     def hollow_without(self, vector):
         """Whether a node would be left with vectors and no direction."""
@@ -178,17 +316,60 @@ class LawsModel(GraphModel):
     def enforce(self):
         """Release what is law for nobody; part what is to be apart; tie what is to be one."""
         if not self.laws:
-            return
+            return []
+        return self.obey()
+
+    def obey(self):
+        """The edges that were law before."""
         bonds = self.pairs(True)
+        released = []
         for edge, firm in sorted(self.edges.items()):
             if firm == LAW and edge not in bonds:
                 self.hold(*edge, LOOSE)
                 self.unjudged.add(edge)
+                released.append(edge)
         for a, b in self.pairs(False):
             while self.cluster[a] == self.cluster[b]:
                 self.cut_weakest([self.weakest(a, b)])
         for a, b in bonds:
             self.bind(a, b)
+        return released
+
+    def judge(self, edges):
+        """Edges that were law: the evidence says whether they stay."""
+        for a, b in edges:
+            if self.edges.get((a, b)) != LOOSE:
+                continue
+            del self.edges[a, b]
+            ones, others = self.part(a), self.part(b)
+            self.edges[a, b] = LOOSE
+            if self.whole_clusters:
+                if self.wholes_hold(ones, others):
+                    self.hold(a, b, FIRM)
+                else:
+                    self.cut(a, b)
+                    self.split(a, b)
+                continue
+            self.unjudged.discard((a, b))
+            if self.margin(a, b) >= 0:
+                continue
+            new = min(
+                (pair(*both) for both in itertools.product(ones, others)),
+                key=lambda edge: (-self.margin(*edge), edge),
+            )
+            self.cut(a, b)
+            if self.margin(*new) >= 0:
+                self.edges[new] = LOOSE
+                self.log("rejoined", *new, self.cluster[a])
+            else:
+                self.split(a, b)
+
+    def wholes_hold(self, ones, others):
+        totals = [self.total(part) for part in (ones, others)]
+        if not all(total.any() for total in totals):
+            return False
+        needed = s_tilde(self.t_c, self.t_p, self.mass(ones), self.mass(others))
+        return cosine(*totals) >= needed
 
     def way(self, a, b):
         """Edges between two nodes of one cluster; the forest has one way only."""
@@ -305,7 +486,5 @@ class LawsModel(GraphModel):
 
 
 def speaks(one, other):
-    """Whether what is said of one holds of another: the same vector, or a whole and its parts."""
-    if None in (one.vector, other.vector):
-        return one.node == other.node
-    return one.vector == other.vector
+    """Whether two are one and the same; a vector is not the whole that it is part of."""
+    return one.vector == other.vector and (one.vector is not None or one.node == other.node)

@@ -10,10 +10,9 @@ equally good it takes the one it is told of, once it has found that none is bett
 from __future__ import annotations
 
 import copy
-import itertools
 
 from identity.graph_model import CLAIM, FIRM, FULL, LAW, LOCKED, LOOSE
-from identity.laws_model import Law, LawsModel, Pin, RefusedError, speaks
+from identity.laws_model import ENROLLED, Law, LawsModel, Pin, RefusedError, speaks
 from naive import Answer, cosine, fixed_point, s_tilde
 
 OF = ("vectors", "subclusters", "clusters")
@@ -84,27 +83,38 @@ class Model(LawsModel):
         one, other = (self.pins(number, of, every=False)[0] for number in (a, b))
         if one == other:
             return
-        if self.said_apart(one, other):
+        level = OF.index(of)
+        if self.said_apart(one, other, level):
             raise RefusedError("ContradictionError")
         names = {self.names.get(self.cluster[pin.node]) for pin in (one, other)} - {None}
         if len(names) > 1:
             raise RefusedError("ContradictionError")
-        leaving = self.to_unite(one, other)
-        self.begin()
-        self.log("same", a, b, OF.index(of))
-        self.enact(Law(True, (one,), (other,)), leaving)
+        plans = self.to_unite(one, other, level)
+        self.enact("same", a, b, Law(True, (one,), (other,), level, len(self.events)), plans)
 
     def different(self, a, b, of="vectors"):
         ours, theirs = (self.pins(number, of, every=True) for number in (a, b))
         if ours == theirs:
             raise RefusedError("ArgumentError")
-        for x, y in itertools.product(ours, theirs):
-            if any(speaks(pin, y) for pin in self.closure(x) if pin != x):
-                raise RefusedError("ContradictionError")
-        leaving = self.to_part(ours[0], theirs[0])
+        level = OF.index(of)
+        if of != "clusters" and any(
+            speaks(pin, theirs[0]) for pin in self.closure(ours[0], level) if pin != ours[0]
+        ):
+            raise RefusedError("ContradictionError")
+        plans = self.to_part(ours[0], theirs[0], level)
+        self.enact("different", a, b, Law(False, ours, theirs, level, len(self.events)), plans)
+
+    def retract(self, correction):
+        if all(law.sequence != correction or law.level == ENROLLED for law in self.laws):
+            raise RefusedError("UnknownIdError")
         self.begin()
-        self.log("different", a, b, OF.index(of))
-        self.enact(Law(False, ours, theirs), leaving)
+        self.log("retracted", correction, -1, 1)
+        self.retract_words(correction)
+        self.judge(self.obey())
+
+    def corrections(self):
+        """Numbers of what people said and what still holds."""
+        return sorted({law.sequence for law in self.laws if law.level != ENROLLED})
 
     def pins(self, number, of, every):
         """Where an argument of same() or different() stands."""
@@ -120,18 +130,38 @@ class Model(LawsModel):
             return tuple(Pin(node, None) for node in nodes)
         return (Pin(max(nodes, key=lambda node: (self.count(node), -node)), None),)
 
-    def enact(self, law, leaving):
-        """Write down what a person said; take out vectors that cannot stay; obey."""
+    def enact(self, verb, a, b, law, plans):
+        """Do what a person said by the first plan that can be done."""
+        for plan in plans:
+            twin = self.copy()
+            try:
+                twin.begin()
+                twin.log(verb, a, b, law.level)
+                twin.follow(law, plan)
+            except RefusedError:
+                continue
+            vars(self).update(vars(twin))
+            return
+        raise RefusedError("ContradictionError")
+
+    def follow(self, law, plan):
+        """Write down what a person said; let others give way; obey."""
         self.laws.append(law)
         for side, pins in enumerate((law.a, law.b)):
             for pin in pins:
                 self.log_pin(pin, side)
-        for vector in leaving:
-            self.withdraw(vector)
-            if vector == leaving[0]:
-                self.put(vector, "new")
-            else:
-                self.put(vector, "linked", self.node_of(leaving[0]))
+        for correction, node in plan.retracted:
+            self.log("retracted", correction, node, 0)
+            self.retract_words(correction, node)
+        for group in plan.leaving:
+            for vector in group:
+                if self.hollow_without(vector):
+                    raise RefusedError("ArgumentError")
+                self.withdraw(vector)
+                if vector == group[0]:
+                    self.put(vector, "new")
+                else:
+                    self.put(vector, "linked", self.node_of(group[0]))
         self.enforce()
 
     def log_pin(self, pin, side):
@@ -147,6 +177,7 @@ class Model(LawsModel):
         if self.hollow_without(vector):
             raise RefusedError("ArgumentError")
         self.begin()
+        sequence = len(self.events)
         self.log("relocated", vector, target)
         self.log_pin(Pin(old, None), 2)
         self.laws = [law for law in self.laws if law.mover != vector]
@@ -157,8 +188,8 @@ class Model(LawsModel):
         ours, theirs = Pin(held, vector), Pin(nearest if outcome == "linked" else held, None)
         self.log_pin(ours, 0)
         self.log_pin(theirs, 1)
-        self.laws.append(Law(False, (ours,), (Pin(old, None),), vector))
-        self.laws.append(Law(True, (ours,), (theirs,), vector))
+        self.laws.append(Law(False, (ours,), (Pin(old, None),), 0, sequence, vector))
+        self.laws.append(Law(True, (ours,), (theirs,), 0, sequence, vector))
         self.enforce()
         return answer
 
@@ -266,6 +297,7 @@ class Model(LawsModel):
 
     def enrol(self, name, X, locked=True):
         self.begin()
+        since = len(self.events)
         self.log("enrolled", name, len(X), int(locked))
         cluster = next((c for c, text in self.names.items() if text == name), None)
         before, nodes = len(self.vectors), []
@@ -278,7 +310,7 @@ class Model(LawsModel):
             cluster = answer.cluster
             nodes.append(answer.subcluster)
         first, *others = (Pin(-1, vector) for vector in range(before, len(self.vectors)))
-        self.laws += [Law(True, (first,), (other,)) for other in others]
+        self.laws += [Law(True, (first,), (other,), ENROLLED, since) for other in others]
         for node in nodes:
             self.flag(node, CLAIM | (LOCKED if locked else 0))
         self.enforce()

@@ -43,6 +43,7 @@ VERBS = {
     "different": 5,
     "part_neighbours": 2,
     "move": 5,
+    "retract": 3,
     "name": 2,
     "rename": 1,
     "ignore": 1,
@@ -141,6 +142,14 @@ class Trial(Comparison):
 
     def move(self, vector, cluster, *_):
         self.agree("move", self.anchor(vector, "vectors"), self.anchor(cluster, "clusters"))
+
+    def retract(self, number, *_):
+        """A correction that holds; or (rarely) the number of another event."""
+        there = self.model.corrections()
+        for links in self.links:
+            assert [correction.number for correction in links.corrections()] == there
+        chosen = there[number // 32 % len(there)] if there and number % 32 else number // 32
+        self.agree("retract", chosen)
 
     def name(self, cluster, text, *_):
         self.agree("name", self.anchor(cluster, "clusters"), NAMES[text % len(NAMES)])

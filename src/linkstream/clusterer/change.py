@@ -140,14 +140,14 @@ class Change:
     def save_ledger(self) -> None:
         """To be called before the ledger changes."""
         if self._ledger_was is None:
-            self._ledger_was = self._ledger.copied()
+            self._ledger_was = self._ledger.copy()
 
     def mark(self) -> None:
         """Note a place to go back to: another engine has just taken over."""
         engine = self._links._engine
         assert engine is not None
         assert engine is not self._open, "an engine that took over"
-        ledger = self._links._ledger.copied()
+        ledger = self._links._ledger.copy()
         engine.begin()
         self._open, self._mark = engine, (engine, ledger)
 

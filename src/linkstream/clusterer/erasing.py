@@ -136,10 +136,7 @@ class Erasing(Reasons):
 
     def _hollow(self, node: int, q: Fixed, light: int) -> bool:
         count, total = self._running().total_of(node)
-        rest, count = total - share(q, light), count - 1
-        length = float(np.sqrt(np.square(rest.astype(np.float64)).sum()))
-        longest = count * (2.0**30 + np.sqrt(len(rest))) * (1.0 + 1e-9)
-        return bool((count and not rest.any()) or length > longest)
+        return is_hollow(count - 1, total - share(q, light))
 
     def _likely_holder(self, q: Fixed, cluster: int | None) -> int:
         if cluster is not None:
@@ -184,3 +181,10 @@ class Erasing(Reasons):
     def _tend(self, before: int, *, since: int | None = None) -> Engine:
         """Heal and limit, where the stream has come to a place to do it."""
         raise NotImplementedError
+
+
+def is_hollow(count: int, rest: npt.NDArray[np.int64]) -> bool:
+    """Whether no so many vectors can have this sum, or their centroid would have no direction."""
+    length = float(np.sqrt(np.square(rest.astype(np.float64)).sum()))
+    longest = count * (2.0**30 + np.sqrt(len(rest))) * (1.0 + 1e-9)
+    return bool((count and not rest.any()) or length > longest)

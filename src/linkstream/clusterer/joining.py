@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstream.clusterer.adding import Adding
 from linkstream.clusterer.change import Stopped, one_change
 from linkstream.engine import events
 from linkstream.engine.linkage import Floats
 from linkstream.errors import ArgumentError, DimensionError, NotTrackedError, SpaceError
-from linkstream.identity import absorbing
+from linkstream.identity import absorbing, corrections
 from linkstream.identity.absorbing import Absorbed, Lot, Places
 from linkstream.identity.laws import Laws
 
@@ -64,6 +65,7 @@ class Joining(Adding):
                     self._receive(lot, other, laws, places)
         if spoken:
             self._carry_over(other, laws, places)
+            self._carry_words(laws, numbers)
         places.read(self._running())
         clusters = self._whereabouts(other, places)
         places.read(self._tend(first, since=first))
@@ -137,6 +139,13 @@ class Joining(Adding):
             live = whereabouts[cluster]
             if grown[live] == int(state.counts[state.clusters == cluster].sum()):
                 self.ignore(live)
+
+    def _carry_words(self, laws: Laws, numbers: npt.NDArray[np.int64]) -> None:
+        """Say here of single vectors what was said of them there."""
+        for correction in corrections.listed(laws.ledger) if self.track_vectors else ():
+            pair = [int(numbers[vector]) for vector in correction.vectors]
+            if len(pair) == 2 and min(pair) >= 0:
+                getattr(self, correction.verb)(*pair)
 
     def _carry_name(self, cluster: int, name: str) -> None:
         named = {text: number for number, text in self._synced().names.items()}

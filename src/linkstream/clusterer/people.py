@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.base import Fixed, check_kind, check_yes_no
 from linkstream.clusterer.change import one_change
-from linkstream.clusterer.erasing import Erasing
+from linkstream.clusterer.erasing import Erasing, is_hollow
 from linkstream.engine import door, events
 from linkstream.engine.contract import LINKED, NEW, Decision
 from linkstream.engine.forest import CLAIM, LAW, LOCKED
-from linkstream.errors import ArgumentError
-from linkstream.identity import laws
-from linkstream.identity.laws import Laws, Subject
-from linkstream.identity.ledger import KINDS
+from linkstream.engine.kept import share
+from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
+from linkstream.identity import corrections, laws, precedence
+from linkstream.identity.corrections import Correction
+from linkstream.identity.laws import Subject
+from linkstream.identity.ledger import CLUSTERS, KINDS
+from linkstream.identity.precedence import Plan
+from linkstream.identity.regrouping import Regrouping
 
 
 class People(Erasing):
@@ -30,37 +35,72 @@ class People(Erasing):
     def same(self, a: int, b: int, *, of: str = "vectors") -> None:
         """Two vectors, subclusters or clusters are one: they share a cluster from now on.
 
-        ContradictionError, with the chain, where earlier corrections forbid it.
+        Of clusters it ties the identities, not every pair of their vectors. It wins over earlier
+        corrections that are more general: where those hold `b` away, `b` comes to `a`.
+        ContradictionError, which names the one correction, where one of the very same forbids it.
         """
         ones, others = self._sides(a, b, of)
         one, other = self._head(ones), self._head(others)
         if one == other:
             return
-        said, ledger = f"same({a}, {b}) of {of}", self._synced()
-        laws.refuse_same(ledger, one, other, said)
+        said, ledger, level = f"same({a}, {b}) of {of}", self._synced(), KINDS.index(of)
+        laws.refuse_same(ledger, one, other, level, said)
         self._refuse_names(one[1], other[1], said)
-        leaving = self._to_unite(one, other, said)
-        self._enact((events.SAME, int(a), int(b), KINDS.index(of)), [[one], [other]], leaving)
+        plans = precedence.to_unite(ledger, one, other, level, said, self._can_leave)
+        self._enact((events.SAME, int(a), int(b), level), [[one], [other]], plans)
 
     @one_change
     def different(self, a: int, b: int, *, of: str = "vectors") -> None:
         """Two vectors, subclusters or clusters are not one: they never share a cluster again.
 
         Where they do now, the weakest of what ties them is cut; two vectors of one subcluster are
-        taken apart, `b` into a cluster of its own.
+        taken apart, `b` into a cluster of its own. So is a vector of a cluster that people joined:
+        the rest stays one. ContradictionError where a correction of the very same forbids it.
         """
         ones, others = self._sides(a, b, of)
-        said, ledger = f"different({a}, {b}) of {of}", self._synced()
+        said, ledger, level = f"different({a}, {b}) of {of}", self._synced(), KINDS.index(of)
         if ones == others:
             raise ArgumentError(
                 said,
                 expected="two of them that are not one and the same",
                 remedy="Name two vectors of the cluster that do not belong together.",
             )
-        if of != KINDS[2]:  # two clusters are never the same by law
-            laws.refuse_different(ledger, ones[0], others[0], said)
-        leaving = self._to_part(ones[0], others[0], said)
-        self._enact((events.DIFFERENT, int(a), int(b), KINDS.index(of)), [ones, others], leaving)
+        plans: Iterable[Plan] = [Plan()]
+        if level != CLUSTERS:  # two clusters are never the same by law
+            laws.refuse_different(ledger, ones[0], others[0], level, said)
+            plans = precedence.to_part(ledger, ones[0], others[0], level, said, self._can_leave)
+        self._enact((events.DIFFERENT, int(a), int(b), level), [ones, others], plans)
+
+    @one_change
+    def retract(self, correction: int) -> None:
+        """Take back one correction, and nothing that came after it.
+
+        It holds no longer: not for what comes, not against other corrections. An edge that was only
+        there by its word is judged again: the two stay together if the evidence or another
+        correction holds them. What `different` parted is not joined, and what `move` moved stays,
+        until something else says so.
+
+        Args:
+            correction: its number, as `corrections()` and errors tell it: that of its event.
+        """
+        known = {law.sequence for law in self._synced().laws if law.level >= 0}
+        whole = isinstance(correction, (int, np.integer)) and not isinstance(correction, bool)
+        if not whole or int(correction) not in known:
+            raise UnknownIdError(
+                f"correction {correction!r:.80}",
+                expected="the number of a same, different or move that still holds",
+                remedy="corrections() shows them.",
+            )
+        self._running().note([(events.RETRACTED, int(correction), -1, 1)])
+        here = self._laws()
+        graph = Regrouping(self.state(), here.names)
+        corrections.judge(graph, corrections.enforce(graph, here))
+        if graph.rows:
+            self._replace(graph.finish())
+
+    def corrections(self) -> list[Correction]:
+        """All that people said by `same`, `different` and `move`, and that still holds."""
+        return corrections.listed(self._synced())
 
     @one_change
     def move(self, vector: int, cluster: int) -> Decision:
@@ -216,53 +256,55 @@ class People(Erasing):
         if clusters[0] != clusters[1]:
             self._laws().refuse_names(*clusters, said)
 
-    def _to_unite(self, one: Subject, other: Subject, said: str) -> list[int]:
-        """Vectors that must leave their subclusters for two subjects to become one.
+    def _can_leave(self, vectors: Sequence[int], leaves_others: bool) -> bool:
+        """Whether vectors, by number, can be taken out of the subclusters that hold them.
 
-        None, but where something that shares a subcluster by likeness alone stands in the way.
+        If `leaves_others`, each of these must hold others, too.
         """
-        here = self._laws()
-        pair = here.clash(here.bloc(one[1]), here.bloc(other[1]))
-        if pair is None:
-            return []
-        for leaving in ([other[0]], [one[0]], [one[0], other[0]]):
-            if self._can_leave(leaving):
-                there = Laws.of(laws.lifted(self._ledger, leaving))
-                a, b = (laws.LIFTED if v in leaving else node for v, node in (one, other))
-                if there.clash(there.bloc(a), there.bloc(b)) is None:
-                    return leaving
-        raise laws.contradiction(said, (here.barred(pair[0])[pair[1]],))
-
-    def _to_part(self, one: Subject, other: Subject, said: str) -> list[int]:
-        """The vector, if any, that must leave its subcluster for two subjects to be put apart."""
-        chain = self._laws().chain(one[1], other[1])
-        if chain is None:
-            return []
-        for stays, leaves in ((one, other), (other, one)):
-            if self._can_leave([leaves[0]]):
-                there = Laws.of(laws.lifted(self._ledger, [leaves[0]]))
-                if there.chain(laws.LIFTED, stays[1]) is None:
-                    return [leaves[0]]
-        raise laws.contradiction(said, chain or (f"both are held by subcluster {one[1]}",))
-
-    def _can_leave(self, vectors: list[int]) -> bool:
-        """Whether vectors, by number, can be taken out of the subclusters that hold them."""
         if min(vectors) < 0:
             return False
-        for vector, q in zip(vectors, self._kept(vectors), strict=True):
+        rest: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
+        for vector, q in zip(vectors, self._kept(list(vectors)), strict=True):
             node = self._running().holder(vector)
-            if self._hollow(node, q, self._ledger.lights.get(vector, 0)):
+            count, total = rest.get(node) or self._running().total_of(node)
+            count, total = count - 1, total - share(q, self._ledger.lights.get(vector, 0))
+            if is_hollow(count, total):
                 return False
-        return len({self._running().holder(vector) for vector in vectors}) == len(vectors)
+            rest[node] = count, total
+        return not leaves_others or all(count for count, _ in rest.values())
 
-    def _enact(self, deed: tuple[int, ...], sides: list[list[Subject]], leaving: list[int]) -> None:
-        """Write down what a person said, and do it."""
-        rows = self._kept(leaving)
+    def _enact(
+        self, deed: tuple[int, ...], sides: list[list[Subject]], plans: Iterable[Plan]
+    ) -> None:
+        """Write down what a person said, let others give way, and do it.
+
+        By the first plan that can be done; `plans` raises an error when there is no other.
+        """
+        for plan in plans:
+            try:
+                self._do(deed, sides, plan)
+            except LinkstreamError:  # taking a vector out has made others merge: as it was
+                continue
+            return
+
+    def _do(self, deed: tuple[int, ...], sides: list[list[Subject]], plan: Plan) -> None:
+        """One way to do what a person said: all of it, or an error and nothing."""
+        rows = [(group, self._kept(list(group))) for group in plan.leaving]
+        before = (self.state(), self._ledger.copy()) if plan else None
         pins = [(node, vector, side) for side in (0, 1) for vector, node in sides[side]]
-        self._running().note([deed, *((events.PINNED, *pin) for pin in pins)])
-        for vector, q in zip(leaving, rows, strict=True):
-            self._lift(vector, q, to=leaving[0])
-        self._enforce()  # refused where taking a vector out has made others merge
+        said = [deed, *((events.PINNED, *pin) for pin in pins)]
+        said += [(events.RETRACTED, *earlier, 0) for earlier in plan.retracted]
+        self._running().note(said)
+        try:
+            for group, kept in rows:
+                for vector, q in zip(group, kept, strict=True):
+                    self._lift(vector, q, to=group[0])
+            self._enforce()
+        except LinkstreamError:
+            assert before is not None, "all else was looked at before"
+            self._ledger = before[1]
+            self._replace(before[0])
+            raise
 
     def _lift(self, vector: int, q: Fixed, *, to: int) -> None:
         """Take a vector out into a cluster of its own, or to the one taken out before."""
@@ -288,7 +330,7 @@ class People(Erasing):
                     continue
                 inside = [engine.cluster_of(node) == target for node in ledger.nodes(theirs)]
                 if (law.together and not all(inside)) or (not law.together and any(inside)):
-                    raise laws.contradiction(said, (law.text,))
+                    raise laws.contradiction(said, (law,))
         for group in ledger.groups:
             members = {ledger.pins[pin].vector for pin in group}
             if vector in members:

@@ -337,6 +337,20 @@ class Absorbed(Event):
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Retracted(Event):
+    """The correction whose event has the number `correction` was taken back.
+
+    `subcluster` −1: all of it; else only what it said of that subcluster. `asked`: 1 where a person
+    asked for it, 0 where it gave way to the later, more specific correction before it in the log.
+    """
+
+    kind: ClassVar[str] = "retracted"
+    correction: int
+    subcluster: int
+    asked: int
+
+
 # A class's place here is its code in the engine's rows. Append only.
 CLASSES: tuple[type[Event], ...] = (
     Created,
@@ -368,11 +382,12 @@ CLASSES: tuple[type[Event], ...] = (
     Enrolled,
     Undone,
     Absorbed,
+    Retracted,
 )
 CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT, UNITED = range(8)
 WEIGHED, MOVED, REMOVED, VANISHED, TIED, RETIED, HELD, SETTLED, FLAGGED = range(8, 17)
 SAME, DIFFERENT, PINNED, RELOCATED, DROPPED, FORGOTTEN, NAMED, IGNORED = range(17, 25)
-GROUPED, ENROLLED, UNDONE, ABSORBED = range(25, 29)
+GROUPED, ENROLLED, UNDONE, ABSORBED, RETRACTED = range(25, 30)
 
 
 def row(code: int, vector: int, *numbers: int) -> tuple[int, ...]:

@@ -3,11 +3,69 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from linkstream.engine.fixed_point import dot, similarity
-from linkstream.engine.forest import LAW, LOOSE
+from linkstream.engine.forest import FIRM, FULL, LAW, LOOSE
+from linkstream.engine.state import Integers
 from linkstream.identity.laws import Laws, contradiction
+from linkstream.identity.ledger import ENROLLED, KINDS, SPOKEN, VECTORS, Law, Ledger
 from linkstream.identity.regrouping import Edge, Regrouping, edge_of, way
+
+_BLOCK = 256  # subclusters compared at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A correction that holds.
+
+    Attributes:
+        number: that of its event, which `retract` takes.
+        verb: "same", "different" or "move".
+        a: a vector, subcluster or cluster, as it was called then; of a move, the vector.
+        b: the other one; of a move, the cluster.
+        of: what the two are: "vectors", "subclusters" or "clusters"; "vectors" of a move.
+    """
+
+    number: int
+    verb: str
+    a: int
+    b: int
+    of: str
+
+    @property
+    def vectors(self) -> tuple[int, ...]:
+        """The single vectors that it speaks of."""
+        if self.verb == "move":
+            return (self.a,)
+        return (self.a, self.b) if self.of == KINDS[VECTORS] else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        of = "" if self.verb == "move" else f" of {self.of}"
+        return f"{self.number}: {self.verb}({self.a}, {self.b}){of}"
+
+
+def listed(ledger: Ledger) -> list[Correction]:
+    """The corrections of a ledger, oldest first; a move, which makes two laws, once."""
+    found = {law.sequence: _correction(law) for law in ledger.laws if law.level != ENROLLED}
+    return [found[number] for number in sorted(found)]
+
+
+def _correction(law: Law) -> Correction:
+    spoken = SPOKEN.match(law.text)
+    assert spoken is not None, "the ledger writes the texts"
+    return Correction(
+        law.sequence, spoken[1], int(spoken[2]), int(spoken[3]), KINDS[max(law.level, 0)]
+    )
 
 
 def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
@@ -22,7 +80,7 @@ def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
             ways = _weakest(graph, pair[0], a), _weakest(graph, pair[1], b)
             weakest = [edge for edge in ways if edge is not None]
             if not weakest:
-                raise contradiction("a correction", (laws.barred(pair[0])[pair[1]],))
+                raise contradiction("a correction", (laws.bar(*pair),))
             graph.cut(*min(weakest, key=lambda edge: (margin(graph, edge), edge)))
         graph.tie(a, b, LAW)
         return
@@ -32,15 +90,81 @@ def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
         graph.retie(a, b, weakest_edge)
 
 
-def enforce(graph: Regrouping, laws: Laws) -> None:
-    """Make a graph obey all laws, by as few changes as it takes."""
-    _release(graph, laws)
+def enforce(graph: Regrouping, laws: Laws) -> list[Edge]:
+    """Make a graph obey all laws, by as few changes as it takes; edges that were law before."""
+    released = _release(graph, laws)
     for a, apart in sorted(laws.said.items()):
         for b in sorted({b for others, _ in apart for b in others & graph.part(a)}):
             _part(graph, laws, a, b)
     for a, others in sorted(laws.bonds.items()):
         for b in sorted(others):
             tie(graph, laws, a, b)
+    return released
+
+
+def judge(graph: Regrouping, edges: Iterable[Edge]) -> None:
+    """Ask the evidence about edges that were only law: those that fail are cut.
+
+    The part cut off is tied again where any two subclusters of both parts pass equation 22, by the
+    greatest margin (tie: the older). Where whole clusters give the evidence, they are compared.
+    """
+    for a, b in edges:
+        if graph.firm.get((a, b)) != LOOSE:
+            continue
+        if graph.state.cluster_evidence:
+            if _wholes_hold(graph, a, b):
+                graph.hold(a, b, FIRM)
+            else:
+                graph.cut(a, b)
+        elif margin(graph, (a, b)) < 0:
+            ones, others = graph.sides(a, b)
+            best = _best(graph, sorted(ones), sorted(others))
+            if margin(graph, best) >= 0:
+                graph.rejoin(a, b, best)
+            else:
+                graph.cut(a, b)
+
+
+def _wholes_hold(graph: Regrouping, a: int, b: int) -> bool:
+    """Whether the parts on both sides of an edge pass s~ as wholes."""
+    state = graph.state
+    rows = [[graph.places[number] for number in sorted(part)] for part in graph.sides(a, b)]
+    one, other = (state.sums[part].sum(axis=0) for part in rows)
+    if not (one.any() and other.any()):
+        return False
+    masses = [
+        max(float(state.counts[part].sum()) - float(state.light[part].sum()) / FULL, 1.0)
+        for part in rows
+    ]
+    return similarity(dot(one, other), dot(one, one), dot(other, other)) >= (
+        state.thresholds.edge(*masses)
+    )
+
+
+def _best(graph: Regrouping, ones: list[int], others: list[int]) -> Edge:
+    """Of all edges there could be between two parts, the one of the greatest margin."""
+    state, found = graph.state, []
+    places = [[graph.places[number] for number in part] for part in (ones, others)]
+    masses = state.masses()
+    centres = [_directions(state.sums[part]) for part in places]
+    greatest = -np.inf
+    for start in range(0, len(ones), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        needed = state.thresholds.edges(
+            masses[places[0][block]][:, np.newaxis], masses[places[1]][np.newaxis]
+        )
+        margins = centres[0][block] @ centres[1].T - needed
+        greatest = max(greatest, float(margins.max()))
+        near = np.argwhere(margins >= greatest - 1e-9)  # far more than the products are wrong by
+        found += [edge_of(ones[start + i], others[j]) for i, j in near.tolist()]
+    return min(found, key=lambda edge: (-margin(graph, edge), edge))
+
+
+def _directions(sums: Integers) -> npt.NDArray[np.float64]:
+    wide = sums.astype(np.float64)
+    lengths = np.sqrt((wide * wide).sum(axis=1, keepdims=True))
+    directions: npt.NDArray[np.float64] = wide / lengths
+    return directions
 
 
 def _part(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
@@ -48,15 +172,18 @@ def _part(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
     while graph.clusters[a] == graph.clusters[b]:
         edge = _weakest(graph, a, b)
         if edge is None:
-            raise contradiction("a correction", laws.chain(a, b) or ())
+            raise contradiction("a correction", laws.chain(a, b) or ("other corrections",))
         graph.cut(*edge)
 
 
-def _release(graph: Regrouping, laws: Laws) -> None:
+def _release(graph: Regrouping, laws: Laws) -> list[Edge]:
     """Edges whose ends no law speaks of any more are judged by equation 22 again."""
+    released = []
     for (a, b), firm in list(graph.firm.items()):
         if firm == LAW and b not in laws.bonds.get(a, {}):
             graph.hold(a, b, LOOSE)
+            released.append((a, b))
+    return released
 
 
 def margin(graph: Regrouping, edge: Edge) -> float:

@@ -1,15 +1,16 @@
 """Laws: what people's constraints ask of the graph, and the chain behind a contradiction.
 
 A constraint speaks of *subjects*: a vector, or a subcluster as a whole. What follows from the word
-of people alone is found among these (`closure`); what it means for the graph, where vectors share
-subclusters, among subclusters (`Laws`).
+of people alone is found among these (`closure`), and only among corrections of one level: what was
+said of a subcluster or a cluster is not said of each of its vectors (docs/choices.md, "The more
+specific correction wins"). What it means for the graph, where vectors share subclusters, is found
+among subclusters (`Laws`).
 """
 
 from __future__ import annotations
 
-import copy
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,9 +18,9 @@ import numpy as np
 from linkstream.engine.forest import LAW
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ContradictionError
-from linkstream.identity.ledger import GONE, Ledger
+from linkstream.identity.ledger import ENROLLED, GONE, VECTORS, Law, Ledger
 
-LIFTED = -2  # stands for a subcluster that is still to be made
+Reason = Law | str  # a correction, or what is none: a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Laws:
     """
 
     ledger: Ledger = field(default_factory=Ledger)
-    said: dict[int, list[tuple[frozenset[int], str]]] = field(default_factory=dict)
-    bonds: dict[int, dict[int, str]] = field(default_factory=dict)
+    said: dict[int, list[tuple[frozenset[int], Law]]] = field(default_factory=dict)
+    bonds: dict[int, dict[int, Law]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ledger: Ledger) -> Laws:
@@ -44,9 +45,9 @@ class Laws:
             for ours, theirs in (sides, sides[::-1]):
                 for node in ours:
                     if not law.together:
-                        laws.said.setdefault(node, []).append((theirs, law.text))
+                        laws.said.setdefault(node, []).append((theirs, law))
                     for other in theirs - {node} if law.together else ():
-                        laws.bonds.setdefault(node, {}).setdefault(other, law.text)
+                        laws.bonds.setdefault(node, {}).setdefault(other, law)
         return laws
 
     @property
@@ -56,12 +57,17 @@ class Laws:
 
     def barred(self, node: int) -> dict[int, str]:
         """Subclusters that one may never share a cluster with, and why."""
-        said = {other: text for others, text in self.said.get(node, []) for other in others}
+        said = {other: law.text for others, law in self.said.get(node, []) for other in others}
         return {**self.ledger.mates(node), **said}
 
-    def bloc(self, node: int) -> dict[int, tuple[str, ...]]:
+    def bar(self, a: int, b: int) -> Reason:
+        """What bars two subclusters from one another: a correction before a group."""
+        laws = (law for others, law in self.said.get(a, []) if b in others)
+        return next(laws, None) or self.ledger.mates(a)[b]
+
+    def bloc(self, node: int) -> dict[int, tuple[Law, ...]]:
         """Subclusters that are with one for ever, each with the chain of reasons."""
-        found: dict[int, tuple[str, ...]] = {node: ()}
+        found: dict[int, tuple[Law, ...]] = {node: ()}
         todo = deque([node])
         while todo:
             here = todo.popleft()
@@ -71,7 +77,7 @@ class Laws:
                     todo.append(other)
         return found
 
-    def chain(self, a: int, b: int) -> tuple[str, ...] | None:
+    def chain(self, a: int, b: int) -> tuple[Law, ...] | None:
         """Why two subclusters are in one cluster for ever; None if they are not."""
         return self.bloc(a).get(b)
 
@@ -90,7 +96,12 @@ class Laws:
         names = [self.names.get(cluster) for cluster in (one, other)]
         if None not in names and names[0] != names[1]:
             chain = tuple(f"cluster {c} is {n!r}" for c, n in zip((one, other), names, strict=True))
-            raise contradiction(said, chain)
+            raise ContradictionError(
+                f"{said}, where {' and '.join(chain)}",
+                expected="two of one name, or one without a name",
+                remedy="rename(cluster, None) takes a name away.",
+                chain=chain,
+            )
 
     def rows(self, state: State, members: list[list[int]]) -> Integers:
         """Pairs of rows (groups of subclusters) that may not be united."""
@@ -137,45 +148,39 @@ def blocs(state: State) -> list[list[int]]:
 Subject = tuple[int, int]  # a vector, or −1 for the whole, and its subcluster
 
 
-def closure(ledger: Ledger, subject: Subject) -> dict[Subject, tuple[str, ...]]:
+def closure(ledger: Ledger, subject: Subject, level: int) -> dict[Subject, tuple[Law, ...]]:
     """All that people have said, by steps, to be the same as a subject; each with the steps."""
-    found: dict[Subject, tuple[str, ...]] = {subject: ()}
+    found: dict[Subject, tuple[Law, ...]] = {subject: ()}
     todo = deque([subject])
+    laws = [law for law in ledger.laws if law.together and _is_of(law, level)]
     while todo:
         here = todo.popleft()
-        for law in ledger.laws:
-            for ours, theirs in (law.sides, law.sides[::-1]) if law.together else ():
-                if any(_speaks(one, here) for one in _subjects(ledger, ours)):
+        for law in laws:
+            for ours, theirs in (law.sides, law.sides[::-1]):
+                if any(_is_same(one, here) for one in _subjects(ledger, ours)):
                     for other in _subjects(ledger, theirs):
                         if other not in found:
-                            found[other] = (*found[here], law.text)
+                            found[other] = (*found[here], law)
                             todo.append(other)
     return found
 
 
-def refuse_same(ledger: Ledger, a: Subject, b: Subject, said: str) -> None:
+def refuse_same(ledger: Ledger, a: Subject, b: Subject, level: int, said: str) -> None:
     """ContradictionError where it follows from what was said that two are different."""
-    ours, theirs = closure(ledger, a), closure(ledger, b)
-    for ones, others, text in _apart(ledger, ours):
+    ours, theirs = closure(ledger, a, level), closure(ledger, b, level)
+    for ones, others, reason in _apart(ledger, ours, level):
         for left, right in ((ones, others), (others, ones)):
-            x = next((s for s in ours for one in left if _speaks(one, s)), None)
-            y = next((s for s in theirs for one in right if _speaks(one, s)), None)
+            x = next((s for s in ours for one in left if _is_same(one, s)), None)
+            y = next((s for s in theirs for one in right if _is_same(one, s)), None)
             if x is not None and y is not None:
-                raise contradiction(said, (*ours[x], text, *reversed(theirs[y])))
+                raise contradiction(said, (*ours[x], reason, *reversed(theirs[y])))
 
 
-def refuse_different(ledger: Ledger, a: Subject, b: Subject, said: str) -> None:
+def refuse_different(ledger: Ledger, a: Subject, b: Subject, level: int, said: str) -> None:
     """ContradictionError where it follows from what was said that two are the same."""
-    for subject, chain in closure(ledger, a).items():
-        if chain and _speaks(subject, b):
+    for subject, chain in closure(ledger, a, level).items():
+        if chain and _is_same(subject, b):
             raise contradiction(said, chain)
-
-
-def lifted(ledger: Ledger, vectors: Iterable[int]) -> Ledger:
-    """The ledger as it would be if some vectors were taken out into a subcluster of their own."""
-    trial, leaving = copy.deepcopy(ledger), set(vectors)
-    trial.shift(leaving, LIFTED)
-    return trial
 
 
 def _subjects(ledger: Ledger, pins: list[int]) -> list[Subject]:
@@ -183,33 +188,49 @@ def _subjects(ledger: Ledger, pins: list[int]) -> list[Subject]:
     return [(pin.vector, pin.node) for pin in found if pin.node != GONE]
 
 
-def _speaks(one: Subject, other: Subject) -> bool:
-    """Whether what is said of one holds of another: the same vector, or a whole and its parts."""
-    return one[0] == other[0] if min(one[0], other[0]) >= 0 else one[1] == other[1]
+def _is_same(one: Subject, other: Subject) -> bool:
+    """Whether two subjects are one and the same: a vector is not the whole that it is part of."""
+    return one[0] == other[0] >= 0 or (one[0] == other[0] and one[1] == other[1])
+
+
+def _is_of(law: Law, level: int) -> bool:
+    """Whether a law is of a level; a move, which speaks of a vector and a whole, is of none."""
+    return law.mover < 0 and (law.level == level or (law.level, level) == (ENROLLED, VECTORS))
 
 
 def _apart(
-    ledger: Ledger, subjects: Iterable[Subject]
-) -> Iterator[tuple[list[Subject], list[Subject], str]]:
+    ledger: Ledger, subjects: Iterable[Subject], level: int
+) -> Iterator[tuple[list[Subject], list[Subject], Reason]]:
     """What was said to be different, and what was seen together with one of some subjects."""
     for law in ledger.laws:
-        if not law.together:
-            yield _subjects(ledger, law.sides[0]), _subjects(ledger, law.sides[1]), law.text
+        if not law.together and _is_of(law, level):
+            yield _subjects(ledger, law.sides[0]), _subjects(ledger, law.sides[1]), law
     for subject in subjects:
         for pin in ledger.at(subject[1]):
             here = (pin.vector, pin.node)
-            if pin.group >= 0 and _speaks(here, subject):
+            if pin.group >= 0 and _is_same(here, subject):
                 for mate in _subjects(ledger, ledger.groups[pin.group]):
                     if mate != here:
-                        text = f"vectors {here[0]} and {mate[0]} were seen together"
-                        yield [here], [mate], text
+                        yield [here], [mate], f"vectors {here[0]} and {mate[0]} were seen together"
 
 
-def contradiction(said: str, chain: tuple[str, ...]) -> ContradictionError:
-    """The error for a correction that others forbid."""
+def contradiction(said: str, chain: Sequence[Reason]) -> ContradictionError:
+    """The error for a correction that an earlier one forbids: the newest that can be retracted."""
+    laws = [reason for reason in chain if isinstance(reason, Law)]
+    newest = max(laws, key=lambda law: (law.level != ENROLLED, law.sequence), default=None)
+    reason = chain[0] if newest is None else newest.text
+    number, remedy = None, "Vectors seen together stay apart; remove() or move() one of them."
+    if newest is not None and newest.level == ENROLLED:
+        remedy = (
+            "Prototypes of one name stay together; undo the enrolment, or forget() the cluster."
+        )
+    elif newest is not None:
+        number, remedy = newest.sequence, f"retract({newest.sequence}) takes that correction back."
+    texts = [each.text if isinstance(each, Law) else each for each in chain]
     return ContradictionError(
-        f"{said}, which others forbid",
+        f"{said}, which {reason}, forbids",
         expected="a correction that agrees with those made before",
-        remedy="Undo one of them first, or rename one of two clusters.",
-        chain=chain,
+        remedy=remedy,
+        chain=tuple(dict.fromkeys(texts)),
+        correction=number,
     )

@@ -7,6 +7,8 @@ merges, and goes with its vector, where it has one, when that is moved.
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +22,9 @@ Rows = npt.NDArray[np.int64]
 
 GONE = -1  # what the ID of a cluster that is no more stands for; so of a pin and its node
 KINDS = ("vectors", "subclusters", "clusters")  # what a constraint may be between
+VECTORS, SUBCLUSTERS, CLUSTERS = range(3)  # their places, which are the levels of laws
+SPOKEN = re.compile(r"(same|different|move)\((\d{1,18}), (\d{1,18})\)")  # what texts begin with
+ENROLLED = -1  # the level of what prototypes are to each other: no correction, never retracted
 
 
 @dataclass(slots=True)
@@ -35,14 +40,16 @@ class Pin:
 class Law:
     """A constraint between pins, named by number.
 
-    `sequence` is that of the event that made it; `mover` the vector whose move did: its next move
-    takes the law back.
+    `sequence` is that of the event that made it, the number by which it can be retracted; `mover`
+    the vector whose move did: its next move takes the law back. `level` is the place in `KINDS` of
+    what a person spoke of (of a move, the vector): the lower, the more specific.
     """
 
     together: bool
     sequence: int
     text: str
     mover: int = -1
+    level: int = ENROLLED
     sides: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
 
@@ -74,23 +81,17 @@ class Ledger:
         """Whether plain vectors and merges change nothing here."""
         return not (self.pins or self.locked or self._expected)
 
-    def copied(self) -> Ledger:
-        """A copy that shares nothing that changes."""
-        laws = [replace(law, sides=(law.sides[0][:], law.sides[1][:])) for law in self.laws]
-        return replace(
-            self,
-            texts=self.texts[:],
-            aliases=dict(self.aliases),
-            names=dict(self.names),
-            ignored=set(self.ignored),
-            locked=set(self.locked),
-            lights=dict(self.lights),
-            pins=[Pin(pin.node, pin.vector, pin.group) for pin in self.pins],
-            laws=laws,
-            groups=[group[:] for group in self.groups],
-            keys=dict(self.keys),
-            _at={node: pins[:] for node, pins in self._at.items()},
-        )
+    def copy(self) -> Ledger:
+        """A ledger that is the same, and shares nothing that changes."""
+        twin = copy.copy(self)
+        twin.texts, twin.aliases, twin.names = [*self.texts], {**self.aliases}, {**self.names}
+        twin.ignored, twin.locked = {*self.ignored}, {*self.locked}
+        twin.lights, twin.keys = {**self.lights}, {**self.keys}
+        twin.pins = [Pin(pin.node, pin.vector, pin.group) for pin in self.pins]
+        twin.laws = [replace(law, sides=([*law.sides[0]], [*law.sides[1]])) for law in self.laws]
+        twin.groups = [[*group] for group in self.groups]
+        twin._at = {node: [*pins] for node, pins in self._at.items()}
+        return twin
 
     def number(self, text: str) -> int:
         """The number that stands for a text in events."""
@@ -224,8 +225,28 @@ class Ledger:
             self.names.setdefault(kept, name)
         self.ignored.discard(gone)
 
-    def _enact(self, together: bool, sequence: int, text: str, mover: int = -1) -> None:
-        self.laws.append(Law(together, sequence, f"{text}, event {sequence}", mover))
+    def _enact(
+        self, together: bool, sequence: int, text: str, *, level: int, mover: int = -1
+    ) -> None:
+        self.laws.append(Law(together, sequence, f"{text}, event {sequence}", mover, level))
+
+    def retract(self, correction: int, node: int = GONE) -> None:
+        """Take back the laws that an event made, or only what they say of a subcluster."""
+        for law in self.laws:
+            for pin in law.sides[0] + law.sides[1] if law.sequence == correction else ():
+                if node in (GONE, self.pins[pin].node):
+                    self._drop(pin)
+        if node == GONE:
+            self.laws = [law for law in self.laws if law.sequence != correction]
+
+    def _drop(self, pin: int) -> None:
+        """A pin stands nowhere any more, whatever becomes of its vector."""
+        here = self._at.get(self.pins[pin].node, [])
+        if pin in here:
+            here.remove(pin)
+        if not here:
+            self._at.pop(self.pins[pin].node, None)
+        self.pins[pin].node = GONE
 
     # One reader for each kind of event: its sequence, its vector, its numbers.
 
@@ -272,15 +293,19 @@ class Ledger:
         (self.locked.add if flags & LOCKED else self.locked.discard)(node)
 
     def _same(self, sequence: int, _v: int, a: int, b: int, of: int, *_: int) -> None:
-        self._enact(True, sequence, f"same({a}, {b}) of {KINDS[of]}")
+        self._enact(True, sequence, f"same({a}, {b}) of {KINDS[of]}", level=of)
 
     def _different(self, sequence: int, _v: int, a: int, b: int, of: int, *_: int) -> None:
-        self._enact(False, sequence, f"different({a}, {b}) of {KINDS[of]}")
+        self._enact(False, sequence, f"different({a}, {b}) of {KINDS[of]}", level=of)
 
     def _relocated(self, sequence: int, _v: int, member: int, cluster: int, *_: int) -> None:
         self.laws = [law for law in self.laws if law.mover != member]
         for together in (False, True):
-            self._enact(together, sequence, f"move({member}, {cluster})", member)
+            text = f"move({member}, {cluster})"
+            self._enact(together, sequence, text, level=VECTORS, mover=member)
+
+    def _retracted(self, _s: int, _v: int, correction: int, node: int, *_: int) -> None:
+        self.retract(correction, node)
 
     def _pinned(self, _s: int, _v: int, node: int, member: int, side: int, *_: int) -> None:
         law = self.laws[-1] if side < 2 else self.laws[-2]
@@ -331,5 +356,6 @@ _READERS: dict[int, Callable[..., None]] = {
     events.IGNORED: Ledger._ignored,
     events.GROUPED: Ledger._grouped,
     events.ENROLLED: Ledger._enrolled,
+    events.RETRACTED: Ledger._retracted,
 }
 _WAKING = (events.PINNED, events.GROUPED, events.ENROLLED, events.FLAGGED)

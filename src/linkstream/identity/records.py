@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import State
 from linkstream.errors import SnapshotError
-from linkstream.identity.ledger import GONE, Law, Ledger
+from linkstream.identity.ledger import CLUSTERS, ENROLLED, GONE, KINDS, SPOKEN, VECTORS, Law, Ledger
+
+_KIND = re.compile(rf"(?:same|different)\(\d+, \d+\) of ({'|'.join(KINDS)}), event \d+")
 
 
 def to_plain(ledger: Ledger) -> dict[str, Any]:
@@ -21,7 +24,14 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
         "lights": sorted(map(list, ledger.lights.items())),
         "pins": [[pin.node, pin.vector, pin.group] for pin in ledger.pins],
         "laws": [
-            [int(law.together), law.sequence, law.text, law.mover, *map(list, law.sides)]
+            [
+                int(law.together),
+                law.sequence,
+                law.text,
+                law.mover,
+                *map(list, law.sides),
+                law.level,
+            ]
             for law in ledger.laws
         ],
         "groups": [list(group) for group in ledger.groups],
@@ -83,10 +93,7 @@ def _build(values: Any, state: State) -> Ledger:
         ignored=set(values["ignored"]),
         locked=set(values["locked"]),
         lights=dict(values["lights"]),
-        laws=[
-            Law(bool(together), sequence, text, mover, (list(a), list(b)))
-            for together, sequence, text, mover, a, b in values["laws"]
-        ],
+        laws=[_law(*row) for row in values["laws"]],
         groups=[list(group) for group in values["groups"]],
         keys=dict(values["keys"]),
         tracked=state.track_vectors,
@@ -94,6 +101,22 @@ def _build(values: Any, state: State) -> Ledger:
     for node, vector, group in values["pins"]:
         ledger._pin(node, vector, group)
     return ledger
+
+
+def _law(
+    together: Any,
+    sequence: Any,
+    text: Any,
+    mover: Any,
+    a: Any,
+    b: Any,
+    level: Any = None,
+) -> Law:
+    """A row of a snapshot; files of before corrections had levels leave the last one out."""
+    if level is None:
+        kind = _KIND.fullmatch(text)
+        level = KINDS.index(kind[1]) if kind else ENROLLED if mover < 0 else VECTORS
+    return Law(bool(together), sequence, text, mover, level, (list(a), list(b)))
 
 
 def _whole(values: list[Any], low: int, high: int) -> bool:
@@ -117,6 +140,7 @@ def _numbers_fit(ledger: Ledger, state: State) -> bool:
         and _whole(nodes, GONE, state.free_subcluster)
         and _whole([pin.vector for pin in ledger.pins], -1, n)
         and _whole([law.mover for law in ledger.laws], -1, n)
+        and _whole([law.level for law in ledger.laws], ENROLLED, CLUSTERS + 1)
         and _whole([law.sequence for law in ledger.laws], 0, max(state.n_events, 1))
     )
 
@@ -128,7 +152,9 @@ def _texts_fit(ledger: Ledger) -> bool:
         *ledger.keys,
         *(law.text for law in ledger.laws),
     ]
-    return all(type(text) is str for text in texts)
+    return all(type(text) is str for text in texts) and all(
+        SPOKEN.match(law.text) for law in ledger.laws if law.level != ENROLLED
+    )
 
 
 def _chains_end(ledger: Ledger, state: State) -> bool:

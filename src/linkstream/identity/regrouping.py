@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkstream.engine import events
-from linkstream.engine.forest import CLAIM, FIRM, LAW
+from linkstream.engine.forest import CLAIM, FIRM, LAW, LOOSE
 from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.engine.state import Integers, State
 
@@ -63,6 +63,19 @@ class Regrouping:
             self.clusters[number] = fresh
         self._record(events.SPLIT, inside, outside, cluster, fresh)
 
+    def sides(self, a: int, b: int) -> tuple[set[int], set[int]]:
+        """The two parts that an edge holds together."""
+        ones = self._reached(a, {a, b})
+        return ones, self._reached(b, ones | {b})
+
+    def rejoin(self, a: int, b: int, new: Edge) -> None:
+        """Remove an edge, and tie the two parts by another that equation 22 judges."""
+        cluster = self.clusters[a]
+        self._remove(a, b)
+        self._record(events.SEVERED, a, b, cluster)
+        self._add(*new, LOOSE)
+        self._record(events.REJOINED, *new, cluster)
+
     def tie(self, a: int, b: int, firm: int = FIRM) -> None:
         """Join two clusters by an edge between two of their subclusters."""
         one, other = self.clusters[a], self.clusters[b]
@@ -86,12 +99,7 @@ class Regrouping:
 
     def part(self, start: int) -> set[int]:
         """Numbers of the nodes in one piece with `start`."""
-        seen, todo = {start}, [start]
-        while todo:
-            new = self.neighbours[todo.pop()] - seen
-            seen |= new
-            todo += new
-        return seen
+        return self._reached(start, {start})
 
     def finish(self) -> State:
         """The new state; its log goes on where the old one ended."""
@@ -117,6 +125,15 @@ class Regrouping:
         flags = self.state.flags
         claims = sum(bool(flags[self.places[number]] & CLAIM) for number in part)
         return claims, sum(self.counts[number] for number in part), -min(part)
+
+    def _reached(self, start: int, closed: set[int]) -> set[int]:
+        """Nodes in one piece with `start`, where none of some may be passed."""
+        seen, todo = {start}, [start]
+        while todo:
+            new = self.neighbours[todo.pop()] - seen - closed
+            seen |= new
+            todo += new
+        return seen
 
     def _add(self, a: int, b: int, firm: int) -> None:
         self.neighbours[a].add(b)

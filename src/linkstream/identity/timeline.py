@@ -95,6 +95,8 @@ class Timeline:
         code = int(self.rows[place, 0])
         if code == events.SETTLED:
             return bool(self.rows[place, 4])  # asked for
+        if code == events.RETRACTED:
+            return bool(self.rows[place, 4])  # asked for
         if code == events.FORGOTTEN:
             return not self.rows[place, 3]  # a person's word
         return code in _ARRIVALS or code in _DEEDS
