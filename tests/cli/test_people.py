@@ -1,4 +1,4 @@
-"""`merge`, `split`, `name`, `forget`, `undo`: a person's word, from the shell."""
+"""`merge`, `split`, `name`, `retract`, `forget`, `undo`: a person's word, from the shell."""
 
 from __future__ import annotations
 
@@ -118,6 +118,23 @@ def test_a_name_is_given_changed_and_taken_away(folder):
 )
 def test_half_a_command_is_refused(folder, words):
     refused(run(*words, cwd=folder))
+
+
+def test_retract_takes_back_one_correction_and_nothing_that_came_after(folder):
+    said(folder, "merge", STORE, 0, 1)
+    said(folder, "split", STORE, 0, 1, "--of", "vectors")
+    (one, other) = json_lines(run("retract", STORE, cwd=folder).stdout)
+    assert (one["verb"], one["a"], one["b"], one["of"]) == ("same", 0, 1, "clusters")
+    left = said(folder, "retract", STORE, one["number"])
+    assert left == {"retracted": one["number"], "corrections": 1}
+    with opened(folder) as store:
+        assert [each.to_dict() for each in store.corrections()] == [other]
+        assert store.labels()[0] != store.labels()[1]
+    before = hash_of(folder)
+    assert "corrections()" in refused(run("retract", STORE, one["number"], cwd=folder))
+    assert hash_of(folder) == before
+    _, seen = run_on_a_terminal("retract", STORE, cwd=folder)
+    assert f"linkstream retract {STORE} {other['number']}" in seen
 
 
 def test_forget_takes_a_cluster_out_and_undo_brings_it_back(folder):

@@ -238,9 +238,8 @@ def every_error():
 @pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
 def test_each_error_comes_back_as_its_own_class(talk, kind):
     word = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind.__name__)
-    service = Service(
-        refusal(400, word.removeprefix("-").removesuffix("-error"), row=4, chain=["x"])
-    )
+    more = {"row": 4, "chain": ["x"], "correction": 7}
+    service = Service(refusal(400, word.removeprefix("-").removesuffix("-error"), **more))
     with talk(service) as client, pytest.raises(kind) as told:
         client.add_many(X)
     assert type(told.value) is kind
@@ -250,6 +249,7 @@ def test_each_error_comes_back_as_its_own_class(talk, kind):
         assert told.value.row == 4
     if kind is ContradictionError:
         assert told.value.chain == ("x",)
+        assert told.value.correction == 7
 
 
 def test_the_services_own_errors_say_what_they_are():
@@ -336,6 +336,7 @@ VERBS = (
     *("explain", "explain_pair", "history", "exemplars", "events", "state_hash"),
     *("suggest_merges", "suggest_splits", "review_queue", "settle"),
     *("same", "different", "move", "name", "rename", "ignore", "remove", "forget", "undo"),
+    *("retract", "corrections"),
 )
 
 

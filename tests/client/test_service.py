@@ -53,6 +53,10 @@ DEEDS = [
     ("different", (0, 2), {"of": "clusters"}),
     ("same", (0, 2), {"of": "clusters"}),
     ("explain_pair", (0, 2), {"of": "clusters"}),
+    ("same", (10, 11), {}),
+    ("different", (10, 11), {}),
+    ("corrections", (), {}),
+    ("retract", (0,), {}),
     ("name", (0, "Ben <b> \u2028"), {"claim": True}),
     ("name", (2, "Ann"), {}),
     ("name", (2, " "), {}),
@@ -79,7 +83,7 @@ DEEDS = [
     ("labels", (), {}),
     ("state_hash", (), {}),
 ]
-SILENT = {"same", "different", "name", "rename", "ignore", "remove", "forget", "undo"}
+SILENT = {"same", "different", "retract", "name", "rename", "ignore", "remove", "forget", "undo"}
 
 
 def said(who, verb, args, kwargs):
@@ -87,7 +91,8 @@ def said(who, verb, args, kwargs):
     try:
         answer = getattr(who, verb)(*args, **kwargs)
     except LinkstreamError as error:
-        return type(error), str(error), getattr(error, "row", None), getattr(error, "chain", None)
+        more = [getattr(error, name, None) for name in ("row", "chain", "correction")]
+        return type(error), str(error), *more
     if verb in SILENT:
         return None
     return answer.tolist() if isinstance(answer, np.ndarray) else answer

@@ -35,6 +35,7 @@ VERBS = {
     "same": 4,
     "different": 4,
     "move": 4,
+    "retract": 2,
     "name": 2,
     "rename": 1,
     "ignore": 1,
@@ -119,6 +120,12 @@ def _pair(verb):
     return make
 
 
+def _retract(rng, target, n):
+    """A correction that holds, or the number of no correction."""
+    numbers = [correction.number for correction in target.corrections()]
+    return Deed("retract", None, {"correction": int(rng.choice([*numbers, n]))})
+
+
 def _undo_to(rng, target, n):
     last = target.events()[-1].sequence
     return Deed("undo", None, {"to": int(rng.integers(max(0, last - 40), last + 1))})
@@ -138,6 +145,7 @@ _MAKERS = {
     "move": lambda rng, target, n: Deed(
         "move", None, {"vector": _vector(rng, target), "cluster": _cluster(rng, target)}
     ),
+    "retract": _retract,
     "name": lambda rng, target, n: Deed(
         "name", None, {"cluster": _cluster(rng, target), "name": str(rng.choice(NAMES))}
     ),

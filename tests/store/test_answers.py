@@ -72,6 +72,7 @@ def test_all_that_can_be_asked_of_a_clusterer_can_be_asked_of_a_store(path):
             target.same(0, 1)
         assert [store.resolve(i) for i in range(3)] == [links.resolve(i) for i in range(3)]
         assert store.named("Ann") == links.named("Ann")
+        assert store.corrections() == links.corrections() != []
         assert store.explain(X[5]) == links.explain(X[5])
         assert store.explain_pair(0, 9) == links.explain_pair(0, 9)
         assert store.explain_pair(0, 1, of="clusters") == links.explain_pair(0, 1, of="clusters")
@@ -87,6 +88,7 @@ def test_all_that_can_be_asked_of_a_clusterer_can_be_asked_of_a_store(path):
     "verb",
     [
         *("add", "add_many", "add_group", "enrol", "same", "different", "move", "name", "rename"),
+        *("retract", "corrections"),
         *("ignore", "remove", "forget", "undo", "predict", "explain", "explain_pair", "history"),
         *("resolve", "named", "exemplars", "review_queue", "suggest_merges", "suggest_splits"),
     ],

@@ -51,6 +51,7 @@ CALLS = {
     "enrol": lambda store, **key: store.enrol("Ann", X[:2], **key),
     "same": lambda store, **key: store.same(1, 4, **key),
     "different": lambda store, **key: store.different(1, 2, **key),
+    "retract": lambda store, **key: store.retract(first_said(store), **key),
     "name": lambda store, **key: store.name(0, "Ann", **key),
     "rename": lambda store, **key: store.rename(0, "Ann", **key),
     "ignore": lambda store, **key: store.ignore(0, **key),
@@ -61,10 +62,16 @@ CALLS = {
 }
 
 
+def first_said(store):
+    """The number of the first correction, whether it still holds or not."""
+    return next((event.sequence for event in store.events() if event.kind == "same"), 0)
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_same_call_again_has_the_first_answer_and_counts_once(path, call):
     with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
         store.add_many(X[10:])
+        store.same(8, 9)
         first = plain(call(store, idempotency_key="batch-1"))
         store.add_many(X[7:9])
         before = place_of(store)

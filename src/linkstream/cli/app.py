@@ -34,6 +34,7 @@ PANELS = {
         "merge": "Say that two clusters are one; or, with none given, see which two may be.",
         "split": "Say that two are not one, or see where a cluster would come apart.",
         "name": "Give a cluster a name, another one, or none.",
+        "retract": "Take back one correction; or, with none given, see which there are.",
         "forget": "Forget a cluster or a vector; with --erase, for good.",
         "undo": "Take back the last change or vector, or all from an event on.",
     },

@@ -170,6 +170,8 @@ def _add(error: LinkstreamError, told: dict[str, Any]) -> None:
     if isinstance(error, ContradictionError):
         chain = told.get("chain")
         error.chain = tuple(map(str, chain)) if isinstance(chain, list) else ()
+        number = told.get("correction")
+        error.correction = number if type(number) is int else None
 
 
 def _foreign(status: int, body: bytes) -> ServiceError:

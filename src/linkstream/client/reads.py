@@ -21,6 +21,7 @@ from linkstream.clusterer.base import whole_number
 from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.explanation import Explanation
+from linkstream.identity.corrections import Correction
 from linkstream.identity.exemplars import Exemplars
 from linkstream.identity.history import History
 from linkstream.identity.paths import Pair
@@ -230,6 +231,12 @@ class Reads:
         return answer.read(reading.reader(Settlement))
 
     # What happened
+
+    @verb
+    def corrections(self) -> Steps[list[Correction]]:
+        """All that people said by `same`, `different` and `move`, and that still holds."""
+        answer = yield get("corrections")
+        return answer.read(reading.several("corrections", Correction))
 
     @verb
     def events(self, since: int = 0, *, limit: int | None = None) -> Steps[list[Event]]:

@@ -109,7 +109,7 @@ class Writes:
     ) -> Steps[Done]:
         """Two vectors, subclusters or clusters are one, from now on.
 
-        ContradictionError, with the chain, where earlier corrections forbid it.
+        ContradictionError, which names the one correction, where one of the very same forbids it.
         """
         answer = yield post("same", {"a": a, "b": b, "of": of}, key=idempotency_key)
         return answer.read(reading.reader(Done))
@@ -130,6 +130,16 @@ class Writes:
         said = {"vector": vector, "cluster": cluster}
         answer = yield post("move", said, key=idempotency_key)
         return answer.read(reading.reader(Decision))
+
+    @verb
+    def retract(self, correction: int, *, idempotency_key: str | None = None) -> Steps[Done]:
+        """Take back one correction, by its number, and nothing that came after it.
+
+        The number is that of its event: `before` of the answer to `same` and `different`, the
+        `correction` of a ContradictionError, or as `corrections()` tells it.
+        """
+        answer = yield post("retract", {"correction": correction}, key=idempotency_key)
+        return answer.read(reading.reader(Done))
 
     @verb
     def name(

@@ -2,9 +2,9 @@
 
 A constraint speaks of *subjects*: a vector, or a subcluster as a whole. What follows from the word
 of people alone is found among these (`closure`), and only among corrections of one level: what was
-said of a subcluster or a cluster is not said of each of its vectors (docs/choices.md, "The more
-specific correction wins"). What it means for the graph, where vectors share subclusters, is found
-among subclusters (`Laws`).
+said of a subcluster or a cluster is not said of each of its vectors
+(docs/choices.md, "The more specific correction wins"). What it means for the graph, where vectors
+share subclusters, is found among subclusters (`Laws`).
 """
 
 from __future__ import annotations

@@ -113,6 +113,7 @@ def told(error: LinkstreamError) -> dict[str, Any]:
         plain["row"] = error.row
     if isinstance(error, ContradictionError):
         plain["chain"] = list(error.chain)
+        plain["correction"] = error.correction
     return {"error": plain}
 
 

@@ -110,6 +110,12 @@ class Move(Said):
     cluster: Whole
 
 
+class Retract(Said):
+    """A correction, by the number of its event."""
+
+    correction: Whole
+
+
 class Name(Said):
     """A name for a cluster; `claim`: its ID goes with the name's prototypes."""
 

@@ -19,6 +19,7 @@ from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
 from linkstream.explanation import Explanation
+from linkstream.identity.corrections import Correction
 from linkstream.identity.exemplars import Exemplars
 from linkstream.identity.history import History
 from linkstream.identity.paths import Pair
@@ -135,6 +136,10 @@ class Reads:
     def named(self, name: str) -> int:
         """The cluster that has a name."""
         return self._ask(lambda model: model.links.named(name))
+
+    def corrections(self) -> list[Correction]:
+        """All that people said by `same`, `different` and `move`, and that still holds."""
+        return self._ask(lambda model: model.links.corrections())
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Ask for the cluster of each vector, changing nothing; −1 where it would be new."""

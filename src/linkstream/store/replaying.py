@@ -25,6 +25,7 @@ VERBS = (
     "same",
     "different",
     "move",
+    "retract",
     "name",
     "rename",
     "ignore",

@@ -143,6 +143,10 @@ class Writes:
         decision: Decision = self._say("move", said, idempotency_key)
         return decision
 
+    def retract(self, correction: int, *, idempotency_key: str | None = None) -> None:
+        """Take back one correction, by its number, and nothing that came after it."""
+        self._say("retract", {"correction": correction}, idempotency_key)
+
     def name(
         self, cluster: int, name: str, *, claim: bool = False, idempotency_key: str | None = None
     ) -> None:

@@ -19,6 +19,7 @@ from linkstream.store.clerk import Ticket
 _SAID: dict[str, tuple[type[shapes.Said], str]] = {
     "same": (shapes.Two, "Two vectors, subclusters or clusters are one, from now on."),
     "different": (shapes.Two, "Two vectors, subclusters or clusters are never one."),
+    "retract": (shapes.Retract, "Take back one correction, and nothing that came after it."),
     "name": (shapes.Name, "Give a cluster a name of its own."),
     "rename": (shapes.Rename, "Give a cluster another name, or none."),
     "ignore": (shapes.Ignore, "Leave a cluster out of suggestions and reviews, or no longer."),
@@ -27,6 +28,13 @@ _SAID: dict[str, tuple[type[shapes.Said], str]] = {
 }
 
 router = APIRouter()
+
+
+@route(router, "GET", f"{N}/corrections", "read", answer=dict[str, Any])
+async def corrections(session: Here) -> Response:
+    """All that people said by same, different and move, and that still holds."""
+    told = await session.read(Store.corrections)
+    return plain({"corrections": [each.to_dict() for each in told]})
 
 
 @route(router, "POST", f"{N}/move", "write", body=shapes.Move, answer=shapes.Decision)
