@@ -42,6 +42,7 @@ VERBS = {
     "same": 5,
     "different": 5,
     "part_neighbours": 2,
+    "cut_after_joining": 2,
     "move": 5,
     "retract": 3,
     "name": 2,
@@ -139,6 +140,18 @@ class Trial(Comparison):
             held = nodes[a % len(nodes)]
             one, other = held[b % len(held)], held[(b // 64) % len(held)]
             self.agree("different" if b % 3 else "same", one, other)
+
+    def cut_after_joining(self, a, b, verb, *_):
+        """Two vectors of a cluster that a person joined out of the two largest."""
+        model = self.model
+        sizes = {cluster: model.size(model.nodes_of(cluster)) for cluster in model.live()}
+        largest = sorted(sizes, key=lambda cluster: (-sizes[cluster], cluster))[:2]
+        if len(largest) == 2:
+            self.agree("same", *largest, of="clusters")
+            joined = self.model.resolve(largest[0])
+            members = [i for i, label in enumerate(self.model.labels()) if label == joined]
+            pair = members[a % len(members)], members[b % len(members)]
+            self.agree("different" if verb % 4 else "same", *pair)
 
     def move(self, vector, cluster, *_):
         self.agree("move", self.anchor(vector, "vectors"), self.anchor(cluster, "clusters"))
