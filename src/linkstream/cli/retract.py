@@ -9,6 +9,7 @@ import typer
 
 from linkstream.cli import opening, screen
 from linkstream.cli.options import AsJson, StorePath
+from linkstream.errors import UnknownIdError
 
 
 def retract(
@@ -31,11 +32,17 @@ def retract(
         _show(store, as_json=as_json)
         return
     with opening.writing(store) as opened:
-        words = next((str(c) for c in opened.corrections() if c.number == correction), "")
+        holding = {each.number: each for each in opened.corrections()}
+        if correction not in holding:
+            raise UnknownIdError(
+                f"correction {correction}",
+                expected="the number of one that still holds",
+                remedy=f"linkstream retract {store} shows them.",
+            )
         opened.retract(correction)
         left = len(opened.corrections())
     record = {"retracted": correction, "corrections": left}
-    screen.answer(record, f"Retracted {words}; {left:,} hold.", as_json=as_json)
+    screen.answer(record, f"Retracted {holding[correction]}; {left:,} hold.", as_json=as_json)
 
 
 def _show(path: Path, *, as_json: bool) -> None:

@@ -214,21 +214,21 @@ def _apart(
                         yield [here], [mate], f"vectors {here[0]} and {mate[0]} were seen together"
 
 
-def contradiction(said: str, chain: Sequence[Reason]) -> ContradictionError:
+def contradiction(said: str, chain: Sequence[Reason], remedy: str = "") -> ContradictionError:
     """The error for a correction that an earlier one forbids: the newest that can be retracted."""
     laws = [reason for reason in chain if isinstance(reason, Law)]
     newest = max(laws, key=lambda law: (law.level != ENROLLED, law.sequence), default=None)
-    reason = chain[0] if newest is None else newest.text
-    number, remedy = None, "Vectors seen together stay apart; remove() or move() one of them."
-    if newest is not None and newest.level == ENROLLED:
-        remedy = (
-            "Prototypes of one name stay together; undo the enrolment, or forget() the cluster."
-        )
-    elif newest is not None:
-        number, remedy = newest.sequence, f"retract({newest.sequence}) takes that correction back."
     texts = [each.text if isinstance(each, Law) else each for each in chain]
+    seen, number = f"{said} cannot be: {texts[0]}", None
+    remedy = remedy or "Vectors seen together stay apart; remove() or move() one of them."
+    if newest is not None:
+        seen = f"{said} contradicts {newest.text}"
+        remedy = "Prototypes of one name stay together; forget() their cluster, or undo enrol()."
+        if newest.level != ENROLLED:
+            number = newest.sequence
+            remedy = f"retract({number}) takes that correction back."
     return ContradictionError(
-        f"{said}, which {reason}, forbids",
+        seen,
         expected="a correction that agrees with those made before",
         remedy=remedy,
         chain=tuple(dict.fromkeys(texts)),

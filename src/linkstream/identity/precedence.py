@@ -99,7 +99,8 @@ def to_part(
             there = Laws.of(plan.applied(ledger))
             if there.chain(plan.node(one), plan.node(other)) is None:
                 yield plan
-    raise contradiction(said, chain or (f"both are held by subcluster {one[1]}",))
+    held = (f"both are held by subcluster {one[1]}, which neither can leave",)
+    raise contradiction(said, chain or held, "remove() one of them, or others that it holds.")
 
 
 def _ways_to_unite(ledger: Ledger, one: Subject, other: Subject) -> Iterator[Plan]:
@@ -188,6 +189,6 @@ def _part_wholes(ledger: Ledger, one: int, other: int, said: str) -> Plan:
     while (chain := Laws.of(plan.applied(ledger)).chain(one, other)) is not None:
         ties = [law.sequence for law in chain if law.level == CLUSTERS]
         if not ties:
-            raise contradiction(said, chain or (f"both are subcluster {one}",))
+            raise contradiction(said, chain)
         plan = plan.then(retracted=[(max(ties), GONE)])
     return plan
