@@ -123,7 +123,7 @@ def test_half_a_command_is_refused(folder, words):
 def test_retract_takes_back_one_correction_and_nothing_that_came_after(folder):
     said(folder, "merge", STORE, 0, 1)
     said(folder, "split", STORE, 0, 1, "--of", "vectors")
-    (one, other) = json_lines(run("retract", STORE, cwd=folder).stdout)
+    (one, other) = said(folder, "retract", STORE)["corrections"]
     assert (one["verb"], one["a"], one["b"], one["of"]) == ("same", 0, 1, "clusters")
     left = said(folder, "retract", STORE, one["number"])
     assert left == {"retracted": one["number"], "corrections": 1}

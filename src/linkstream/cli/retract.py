@@ -26,7 +26,7 @@ def retract(
     another correction holds them; two that it put apart are not joined, but may be from now on.
     `linkstream undo` brings it back.
 
-    Example: linkstream retract people.links 6316
+    Example: linkstream retract people.links
     """
     if correction is None:
         _show(store, as_json=as_json)
@@ -49,8 +49,7 @@ def _show(path: Path, *, as_json: bool) -> None:
     with opening.reading(path) as opened:
         found = opened.corrections()
     if screen.speaks_json(as_json):
-        for correction in found:
-            screen.write_json(correction.to_dict())
+        screen.write_json({"corrections": [each.to_dict() for each in found]})
         return
     console = screen.people(stderr=False)
     for correction in found:
