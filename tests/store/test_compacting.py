@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import numpy as np
 import pytest
@@ -12,6 +13,12 @@ from linkstream.store import Store
 from store.deeds import VERBS, Shadow, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
+
+
+def without_lost_names(event, store):
+    """An event as it is told after compacting, which blanks names that nobody bears."""
+    lost = getattr(event, "name", None) not in (None, *(each.name for each in store.clusters()))
+    return dataclasses.replace(event, name="") if lost else event
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -25,7 +32,7 @@ def test_compacting_changes_no_answer(path, seed):
             events = store.events()
             store.compact()
             assert place_of(store) == shadow.places[number + 1]
-            assert store.events() == events
+            assert store.events() == [without_lost_names(event, store) for event in events]
             assert store.clusters() == shadow.links.clusters()
         if number % 17 == 16:
             store.compact()
