@@ -92,7 +92,18 @@ class Replay:
     def undone(self, event):
         """The map as it was before event `to`, told again from the beginning."""
         assert 0 <= event.to < event.sequence
-        before = self.told[event.to][1]  # the event that `to` followed
+        self._go_to(self.told[event.to][1])  # the event that `to` followed
+
+    def redone(self, event):
+        """The map as it was before the undo, told again from the beginning."""
+        undone, before = self.told[event.undone]
+        assert undone.kind == "undone"
+        since = [each.kind for each, _ in self.told[undone.sequence : event.sequence]]
+        assert set(since) <= {"undone", "redone"}
+        self._go_to(before)
+
+    def _go_to(self, before):
+        """The map as it was after an event, told again from the beginning."""
         way, place = [], before
         while place >= 0:
             way.append(self.told[place][0])

@@ -21,7 +21,10 @@ from linkstream.space import Space
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a snapshot holds; `kept` are the vectors themselves, where they are kept."""
+    """What a snapshot holds; `kept` are the vectors themselves, where they are kept.
+
+    `undone` are those that undo took and redo may bring back, oldest first.
+    """
 
     state: State
     space: Space
@@ -31,6 +34,7 @@ class Saved:
     min_size: int = 1
     keeping: bool = False
     kept: npt.NDArray[np.int32] | None = None
+    undone: npt.NDArray[np.int32] | None = None
 
     def space_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The mean of the space, where there is one."""
@@ -48,8 +52,9 @@ def pack(saved: Saved) -> bytes:
         "min_size": saved.min_size,
         "keep_vectors": saved.keeping,
     }
-    kept = {} if saved.kept is None else {"kept": saved.kept}
-    return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **kept})
+    some = {"kept": saved.kept, "undone": saved.undone}
+    vectors = {name: rows for name, rows in some.items() if rows is not None}
+    return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **vectors})
 
 
 def unpack(data: bytes) -> Saved:
@@ -66,6 +71,7 @@ def unpack(data: bytes) -> Saved:
         min_size=min_size,
         keeping=keeping,
         kept=_kept(arrays.get("kept"), state, keeping),
+        undone=_undone(arrays.get("undone"), state, keeping),
     )
 
 
@@ -106,6 +112,19 @@ def _kept(
     if array.dtype != np.int32 or array.shape != (state.n_vectors, state.dimension):
         raise _damaged(
             f"vectors of shape {array.shape}", f"{state.n_vectors} rows of {state.dimension}"
+        )
+    return array
+
+
+def _undone(
+    array: npt.NDArray[Any] | None, state: State, keeping: bool
+) -> npt.NDArray[np.int32] | None:
+    if array is None:
+        return None
+    if not keeping or array.dtype != np.int32 or array.shape[1:] != (state.dimension,):
+        raise _damaged(
+            f"undone vectors of shape {array.shape}",
+            f"rows of {state.dimension}, where vectors are kept",
         )
     return array
 

@@ -16,7 +16,7 @@ from identity.laws_model import ENROLLED, Law, LawsModel, Pin, RefusedError, spe
 from naive import Answer, cosine, fixed_point, s_tilde
 
 OF = ("vectors", "subclusters", "clusters")
-LASTING = ("events", "marks", "born", "clusters_born")  # what no undo takes back
+LASTING = ("events", "marks", "born", "clusters_born", "undone")  # what no undo takes back
 SCALE = 2**40  # totals of similarities are sums of whole numbers
 
 
@@ -25,6 +25,7 @@ class Model(LawsModel):
         super().__init__(t_c, t_s, t_p, **options)
         self.marks = []  # sequence numbers at which a change or an undo begins
         self.changes = []  # that stand: sequence of the first event, and a copy of all before it
+        self.undone = []  # that can be redone: sequence of the event, and a copy of all before it
 
     # Changes, and taking them back.
 
@@ -42,6 +43,7 @@ class Model(LawsModel):
     def begin(self):
         """All events from here on are one change, up to the next beginning."""
         self.marks.append(len(self.events))
+        self.undone.clear()
         before = self.copy()
         self.changes.append((len(self.events), before))
 
@@ -51,12 +53,24 @@ class Model(LawsModel):
         if place is None or place < 0:
             raise RefusedError("UndoError")
         first, before = self.changes[place]
-        # The log goes on, and numbers once given are not given again.
+        self.undone.append((len(self.events), self.copy()))
+        self.go_to(before)
+        self.log("undone", first)
+
+    def redo(self):
+        """Forward to before the last undo, if nothing has changed since."""
+        if not self.undone:
+            raise RefusedError("UndoError")
+        first, before = self.undone.pop()
+        self.go_to(before)
+        self.log("redone", first)
+
+    def go_to(self, before):
+        """Be as a copy is; the log goes on, and numbers once given are not given again."""
         lasting = {name: vars(self)[name] for name in LASTING}
         vars(self).clear()
         vars(self).update(vars(before.copy()) | lasting)
         self.marks.append(len(self.events))
-        self.log("undone", first)
 
     def change_of(self, sequence):
         """Place of the change that an event is part of; None if it stands no longer."""

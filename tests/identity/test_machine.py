@@ -3,7 +3,7 @@
 After each operation (trial.py): the engines have one hash; labels, edges with their firmness,
 cluster IDs, sums and events are the model's; replaying the events gives the same map; no
 constraint is violated; no ID is used again. Refused operations change nothing, undo restores the
-hash, a snapshot goes on as if nothing had happened.
+hash, redo brings back what undo took, a snapshot goes on as if nothing had happened.
 
 Hypothesis drives the verbs to find the smallest failure; a plain random generator drives the same
 verbs for the bulk. Together at least 2,900 operations here and 200,000 in the long form.
@@ -90,11 +90,12 @@ def test_every_verb_on_both_engines_does_what_the_naive_model_does(seed):
     done, kinds = run_trials(seed, 1_250)
     assert done["operations"] >= 1_250
     assert {verb for verb in VERBS if done[verb] < 8} == set()
-    refused = ("same", "different", "move", "name", "remove", "undo")
+    refused = ("same", "different", "move", "name", "remove", "undo", "redo")
     assert {verb for verb in refused if not done[f"{verb} refused"]} == set()
     # Each kind of event must have come, so that nothing passes for want of anything to compare.
     least = {"merged": 15, "severed": 60, "split": 60, "vanished": 60, "tied": 20, "retied": 2}
     least |= {"moved": 30, "united": 15, "held": 20, "flagged": 40, "undone": 30, "forgotten": 20}
+    least |= {"redone": 30}
     assert {kind for kind in least if kinds[kind] < least[kind]} == set()
 
 

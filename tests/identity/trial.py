@@ -52,6 +52,8 @@ VERBS = {
     "forget": 1,
     "undo": 3,
     "undo_to": 2,
+    "redo": 2,
+    "undo_and_redo": 3,
     "settle": 2,
     "save_and_load": 1,
     "ask": 1,
@@ -187,6 +189,21 @@ class Trial(Comparison):
         n = len(self.model.events)
         self.agree("undo", to=max(n - 1 - sequence % 30, 0) if sequence % 16 else n + sequence)
         self.check_restored()
+
+    def redo(self, *_):
+        self.agree("redo")
+
+    def undo_and_redo(self, times, sequence, *_):
+        """Some undos, one or all of them redone: the state is what it was, with its IDs."""
+        before, depth = self.links[0].state_hash(), len(self.model.undone)
+        for _ in range(1 + times % 3):
+            self.undo()
+        if sequence % 4 == 0:
+            self.save_and_load()
+        while len(self.model.undone) > depth and (sequence % 3 or times % 2):
+            self.agree("redo")
+        if len(self.model.undone) == depth:
+            assert {links.state_hash() for links in self.links} == {before}
 
     def check_restored(self):
         """The state is what it was: same hash."""

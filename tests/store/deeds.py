@@ -43,6 +43,7 @@ VERBS = {
     "forget": 2,
     "undo": 4,
     "undo_to": 2,
+    "redo": 3,
     "settle": 1,
 }
 ADDING = ("add", "add_many", "weighted", "in_group", "add_group")  # whatever is there
@@ -83,12 +84,19 @@ def deed(seed, number, target, *, sizes=(1, 7, 100), verbs=VERBS):
     rng = np.random.default_rng([seed, number])
     odds = np.array(list(verbs.values())) / sum(verbs.values())
     verb = str(rng.choice(list(verbs), p=odds))
-    if verb not in (*ADDING, *CARE) and target.n_vectors < 3:
+    if "redo" in verbs and rng.random() < 0.3 and _undone(target):
+        verb = "redo"
+    elif verb not in (*ADDING, *CARE) and target.n_vectors < 3:
         verb = "add_many"
     made = _MAKERS[verb](rng, target, int(rng.choice(sizes)))
     if made.rows is not None and made.verb != "enrol" and rng.random() < 0.5:
         return made._replace(payloads=[_payload(rng, number, i) for i in range(len(made.rows))])
     return made
+
+
+def _undone(target):
+    """Whether the last thing done was an undo."""
+    return [event.kind for event in target.events(max(target.n_events - 1, 0))] == ["undone"]
 
 
 def _payload(rng, number, i):
@@ -157,6 +165,7 @@ _MAKERS = {
     "forget": lambda rng, target, n: Deed("forget", None, {"cluster": _cluster(rng, target)}),
     "undo": lambda rng, target, n: Deed("undo"),
     "undo_to": _undo_to,
+    "redo": lambda rng, target, n: Deed("redo"),
     "settle": lambda rng, target, n: Deed("settle"),
     "compact": lambda rng, target, n: Deed("compact"),
     "backup": lambda rng, target, n: Deed("backup", None, {"to": int(rng.integers(2**40))}),
@@ -212,6 +221,7 @@ class Shadow:
         self.links = links or Links.from_thresholds(THRESHOLDS, threads=1)
         self.rows = np.empty((0, DIMENSION), dtype=np.float32)
         self.payloads = []  # as JSON
+        self.undone = []  # vectors and payloads that an undo took, the lowest number first
         self.answers, self.places = [], [self.place()]
 
     def until(self, number):
@@ -236,9 +246,19 @@ class Shadow:
             payloads = what.payloads or [None] * len(what.rows)
             self.rows = np.concatenate([self.rows, what.rows[what.taken]])
             self.payloads += [json.dumps(payloads[i]) for i in what.taken]
-        n = self.links.n_vectors  # an undo takes numbers back
-        assert len(self.rows) >= n
-        self.rows, self.payloads = self.rows[:n], self.payloads[:n]
+        n = self.links.n_vectors  # an undo takes numbers back, and a redo brings them again
+        again, self.undone = self._split(self.undone, max(0, n - len(self.rows)))
+        if again:
+            assert what.verb == "redo"
+            self.rows = np.concatenate([self.rows, [row for row, _ in again]])
+            self.payloads += [payload for _, payload in again]
+        gone = list(zip(self.rows[n:], self.payloads[n:], strict=True))
+        self.rows, self.payloads, self.undone = self.rows[:n], self.payloads[:n], gone + self.undone
+        assert len(self.rows) == n
+
+    @staticmethod
+    def _split(some, n):
+        return some[:n], some[n:]
 
     def place(self):
         links, mark = self.links, 0

@@ -101,6 +101,21 @@ class Course:
         self.floor = self.shadow.links.state().n_events
         self.check()
 
+    def back_and_forth(self):
+        """Some undos, with anything that changes no answer between them, and as many redos."""
+        before, done = place_of(self.store), 0
+        while done < 3 and self.store.n_vectors >= 3:
+            n = self.store.n_events
+            self.do("undo")
+            if self.store.n_events == n:
+                break  # it lies before a compaction
+            done += 1
+            (self.reopen, self.crash, self.verify)[self.number % 3]()
+        for _ in range(done):
+            self.do("redo")
+        assert place_of(self.store)[::2] == before[::2]  # all but the number of events
+        self.check()
+
     def read(self):
         """A new reader; at most three."""
         if len(self.readers) == 3:
@@ -134,6 +149,7 @@ class Course:
 
 
 CARE = {"reopen": 3, "crash": 3, "compact": 1, "read": 2, "refresh": 3, "verify": 1, "check": 3}
+CARE |= {"back_and_forth": 2}
 
 
 class StoreMachine(RuleBasedStateMachine):

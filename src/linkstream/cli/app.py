@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from linkstream import __version__
 from linkstream.cli import STOPPED, UNREAD
+from linkstream.cli.opening import command
 
 # In the order of the help; the words are the first line of each command's docstring.
 PANELS = {
@@ -36,7 +37,8 @@ PANELS = {
         "name": "Give a cluster a name, another one, or none.",
         "retract": "Take back one correction; or, with none given, see which there are.",
         "forget": "Forget a cluster or a vector; with --erase, for good.",
-        "undo": "Take back the last change or vector, or all from an event on.",
+        "undo": "Take back all that the last command did, or all from an event on.",
+        "redo": "Bring back what the last undo took.",
     },
     "Serving": {
         "serve": "Serve a folder of stores over HTTP, with a page to look at them.",
@@ -75,6 +77,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself, now that it is called."""
         name, found, rest = super().resolve_command(ctx, args)
+        command.set(name or "linkstream")
         return name, found and loaded(name or ""), rest
 
     def invoke(self, ctx: Any) -> Any:

@@ -4,7 +4,8 @@ Every piece of rows is added under an idempotency key made of where it begins an
 digest of *all* rows up to its end and of the name the caller gave the source, if any. So a piece is
 known to be in the store only if it and everything before it are the same vectors, whatever the file
 is called and wherever it lies. The same file again adds nothing, a file that was cut short by a
-kill goes on where it was, and one that has grown goes on with its new rows.
+kill goes on where it was, and one that has grown goes on with its new rows. Rows that were undone
+are taken again, under the key they had.
 
 Rows of a database stay in their place, which the key says, too. So it is known how many of that
 place were taken, and rows that are no longer what they were are told, not taken again.
@@ -95,7 +96,7 @@ def feed(
     flight = _Flight(rows, None if live else chain, stopped)
     first_vector = store.n_vectors
     try:
-        for ids in store.feed(flight.batches()):
+        for ids in store.feed(flight.batches(), renew=True):
             first_row, _ = flight.under_way.popleft()
             yield Piece(first_row, first_vector, ids, fresh=True)
             first_vector += len(ids)
@@ -104,25 +105,37 @@ def feed(
 
 
 def _known(rows: Rows, chain: Chain, store: Store) -> tuple[Chain, Piece] | None:
-    """The next piece, if the store has it: one as long as can be, or else a shorter one."""
+    """The next piece, if the store has it: one as long as can be, or else a shorter one.
+
+    Where the end of a piece was undone it is what is left of the piece.
+    """
     vectors = rows.peek(MOST)
     if not len(vectors):
         return None
-    after = chain.after(vectors)
-    found, length = store.done(after.key(rows.row, len(vectors))), len(vectors)
+    after, length = chain.after(vectors), len(vectors)
+    found = _left(store, after.key(rows.row, length))
     if found is None:
         after = chain
         for length in range(1, len(vectors)):
             after = after.after(vectors[length - 1 : length])
-            found = store.done(after.key(rows.row, length))
+            found = _left(store, after.key(rows.row, length))
             if found is not None:
                 break
     if found is None:
         return None
-    ids = store.answer_of(found)
-    piece = Piece(rows.row, found.first_vector, ids, fresh=False)
-    rows.drop(length)
-    return after, piece
+    first_vector, ids = found
+    piece = Piece(rows.row, first_vector, ids, fresh=False)
+    rows.drop(len(ids))
+    return chain.after(vectors[: len(ids)]), piece
+
+
+def _left(store: Store, key: str) -> tuple[int, Ids] | None:
+    """What is left of the vectors taken under a key: the first and the IDs; None: nothing."""
+    found = store.done(key)
+    left = 0 if found is None else store.left_of(found)
+    if found is None or not left:
+        return None
+    return found.first_vector, store.answer_of(found)[:left]
 
 
 class _Flight:
@@ -148,6 +161,6 @@ class _Flight:
     def refused(self, store: Store) -> int:
         """The first row of the piece that was refused: the first that is not in the store."""
         for first_row, key in self.under_way:
-            if key is None or store.done(key) is None:
+            if key is None or _left(store, key) is None:
                 return first_row
         return self.under_way[-1][0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ from linkstream.errors import StoreError
 
 if TYPE_CHECKING:
     from linkstream.store import Store
+
+
+# The name of the command that runs, such as merge: what its step is called.
+command: ContextVar[str] = ContextVar("command", default="linkstream")
 
 
 @contextmanager
@@ -27,10 +32,13 @@ def reading(path: Path) -> Iterator[Store]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Store]:
-    """A store that is there, to be changed; no other process may."""
+    """A store that is there, to be changed; no other process may.
+
+    All that the command does to it is one step for `linkstream undo`.
+    """
     from linkstream.store import Store
 
-    with Store.open(path) as store:
+    with Store.open(path) as store, store.step(command.get()):
         yield store
 
 

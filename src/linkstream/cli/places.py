@@ -104,25 +104,24 @@ def write_back(store: Store, source: Source, name: str, stopped: Callable[[], bo
 
 @dataclass(frozen=True, slots=True)
 class _Took:
-    """Rows of a place that one operation took, and the vectors that are left of them."""
+    """Rows of a place that one operation took and nobody undid, and the vectors they became."""
 
     first_row: int
-    end: int
     first_vector: int
     vectors: int
 
+    @property
+    def end(self) -> int:
+        """The row after the last."""
+        return self.first_row + self.vectors
+
 
 def _taken(store: Store, mark: str) -> list[_Took]:
-    """What was taken from a place, the newest first."""
-    calls = [(each.first_vector, _rows(each.key, mark)) for each in store.operations()]
-    found, least = [], store.n_vectors
-    for first_vector, rows in reversed(calls):
-        # Numbers of vectors that were undone are given again: from `least` on, others have them.
-        if rows is not None:
-            left = min(rows[1] - rows[0], max(0, least - first_vector))
-            found.append(_Took(*rows, first_vector, left))
-        least = min(least, first_vector)
-    return found
+    """What was taken from a place and not undone."""
+    calls = [(each, _rows(each.key, mark)) for each in store.operations()]
+    took = [(rows[0], each) for each, rows in calls if rows is not None]
+    found = [_Took(row, each.first_vector, store.left_of(each)) for row, each in took]
+    return [each for each in found if each.vectors]
 
 
 def _rows(key: str | None, mark: str) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ import typer
 from linkstream.cli import STOPPED, choosing, outputs, places, screen
 from linkstream.cli.choosing import Three
 from linkstream.cli.feeding import Piece, feed
+from linkstream.cli.opening import command
 from linkstream.cli.progress import of_source
 from linkstream.cli.stopping import until_stopped
 
@@ -40,6 +41,7 @@ def cluster(
     there = fresh = 0
     with ExitStack() as stack:
         store = stack.enter_context(opened)
+        stack.enter_context(store.step(command.get()))
         places.check_labels(store, source)
         write = stack.enter_context(_written(output))
         stopped = stack.enter_context(until_stopped())

@@ -130,7 +130,7 @@ class _Look:
 
         rows = taken = 0
         try:
-            with open_vectors(path, **self._where) as source:
+            with open_vectors(path, **self._where) as source, self._store.step("watch"):
                 for piece in feed(self._store, source, name=path.name, stopped=self.stopped):
                     rows, taken = piece.end, taken + len(piece.ids) * piece.fresh
         except (ArgumentError, OSError) as error:

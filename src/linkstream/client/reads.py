@@ -29,6 +29,7 @@ from linkstream.identity.review import Question
 from linkstream.identity.settling import Settlement
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
+from linkstream.store import Step
 
 PAGE = 1_000  # clusters or events asked for at a time
 
@@ -252,6 +253,15 @@ class Reads:
             if not some:
                 break
         return found
+
+    @verb
+    def steps(self, limit: int = 20) -> Steps[list[Step]]:
+        """What `undo(step=True)` takes back, the newest first; so many at most.
+
+        Before them, with `undone`, comes what `redo` can bring back; the last of these first.
+        """
+        answer = yield get("steps", limit=limit, slow=True)
+        return answer.read(reading.several("steps", Step))
 
 
 def _number(value: object) -> int:

@@ -183,16 +183,30 @@ class Writes:
         self,
         *,
         to: int | None = None,
+        step: bool = False,
         after: int | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Done]:
         """Take back the last change or vector; or all from the event of sequence `to` on.
 
-        The last change may be another caller's. With `after`, the `event` of a correction, it is
-        taken back only if nothing came after it: UndoError where something did.
+        With `step`, the whole last step: all that one command did, or one call that was part of
+        none; `steps` shows them. The last change may be another caller's. With `after`, the `event`
+        of a correction, it is taken back only if nothing came after it: UndoError where something
+        did.
         """
-        said = {"to": to} if after is None else {"to": to, "after": after}
+        said: dict[str, Any] = {"to": to}
+        said |= {"step": True} if step else {}
+        said |= {} if after is None else {"after": after}
         answer = yield post("undo", said, key=idempotency_key)
+        return answer.read(reading.reader(Done))
+
+    @verb
+    def redo(self, *, idempotency_key: str | None = None) -> Steps[Done]:
+        """Bring back what the last `undo` took, with the IDs it had; several, one after the other.
+
+        UndoError where something else was changed since, or nothing was undone.
+        """
+        answer = yield post("redo", {}, key=idempotency_key)
         return answer.read(reading.reader(Done))
 
     @verb

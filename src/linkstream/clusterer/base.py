@@ -41,6 +41,7 @@ class Ground:
     _straight: bool  # nothing has to be seen to between vectors, and no mean taken off
     _direct: bool  # vectors may go straight to the engine
     _base: Base  # as far as undo goes back
+    _undone: Fixed | None = None  # vectors that undo took and redo may need, oldest first
     _elsewhere = False  # vectors are kept by somebody else: the engine does not add to them
     _changing: threading.RLock  # held by the thread that changes the clusterer
     _change: Change | None = None  # what is open of it

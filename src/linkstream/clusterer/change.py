@@ -131,7 +131,8 @@ class Change:
         self._ledger_was: Ledger | None = None  # a copy, made before the first change of it
         self._mark: tuple[Engine, Ledger] | None = None
         self._n_events, self._n_texts = links._ledger.n_events, len(links._ledger.texts)
-        self._rest = (links._keep, links._base, links._origin, links._direct, links._last)
+        self._kept = links._keep, links._undone
+        self._rest = links._base, links._origin, links._direct, links._last
         self._cut_to: int | None = None
         self._ended = False
         if self._engine is not None:
@@ -185,7 +186,8 @@ class Change:
         ledger.n_events = self._n_events
         del ledger.texts[self._n_texts :]
         links._ledger = ledger
-        links._keep, links._base, links._origin, links._direct, links._last = self._rest
+        links._keep, links._undone = self._kept
+        links._base, links._origin, links._direct, links._last = self._rest
         links._engine, self._open, self._ended = self._engine, None, True
 
 

@@ -15,6 +15,7 @@ from linkstream.engine.kept import share
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UndoError
 from linkstream.identity import corrections, folding, grouping, limits, weights
+from linkstream.identity.ledger import Ledger
 from linkstream.identity.regrouping import Regrouping
 from linkstream.identity.timeline import Timeline
 
@@ -82,38 +83,89 @@ class Erasing(Reasons):
     def undo(self, *, to: int | None = None) -> None:
         """Take back the last change or vector; or all from the event of sequence `to` on.
 
-        The state is then, bit for bit, what it was. IDs given since are not used again.
+        The state is then, bit for bit, what it was. IDs given since are not used again. `redo`
+        brings it back, until something else changes.
         """
         if to is not None:
             to = whole_number("to", to, "the event from which on all is undone", least=-(2**40))
-        engine = self._engine
+        timeline = self._timeline("undo")
+        stays = timeline.before(to)
+        state, ledger = self._folded(timeline.until(stays))
+        undone = self._undone_from(state.n_vectors, timeline)
+        self._go_on(state, ledger, (events.UNDONE, int(timeline.sequences[stays])))
+        self._undone = undone
+
+    @one_change
+    def redo(self) -> None:
+        """Bring back what the last `undo` took, with the IDs it had; several, one after the other.
+
+        UndoError where something else was changed since, or nothing was undone.
+        """
+        timeline = self._timeline("redo")
+        after, last = timeline.redone(), timeline.taken[-1]
+        before = self._running().n_vectors
+        self._restore(last.n_vectors)
+        state, ledger = self._folded(after)
+        self._go_on(state, ledger, (events.REDONE, last.undone))
+        if self._undone is not None:
+            self._undone = self._undone[state.n_vectors - before :]
+
+    # How it is done
+
+    def _timeline(self, verb: str) -> Timeline:
+        """What stands of the log, as far back as undo goes; refused where there is none."""
         if not (self.track_vectors and self._keeping):
             raise NotTrackedError(
-                "undo() of a clusterer that does not keep its vectors",
+                f"{verb}() of a clusterer that does not keep its vectors",
                 expected="track_vectors=True and keep_vectors=True",
                 remedy="Save snapshots, and go back to one of them.",
             )
-        if engine is None or self._keep is None:
+        if self._engine is None or self._keep is None:
             raise UndoError(
-                "undo() where nothing was added",
+                f"{verb}() where nothing was added",
                 expected="a vector or a change",
                 remedy="Undo goes back to the empty clusterer and no further.",
             )
-        present, ledger = engine.state(), self._synced()
         start = self._base.ledger.n_events
-        log = present.events[len(present.events) - (present.n_events - start) :]
-        timeline = Timeline.of(log, start)
-        stays = timeline.before(to)
-        before = timeline.until(stays)
+        state = self._engine.state()
+        return Timeline.of(state.events[len(state.events) - (state.n_events - start) :], start)
+
+    def _folded(self, timeline: Timeline) -> tuple[State, Ledger]:
+        """The state and the ledger that events lead to; nothing has changed yet."""
+        assert self._keep is not None, "looked at before"
         with self._interruptible():
-            state = folding.state_after(present, before, self._keep, self._base)
-        self._ledger = folding.ledger_after(ledger, before, self._base)
-        self._engine = engine = self._made(state)
-        engine.note([(events.UNDONE, int(timeline.sequences[stays]))])
-        assert self._change is not None, "undo is a change"
+            state = folding.state_after(self.state(), timeline, self._keep, self._base)
+        return state, folding.ledger_after(self._synced(), timeline, self._base)
+
+    def _undone_from(self, n: int, timeline: Timeline) -> Fixed | None:
+        """The vectors from number n on, and those that can be redone already."""
+        if self._elsewhere:
+            return None
+        gone = self._kept_rows(np.arange(n, self.n_vectors, dtype=np.int64))
+        if self._undone is None or not timeline.taken:
+            return gone
+        both: Fixed = np.concatenate([gone, self._undone])
+        return both
+
+    def _go_on(self, state: State, ledger: Ledger, said: tuple[int, ...]) -> None:
+        """Go on from another state and ledger, with an event that says why."""
+        assert self._change is not None, "a verb is a change"
+        engine = self._made(state)
+        engine.note([said])
+        self._engine, self._ledger = engine, ledger
         self._change.cut_kept(state.n_vectors)
 
-    # How it is done
+    def _restore(self, n: int) -> None:
+        """Keep so many vectors again that an undo took."""
+        if self._elsewhere or self._keep is None or not n:
+            return
+        if self._undone is None or len(self._undone) < n:
+            raise UndoError(
+                f"a redo of {n} vectors that were not kept",
+                expected="a snapshot that was saved with its history, by this version or later",
+                remedy="Add the vectors again.",
+            )
+        self._keep.append(np.ascontiguousarray(self._undone[:n]))
 
     def _enforce(self) -> None:
         """See to it that the graph obeys the laws there are, by as few changes as it takes."""

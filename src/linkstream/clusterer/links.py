@@ -80,6 +80,7 @@ class Links(Joining):
         engine: str,
         threads: int | None,
         kept: npt.NDArray[np.int32] | None = None,
+        undone: npt.NDArray[np.int32] | None = None,
     ) -> None:
         if not (space is None or isinstance(space, Space)):
             raise ArgumentError(
@@ -96,7 +97,7 @@ class Links(Joining):
         whole = state.n_events == len(state.events)
         self._base = Base(empty, Ledger()) if whole else Base(state, copy.deepcopy(ledger))
         self._straight = self._space.mean is None and self._healing is None and not self._limits
-        self._keep = None
+        self._keep, self._undone = None, undone
         self._engine: Engine | None = None
         self._synced()
         if state.dimension:
@@ -176,7 +177,7 @@ class Links(Joining):
     def to_bytes(self, *, history: bool = True) -> bytes:
         """A snapshot: plain arrays, checksummed, no pickle.
 
-        Without history it is smaller: what came before cannot be undone from it any more.
+        Without history it is smaller: what came before cannot be undone or redone from it any more.
         """
         kept = None
         if self._keep is not None and self.n_vectors:
@@ -184,6 +185,8 @@ class Links(Joining):
         saved = replace(self._saved(), kept=kept)
         if not check_yes_no("history", history):
             saved = replace(saved, state=replace(saved.state, events=saved.state.events[:0]))
+        elif self._undone is not None and len(self._undone) and self._timeline("redo").taken:
+            saved = replace(saved, undone=self._undone)
         return saving.pack(saved)
 
     def _saved(self) -> Saved:
@@ -276,7 +279,9 @@ class Links(Joining):
         links._healing, links._limits = saved.healing, saved.limits
         links._min_size = saved.min_size
         links._keeping = saved.keeping
-        links._start(saved.state, saved.ledger, saved.space, engine, threads, saved.kept)
+        links._start(
+            saved.state, saved.ledger, saved.space, engine, threads, saved.kept, saved.undone
+        )
         return links
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -351,19 +351,27 @@ class Retracted(Event):
     asked: int
 
 
+@dataclass(frozen=True, slots=True)
+class Redone(Event):
+    """What the `undone` event of sequence `undone` took back stands again, as it was."""
+
+    kind: ClassVar[str] = "redone"
+    undone: int
+
+
 # A class's place here is its code in the engine's rows. Append only.
 # fmt: off
 CLASSES: tuple[type[Event], ...] = (
     Created, Joined, Linked, Merged, Severed, Rejoined, Split, United,
     Weighed, Moved, Removed, Vanished, Tied, Retied, Held, Settled, Flagged,
     Same, Different, Pinned, Relocated, Dropped, Forgotten, Named, Ignored,
-    Grouped, Enrolled, Undone, Absorbed, Retracted,
+    Grouped, Enrolled, Undone, Absorbed, Retracted, Redone,
 )
 # fmt: on
 CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT, UNITED = range(8)
 WEIGHED, MOVED, REMOVED, VANISHED, TIED, RETIED, HELD, SETTLED, FLAGGED = range(8, 17)
 SAME, DIFFERENT, PINNED, RELOCATED, DROPPED, FORGOTTEN, NAMED, IGNORED = range(17, 25)
-GROUPED, ENROLLED, UNDONE, ABSORBED, RETRACTED = range(25, 30)
+GROUPED, ENROLLED, UNDONE, ABSORBED, RETRACTED, REDONE = range(25, 31)
 
 
 def row(code: int, vector: int, *numbers: int) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """The timeline: which events of the log still stand, and where each change began.
 
 The log only grows. An `undone` event says that all from a sequence number on no longer counts;
-what stands is the log without such stretches.
+what stands is the log without such stretches. A `redone` event says that what an `undone` event
+took stands again. Any other event ends what can be redone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkstream.engine import events
-from linkstream.engine.events import Event, Undone
+from linkstream.engine.events import Event, Redone, Undone
 from linkstream.errors import UndoError
 from linkstream.identity.ledger import Rows
 
@@ -31,30 +32,81 @@ _DEEDS = (
 _ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
 _BLOCKS = (events.GROUPED, events.ENROLLED, events.ABSORBED)  # several vectors, one change
 
+Stretches = list[tuple[int, int]]  # of places in a log, first and end
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one undo took and redo can bring back: rows of the log, with their sequence numbers.
+
+    `undone` is the sequence number of the event that took them.
+    """
+
+    undone: int
+    rows: Rows
+    sequences: Rows
+
+    @property
+    def n_vectors(self) -> int:
+        """How many vectors came with these rows."""
+        return n_arrivals(self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The rows that stand, each with its sequence number."""
+    """The rows that stand, each with its sequence number.
+
+    `taken` is what can be redone; the last of it comes back first.
+    """
 
     rows: Rows
     sequences: Rows
+    taken: tuple[Taken, ...] = ()
 
     @classmethod
     def of(cls, log: Rows, first_sequence: int) -> Timeline:
         """What stands of a log, whose first row has the sequence number given."""
-        standing: list[tuple[int, int]] = []  # stretches of sequence numbers, first and end
+        standing: Stretches = []
+        taken: list[tuple[int, Stretches]] = []  # by each undo that can be redone
         start = 0
-        for place in np.flatnonzero(log[:, 0] == events.UNDONE).tolist():
-            standing.append((start, place))
-            to, start = int(log[place, 2]) - first_sequence, place + 1
-            standing = [(first, min(end, to)) for first, end in standing if first < to]
-        standing.append((start, len(log)))
-        sequences = np.concatenate([np.arange(first, end) for first, end in standing])
-        return cls(log[sequences], sequences + first_sequence)
+        for place in np.flatnonzero(np.isin(log[:, 0], (events.UNDONE, events.REDONE))).tolist():
+            if place > start:
+                standing.append((start, place))
+                taken.clear()
+            start, named = place + 1, int(log[place, 2]) - first_sequence
+            if log[place, 0] == events.UNDONE:
+                standing, gone = _cut(standing, named)
+                taken.append((place, gone))
+            elif taken and taken[-1][0] == named:
+                standing += taken.pop()[1]
+        if len(log) > start:
+            standing.append((start, len(log)))
+            taken.clear()
+        places = _places(standing)
+        again = [
+            Taken(place + first_sequence, log[_places(gone)], _places(gone) + first_sequence)
+            for place, gone in taken
+        ]
+        return cls(log[places], places + first_sequence, tuple(again))
 
     def until(self, n: int) -> Timeline:
         """The first so many of what stands."""
         return Timeline(self.rows[:n], self.sequences[:n])
+
+    def redone(self) -> Timeline:
+        """What stands when the last undo is redone; UndoError where none can be."""
+        if not self.taken:
+            raise UndoError(
+                "a redo where there is nothing to redo",
+                expected="an undo as the last thing that was done",
+                remedy="Redo right after the undo: any other change ends what can be redone.",
+            )
+        last = self.taken[-1]
+        return Timeline(
+            np.concatenate([self.rows, last.rows]),
+            np.concatenate([self.sequences, last.sequences]),
+            self.taken[:-1],
+        )
 
     def before(self, to: int | None) -> int:
         """How many of the rows are left when the last change, or all from `to` on, is undone."""
@@ -103,16 +155,40 @@ class Timeline:
 
     def _arrivals(self, block: int, place: int) -> int:
         """Vectors that came from one event to another."""
-        return int(np.isin(self.rows[block : place + 1, 0], _ARRIVALS).sum())
+        return n_arrivals(self.rows[block : place + 1])
+
+
+def n_arrivals(rows: Rows) -> int:
+    """How many vectors came with rows of the log."""
+    return int(np.isin(rows[:, 0], _ARRIVALS).sum())
+
+
+def _cut(standing: Stretches, to: int) -> tuple[Stretches, Stretches]:
+    """The stretches before a place, and those from it on."""
+    before = [(first, min(end, to)) for first, end in standing if first < to]
+    after = [(max(first, to), end) for first, end in standing if end > to]
+    return before, after
+
+
+def _places(stretches: Stretches) -> Rows:
+    """The places that stretches cover, in order."""
+    none = np.empty(0, dtype=np.int64)
+    return np.concatenate([none, *(np.arange(first, end) for first, end in stretches)])
 
 
 def standing(log: Iterable[Event]) -> list[Event]:
-    """Events that were not undone."""
+    """Events that were not undone, or were redone."""
     kept: list[Event] = []
+    taken: dict[int, list[Event]] = {}  # by each undo that can be redone
     for event in log:
         if isinstance(event, Undone):
+            gone = []
             while kept and kept[-1].sequence >= event.to:
-                kept.pop()
+                gone.append(kept.pop())
+            taken[event.sequence] = gone[::-1]
+        elif isinstance(event, Redone):
+            kept += taken.pop(event.undone, [])
         else:
             kept.append(event)
+            taken.clear()
     return kept

@@ -183,6 +183,7 @@ def _write_operations(store: Store, folder: Path, last: int) -> int:
 
 
 def _record(operation: Operation) -> dict[str, Any]:
+    step = {} if operation.step is None else {"step": list(operation.step)}
     return {
         "number": operation.number,
         "verb": operation.verb,
@@ -191,6 +192,7 @@ def _record(operation: Operation) -> dict[str, Any]:
         "payloads": operation.has_payloads,
         "key": operation.key,
         "result": plain_answer(decoded(operation)),
+        **step,
     }
 
 

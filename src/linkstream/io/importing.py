@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from linkstream.io.whole import sync_folder
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import Store
-from linkstream.store.replaying import ADDING, VERBS
+from linkstream.store.journal import ADDING
+from linkstream.store.replaying import VERBS
 
 _LINE_MAX = 2**28  # of a call of millions of vectors, with its answer
 _BAD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
@@ -104,16 +106,11 @@ def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
     with ExitStack() as owned:
         vectors = owned.enter_context(_vectors(folder)) if about.get("rows") else None
         number = 0
-        for record in _lines(folder / "operations.jsonl"):
-            number += 1
-            what = f"operation {number}"
-            try:
-                answer = _do(store, record, vectors, payloads)
-                same = record["number"] == number and plain_answer(answer) == record["result"]
-            except (LinkstreamError, StopIteration, *_BAD) as error:
-                raise _differs(folder, what, f"it cannot be done ({error})") from error
-            if not same:
-                raise _differs(folder, what, "its answer is another one now")
+        for mark, records in itertools.groupby(_lines(folder / "operations.jsonl"), key=_mark):
+            with nullcontext() if mark is None else store.step(mark):
+                for record in records:
+                    number += 1
+                    _check_done(folder, number, record, lambda r: _do(store, r, vectors, payloads))
         if number != about.get("operations"):
             raise _differs(folder, "operations.jsonl", f"it ends after operation {number}")
         left = next(payloads, None) is not None or (
@@ -121,6 +118,23 @@ def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
         )
         if left:
             raise _differs(folder, "operations.jsonl", "vectors or payloads are left over")
+
+
+def _mark(record: Any) -> str | None:
+    """The command that a call was part of."""
+    step = record.get("step") if isinstance(record, dict) else None
+    return step[1] if isinstance(step, list) and len(step) == 2 else None
+
+
+def _check_done(folder: Path, number: int, record: Any, do: Callable[[Any], Any]) -> None:
+    """Do a call again; StoreError unless it is answered as it was."""
+    what = f"operation {number}"
+    try:
+        same = record["number"] == number and plain_answer(do(record)) == record["result"]
+    except (LinkstreamError, StopIteration, *_BAD) as error:
+        raise _differs(folder, what, f"it cannot be done ({error})") from error
+    if not same:
+        raise _differs(folder, what, "its answer is another one now")
 
 
 def _do(
@@ -133,7 +147,7 @@ def _do(
     if record["payloads"]:
         attached = [next(payloads) for _ in range(count)]
         arguments |= {"payload": attached[0]} if verb == "add" else {"payloads": attached}
-    if verb not in (*ADDING, "enrol"):
+    if verb not in ADDING:
         return getattr(store, verb)(**arguments)
     rows = np.empty((0, 2)) if not count or vectors is None else vectors.read(count).vectors
     if verb == "add":

@@ -66,7 +66,7 @@ class Live:
             self.taken += len(ticket.decisions.cluster)
         elif ticket.verb != "add_many":
             self.corrections += 1
-            if ticket.verb == "undo":
+            if ticket.verb in ("undo", "redo"):
                 self._noted.clear()  # some of it is no longer so
         self._fresh = True
         self.version += 1

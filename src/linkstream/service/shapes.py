@@ -151,9 +151,13 @@ class Forget(Said):
 
 
 class Undo(Said):
-    """How far back; null: the last change. `after`: only if no event came from that number on."""
+    """How far back; null: the last change. `after`: only if no event came from that number on.
+
+    `step`: the whole last step.
+    """
 
     to: Whole | None = None
+    step: bool = False
     after: Whole | None = None
 
 
@@ -250,6 +254,23 @@ class Members(BaseModel):
 
     vectors: list[Member]
     next: int | None
+
+
+class Step(BaseModel):
+    """What one command did, or one call that was part of none."""
+
+    number: int
+    command: str
+    calls: int
+    vectors: int
+    event: int
+    undone: bool
+
+
+class Steps(BaseModel):
+    """Steps, the newest first; those that can be redone come before those that can be undone."""
+
+    steps: list[Step]
 
 
 class Events(BaseModel):

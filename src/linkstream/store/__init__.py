@@ -3,7 +3,8 @@
 from linkstream.store.calls import Batch
 from linkstream.store.journal import Operation
 from linkstream.store.repairing import Repaired, repair
+from linkstream.store.steps import Step
 from linkstream.store.store import Store
 from linkstream.store.verifying import Verified
 
-__all__ = ["Batch", "Operation", "Repaired", "Store", "Verified", "repair"]
+__all__ = ["Batch", "Operation", "Repaired", "Step", "Store", "Verified", "repair"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer.base import check_yes_no
 from linkstream.engine import door
 from linkstream.errors import ArgumentError
 from linkstream.identity import weights
@@ -64,13 +65,13 @@ def check_batches(batches: object) -> None:
         )
 
 
-def of_batch(batch: npt.ArrayLike | Batch, *, after: Ticket | None) -> Ticket:
+def of_batch(batch: npt.ArrayLike | Batch, *, after: Ticket | None, renew: bool) -> Ticket:
     """A batch of a stream of them, after the one before it."""
     given = batch if isinstance(batch, Batch) else Batch(batch)
     ticket = adding("add_many", given.X, given.weight, None, given.payloads, given.idempotency_key)
     if ticket.rows is not None and np.may_share_memory(ticket.rows, np.asarray(given.X)):
         ticket.rows = ticket.rows.copy()  # the caller may fill its array anew
-    ticket.after = after
+    ticket.after, ticket.renew = after, renew
     if ticket.rows is not None:  # done here, it is not done where others wait for it
         ticket.crcs = [zlib.crc32(body) for body in journal.pieces(ticket.rows)]
     return ticket
@@ -106,6 +107,19 @@ def removing(
     ticket = _ticket("remove", arguments, rows, None, key)
     ticket.alone = True
     return ticket
+
+
+def undoing(to: int | None, step: bool, key: str | None) -> Ticket:
+    """A call that takes back: the last change, all from an event on, or the last step."""
+    if not check_yes_no("step", step):
+        return saying("undo", {"to": to}, key)
+    if to is not None:
+        raise ArgumentError(
+            f"undo(to={to!r:.80}, step=True)",
+            expected="one of them",
+            remedy="Leave one out: to= takes back all from an event on, step= the last step.",
+        )
+    return saying("undo", {"to": None, "step": True}, key)
 
 
 def saying(verb: str, arguments: dict[str, Any], key: str | None) -> Ticket:

@@ -73,6 +73,14 @@ class Errand(Call):
 
 
 @dataclass(eq=False, slots=True)
+class OpenStep:
+    """Calls that belong together, under way; `first` is the number of the first of them."""
+
+    command: str
+    first: int = 0
+
+
+@dataclass(eq=False, slots=True)
 class Ticket(Call):
     """A verb of `Links` that changes something.
 
@@ -88,6 +96,8 @@ class Ticket(Call):
     digest: bytes | None = None
     crcs: list[int] | None = None  # of the pieces of its vectors, where they are known
     alone: bool = False
+    step: OpenStep | None = None  # what it is a part of
+    renew: bool = False  # made before under its key, and undone since, it is made again
     after: Ticket | None = None
     check: Callable[[int], None] | None = None
     first: int = -1  # the number that the first of its vectors got

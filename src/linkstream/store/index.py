@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -39,18 +39,31 @@ class Index:
     def note(self, operation: Operation, n_vectors: int) -> None:
         """Take in an operation, after which there are so many vectors."""
         if n_vectors < operation.first_vector:
-            self._cut(n_vectors)
-        elif n_vectors > operation.first_vector:
+            self.cut(n_vectors)
+        elif n_vectors > operation.first_vector and operation.verb != "redo":
             self._firsts.append(operation.first_vector)
             self._operations.append(operation.number)
         if operation.key is not None:
             self._recent[operation.key] = operation.number
 
-    def _cut(self, n_vectors: int) -> None:
+    def cut(self, n_vectors: int) -> None:
         """Only so many vectors are left; later ones will take the numbers of those undone."""
         while self._firsts and self._firsts[-1] >= n_vectors:
             self._firsts.pop()
             self._operations.pop()
+
+    def restore(self, operations: Iterable[Operation]) -> None:
+        """Have the vectors of operations again that an undo took, in order."""
+        for operation in operations:
+            self._firsts.append(operation.first_vector)
+            self._operations.append(operation.number)
+
+    def left_of(self, operation: Operation, n_vectors: int) -> int:
+        """How many of the vectors that an operation brought still have their numbers."""
+        place = bisect_right(self._firsts, operation.first_vector) - 1
+        if place < 0 or self._operations[place] != operation.number:
+            return 0
+        return [*self._firsts[place + 1 : place + 2], n_vectors][0] - operation.first_vector
 
     def holding(self, vector: int) -> tuple[int, int]:
         """The operation that brought a vector, and the vector's place among those it brought."""

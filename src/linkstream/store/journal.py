@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,24 @@ from linkstream.store.file import damaged, distrusted, intact, sealed
 
 PIECE = 1 << 20  # bytes of vectors in a row of their table, at most (one vector at the least)
 IDS = ("add_many", "add_group")  # verbs that are answered by an array of IDs
+ADDING = ("add", *IDS, "enrol")  # verbs that bring vectors
 LOST = "lost"  # the verb of what a repair could not read
 _COLUMNS = (
     "number, verb, arguments, first_vector, first_event, first_piece, rows, dimension, payloads, "
     "events, result, key, digest"
 )
+_STEP = "$step"  # among the arguments; no method has a parameter of that name
 _AT_ONCE = 64  # rows of one statement: while it runs, other threads may
 
 Rows = npt.NDArray[np.float32]
 Payloads = list[Any]
+
+
+class Mark(NamedTuple):
+    """What marks the calls of one step: the number of the first of them, and the command."""
+
+    first: int
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,7 @@ class Operation:
     result: bytes = field(repr=False)
     key: str | None = None
     digest: bytes | None = None  # of vectors and payloads, where there is a key
+    step: Mark | None = None  # of what it was a part; None: of nothing larger than itself
 
     @property
     def n_pieces(self) -> int:
@@ -109,7 +119,7 @@ def _row(operation: Operation) -> tuple[object, ...]:
     values = (
         operation.number,
         operation.verb,
-        json.dumps(operation.arguments, sort_keys=True),
+        json.dumps(_said(operation), sort_keys=True),
         operation.first_vector,
         operation.first_event,
         operation.first_piece,
@@ -122,6 +132,13 @@ def _row(operation: Operation) -> tuple[object, ...]:
         operation.digest,
     )
     return sealed("operations", *values)
+
+
+def _said(operation: Operation) -> dict[str, Any]:
+    """The arguments, and the mark of the step beside them."""
+    if operation.step is None:
+        return operation.arguments
+    return {**operation.arguments, _STEP: list(operation.step)}
 
 
 def pieces(rows: Rows) -> Iterator[memoryview]:
@@ -170,6 +187,14 @@ class Journal:
 
     def before_event(self, event: int, last: int) -> int:
         """An operation after which all events from one on come."""
+        return max(self._reaching(event, last) - 1, 0)
+
+    def holding(self, event: int, last: int) -> Operation:
+        """The operation that an event came of; the newest is number `last`."""
+        return self.operation(self._reaching(event, last))
+
+    def _reaching(self, event: int, last: int) -> int:
+        """The newest operation that begins with an event, or before it; 0 for none."""
         low, high = 0, last
         while low < high:
             middle = (low + high + 1) // 2
@@ -177,7 +202,7 @@ class Journal:
                 high = middle - 1
             else:
                 low = middle
-        return max(low - 1, 0)
+        return low
 
     def operation(self, number: int) -> Operation:
         """One operation."""
@@ -245,6 +270,7 @@ def _operation(number: int, verb: str, arguments: str, *rest: Any) -> Operation:
     said = json.loads(arguments)
     if not isinstance(said, dict):
         raise TypeError("arguments without names")
+    step = said.pop(_STEP, None)
     if min(vector, event, piece, rows) < 0 or not 0 <= dimension <= DIMENSION_MAX:
         raise ValueError("counts that cannot be")
     if verb in IDS and len(result) != 8 * rows:
@@ -264,7 +290,15 @@ def _operation(number: int, verb: str, arguments: str, *rest: Any) -> Operation:
         result,
         key,
         digest,
+        None if step is None else _mark(step, number),
     )
+
+
+def _mark(step: Any, number: int) -> Mark:
+    first, command = step
+    if type(first) is not int or not 0 < first <= number or type(command) is not str:
+        raise ValueError("a step that cannot be")
+    return Mark(first, command)
 
 
 def _last(until: int | None) -> int:

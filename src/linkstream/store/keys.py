@@ -16,7 +16,7 @@ def answered(ticket: Ticket, model: Model, pending: dict[str, Ticket]) -> bool:
     under_way = pending.get(ticket.key)
     found = None if under_way is None else under_way.operation
     found = found or model.done(ticket.key)  # the pen may just have written it
-    if found is None:
+    if found is None or (ticket.renew and not model.left_of(found)):
         return False
     _check_same(ticket, found)
     ticket.answer, ticket.first = decoded(found), found.first_vector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,16 +14,23 @@ import numpy as np
 from linkstream import saving
 from linkstream.clusterer import Links
 from linkstream.engine.events import WIDTH
-from linkstream.errors import DamagedStoreError, SnapshotError, StoreError
+from linkstream.errors import (
+    DamagedStoreError,
+    LinkstreamError,
+    SnapshotError,
+    StoreError,
+    UndoError,
+)
 from linkstream.identity.folding import Base
 from linkstream.saving import Saved
-from linkstream.store import replaying, snapshots
-from linkstream.store.clerk import Ticket
+from linkstream.store import replaying, snapshots, steps
+from linkstream.store.clerk import OpenStep, Ticket
 from linkstream.store.file import damaged, distrusted, view
 from linkstream.store.index import Index
-from linkstream.store.journal import IDS, Journal, Operation
+from linkstream.store.journal import IDS, Journal, Mark, Operation
 from linkstream.store.kept import StoredVectors
 from linkstream.store.snapshots import Snapshot
+from linkstream.store.steps import Step
 
 T = TypeVar("T")
 
@@ -46,6 +53,7 @@ class Model:
     recalled: bool
     journal: Journal = field(init=False)
     base: int = field(init=False)  # number of the oldest snapshot
+    step: OpenStep | None = None  # that the last operation was a part of
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.connection, self.path)
@@ -86,27 +94,51 @@ class Model:
 
     def again(self, operation: Operation) -> None:
         """Decide one operation again, and compare."""
-        if operation.verb == "undo":
-            self.recall()
         rows = self.journal.vectors(operation)
         if operation.first_piece != self.next_piece:
             raise damaged(self.path, f"operation {operation.number} does not follow on the others")
-        replaying.again(self.links, operation, rows, self.path)
+        try:
+            with self._going_back(operation.verb, operation.arguments) as arguments:
+                replaying.again(self.links, operation, arguments, rows, self.path)
+        except UndoError as error:
+            what = f"operation {operation.number} ({operation.verb})"
+            raise damaged(self.path, f"{what} cannot be done again: {error}") from error
         self._note(operation, self.links.n_vectors)
 
     def decide(self, ticket: Ticket) -> None:
         """Do what a caller asks, and say what there is to commit."""
         if ticket.check is not None:
             ticket.check(self.n_events)
-        if ticket.verb == "undo":
-            self.recall()
         before = self.links.n_vectors
-        with distrusted(self.path, "the log") if ticket.verb == "undo" else nullcontext():
+        with self._going_back(ticket.verb, ticket.arguments) as arguments:
             ticket.answer, events = replaying.do(
-                self.links, ticket.verb, ticket.arguments, ticket.rows, self.n_events
+                self.links, ticket.verb, arguments, ticket.rows, self.n_events
             )
         ticket.decisions = self.links.last_decisions if ticket.verb in IDS else None
         self._decided(ticket, before, self.links.n_vectors, events)
+
+    @contextmanager
+    def _going_back(self, verb: str, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Make ready what undo and redo need: the log, and the vectors that are to come back.
+
+        Gives the arguments that the clusterer is to have. For other verbs nothing is done.
+        """
+        if verb not in ("undo", "redo"):
+            yield arguments
+            return
+        before = self.links.n_vectors
+        self.recall()
+        try:
+            with distrusted(self.path, "the log"):
+                if verb == "redo":
+                    self.index.restore(steps.coming_back(self.links, self.journal, self.number))
+                elif arguments.get("step"):
+                    to = steps.last(self.links, self.journal, self.number)
+                    arguments = {"to": to}
+                yield arguments
+        except LinkstreamError:
+            self.index.cut(before)
+            raise
 
     def decide_together(self, tickets: list[Ticket]) -> None:
         """Do what callers ask who bring vectors and say no more, one after the other, at once.
@@ -147,10 +179,18 @@ class Model:
             result=replaying.encoded(ticket.answer),
             key=ticket.key,
             digest=ticket.digest,
+            step=self._marked(ticket.step),
         )
         ticket.first, first = before, self.n_events
         self._note(ticket.operation, after)
         ticket.events = first, self.n_events
+
+    def _marked(self, step: OpenStep | None) -> Mark | None:
+        """The mark of the next operation. A call of others in between begins a step anew."""
+        if step is not self.step and step is not None:
+            step.first = self.number + 1
+        self.step = step
+        return None if step is None else Mark(step.first, step.command)
 
     def _oldest(self) -> int:
         query = "SELECT coalesce(min(number), 0) FROM snapshots"
@@ -173,12 +213,16 @@ class Model:
         self.snapshot, self.base = made, self._oldest()
 
     def done(self, key: str) -> Operation | None:
-        """What the journal has under an idempotency key."""
-        for number in self.index.under(key):
+        """What the journal has under an idempotency key, the newest."""
+        for number in reversed(self.index.under(key)):
             operation = self.journal.operation(number)
             if operation.key == key:
                 return operation
         return None
+
+    def left_of(self, operation: Operation) -> int:
+        """How many of the vectors that an operation brought were not undone."""
+        return self.index.left_of(operation, self.links.n_vectors)
 
     @property
     def moved(self) -> bool:
@@ -201,6 +245,10 @@ class Model:
         with distrusted(self.path, "the log"):
             self.links._recall(np.concatenate(log), self._base(base))
         self.recalled = True
+
+    def steps(self, limit: int) -> list[Step]:
+        """The steps, the newest first."""
+        return self.remember(lambda links: steps.listed(links, self.journal, self.number, limit))
 
     def remember(self, work: Callable[[Links], T]) -> T:
         """Ask the clusterer something that needs the log."""

@@ -31,6 +31,7 @@ from linkstream.space import Space
 from linkstream.store import file, kept, replaying
 from linkstream.store.journal import Journal, Operation
 from linkstream.store.model import Model
+from linkstream.store.steps import Step
 
 _EVENTS = 20_000  # about so many at a time, where they are read one after the other
 
@@ -230,6 +231,18 @@ class Reads:
     def answer_of(self, operation: Operation) -> Any:
         """What was answered to an operation: a Decision, IDs, one ID, or None."""
         return replaying.decoded(operation)
+
+    def left_of(self, operation: Operation) -> int:
+        """How many of the vectors that came with an operation were not undone."""
+        return self._ask(lambda model: model.left_of(operation))
+
+    def steps(self, limit: int = 20) -> list[Step]:
+        """What `undo(step=True)` takes back, the newest first; so many at most.
+
+        Before them, with `undone`, comes what `redo` can bring back; the last of these first.
+        """
+        limit = whole_number("limit", limit, "how many steps to show")
+        return self._ask(lambda model: model.steps(limit))
 
     def vectors_of(self, operation: Operation) -> npt.NDArray[np.float32] | None:
         """The vectors that came with an operation; None where none did."""

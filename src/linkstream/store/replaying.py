@@ -16,12 +16,10 @@ from linkstream.engine.events import WIDTH
 from linkstream.errors import LinkstreamError, StoreError
 from linkstream.identity import weights
 from linkstream.store.file import damaged, distrusted
-from linkstream.store.journal import IDS, Operation, Rows
+from linkstream.store.journal import ADDING, IDS, Operation, Rows
 
-ADDING = ("add", *IDS)
 VERBS = (
     *ADDING,
-    "enrol",
     "same",
     "different",
     "move",
@@ -32,6 +30,7 @@ VERBS = (
     "remove",
     "forget",
     "undo",
+    "redo",
     "settle",
 )
 _SLICE = 5_000  # vectors at a time where the log is not kept whole: their events must be read
@@ -64,6 +63,8 @@ def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None)
         return links.remove(rows[0], **arguments)
     if verb == "settle":
         return links.settle(apply=True)
+    if verb == "undo":
+        return links.undo(to=arguments["to"])
     return getattr(links, verb)(**arguments)
 
 
@@ -109,7 +110,13 @@ def decoded(operation: Operation) -> Any:
     return Decision(**answer) if isinstance(answer, dict) else answer
 
 
-def again(links: Links, operation: Operation, rows: Rows | None, path: Path) -> None:
+def again(
+    links: Links,
+    operation: Operation,
+    arguments: dict[str, Any],
+    rows: Rows | None,
+    path: Path,
+) -> None:
     """Decide an operation again; DamagedStoreError where that differs from what was decided."""
     what = f"operation {operation.number} ({operation.verb})"
     if operation.verb not in VERBS:
@@ -117,9 +124,7 @@ def again(links: Links, operation: Operation, rows: Rows | None, path: Path) -> 
     before = links.n_vectors
     try:
         with distrusted(path, what):
-            answer, events = do(
-                links, operation.verb, operation.arguments, rows, operation.first_event
-            )
+            answer, events = do(links, operation.verb, arguments, rows, operation.first_event)
     except StoreError:
         raise
     except LinkstreamError as error:

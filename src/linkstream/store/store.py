@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -19,12 +19,13 @@ from linkstream.errors import LinkstreamError, StoreError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import about, compacting, copying, file, snapshots, verifying
 from linkstream.store.caretaker import Caretaker
-from linkstream.store.clerk import Clerk, Errand, Ticket, closed
+from linkstream.store.clerk import Clerk, Errand, OpenStep, Ticket, closed
 from linkstream.store.desk import Desk
 from linkstream.store.index import Index
 from linkstream.store.locks import WriterLock
 from linkstream.store.model import Model, load
 from linkstream.store.reads import Reads
+from linkstream.store.steps import check_command
 from linkstream.store.verifying import Verified
 from linkstream.store.writes import Writes
 
@@ -118,6 +119,7 @@ class Store(Reads, Writes):
         self._closing = threading.Lock()
         self._closed = False
         self._snapshot_cost = self._busy = 0.0  # seconds that others waited for a snapshot
+        self._here = threading.local()  # the step that this thread is in
 
     def _make(
         self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
@@ -179,8 +181,27 @@ class Store(Reads, Writes):
     def _put(self, ticket: Ticket) -> Ticket:
         self._check_writable()
         assert self._clerk is not None
+        ticket.step = ticket.step or getattr(self._here, "step", None)
         self._clerk.put(ticket)
         return ticket
+
+    @contextlib.contextmanager
+    def step(self, command: str) -> Iterator[None]:
+        """Make one step of all that this thread does within: `undo(step=True)` takes it back.
+
+        A call of another thread in between ends the step; what follows is a new one. Within
+        another step it is a part of that one.
+
+        Args:
+            command: what `steps` calls it, such as "cluster"; 1 to 64 characters.
+        """
+        open_step = OpenStep(check_command(command))
+        outer = getattr(self._here, "step", None)
+        self._here.step = outer or open_step
+        try:
+            yield
+        finally:
+            self._here.step = outer
 
     def _have_done(self, work: Callable[[], T], *, first: bool = False) -> T:
         """Have something done while nothing is decided or written."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer.base import check_yes_no
 from linkstream.engine.contract import Decision
 from linkstream.identity.settling import Settlement
 from linkstream.store import calls
@@ -86,23 +87,32 @@ class Writes:
         ids: npt.NDArray[np.int64] = self._do(ticket)
         return ids
 
-    def feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[npt.NDArray[np.int64]]:
+    def feed(
+        self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool = False
+    ) -> Iterator[npt.NDArray[np.int64]]:
         """Take batch after batch; the IDs of each, once it is safe.
 
         The same as `add_many` of each, and quicker: batches that wait are made safe together, and
         the next one can be read meanwhile. A batch that is refused ends it; none after it is taken.
+
+        Args:
+            batches: arrays, or `Batch` with weights, payloads and idempotency keys.
+            renew: take a batch again whose vectors were all undone since it was taken under its
+                key; without it the batch counts as taken.
         """
         self._check_writable()
         calls.check_batches(batches)
-        return self._feed(batches)
+        return self._feed(batches, renew=check_yes_no("renew", renew))
 
-    def _feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[npt.NDArray[np.int64]]:
+    def _feed(
+        self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool
+    ) -> Iterator[npt.NDArray[np.int64]]:
         ahead: deque[Ticket] = deque()
         last: Ticket | None = None
         stream, ended = iter(batches), None
         while ended is None:
             try:
-                last = self._put(calls.of_batch(next(stream), after=last))
+                last = self._put(calls.of_batch(next(stream), after=last, renew=renew))
                 ahead.append(last)
             except Exception as error:  # what is under way comes first
                 ended = error
@@ -181,9 +191,25 @@ class Writes:
         """Forget a cluster and all it held. The bytes stay, for undo, until `compact`."""
         self._say("forget", {"cluster": cluster}, idempotency_key)
 
-    def undo(self, *, to: int | None = None, idempotency_key: str | None = None) -> None:
-        """Take back the last change or vector; or all from the event of sequence `to` on."""
-        self._say("undo", {"to": to}, idempotency_key)
+    def undo(
+        self, *, to: int | None = None, step: bool = False, idempotency_key: str | None = None
+    ) -> None:
+        """Take back the last change or vector; or all from the event of sequence `to` on.
+
+        Args:
+            to: the event; None: the last change or vector alone.
+            step: take back the whole last step instead: all that one command did, or one call
+                that was part of none. `steps` shows them.
+            idempotency_key: as of `add`.
+        """
+        self._do(calls.undoing(to, step, idempotency_key))
+
+    def redo(self, *, idempotency_key: str | None = None) -> None:
+        """Bring back what the last `undo` took, with the IDs it had; several, one after the other.
+
+        UndoError where something else was changed since, or nothing was undone.
+        """
+        self._say("redo", {}, idempotency_key)
 
     def settle(self, *, idempotency_key: str | None = None) -> Settlement | None:
         """Join and cut clusters by an offline pass; `proposals` says what it would change.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from linkstream.errors import UndoError
@@ -49,13 +49,28 @@ async def move(request: Request, session: Here) -> Response:
 async def undo(request: Request, session: Here) -> Response:
     """Take back the last change or vector; or all from the event of number `to` on.
 
+    With `step`, the whole last step: all that one command did, or one call that was part of none.
     With `after`, only if no event came from that number on: 409 where one did.
     """
     said = await bodies.said(request, settings_of(request), shapes.Undo)
-    ticket = calls.saying("undo", {"to": said.to}, key_of(request))
+    ticket = calls.undoing(said.to, said.step, key_of(request))
     if said.after is not None:
         ticket.check = lambda event: _check_nothing_since(said.after, event)
     return _done(await session.write(ticket))
+
+
+@route(router, "POST", f"{N}/redo", "write", body=shapes.Nothing, answer=shapes.Done)
+async def redo(request: Request, session: Here) -> Response:
+    """Bring back what the last undo took; 409 where something else was changed since."""
+    await bodies.said(request, settings_of(request), shapes.Nothing)
+    return _done(await session.write(calls.saying("redo", {}, key_of(request))))
+
+
+@route(router, "GET", f"{N}/steps", "read", answer=shapes.Steps)
+async def steps(session: Here, limit: Annotated[int, Query(ge=1, le=1000)] = 20) -> Response:
+    """What undo takes back step by step, the newest first; before it what can be redone."""
+    found = await session.read(lambda store: store.steps(limit))
+    return plain({"steps": [step.to_dict() for step in found]})
 
 
 @route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])

@@ -1,0 +1,122 @@
+"""Steps: what one command did, or one call that was part of none; what `undo(step=True)` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from linkstream.clusterer import Links
+from linkstream.errors import ArgumentError
+from linkstream.identity.timeline import Timeline, n_arrivals
+from linkstream.store.journal import ADDING, Journal, Operation
+
+COMMAND_MAX = 64  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step, as far as it stands; or, with `undone`, what one `redo` brings back.
+
+    Attributes:
+        number: that of its first operation.
+        command: the command that made it, or the verb of a call that was part of none; several,
+            with commas, where one undo took several steps.
+        calls: operations that belong to it.
+        vectors: vectors it brought that were not undone; of an undone one, those that come back.
+        event: sequence of its first event: `undo(to=event)` takes back it and all after it.
+        undone: whether it was undone, and `redo` can bring it back.
+    """
+
+    number: int
+    command: str
+    calls: int
+    vectors: int
+    event: int
+    undone: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def check_command(command: object) -> str:
+    """The name of a step, or ArgumentError."""
+    if not isinstance(command, str) or not 0 < len(command) <= COMMAND_MAX:
+        raise ArgumentError(
+            f"a step called {command!r:.80}",
+            expected=f"a text of 1 to {COMMAND_MAX} characters",
+            remedy="Give the name of the command; no names of people, which compact() must erase.",
+        )
+    return command
+
+
+def last(links: Links, journal: Journal, newest: int) -> int:
+    """The event from which on the last step is undone; UndoError where nothing stands."""
+    timeline = links._timeline("undo")
+    timeline.before(None)  # refuses where nothing stands
+    return next(_standing(timeline, journal, newest)).event
+
+
+def listed(links: Links, journal: Journal, newest: int, limit: int) -> list[Step]:
+    """The steps, the newest first: those that can be redone, and so many that can be undone."""
+    if links.dimension is None:
+        return []
+    timeline = links._timeline("undo")
+    again = [_joined(list(_steps(t.rows, t.sequences, journal, newest))) for t in timeline.taken]
+    return again + list(islice(_standing(timeline, journal, newest), limit))
+
+
+def coming_back(links: Links, journal: Journal, newest: int) -> Iterator[Operation]:
+    """Operations whose vectors the next redo brings back, but one that was undone in part."""
+    timeline = links._timeline("redo")
+    timeline.redone()  # refuses where nothing can be
+    sequences = timeline.taken[-1].sequences.tolist()
+    again = set(sequences)
+    after = journal.before_event(sequences[0], newest)
+    until = journal.holding(sequences[-1], newest).number
+    for operation in list(journal.operations(after, until)):
+        whole = operation.first_event in again and len(operation.events)
+        if whole and operation.verb in ADDING and len(operation.taken()):
+            yield operation
+
+
+def _standing(timeline: Timeline, journal: Journal, newest: int) -> Iterator[Step]:
+    return _steps(timeline.rows, timeline.sequences, journal, newest)
+
+
+def _steps(
+    rows: np.ndarray[Any, Any], sequences: np.ndarray[Any, Any], journal: Journal, newest: int
+) -> Iterator[Step]:
+    """The steps that events belong to, the newest first."""
+    end = len(sequences)
+    while end:
+        operation = journal.holding(int(sequences[end - 1]), newest)
+        mark = operation.step
+        first = operation if mark is None else journal.operation(mark.first)
+        start = int(np.searchsorted(sequences, first.first_event))
+        yield Step(
+            number=first.number,
+            command=operation.verb if mark is None else mark.command,
+            calls=operation.number - first.number + 1,
+            vectors=n_arrivals(rows[start:end]),
+            event=int(sequences[start]),
+        )
+        end = start
+
+
+def _joined(steps: list[Step]) -> Step:
+    """What one undo took, as one step."""
+    steps = steps[::-1]
+    commands = dict.fromkeys(step.command for step in steps)
+    return Step(
+        number=steps[0].number,
+        command=", ".join(commands),
+        calls=sum(step.calls for step in steps),
+        vectors=sum(step.vectors for step in steps),
+        event=steps[0].event,
+        undone=True,
+    )

@@ -1,0 +1,187 @@
+"""Redo: what undo took comes back as it was, until something else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.errors import NotTrackedError, UndoError
+from streams import ENGINES, KINDS, make
+
+A, NEAR_A, B, C = [1.0, 0.0, 0.0], [0.99, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return request.param
+
+
+def clusterer(engine, **options):
+    return Links(0.7, 0.6, 0.9, engine=engine, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_undos_are_redone_one_after_the_other_and_ids_are_those_of_never_having_undone(
+    engine, kind
+):
+    stream = make(kind, 2)
+    links, twin = (Links(*stream.thresholds, engine=engine) for _ in range(2))
+    for x in stream.vectors[:30]:
+        links.add(x)
+    twin.add_many(stream.vectors[:30])
+    hashes = []
+    for _ in range(12):
+        hashes.append(links.state_hash())
+        links.undo()
+    while hashes:
+        links.redo()
+        assert links.state_hash() == hashes.pop()
+    later = stream.vectors[30:60]
+    assert links.add_many(later).tolist() == twin.add_many(later).tolist()
+    assert links.state_hash() == twin.state_hash()
+
+
+def test_redo_brings_back_names_corrections_prototypes_and_what_was_forgotten(engine):
+    links = clusterer(engine)
+    links.add_many([A, NEAR_A, B, C, C])
+    for deed in (
+        lambda: links.name(0, "Ann"),
+        lambda: links.same(0, 2),
+        lambda: links.different(0, 3),
+        lambda: links.enrol("Bob", [B, C]),
+        lambda: links.remove(1),
+        lambda: links.forget(links.labels()[3]),
+    ):
+        deed()
+        after, labels, names = links.state_hash(), links.labels(), links.clusters()
+        links.undo()
+        assert links.state_hash() != after
+        links.redo()
+        assert (links.state_hash(), links.clusters()) == (after, names)
+        np.testing.assert_array_equal(links.labels(), labels)
+
+
+def test_all_that_one_undo_took_comes_back_at_once(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    after = links.state_hash()
+    links.undo(to=0)
+    assert links.n_vectors == 0
+    links.redo()
+    assert (links.n_vectors, links.state_hash()) == (3, after)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda links: links.add(B),
+        lambda links: links.name(0, "Ann"),
+        lambda links: links.remove(0),
+        lambda links: links.settle(apply=True),
+    ],
+    ids=["a vector", "a name", "a removal", "a settlement"],
+)
+def test_any_other_change_ends_what_can_be_redone(engine, change):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    links.undo()
+    change(links)
+    before = links.state_hash(), links.events()
+    with pytest.raises(UndoError, match="any other change ends"):
+        links.redo()
+    assert (links.state_hash(), links.events()) == before
+
+
+def test_asking_does_not_end_what_can_be_redone(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    after = links.state_hash()
+    links.undo()
+    links.predict([C])
+    links.add(C, weight=0.0)
+    links.add_many(np.empty((0, 3)))
+    links.settle()
+    links.redo()
+    assert links.state_hash() == after
+
+
+def test_redo_where_nothing_was_undone_or_all_was_redone_is_refused(engine):
+    links = clusterer(engine)
+    with pytest.raises(UndoError):
+        links.redo()
+    links.add_many([A, B])
+    with pytest.raises(UndoError):
+        links.redo()
+    links.undo()
+    links.redo()
+    with pytest.raises(UndoError):
+        links.redo()
+
+
+def test_what_was_redone_can_be_undone_and_redone_again(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    hashes = {links.state_hash()}
+    links.undo()
+    before = links.state_hash()
+    for _ in range(3):
+        links.redo()
+        hashes.add(links.state_hash())
+        links.undo()
+        assert links.state_hash() == before
+    links.undo()
+    links.redo()
+    links.redo()
+    assert hashes == {links.state_hash()}
+
+
+def test_redo_goes_on_from_a_snapshot_with_history_and_not_from_one_without(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    after = links.state_hash()
+    links.undo()
+    links.undo()
+    again = Links.from_bytes(links.to_bytes(), engine=engine)
+    assert again.to_bytes() == links.to_bytes()
+    again.redo()
+    again.redo()
+    assert again.state_hash() == after
+    with pytest.raises(UndoError):
+        Links.from_bytes(links.to_bytes(history=False), engine=engine).redo()
+
+
+def test_a_snapshot_holds_no_vector_that_can_no_longer_be_redone(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    links.undo()
+    size = len(links.to_bytes())
+    links.ignore(0)
+    assert len(links.to_bytes()) < size + 48  # an event more, and no vector
+
+
+def test_drained_events_leave_nothing_to_redo(engine):
+    links = clusterer(engine)
+    links.add_many([A, B, C])
+    links.undo()
+    links.drain_events()
+    with pytest.raises(UndoError):
+        links.redo()
+
+
+def test_a_clusterer_that_keeps_no_vectors_redoes_nothing(engine):
+    links = clusterer(engine, keep_vectors=False)
+    links.add_many([A, B])
+    with pytest.raises(NotTrackedError):
+        links.redo()
+
+
+def test_a_history_has_again_what_was_redone(engine):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    links.same(0, 1)
+    told = links.history(1)
+    links.undo()
+    assert links.history(1) != told
+    links.redo()
+    assert links.history(1) == told
