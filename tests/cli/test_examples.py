@@ -24,8 +24,10 @@ def test_the_example_of_the_help_runs(folder, name):
     assert words[0] == name
     if name == "cluster":
         (folder / "people.links").unlink()
-    if name == "undo":
+    if name in ("undo", "redo"):
         run("name", "people.links", 0, "Ann", cwd=folder)
+    if name == "redo":
+        run("undo", "people.links", cwd=folder)
     if name == "import":
         run("export", "people.links", "people-files", cwd=folder)
     before = {path.name for path in folder.iterdir()}

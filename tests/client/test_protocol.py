@@ -335,7 +335,7 @@ VERBS = (
     *("add", "add_many", "add_group", "enrol", "predict", "labels", "clusters", "resolve", "named"),
     *("explain", "explain_pair", "history", "exemplars", "events", "state_hash"),
     *("suggest_merges", "suggest_splits", "review_queue", "settle"),
-    *("same", "different", "move", "name", "rename", "ignore", "remove", "forget", "undo"),
+    *("same", "different", "move", "name", "rename", "ignore", "remove", "forget", "undo", "redo"),
     *("retract", "corrections"),
 )
 
@@ -343,13 +343,34 @@ VERBS = (
 def test_both_clients_have_the_verbs_of_links_and_of_a_store():
     for name in VERBS:
         assert callable(getattr(Links, name))
-    for name in (*VERBS, "feed", "iter_events", "payload", "proposals", "compact", "info", "close"):
+    for name in (
+        *VERBS,
+        "feed",
+        "iter_events",
+        "payload",
+        "proposals",
+        "compact",
+        "info",
+        "close",
+        "steps",
+    ):
         assert callable(getattr(Client, name)), name
         assert callable(getattr(AsyncClient, name)), name
 
 
 def test_what_links_takes_the_clients_take_by_the_same_names():
-    for name in ("add", "add_many", "add_group", "same", "different", "name", "predict", "enrol"):
+    for name in (
+        "add",
+        "add_many",
+        "add_group",
+        "same",
+        "different",
+        "name",
+        "predict",
+        "enrol",
+        "undo",
+        "redo",
+    ):
         ours = list(inspect.signature(getattr(Client, name)).parameters)
         theirs = list(inspect.signature(getattr(Links, name)).parameters)
         assert [each for each in ours if each in theirs] == theirs, name

@@ -75,6 +75,13 @@ DEEDS = [
     ("forget", (3,), {}),
     ("resolve", (3,), {}),
     ("resolve", (10**6,), {}),
+    ("redo", (), {}),
+    ("undo", (), {}),
+    ("undo", (), {}),
+    ("redo", (), {}),
+    ("redo", (), {}),
+    ("redo", (), {}),
+    ("labels", (), {}),
     ("undo", (), {}),
     ("undo", (), {"to": 10**9}),
     ("add_many", (X[600:650],), {}),
@@ -83,7 +90,8 @@ DEEDS = [
     ("labels", (), {}),
     ("state_hash", (), {}),
 ]
-SILENT = {"same", "different", "retract", "name", "rename", "ignore", "remove", "forget", "undo"}
+SILENT = {"same", "different", "retract", "name", "rename", "ignore", "remove", "forget"}
+SILENT |= {"undo", "redo"}
 
 
 def said(who, verb, args, kwargs):
@@ -224,6 +232,29 @@ def test_a_correction_is_taken_back_only_if_nothing_came_after_it(service, name,
             client.undo(after=done.event)
         client.undo(to=done.before)
         assert client.state_hash() == before
+
+
+def test_each_call_is_a_step_that_is_undone_and_redone_as_a_whole(service, name, talk):
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:40])
+        client.name(0, "Ann")
+        client.add_many(X[40:60])
+        after = client.state_hash()
+        assert [(step.command, step.vectors) for step in client.steps()] == [
+            ("add_many", 20),
+            ("name", 0),
+            ("add_many", 40),
+        ]
+        for left in (40, 40, 0):
+            client.undo(step=True)
+            assert client.info().n_vectors == left
+        assert [step.undone for step in client.steps(limit=1)] == [True] * 3
+        for _ in range(3):
+            client.redo()
+        assert client.state_hash() == after
+        with pytest.raises(UndoError, match="nothing to redo"):
+            client.redo()
 
 
 def test_what_is_forgotten_is_told_so(service, name, talk):

@@ -274,16 +274,18 @@ def test_what_is_written_already_is_not_written_again(server, db, faces, tmp_pat
     assert versions(db) == before
 
 
-def test_rows_that_were_undone_get_no_id_of_others(server, db, faces, tmp_path):
+def test_rows_that_were_undone_are_taken_again_and_get_no_id_of_others(server, db, faces, tmp_path):
     make(db, faces[:50])
     cluster(tmp_path, server.address(WHERE), *OPTIONS)
     with Store.open(tmp_path / "new.links") as store:
         for _ in range(10):
             store.undo()
         store.add_many(-faces[:10])
+    record = cluster(tmp_path, server.address(WHERE), "--write-back", "cluster_id")
+    assert (record["there_before"], record["taken"], record["vectors"]) == (40, 10, 60)
+    with Store.open(tmp_path / "new.links", read_only=True) as store:
         labels = store.labels().tolist()
-    cluster(tmp_path, server.address(WHERE), "--write-back", "cluster_id")
-    assert written(db) == [*labels[:40], *[None] * 10]
+    assert written(db) == [*labels[:40], *labels[50:]]
 
 
 def test_rows_are_found_by_keys_of_several_columns_and_odd_types(server, db, faces, tmp_path):

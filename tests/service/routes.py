@@ -54,6 +54,7 @@ def _reads():
         "/review",
         "/corrections",
         "/settle",
+        "/steps",
         "/events",
         "/space",
         "/thresholds",
@@ -92,6 +93,7 @@ ROUTES = [
     Route("POST", N + "/remove", "write", {"vector": 1}),
     Route("POST", N + "/forget", "write", {"cluster": 0}),
     Route("POST", N + "/undo", "write", {"to": None}),
+    Route("POST", N + "/redo", "write", {}),
     Route("POST", N + "/settle", "write", {}),
     Route("POST", N + "/compact", "admin", {}),
 ]

@@ -86,7 +86,7 @@ def deed(seed, number, target, *, sizes=(1, 7, 100), verbs=VERBS):
     verb = str(rng.choice(list(verbs), p=odds))
     if "redo" in verbs and rng.random() < 0.3 and _undone(target):
         verb = "redo"
-    elif verb not in (*ADDING, *CARE) and target.n_vectors < 3:
+    elif verb not in (*ADDING, *CARE, "redo") and target.n_vectors < 3:
         verb = "add_many"
     made = _MAKERS[verb](rng, target, int(rng.choice(sizes)))
     if made.rows is not None and made.verb != "enrol" and rng.random() < 0.5:

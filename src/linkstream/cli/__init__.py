@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextvars import ContextVar
 from typing import Any
 
 from linkstream.errors import (
@@ -30,6 +31,9 @@ EXIT_CODES = {
     141: "nobody reads the output any more, as after `| head`",
 }
 STOPPED, UNREAD = 130, 141
+
+# The name of the command that runs, such as merge: what its step is called.
+RUNNING: ContextVar[str] = ContextVar("command", default="linkstream")
 
 _NEEDED = ("typer", "rich", "click")
 _CODES: tuple[tuple[type[Exception], int], ...] = (

@@ -11,8 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from linkstream import __version__
-from linkstream.cli import STOPPED, UNREAD
-from linkstream.cli.opening import command
+from linkstream.cli import RUNNING, STOPPED, UNREAD
 
 # In the order of the help; the words are the first line of each command's docstring.
 PANELS = {
@@ -77,7 +76,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself, now that it is called."""
         name, found, rest = super().resolve_command(ctx, args)
-        command.set(name or "linkstream")
+        RUNNING.set(name or "linkstream")
         return name, found and loaded(name or ""), rest
 
     def invoke(self, ctx: Any) -> Any:

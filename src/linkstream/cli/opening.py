@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from linkstream.cli import screen
+from linkstream.cli import RUNNING, screen
 from linkstream.errors import StoreError
 
 if TYPE_CHECKING:
     from linkstream.store import Store
-
-
-# The name of the command that runs, such as merge: what its step is called.
-command: ContextVar[str] = ContextVar("command", default="linkstream")
 
 
 @contextmanager
@@ -38,7 +33,7 @@ def writing(path: Path) -> Iterator[Store]:
     """
     from linkstream.store import Store
 
-    with Store.open(path) as store, store.step(command.get()):
+    with Store.open(path) as store, store.step(RUNNING.get()):
         yield store
 
 

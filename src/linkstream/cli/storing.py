@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from linkstream.cli import STOPPED, choosing, outputs, places, screen
+from linkstream.cli import RUNNING, STOPPED, choosing, outputs, places, screen
 from linkstream.cli.choosing import Three
 from linkstream.cli.feeding import Piece, feed
-from linkstream.cli.opening import command
 from linkstream.cli.progress import of_source
 from linkstream.cli.stopping import until_stopped
 
@@ -41,7 +40,7 @@ def cluster(
     there = fresh = 0
     with ExitStack() as stack:
         store = stack.enter_context(opened)
-        stack.enter_context(store.step(command.get()))
+        stack.enter_context(store.step(RUNNING.get()))
         places.check_labels(store, source)
         write = stack.enter_context(_written(output))
         stopped = stack.enter_context(until_stopped())

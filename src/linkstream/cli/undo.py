@@ -103,6 +103,7 @@ def _list(path: Path, limit: int, *, as_json: bool) -> None:
         console.print("Nothing was done that could be undone.")
         return
     table = screen.table("Steps, the newest first", "command", "vectors", "calls", "event", "")
+    table.columns[-1].justify = "left"
     nexts = {_next(found, undone=True): "redo", _next(found, undone=False): "undo"}
     for step in found:
         state = "undone; " if step.undone else ""

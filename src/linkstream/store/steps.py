@@ -97,7 +97,7 @@ def _steps(
         operation = journal.holding(int(sequences[end - 1]), newest)
         mark = operation.step
         first = operation if mark is None else journal.operation(mark.first)
-        start = int(np.searchsorted(sequences, first.first_event))
+        start = min(int(np.searchsorted(sequences, first.first_event)), end - 1)
         yield Step(
             number=first.number,
             command=operation.verb if mark is None else mark.command,
