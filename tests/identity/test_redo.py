@@ -185,3 +185,16 @@ def test_a_history_has_again_what_was_redone(engine):
     assert links.history(1) != told
     links.redo()
     assert links.history(1) == told
+
+
+def test_all_that_came_from_another_clusterer_comes_back_together(engine):
+    links, other = clusterer(engine), clusterer(engine)
+    links.add_many([A, B])
+    other.add_many([NEAR_A, C])
+    other.name(1, "Cid")
+    moved = links.absorb(other)
+    after = links.state_hash()
+    links.undo(to=moved.event)
+    assert links.n_vectors == 2
+    links.redo()
+    assert (links.n_vectors, links.state_hash()) == (4, after)
