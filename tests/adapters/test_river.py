@@ -244,6 +244,45 @@ def test_a_pickle_holds_a_snapshot_and_no_object_of_ours_but_the_model(vectors):
     }
 
 
+def test_a_clone_with_attributes_goes_on_and_shares_nothing(vectors):
+    model = LinksRiver(*THRESHOLDS)
+    model.learn_many(vectors[:100])
+    before = model.links.state_hash()
+    copied = model.clone(include_attributes=True)
+    assert (copied.links.state_hash(), copied._features) == (before, model._features)
+    copied.learn_many(vectors[100:])
+    assert model.links.state_hash() == before
+    model.learn_many(vectors[100:])
+    assert copied.links.state_hash() == model.links.state_hash()
+    assert model.clone().links.n_vectors == 0
+
+
+def test_a_clone_of_what_was_learnt_takes_no_new_parameters(vectors):
+    model = LinksRiver(*THRESHOLDS)
+    model.learn_many(vectors)
+    with pytest.raises(ArgumentError, match="new cluster_similarity"):
+        model.clone({"cluster_similarity": 0.9}, include_attributes=True)
+    assert model.clone({"cluster_similarity": 0.9}).links.thresholds.cluster_similarity == 0.9
+
+
+def test_a_copy_learns_alone(vectors):
+    model = LinksRiver(*THRESHOLDS)
+    model.learn_many(vectors[:100])
+    before = model.links.state_hash()
+    for copied in (copy.copy(model), copy.deepcopy(model)):
+        copied.learn_many(vectors[100:])
+        assert model.links.state_hash() == before
+
+
+def test_a_preset_refuses_vectors_of_another_dimension_by_the_name_of_its_encoder():
+    model = LinksRiver(preset="arcface")
+    for verb, given in ((model.learn_one, np.ones(256)), (model.learn_many, np.ones((2, 256)))):
+        with pytest.raises(DimensionError, match="512: preset 'arcface' is for ArcFace"):
+            verb(given)
+    assert model.predict_many([]).tolist() == []
+    model.learn_one(np.ones(512))
+
+
 def test_it_works_at_the_end_of_a_pipeline(vectors):
     model = compose.Pipeline(preprocessing.Normalizer(), LinksRiver(*THRESHOLDS))
     for x, _ in stream.iter_array(vectors):

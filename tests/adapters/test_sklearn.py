@@ -29,7 +29,13 @@ from linkstream import Links, Space
 from linkstream.adapters.bertopic import LinksTopics
 from linkstream.adapters.sklearn import NOT_APPLICABLE, LinksClusterer
 from linkstream.data import voice_halves
-from linkstream.errors import ArgumentError, MissingExtraError, SnapshotError, VectorError
+from linkstream.errors import (
+    ArgumentError,
+    DimensionError,
+    MissingExtraError,
+    SnapshotError,
+    VectorError,
+)
 from linkstream.metrics import accuracy
 from linkstream.presets import preset
 from streams import make
@@ -219,6 +225,59 @@ def test_a_clone_has_the_parameters_and_nothing_learnt(stream):
     assert copied.space == model.space
     assert not hasattr(copied, "links_")
     assert np.array_equal(copied.fit_predict(stream), model.labels_)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"cluster_similarity": 0.9},
+        {"heal": "settle"},
+        {"min_size": 3, "max_idle": 50},
+        {"space": Space(model="another")},
+        {"threads": 1},
+    ],
+)
+@pytest.mark.parametrize("kind", [LinksClusterer, LinksTopics])
+def test_parameters_set_after_fit_are_refused_by_partial_fit_and_taken_by_fit(
+    kind, changed, stream
+):
+    model = kind(*THRESHOLDS).fit(stream[:100])
+    before = {name: getattr(model, name) for name in changed}
+    model.set_params(**changed)
+    state = model.links_.state_hash()
+    with pytest.raises(ArgumentError, match=f"{next(iter(changed))}=.*fit") as caught:
+        model.partial_fit(stream[100:])
+    assert all(name in caught.value.seen for name in changed)
+    assert model.links_.state_hash() == state
+    model.set_params(**before).partial_fit(stream[100:])
+    assert len(model.links_.labels()) == len(stream)
+    model.set_params(**changed).fit(stream[:100]).partial_fit(stream[100:])
+    made = kind(*THRESHOLDS).set_params(**changed).fit(stream)
+    assert model.links_.state_hash() == made.links_.state_hash()
+
+
+def test_a_fit_that_failed_leaves_the_parameters_of_the_one_before(stream):
+    model = LinksClusterer(*THRESHOLDS).fit(stream[:100])
+    with pytest.raises(ArgumentError):
+        model.set_params(cluster_similarity=7.0).fit(stream)
+    model.set_params(cluster_similarity=THRESHOLDS[0]).partial_fit(stream[100:])
+    assert np.array_equal(model.labels_, by_links(stream))
+
+
+def test_a_copy_of_a_fitted_model_learns_alone(stream):
+    model = LinksClusterer(*THRESHOLDS).fit(stream[:100])
+    before = model.links_.state_hash()
+    for copied in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        copied.partial_fit(stream[100:])
+        assert model.links_.state_hash() == before
+        assert np.array_equal(copied.labels_, by_links(stream))
+
+
+def test_a_preset_refuses_rows_of_another_dimension_by_the_name_of_its_encoder(stream):
+    model = LinksClusterer(preset="arcface")
+    with pytest.raises(DimensionError, match="512: preset 'arcface' is for ArcFace"):
+        model.fit(stream)
+    assert not hasattr(model, "links_")
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])

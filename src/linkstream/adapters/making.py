@@ -33,6 +33,17 @@ def links(parameters: dict[str, Any]) -> Links:
     return Links.from_thresholds(thresholds, **chosen, **rest)
 
 
+def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise ArgumentError if parameters are no longer those that the vectors were taken with."""
+    changed = [name for name, value in now.items() if before[name] != value]
+    if changed:
+        raise ArgumentError(
+            "; ".join(f"{name}={now[name]!r} after {before[name]!r}" for name in changed),
+            expected="the parameters of the last fit()",
+            remedy="Set them back to go on, or call fit() to start anew with them.",
+        )
+
+
 def _thresholds(given: dict[str, float | None], preset: Preset | None) -> Thresholds:
     values: dict[str, Any] = {
         name: getattr(preset.thresholds, name) if preset is not None and value is None else value

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from linkstream.adapters import making
 from linkstream.clusterer import Links
 from linkstream.engine import door
-from linkstream.errors import MissingExtraError, VectorError
+from linkstream.errors import ArgumentError, MissingExtraError, VectorError
 from linkstream.identity.healing import Healing
 from linkstream.space import Space
 
@@ -117,7 +117,7 @@ class LinksRiver(base.Clusterer):
         """The features and the coordinates of one vector, in the order of the features."""
         names = self._names(tuple(x)) if isinstance(x, Mapping) else None
         values = x if names is None else [x[name] for name in names]
-        row = door.vector(values, dimension=self.links.dimension)[0]
+        row = door.vector(values, dimension=None)[0]  # the clusterer checks the dimension
         return names or self._places(len(row)), row
 
     def _block(self, X: Any) -> tuple[Names, Floats]:
@@ -129,7 +129,7 @@ class LinksRiver(base.Clusterer):
                 remedy="Collect a lazy frame or a generator first.",
             )
         names, values = self._named(X) if len(X) else ((), [])
-        rows = door.vectors(values, dimension=self.links.dimension)
+        rows = door.vectors(values, dimension=None if len(X) else self.links.dimension)
         return names or self._places(rows.shape[1]), rows
 
     def _named(self, X: Any) -> tuple[Names, Any]:
@@ -153,6 +153,23 @@ class LinksRiver(base.Clusterer):
     def _places(self, dimension: int) -> Names:
         """The features of vectors that come without names."""
         return self._features or tuple(range(dimension))
+
+    def clone(
+        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+    ) -> LinksRiver:
+        """A model with the same parameters; with `include_attributes`, all that was learnt too.
+
+        Raises:
+            ArgumentError: new parameters and what was learnt under the old ones.
+        """
+        if new_params and include_attributes:
+            raise ArgumentError(
+                f"new {', '.join(new_params)} for a clone of what was learnt",
+                expected="the parameters that the vectors were learnt with",
+                remedy="Leave include_attributes out, and learn the vectors again.",
+            )
+        copied: LinksRiver = super().clone(new_params, include_attributes)
+        return copied
 
     # A pickle holds our own snapshot (plain arrays, checksummed) and no object of an engine.
 

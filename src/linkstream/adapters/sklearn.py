@@ -99,11 +99,21 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
 
     def fit(self, X: Any, y: object = None) -> LinksClusterer:
         """Cluster the rows of X, in their order, from nothing; `y` is not looked at."""
-        return self._take(making.links(self._parameters()), X)
+        parameters = self._parameters()
+        self._take(making.links(parameters), X)
+        self._fitted_with_ = parameters
+        return self
 
     def partial_fit(self, X: Any, y: object = None) -> LinksClusterer:
-        """Cluster more rows; the IDs are those of one `fit` of all rows at once."""
-        return self._take(self.links_, X) if self._fitted() else self.fit(X)
+        """Cluster more rows; the IDs are those of one `fit` of all rows at once.
+
+        Raises:
+            ArgumentError: a parameter was changed since `fit`; call `fit` to start with it.
+        """
+        if not self._fitted():
+            return self.fit(X)
+        making.check_unchanged(self._fitted_with_, self._parameters())
+        return self._take(self.links_, X)
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
         """The ID that each row would be given, changing nothing; −1 where it would be new."""

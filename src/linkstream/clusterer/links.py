@@ -40,6 +40,10 @@ class Links(Joining):
     Decisions do not depend on batch size, threads, machine or engine. Not safe to change from
     two threads at once.
 
+    `copy.copy`, `copy.deepcopy` and `pickle` make a clusterer of its own that goes on with the
+    same decisions. A pickle holds a snapshot, but opening any pickle may run code: to read bytes
+    that others wrote, use `to_bytes` and `from_bytes`.
+
     >>> links = Links(0.7, 0.6, 0.9)
     >>> links.add([1.0, 0.0, 0.1]).cluster, links.add([0.0, 1.0, 0.0]).cluster
     (0, 1)
@@ -89,6 +93,7 @@ class Links(Joining):
                 remedy="Build it with linkstream.Space(mean=..., model=...).",
             )
         self._factory = choice.choose(engine, threads)
+        self._run_by: dict[str, Any] = {"engine": engine, "threads": threads}
         self._space = space or Space()
         self._changing = threading.RLock()
         self._origin = state  # what the engine starts from, once the dimension is known
@@ -284,6 +289,22 @@ class Links(Joining):
         )
         return links
 
+    # Copies are made from a snapshot: an engine is never shared, and never pickled.
+
+    def __copy__(self) -> Links:
+        """A clusterer of its own with the same state, engine and threads, as `deepcopy` makes."""
+        copied = type(self).from_bytes(self.to_bytes(), **self._run_by)
+        copied._last = self._last
+        if not self._elsewhere:
+            copied._base = self._base  # undo goes back as far; a base never changes
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Links:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.to_bytes(), self._run_by)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a snapshot to a file: wholly, or not at all."""
         snapshot.write(Path(path), self.to_bytes())
@@ -295,6 +316,11 @@ class Links(Joining):
         A damaged or hostile file gives SnapshotError.
         """
         return cls.from_bytes(Path(path).read_bytes(), **options)
+
+
+def _unpickled(kind: type[Links], data: bytes, run_by: dict[str, Any]) -> Links:
+    """Make the clusterer that a pickle holds the snapshot of."""
+    return kind.from_bytes(data, **run_by)
 
 
 def _whole_clusters(evidence: str) -> bool:

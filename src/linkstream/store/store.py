@@ -60,6 +60,14 @@ class Store(Reads, Writes):
     def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
         raise TypeError("open a store with Store.open(path, ...)")
 
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        """Refuse copy, deepcopy and pickle: one object writes to one file."""
+        raise StoreError(
+            f"{self.path}: a store that is to be copied or pickled",
+            expected="its path, opened once for each object",
+            remedy="Pass the path and open it there; backup() writes a copy of the file.",
+        )
+
     @classmethod
     def open(
         cls,
