@@ -44,6 +44,8 @@ class Encoder:
 
     name: str
     words: str
+    model: str
+    dimension: int
     sets: tuple[str, ...]
     judges: tuple[str, ...] = ()
     centred_by: str = ""
@@ -54,28 +56,48 @@ ENCODERS = (
     Encoder(
         "ge2e",
         "GE2E voices, 256-d (Resemblyzer): utterances of 2 to 4 s",
+        "GE2E (Resemblyzer)",
+        256,
         ("voice_audiomnist", "voice_libri261"),
         centred_by="voice_libri261",
     ),
     Encoder(
         "ge2e-windows",
         "GE2E voices, 256-d (Resemblyzer): windows of about 1.6 s over running speech",
+        "GE2E (Resemblyzer)",
+        256,
         ("voice_stream261",),
         judges=("voice_stream10",),
         centred_by="voice_libri261",
         options={"evidence": "nearest", "heal": "settle"},
     ),
-    Encoder("xvector", "x-vectors of meetings, 256-d (VBx)", ("voice_ami_meeting",)),
-    Encoder("facenet", "FaceNet, 128-d", ("face_lfw_facenet",)),
-    Encoder("arcface", "ArcFace MobileFaceNet, 512-d", ("face_lfw_arcface",)),
+    Encoder(
+        "xvector",
+        "x-vectors of meetings, 256-d (VBx)",
+        "x-vectors (VBx)",
+        256,
+        ("voice_ami_meeting",),
+    ),
+    Encoder("facenet", "FaceNet, 128-d", "FaceNet", 128, ("face_lfw_facenet",)),
+    Encoder(
+        "arcface",
+        "ArcFace MobileFaceNet, 512-d",
+        "ArcFace MobileFaceNet",
+        512,
+        ("face_lfw_arcface",),
+    ),
     Encoder(
         "minilm",
         "all-MiniLM-L6-v2, 384-d: what a sentence is about (intents, topics)",
+        "all-MiniLM-L6-v2",
+        384,
         ("text_banking77", "text_clinc150", "text_hwu64"),
     ),
     Encoder(
         "minilm-items",
         "all-MiniLM-L6-v2, 384-d: which very thing a text names (offers, duplicates)",
+        "all-MiniLM-L6-v2",
+        384,
         ("text_pricerunner",),
     ),
 )
@@ -137,6 +159,8 @@ def make(encoder: Encoder, halves: Halves, tuned: Mapping[str, Any]) -> dict[str
     return {
         "name": encoder.name,
         "encoder": encoder.words,
+        "model": encoder.model,
+        "dimension": encoder.dimension,
         "thresholds": {
             "cluster_similarity": thresholds.cluster_similarity,
             "subcluster_similarity": thresholds.subcluster_similarity,

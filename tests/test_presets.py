@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from linkstream import Links
+from linkstream import Links, Space
 from linkstream.data import voice_halves
-from linkstream.errors import ArgumentError
+from linkstream.errors import ArgumentError, DimensionError
 from linkstream.metrics import accuracy
 from linkstream.presets import presets
+from linkstream.store import Store
 
 NAMES = ("ge2e", "ge2e-windows", "xvector", "facenet", "arcface", "minilm", "minilm-items")
 
@@ -53,8 +56,56 @@ def test_an_encoder_without_a_preset_is_refused_with_those_there_are():
         Links.preset("word2vec")
 
 
-def test_vectors_of_another_dimension_join_no_preset_that_has_a_mean():
-    for name, preset in presets().items():
-        if preset.space.mean is not None:
-            with pytest.raises(ArgumentError):
-                Links.preset(name).add(np.ones(7))
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_of_another_dimension_are_refused_with_the_encoder_of_the_preset(name):
+    chosen = presets()[name]
+    links = Links.preset(name)
+    told = rf"dimension 100; expected dimension {chosen.dimension}: preset '{name}' is for"
+    for verb in (links.add_many, links.predict, links.add_group):
+        with pytest.raises(DimensionError, match=told) as caught:
+            verb(np.ones((3, 100)))
+        assert chosen.model in str(caught.value)
+    with pytest.raises(DimensionError, match=told):
+        links.explain(np.ones(100))
+    assert links.n_vectors == 0
+    links.add(np.ones(chosen.dimension))
+    with pytest.raises(DimensionError, match=told):  # and not "as the ones before"
+        links.add(np.ones(100))
+
+
+def test_arcface_no_longer_takes_256_d_voices_for_one_big_cluster():
+    with pytest.raises(DimensionError, match=r"256; expected dimension 512: .* ArcFace"):
+        Links.preset("arcface").add_many(voice_halves()[0].X)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preset_says_the_dimension_and_the_model_that_its_words_say(name):
+    chosen = presets()[name]
+    assert f"{chosen.dimension}-d" in chosen.encoder
+    assert set(re.findall(r"\w+", chosen.model)) <= set(re.findall(r"\w+", chosen.encoder))
+    assert chosen.space.dimension == chosen.dimension
+    if chosen.space.mean is not None:
+        assert len(chosen.space.mean) == chosen.dimension
+
+
+def test_a_saved_clusterer_remembers_the_dimension_before_its_first_vector():
+    links = Links.from_bytes(Links.preset("arcface").to_bytes())
+    assert links.dimension == 512
+    with pytest.raises(DimensionError, match="preset 'arcface'"):
+        links.add(np.ones(256))
+
+
+def test_a_store_made_with_a_preset_refuses_vectors_of_another_dimension(tmp_path):
+    path = tmp_path / "faces.links"
+    for _ in range(2):  # made, and opened again
+        with Store.open(path, preset="arcface") as store:
+            with pytest.raises(DimensionError, match="preset 'arcface' is for ArcFace"):
+                store.add_many(np.ones((3, 256)))
+            assert (store.dimension, store.n_vectors) == (512, 0)
+
+
+def test_a_space_of_ones_own_goes_before_that_of_the_preset_and_brings_its_dimension():
+    links = Links.preset("arcface", space=Space(model="ours", dimension=64))
+    with pytest.raises(DimensionError, match="expected dimension 64: model 'ours' makes them"):
+        links.add(np.ones(512))
+    assert Links.preset("arcface", space=Space()).add(np.ones(7)).cluster == 0

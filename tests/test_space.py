@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkstream import Links, Space
+from linkstream import Links, Space, Thresholds
 from linkstream.data import voice_halves, voice_stream
-from linkstream.errors import ArgumentError, SpaceError, VectorError
+from linkstream.engine import snapshot
+from linkstream.errors import (
+    ArgumentError,
+    DimensionError,
+    SnapshotError,
+    SpaceError,
+    VectorError,
+)
 from linkstream.paper.generative import sample_cluster, sample_stream, sigma_of
 from linkstream.paper.sphere import normalise
 from linkstream.space import survey
+from linkstream.store import Store
 
 DIMENSION = 96
 SIGMA = sigma_of(np.arccos(0.85), DIMENSION)
@@ -153,6 +161,57 @@ def test_a_space_says_in_a_line_what_it_is():
         "model 'm', a mean vector of length 0.5 in 2 dimensions"
     )
     assert repr(Space()) == "Space(no model named, no mean vector)"
+
+
+def test_a_space_may_say_the_dimension_without_a_mean():
+    space = Space(model="m", dimension=np.int64(4))
+    assert (space.dimension, type(space.dimension)) == (4, int)
+    assert space.text() == "model 'm', no mean vector, 4 dimensions"
+    assert space != Space(model="m")
+    with pytest.raises(DimensionError, match="dimension 3; expected dimension 4: model 'm' makes"):
+        Links(0.7, 0.6, 0.9, space=space).add([1.0, 0.0, 0.0])
+    with pytest.raises(DimensionError, match="expected dimension 4: the space says"):
+        Links(0.7, 0.6, 0.9, space=Space(dimension=4)).add([1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("dimension", [0, 1, -4, True, 2.0, "4", 2**40])
+def test_a_dimension_that_is_none_is_refused(dimension):
+    with pytest.raises(SpaceError, match="whole number from 2"):
+        Space(dimension=dimension)
+
+
+def test_a_mean_of_another_dimension_than_the_space_is_refused():
+    assert Space([0.5, 0.0, 0.0], dimension=3).dimension == 3
+    with pytest.raises(SpaceError, match="dimension 3 and dimension=4"):
+        Space([0.5, 0.0, 0.0], dimension=4)
+
+
+def test_spaces_of_other_dimensions_are_not_mixed_and_one_that_does_not_say_fits():
+    known = Space(model="m", dimension=4)
+    known.check_same(Space(model="m"))
+    Space(model="m").check_same(known)
+    with pytest.raises(SpaceError, match=r"5 dimensions; expected .* 4 dimensions"):
+        known.check_same(Space(model="m", dimension=5))
+
+
+@pytest.mark.parametrize("dimension", [1, -3, 2**40, "8", 2.5, [8], True, 5])
+def test_a_snapshot_with_a_hostile_dimension_of_its_space_is_refused(dimension):
+    links = Links(0.7, 0.6, 0.9, space=Space(model="m", dimension=4))
+    links.add(np.ones(4))
+    meta, arrays = snapshot.decode(links.to_bytes())
+    assert meta["space_dimension"] == 4
+    with pytest.raises(SnapshotError):
+        Links.from_bytes(snapshot.encode(meta | {"space_dimension": dimension}, arrays))
+
+
+def test_a_store_tells_spaces_of_other_dimensions_apart(tmp_path):
+    path, thresholds = tmp_path / "a.links", Thresholds(0.7, 0.6, 0.9)
+    options = {"thresholds": thresholds, "space": Space(model="m", dimension=4)}
+    Store.open(path, **options).close()
+    Store.open(path, **options).close()
+    Store.open(path, space=Space(model="m")).close()
+    with pytest.raises(ArgumentError, match="'dimension': 5"):
+        Store.open(path, space=Space(model="m", dimension=5))
 
 
 def test_a_saved_clusterer_refuses_vectors_of_another_space(tmp_path):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from linkstream.errors import ArgumentError
+from linkstream.errors import ArgumentError, DimensionError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
@@ -25,7 +25,9 @@ class Preset:
     Attributes:
         name: what `Links.preset` is asked for.
         encoder: the vectors it is for, in words.
-        thresholds, space: what was found.
+        model: name of the encoder.
+        dimension: dimension of its vectors; vectors of another dimension are refused.
+        thresholds, space: what was found. The space has the name of the preset and the dimension.
         evidence, heal: options of `Links` that it was found with.
         made_from: the sets that made it.
         figures: what it scored, by set: on sets that did not make it where there are several,
@@ -34,6 +36,8 @@ class Preset:
 
     name: str
     encoder: str
+    model: str
+    dimension: int
     thresholds: Thresholds
     space: Space
     evidence: str
@@ -66,12 +70,29 @@ def preset(name: str) -> Preset:
     return known[name]
 
 
+def other_dimension(seen: str, space: Space) -> DimensionError:
+    """The error for vectors that have another dimension than their space; names the encoder."""
+    known = presets().get(space.model or "")
+    if known is not None and known.space == space:
+        maker = f"preset {known.name!r} is for {known.model}"
+    else:
+        maker = "the space says" if space.model is None else f"model {space.model!r} makes them"
+    return DimensionError(
+        seen,
+        expected=f"dimension {space.dimension}: {maker}",
+        remedy="Embed with that encoder, or choose the preset or the thresholds of your encoder.",
+        row=0,
+    )
+
+
 def _preset(values: dict[str, Any]) -> Preset:
     return Preset(
         name=values["name"],
         encoder=values["encoder"],
+        model=values["model"],
+        dimension=values["dimension"],
         thresholds=Thresholds(**values["thresholds"]),
-        space=Space(mean=values["mean"], model=values["name"]),
+        space=Space(values["mean"], model=values["name"], dimension=values["dimension"]),
         evidence=values["evidence"],
         heal=values["heal"],
         made_from=tuple(values["made_from"]),

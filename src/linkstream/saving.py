@@ -52,6 +52,8 @@ def pack(saved: Saved) -> bytes:
         "min_size": saved.min_size,
         "keep_vectors": saved.keeping,
     }
+    if saved.space.mean is None and saved.space.dimension is not None:
+        meta["space_dimension"] = saved.space.dimension
     some = {"kept": saved.kept, "undone": saved.undone}
     vectors = {name: rows for name, rows in some.items() if rows is not None}
     return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **vectors})
@@ -131,7 +133,7 @@ def _undone(
 
 def _space(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Space:
     try:
-        space = Space(arrays.get("space_mean"), meta.get("model"))
+        space = Space(arrays.get("space_mean"), meta.get("model"), meta.get("space_dimension"))
     except ArgumentError as error:
         raise _damaged(f"a space that cannot be ({error.seen})", error.expected) from None
     if dimension and space.dimension not in (None, dimension):

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import door
-from linkstream.engine.fixed_point import norms
+from linkstream.engine.fixed_point import DIMENSION_MAX, norms
 from linkstream.errors import ArgumentError, SpaceError, VectorError
 
 # Fewer identities than this, and their mean is about them and not about the space. Measured on
@@ -41,18 +41,23 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
-    """A mean vector to take away (or None), and the name of the encoder.
+    """A mean vector to take away (or None), the name of the encoder, and the dimension.
 
     Attributes:
         mean: mean of unit vectors of many identities; its own length is below 1. None: as given.
         model: name of the encoder, kept with the model so that spaces are not mixed unseen.
+        dimension: dimension of the vectors. Vectors of another dimension are refused. A mean
+            fixes the dimension; without a mean and with None, the first vector fixes it.
 
     >>> Space(mean=[0.5, 0.0, 0.0], model="encoder-7").dimension
     3
+    >>> Space(model="encoder-8", dimension=512)
+    Space(model 'encoder-8', no mean vector, 512 dimensions)
     """
 
     mean: npt.NDArray[np.float64] | None = None
     model: str | None = None
+    dimension: int | None = None
 
     def __post_init__(self) -> None:
         if self.model is not None and not isinstance(self.model, str):
@@ -61,8 +66,12 @@ class Space:
                 expected="a string or None",
                 remedy="Name the encoder, such as 'ge2e'.",
             )
+        if self.dimension is not None:
+            object.__setattr__(self, "dimension", _checked_dimension(self.dimension))
         if self.mean is not None:
-            object.__setattr__(self, "mean", _checked_mean(self.mean))
+            mean = _checked_mean(self.mean, self.dimension)
+            object.__setattr__(self, "mean", mean)
+            object.__setattr__(self, "dimension", len(mean))
 
     @classmethod
     def fit(
@@ -111,8 +120,14 @@ class Space:
         return cls(seen.mean if seen.strangers >= PERPENDICULAR else None, model)
 
     def check_same(self, other: Space) -> None:
-        """Raise SpaceError unless vectors of the other space may be mixed with those of this."""
-        if self == other:
+        """Raise SpaceError unless vectors of the other space may be mixed with those of this.
+
+        A space that does not say its dimension fits one that does.
+        """
+        one_dimension = (
+            None in (self.dimension, other.dimension) or self.dimension == other.dimension
+        )
+        if self._same_mean(other) and self.model == other.model and one_dimension:
             return
         remedy = "Embed with one encoder, bring to one space, or keep one clusterer for each."
         if self.model != other.model:
@@ -137,24 +152,21 @@ class Space:
 
     def _mean_in_words(self) -> str:
         if self.mean is None:
-            return "no mean vector"
+            known = "" if self.dimension is None else f", {self.dimension} dimensions"
+            return f"no mean vector{known}"
         length = float(np.linalg.norm(self.mean))
         return f"a mean vector of length {length:.4g} in {len(self.mean)} dimensions"
-
-    @property
-    def dimension(self) -> int | None:
-        """Dimension of the vectors, where the space fixes it."""
-        return None if self.mean is None else len(self.mean)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Space):
             return NotImplemented
-        same_mean = (
-            self.mean is other.mean
-            if self.mean is None or other.mean is None
-            else np.array_equal(self.mean, other.mean)
-        )
-        return same_mean and self.model == other.model
+        same = self.model == other.model and self.dimension == other.dimension
+        return same and self._same_mean(other)
+
+    def _same_mean(self, other: Space) -> bool:
+        if self.mean is None or other.mean is None:
+            return self.mean is other.mean
+        return np.array_equal(self.mean, other.mean)
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
 
@@ -167,8 +179,25 @@ class Space:
         return unit if self.mean is None else unit - self.mean
 
 
-def _checked_mean(mean: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _checked_dimension(dimension: int) -> int:
+    whole = isinstance(dimension, (int, np.integer)) and not isinstance(dimension, bool)
+    if not whole or not door.DIMENSION_MIN <= dimension <= DIMENSION_MAX:
+        raise SpaceError(
+            f"dimension={dimension!r:.80}",
+            expected=f"a whole number from {door.DIMENSION_MIN} to {DIMENSION_MAX}, or None",
+            remedy="Pass how many numbers a vector of the encoder has.",
+        )
+    return int(dimension)
+
+
+def _checked_mean(mean: npt.ArrayLike, dimension: int | None) -> npt.NDArray[np.float64]:
     rows = door.vector(mean, dimension=None).astype(np.float64)
+    if dimension not in (None, rows.shape[1]):
+        raise SpaceError(
+            f"a mean vector of dimension {rows.shape[1]} and dimension={dimension}",
+            expected="one dimension",
+            remedy="Leave dimension= out: the mean vector fixes it.",
+        )
     length = float(norms(rows)[0])
     if not length < 1.0:
         raise SpaceError(

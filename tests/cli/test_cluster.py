@@ -142,6 +142,27 @@ def test_a_preset_stands_for_thresholds(folder):
     assert (done.returncode, len(json_lines(done.stdout))) == (0, 200)
 
 
+@pytest.mark.parametrize("file", ["voices.npy", "voices.jsonl"])
+@pytest.mark.parametrize("store", [(), ("--store", "faces.links")])
+def test_a_preset_for_another_dimension_is_refused_and_makes_no_store(folder, file, store):
+    (folder / "voices.jsonl").write_text(f"{[1.0] * 256}\n", "utf-8")
+    done = run("cluster", file, "--preset", "arcface", *store, cwd=folder)
+    assert (
+        f"{file}: vectors of dimension 256; expected dimension 512: preset 'arcface' is for "
+        "ArcFace MobileFaceNet. Embed with that encoder"
+    ) in failed(done)
+    assert {path.name for path in folder.iterdir()} == {"voices.npy", "voices.jsonl"}
+
+
+def test_a_file_of_another_dimension_than_the_store_is_told_by_its_encoder(folder):
+    store = ("--store", "faces.links", "--preset", "arcface")
+    np.save(folder / "faces.npy", np.ones((2, 512)))
+    assert run("cluster", "faces.npy", *store, cwd=folder).returncode == 0
+    told = failed(run("cluster", "voices.npy", *store[:2], cwd=folder))
+    assert "voices.npy, row 0: vectors of dimension 256; expected dimension 512: preset" in told
+    assert "the preset or the thresholds of your encoder" in told
+
+
 def test_evidence_and_healing_may_be_asked_for(folder, voices):
     options = (*THRESHOLDS, "--heal", "settle", "--evidence", "cluster")
     done = run("cluster", "voices.npy", *options, cwd=folder)

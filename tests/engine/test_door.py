@@ -102,6 +102,15 @@ def test_the_ends_of_the_range_of_dimensions_are_inside(fresh, d):
     assert fresh.dimension == d
 
 
+def test_predict_of_one_vector_does_not_advise_to_add_it(links):
+    with pytest.raises(VectorError, match=r"Pass a vector x that stands alone as \[x\]") as caught:
+        links.predict(np.ones(links.dimension))
+    assert "add" not in str(caught.value)
+    with pytest.raises(VectorError, match=r"Pass one row, such as X\[0\]") as caught:
+        links.explain(np.ones((2, links.dimension)))
+    assert "add" not in str(caught.value)
+
+
 def test_one_vector_and_a_batch_are_not_mixed_up(links):
     for call in (links.add, links.explain):
         assert_refused(links, call, GOOD)

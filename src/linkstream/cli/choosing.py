@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from linkstream.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from linkstream.io import Source
     from linkstream.paper.thresholds import Thresholds
 
 Three = tuple[float | None, float | None, float | None]
@@ -26,6 +27,21 @@ def thresholds(preset: str | None, three: Three) -> Thresholds | None:
             remedy="linkstream tune finds thresholds; docs/tuning.md lists the presets.",
         )
     return Thresholds(t_c, t_s, t_p)
+
+
+def check_dimension(preset: str | None, three: Three, source: Source) -> None:
+    """Raise DimensionError if the preset is for vectors of another dimension than the source has.
+
+    It comes before a store is made: a store that was made with the wrong preset stays in the way.
+    """
+    from linkstream import presets
+
+    if preset is None or three != (None, None, None):
+        return
+    chosen = presets.preset(preset)
+    if source.dimension not in (None, chosen.dimension):
+        seen = f"{source.name}: vectors of dimension {source.dimension}"
+        raise presets.other_dimension(seen, chosen.space)
 
 
 def options(**given: Any) -> dict[str, Any]:

@@ -97,6 +97,7 @@ def cluster(
         max_idle=max_idle,
     )
     with _opened(file, column, key, dimension, payload) as rows:
+        choosing.check_dimension(preset, thresholds, rows)
         if store is None:
             from linkstream.cli import passing
 

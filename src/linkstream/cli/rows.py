@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.errors import VectorError
+from linkstream.errors import DimensionError, VectorError
 
 if TYPE_CHECKING:
     from linkstream.io import Block, Source
@@ -72,9 +72,10 @@ def rows_of(name: str, first_row: int) -> Iterator[None]:
 def in_source(error: VectorError, name: str, first_row: int) -> VectorError:
     """The same error, of a row of a source."""
     row = first_row + (error.row or 0)
-    return VectorError(
+    other_encoder = isinstance(error, DimensionError)
+    return type(error)(
         f"{name}, row {row}: {error.seen.removeprefix(f'row {error.row} ')}",
         expected=error.expected,
-        remedy="Drop or mend such rows and run again.",
+        remedy=error.remedy if other_encoder else "Drop or mend such rows and run again.",
         row=row,
     )

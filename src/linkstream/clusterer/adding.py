@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer.change import Stopped, one_change
 from linkstream.clusterer.people import People
-from linkstream.engine import door, events
+from linkstream.engine import events
 from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine, Stop
 from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.forest import FULL
@@ -39,7 +39,7 @@ class Adding(People):
             decision = self._engine.add_one(x)
             if decision is not None:
                 return decision
-        rows = door.vector(x, dimension=self.dimension)
+        rows = self._vector(x)
         return self._add_alone(rows, weight, group)
 
     @one_change
@@ -58,7 +58,7 @@ class Adding(People):
         them, and `last_decisions` has their IDs. Adding the others later gives the very IDs that
         all at once would have got.
         """  # noqa: D205
-        rows = door.vectors(X, dimension=self.dimension)
+        rows = self._vectors(X)
         if not len(rows):
             return np.empty(0, dtype=np.int64)
         return self._add_batch(rows, weight, group)
@@ -81,7 +81,7 @@ class Adding(People):
         Groups of one `key` are one group.
         """
         _check_key(key)
-        rows = door.vectors(X, dimension=self.dimension)
+        rows = self._vectors(X)
         if not len(rows):
             return np.empty(0, dtype=np.int64)
         lights = weights.lights(weight, len(rows))

@@ -8,13 +8,20 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import numpy.typing as npt
 
+from linkstream import presets
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts
 from linkstream.engine import door
 from linkstream.engine.choice import Factory
 from linkstream.engine.contract import Decisions, Engine, Keep
 from linkstream.engine.fixed_point import quantise
 from linkstream.engine.state import State
-from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UnknownIdError
+from linkstream.errors import (
+    ArgumentError,
+    DimensionError,
+    NotTrackedError,
+    RemovedError,
+    UnknownIdError,
+)
 from linkstream.identity.folding import Base
 from linkstream.identity.healing import Healing
 from linkstream.identity.laws import Laws
@@ -46,6 +53,25 @@ class Ground:
     _changing: threading.RLock  # held by the thread that changes the clusterer
     _change: Change | None = None  # what is open of it
     _last: Decisions | None = None
+
+    def _vectors(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Rows of the right shape and dimension, or VectorError."""
+        try:
+            return door.vectors(X, dimension=self.dimension)
+        except DimensionError as error:
+            raise self._named(error) from None
+
+    def _vector(self, x: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """One vector of the right shape and dimension as a block of one row, or VectorError."""
+        try:
+            return door.vector(x, dimension=self.dimension)
+        except DimensionError as error:
+            raise self._named(error) from None
+
+    def _named(self, error: DimensionError) -> DimensionError:
+        """The same error; it names the encoder where the space says the dimension."""
+        fixed = self._space.dimension is not None
+        return presets.other_dimension(error.seen, self._space) if fixed else error
 
     def _fixed(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Rows as the engine's numbers, or VectorError: nothing has changed yet."""

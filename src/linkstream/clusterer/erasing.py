@@ -8,7 +8,7 @@ import numpy.typing as npt
 from linkstream.clusterer.base import Fixed, whole_number
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.reasons import Reasons
-from linkstream.engine import door, events
+from linkstream.engine import events
 from linkstream.engine.contract import JOINED, LINKED, Engine
 from linkstream.engine.forest import FULL
 from linkstream.engine.kept import share
@@ -69,7 +69,7 @@ class Erasing(Reasons):
                 expected="its number alone",
                 remedy="It is known: a vector's number is its place in order of arrival.",
             )
-        only: Fixed = self._fixed(door.vector(x, dimension=self.dimension))[0]
+        only: Fixed = self._fixed(self._vector(x))[0]
         return only
 
     @one_change

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from linkstream.clusterer.base import Fixed, check_kind, check_yes_no
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.erasing import Erasing, is_hollow
-from linkstream.engine import door, events
+from linkstream.engine import events
 from linkstream.engine.contract import LINKED, NEW, Decision
 from linkstream.engine.forest import CLAIM, LAW, LOCKED
 from linkstream.engine.kept import share
@@ -205,7 +205,7 @@ class People(Erasing):
         """
         _check_name(name)
         check_yes_no("locked", locked)
-        rows = door.vectors(X, dimension=self.dimension)
+        rows = self._vectors(X)
         if not len(rows):
             raise ArgumentError(
                 "no vectors to enrol", expected="one or more", remedy="Pass rows of vectors."

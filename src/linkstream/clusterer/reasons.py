@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from linkstream.clusterer.base import check_kind, whole_number
 from linkstream.clusterer.views import Views
-from linkstream.engine import door
 from linkstream.engine.state import State
 from linkstream.explanation import Explanation, explain
 from linkstream.identity import exemplars as examples
@@ -26,7 +25,7 @@ class Reasons(Views):
 
     def explain(self, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:
         """Why a vector would get the answer it would get; changes nothing."""
-        fixed = self._fixed(door.vector(x, dimension=self.dimension))
+        fixed = self._fixed(self._vector(x))
         return explain(
             self._engine,
             fixed[0],

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer.base import Ground, whole_number
 from linkstream.clusterer.change import UNUSABLE
-from linkstream.engine import door, events
+from linkstream.engine import events
 from linkstream.errors import NotTrackedError
 from linkstream.identity import history, timeline
 from linkstream.identity.healing import Healing
@@ -43,7 +43,7 @@ class Views(Ground):
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Ask for the cluster of each vector, changing nothing; −1 where it would be new."""
-        fixed = self._fixed(door.vectors(X, dimension=self.dimension))
+        fixed = self._fixed(self._vectors(X))
         if self._engine is None:
             return np.full(len(fixed), -1, dtype=np.int64)
         return self._engine.ask(fixed).cluster

@@ -26,7 +26,7 @@ def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.f
         raise VectorError(
             f"an array of shape {array.shape}",
             expected="rows of vectors, shape (n, dimension)",
-            remedy="Pass one vector to add() and a two-dimensional array to add_many().",
+            remedy="Pass a vector x that stands alone as [x], which is one row.",
         )
     if array.dtype.kind not in "fiu":
         raise VectorError(
@@ -47,7 +47,7 @@ def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.fl
         raise VectorError(
             f"an array of shape {array.shape}",
             expected="one vector, shape (dimension,)",
-            remedy="Pass batches of vectors to add_many() or predict().",
+            remedy="Pass one row, such as X[0], or use the method that takes many vectors.",
         )
     return vectors(array[np.newaxis], dimension=dimension)
 

@@ -154,6 +154,7 @@ def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> No
         "space": {
             "model": store.space.model,
             "mean": None if mean is None else np.asarray(mean, dtype=np.float64).tolist(),
+            "dimension": store.space.dimension,
         },
         "heal": about["heal"],
         **{name: about[name] for name in OPTIONS},

@@ -93,6 +93,7 @@ def _options(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
         options["space"] = Space(
             mean=None if mean is None else np.array(mean, dtype=np.float64),
             model=about["space"]["model"],
+            dimension=about["space"].get("dimension"),
         )
     except LinkstreamError:
         raise

@@ -14,6 +14,7 @@ from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, StoreError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset as preset_of
+from linkstream.space import Space
 from linkstream.store import file, snapshots
 from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
 from linkstream.store.model import Model
@@ -23,12 +24,10 @@ About = dict[str, Any]
 
 def of(links: Links, *, keep: bool) -> About:
     """What decides answers, as plain values."""
-    mean = links.space.mean
-    digest = None if mean is None else hashlib.sha256(mean.astype("<f8").tobytes()).hexdigest()
     return {
         "rules": RULES,
         "thresholds": asdict(links.thresholds),
-        "space": {"model": links.space.model, "mean": digest},
+        "space": _space(links.space),
         "evidence": links.evidence,
         "heal": links.healing.to_dict() if links.healing else None,
         "track_vectors": links.track_vectors,
@@ -37,6 +36,15 @@ def of(links: Links, *, keep: bool) -> About:
         "max_idle": links.limits.max_idle,
         "min_size": links.min_size,
     }
+
+
+def _space(space: Space) -> About:
+    """Model tag and digest of the mean; the dimension where it does not follow from a mean."""
+    if space.mean is not None:
+        mean = hashlib.sha256(space.mean.astype("<f8").tobytes()).hexdigest()
+        return {"model": space.model, "mean": mean}
+    known = {} if space.dimension is None else {"dimension": space.dimension}
+    return {"model": space.model, "mean": None, **known}
 
 
 def figures(model: Model) -> About:
@@ -97,12 +105,20 @@ def check_wanted(
     if preset is not None:
         names |= preset_of(preset).options.keys()
     for name in sorted(names & described.keys()):
-        if described[name] != about[name]:
+        if not _same(described[name], about[name]):
             raise ArgumentError(
                 f"{name}={described[name]!r} for {path}, which has {about[name]!r}",
                 expected="what the store was made with",
                 remedy="Leave it out to open the store as it is, or make a new one.",
             )
+
+
+def _same(asked: Any, there: Any) -> bool:
+    if not (isinstance(asked, dict) and isinstance(there, dict)):
+        return bool(asked == there)
+    # A space may leave its dimension open, as one of an older version does even with a preset.
+    open_ = {"dimension"} & (asked.keys() ^ there.keys())
+    return all(asked.get(name) == there.get(name) for name in {*asked, *there} - open_)
 
 
 def write(connection: sqlite3.Connection, about: About, version: str) -> None:
