@@ -15,16 +15,19 @@ speakers at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.adapters.rttm import Turn, check_span, load_rttm, read_rttm, write_rttm
+from linkstream.adapters.turns import Cells, Told
 from linkstream.clusterer import Cluster
 from linkstream.engine.contract import Decision
-from linkstream.errors import ArgumentError, MissingExtraError
+from linkstream.engine.events import Event
+from linkstream.errors import ArgumentError, MissingExtraError, NotTrackedError
 
 if TYPE_CHECKING:
     from pyannote.core import Annotation
@@ -33,10 +36,12 @@ __all__ = ["Diarizer", "Turn", "load_rttm", "read_rttm", "to_annotation", "turns
 
 MOMENTS = ("current", "instant")
 OVERLAPS = ("cut", "keep")
-_TOUCH = 1e-6  # seconds: what is nearer than this touches
 _NUMBERED = re.compile(r"speaker-[0-9]+")
-
-Span = tuple[float, float]
+_FEW_EVENTS = 1000  # more than these are not looked at one by one
+_ARRIVALS = {
+    *("created", "joined", "linked", "merged", "severed", "rejoined", "split"),
+    *("weighed", "grouped"),
+}
 
 
 class Clustering(Protocol):
@@ -50,6 +55,13 @@ class Clustering(Protocol):
 
     def clusters(self) -> list[Cluster]:
         """All clusters, by ID."""
+
+    @property
+    def n_events(self) -> int:
+        """Events so far."""
+
+    def events(self, since: int = 0) -> list[Event]:
+        """Events from a number on."""
 
 
 class Diarizer:
@@ -80,15 +92,17 @@ class Diarizer:
         _check_rules(overlaps, gap)
         self.links = links
         self.uri = uri
-        self._overlaps, self._gap = overlaps, gap
-        self._spans: list[Span] = []
+        self._cells = Cells(overlaps)
+        self._told = {moment: Told(gap) for moment in MOMENTS}
+        self._stale: dict[str, set[int]] = {moment: set() for moment in MOMENTS}
         self._given: list[int] = []
-        self._numbers: list[int] = []
-        self._cells: list[list[Span]] | None = None
+        self._numbers = array("q")  # of each segment's vector
+        self._labels: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)  # last told as current
+        self._speakers = _Speakers(links)
 
     def __len__(self) -> int:
         """Segments so far."""
-        return len(self._spans)
+        return len(self._given)
 
     def add(
         self, start: float, end: float, embedding: npt.ArrayLike, *, group: str | None = None
@@ -100,11 +114,13 @@ class Diarizer:
         """
         span = check_span(start, end)
         decision = self.links.add(embedding, group=group)
-        self._spans.append(span)
         self._given.append(decision.cluster)
         self._numbers.append(decision.sequence)
-        self._cells = None
-        return Turn(*span, self._speakers([decision.cluster])[decision.cluster], decision.cluster)
+        changed = self._cells.add(span)
+        for stale in self._stale.values():
+            stale.update(changed)
+        self._follow_names()
+        return Turn(*span, self._speakers(decision.cluster), decision.cluster)
 
     def instant(self) -> list[Turn]:
         """Turns by the IDs as they were given, in order of time; they never change.
@@ -116,19 +132,38 @@ class Diarizer:
     def current(self) -> list[Turn]:
         """Turns by the IDs that the segments have now, after all splits and joins.
 
-        A segment whose vector was removed since is left out.
+        A segment whose vector was removed since is left out. Told as often as wanted: a call
+        compares the labels with those of the last call, and works out anew only what changed.
         """
         return self.turns("current")
 
     def turns(self, moment: str = "current") -> list[Turn]:
         """`current()` or `instant()`, by word."""
         _check_word("moment", moment, MOMENTS)
-        ids = self._given
-        if moment == "current":
-            ids = self.links.labels()[self._numbers].tolist() if self._numbers else []
-        if self._cells is None:
-            self._cells = _cells(self._spans, self._overlaps)
-        return _told(self._cells, ids, self._speakers(ids), self._gap)
+        ids = self._current_ids() if moment == "current" else self._given
+        told, stale = self._told[moment], self._stale[moment]
+        for segment in stale:
+            told.put(segment, self._cells.kept[segment], int(ids[segment]))
+        stale.clear()
+        self._follow_names()
+        return told.turns(self._speakers)
+
+    def _current_ids(self) -> npt.NDArray[np.int64]:
+        """The label of each segment now; segments that have another one than before are stale."""
+        if not self._numbers:
+            return self._labels
+        before = self._labels
+        now = self.links.labels()[np.frombuffer(self._numbers, dtype=np.int64)]
+        changed = np.flatnonzero(now[: len(before)] != before)
+        self._stale["current"].update(changed.tolist())
+        self._labels = now
+        return now
+
+    def _follow_names(self) -> None:
+        renamed = self._speakers.follow()
+        if renamed:
+            for told in self._told.values():
+                told.rename(renamed)
 
     def rttm(self, moment: str = "current") -> str:
         """The turns as RTTM."""
@@ -137,15 +172,6 @@ class Diarizer:
     def annotation(self, moment: str = "current") -> Annotation:
         """The turns as an `Annotation` of pyannote.core."""
         return to_annotation(self.turns(moment), uri=self.uri)
-
-    def _speakers(self, ids: Iterable[int]) -> dict[int, str]:
-        """What each ID is called.
-
-        A name that looks like the number of a cluster is not used: it would be taken for another.
-        """
-        names = {cluster.id: cluster.name for cluster in self.links.clusters() if cluster.name}
-        usable = {i: name for i, name in names.items() if not _NUMBERED.fullmatch(name)}
-        return {i: usable.get(i, f"speaker-{i}") for i in set(ids)}
 
 
 def turns_of(
@@ -171,8 +197,12 @@ def turns_of(
             expected="one whole number for each",
             remedy="Pass what add_many() or labels() returned.",
         )
-    given = [int(label) for label in labels]
-    return _told(_cells(checked, overlaps), given, {i: f"speaker-{i}" for i in set(given)}, gap)
+    cells, told = Cells(overlaps), Told(gap)
+    for span in checked:
+        cells.add(span)
+    for segment, label in enumerate(labels.tolist()):
+        told.put(segment, cells.kept[segment], label)
+    return told.turns("speaker-{}".format)
 
 
 def to_annotation(turns: Iterable[Turn], *, uri: str = "stream") -> Annotation:
@@ -189,82 +219,45 @@ def to_annotation(turns: Iterable[Turn], *, uri: str = "stream") -> Annotation:
     return annotation
 
 
-def _cells(spans: list[Span], overlaps: str) -> list[list[Span]]:
-    """What each segment keeps of its time, in order; together all that any of them covers."""
-    if overlaps == "keep":
-        return [[span] for span in spans]
-    order = sorted(range(len(spans)), key=lambda i: spans[i])
-    lost: list[list[Span]] = [[] for _ in spans]
-    going: list[int] = []
-    for i in order:
-        going = [j for j in going if spans[j][1] > spans[i][0]]
-        for j in going:
-            near, far = sorted((i, j), key=lambda k: (sum(spans[k]), -_length(spans[k]), -k))
-            # `near` has the earlier middle; up to half-way between the two middles it is nearer.
-            _divide(spans, near, far, lost)
-        going.append(i)
-    return [_without(span, taken) for span, taken in zip(spans, lost, strict=True)]
+class _Speakers:
+    """What clusters are called. Names are read again only after events that may change them."""
 
+    def __init__(self, links: Clustering) -> None:
+        self._links = links
+        self._names: dict[int, str] = {}
+        self._seen: int | None = None  # events that were looked at
 
-def _divide(spans: list[Span], early: int, late: int, lost: list[list[Span]]) -> None:
-    """Give each moment that two segments share to the one whose middle is nearer."""
-    start = max(spans[early][0], spans[late][0])
-    end = min(spans[early][1], spans[late][1])
-    if sum(spans[early]) == sum(spans[late]):  # one middle: all of it to the later of the sort
-        lost[early].append((start, end))
-        return
-    border = (sum(spans[early]) + sum(spans[late])) / 4
-    if border < end:
-        lost[early].append((max(start, border), end))
-    if border > start:
-        lost[late].append((start, min(end, border)))
+    def __call__(self, cluster: int) -> str:
+        """The name of a cluster, or else `speaker-` and its ID."""
+        return self._names.get(cluster, f"speaker-{cluster}")
 
+    def follow(self) -> set[int]:
+        """Read the names anew if they may have changed; the clusters that are called otherwise.
 
-def _length(span: Span) -> float:
-    return span[1] - span[0]
+        A name that looks like the number of a cluster is not used: it would be taken for another.
+        """
+        if self._unchanged():
+            return set()
+        before, self._seen = self._names, self._links.n_events
+        self._names = {
+            each.id: each.name
+            for each in self._links.clusters()
+            if each.name and not _NUMBERED.fullmatch(each.name)
+        }
+        every = {*before, *self._names}
+        return {each for each in every if before.get(each) != self._names.get(each)}
 
-
-def _without(span: Span, taken: list[Span]) -> list[Span]:
-    """What is left of a segment, in order; splinters of rounding are not."""
-    left, (start, end) = [], span
-    for begin, stop in sorted(taken):
-        if begin - start > _TOUCH:
-            left.append((start, begin))
-        start = max(start, stop)
-    if end - start > _TOUCH:
-        left.append((start, end))
-    return left
-
-
-def _told(
-    cells: list[list[Span]], ids: Sequence[int], speakers: Mapping[int, str], gap: float
-) -> list[Turn]:
-    """Cells of one speaker that touch, or nearly, as one turn; in order of time."""
-    pieces = sorted((*cell, i) for kept, i in zip(cells, ids, strict=True) for cell in kept)
-    turns: list[Turn] = []
-    last: dict[int, int] = {}  # the place of each speaker's last turn
-    for start, end, i in pieces:
-        if i < 0:
-            continue
-        before = turns[last[i]] if i in last else None
-        if before is not None and _goes_on(before, start, gap, turns, last):
-            turns[last[i]] = Turn(before.start, max(before.end, end), speakers[i], i)
-        else:
-            last[i] = len(turns)
-            turns.append(Turn(start, end, speakers[i], i))
-    return turns
-
-
-def _goes_on(
-    before: Turn, start: float, gap: float, turns: list[Turn], last: Mapping[int, int]
-) -> bool:
-    """Whether what starts now belongs to a turn: it touches it, or nobody spoke in the pause."""
-    pause = start - before.end
-    if pause <= _TOUCH:
-        return True
-    return pause <= gap + _TOUCH and all(
-        turns[place].end <= before.end + _TOUCH for i, place in last.items() if i != before.cluster
-    )
+    def _unchanged(self) -> bool:
+        """Whether all events since are of vectors that came; they change no name."""
+        now = self._links.n_events
+        if self._seen is None or not 0 <= now - self._seen <= _FEW_EVENTS:
+            return False
+        try:
+            fresh = self._links.events(self._seen) if now > self._seen else []
+        except NotTrackedError:  # the log no longer has them
+            return False
+        self._seen = now if not fresh else fresh[-1].sequence + 1
+        return all(event.kind in _ARRIVALS for event in fresh)
 
 
 def _check_rules(overlaps: object, gap: Any) -> None:
