@@ -51,7 +51,46 @@ def test_different_names_are_different_fields():
     assert len(set(lines)) == len(names)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["100%", "%", "50%off", "a%2", "%zz", "O'Neil", "安娜", "علی\u200cرضا", "a\u00adb", "<na>"],
+)
+def test_a_name_without_blanks_is_written_as_it_is(name):
+    text = write_rttm([Turn(0, 1, name)], uri=name)
+    assert text == f"SPEAKER {name} 1 0.000 1.000 <NA> <NA> {name} <NA> <NA>\n"
+    assert [*read_rttm(text).items()] == [(name, [Turn(0, 1, name)])]
+
+
+def test_only_a_percent_sign_that_would_be_read_as_a_blank_is_written_otherwise():
+    names = {"a%20b": "a%2520b", "%%41": "%%2541", "% 41": "%%2041", "50% a": "50%%20a"}
+    for name, field in names.items():
+        line = write_rttm([Turn(0, 1, name)])
+        assert line.split()[7] == field
+        assert read_rttm(line)["stream"][0].speaker == name
+
+
 # Reading
+
+
+OTHERS = """\
+SPKR-INFO a 1 <NA> <NA> <NA> unknown x <NA>
+SEGMENT a 1 0 9 <NA> eval <NA> <NA>
+NOSCORE a 1 3 1 <NA> <NA> <NA> <NA> <NA>
+NO_RT_METADATA a 1 3 1 <NA> <NA> <NA> <NA> <NA>
+LEXEME a 1 0.1 0.2 hello lex x 0.9 <NA>
+NON-LEX a 1 0.3 0.2 <NA> laugh x <NA> <NA>
+NON-SPEECH a 1 5 1 <NA> noise <NA> <NA> <NA>
+FILLER a 1 0 1 uh filled_pause x <NA>
+EDIT a 1 0 1 <NA> repetition x <NA>
+SU a 1 0 1 <NA> statement x <NA>
+IP a 1 0.5 <NA> <NA> edit x <NA>
+CB a 1 0.5 <NA> <NA> coordinating x <NA>
+A/P a 1 0.5 <NA> <NA> <NA> x <NA>
+"""
+
+
+def test_lines_of_other_types_that_other_tools_write_are_passed_over():
+    assert read_rttm(OTHERS + LINE + "\n" + OTHERS) == {"a": [Turn(0, 1, "x")]}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -92,7 +131,8 @@ def test_recordings_are_kept_apart():
         "SPEAKER a 1 0 1 <NA> <NA> x",
         "SPEAKER a 1 0 1 <NA> <NA> Ann Lee <NA> <NA>",
         "speaker a 1 0 1 <NA> <NA> x <NA> <NA>",
-        "LEXEME a 1 0 1 hello lex x <NA> <NA>",
+        "LEXEMES a 1 0 1 hello lex x <NA> <NA>",
+        "NONSPEECH a 1 0 1 <NA> <NA> <NA> <NA> <NA>",
         "SPEAKER a 1 -1 1 <NA> <NA> x <NA> <NA>",
         "SPEAKER a 1 0 -1 <NA> <NA> x <NA> <NA>",
         "SPEAKER a 1 0 0.000 <NA> <NA> x <NA> <NA>",

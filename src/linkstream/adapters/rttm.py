@@ -1,9 +1,11 @@
 """RTTM: who spoke when, as lines of text. A writer that no name can break, and a strict reader.
 
 A line has ten fields between blanks: SPEAKER, the recording, channel 1, start, duration, and the
-speaker in the eighth; the others are `<NA>`. A name may hold anything, a field may not. So what
-would end a field or a line, and `%`, is written as `%` and two hexadecimal digits for each byte of
-UTF-8, as in web addresses: `Ann Lee` is `Ann%20Lee`. Reading turns it back.
+speaker in the eighth; the others are `<NA>`. A name may hold anything, a field may not. Blanks and
+control characters are written as `%` and two hexadecimal digits for each byte of UTF-8, as in web
+addresses: `Ann Lee` is `Ann%20Lee`. Reading turns it back. All else is written as it is, so a name
+without blanks stays as it is. Two exceptions keep different names different: `<NA>`, and a `%`
+that two hexadecimal digits follow.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +24,12 @@ from linkstream.errors import ArgumentError, InputFileError
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _FIELDS = (9, 10)  # the older form has no tenth
 _NOTHING = "<NA>"
+# Other types of lines that RTTM has: words, sounds, sentences and the like. They are no turns.
+_OTHER_TYPES = {
+    *("SEGMENT", "NOSCORE", "NO_RT_METADATA", "LEXEME", "NON-LEX", "NON-SPEECH"),
+    *("FILLER", "EDIT", "SU", "IP", "CB", "A/P", "SPKR-INFO"),
+}
+_LOOKS_ESCAPED = re.compile("%(?=[0-9A-Fa-f]{2})")
 _BOM = "\ufeff"  # some editors write it before the first line
 
 
@@ -67,8 +76,9 @@ def write_rttm(turns: Iterable[Turn], *, uri: str = "stream") -> str:
 def read_rttm(text: str) -> dict[str, list[Turn]]:
     """Turns of every recording of an RTTM text, in the order of its lines.
 
-    Empty lines, comments (`;;`) and `SPKR-INFO` are passed over. Anything else that is not a
-    whole SPEAKER line is an InputFileError that names the line; nothing is guessed.
+    Empty lines, comments (`;;`) and the other types of lines that RTTM has, such as LEXEME,
+    NON-SPEECH and SPKR-INFO, are passed over. Anything else that is not a whole SPEAKER line is an
+    InputFileError that names the line; nothing is guessed.
 
     >>> read_rttm("SPEAKER monday 1 0.5 1.5 <NA> <NA> Ann%20Lee <NA> <NA>")
     {'monday': [Turn(start=0.5, end=2.0, speaker='Ann Lee', cluster=None)]}
@@ -82,7 +92,7 @@ def read_rttm(text: str) -> dict[str, list[Turn]]:
     recordings: dict[str, list[Turn]] = {}
     for number, line in enumerate(text.removeprefix(_BOM).split("\n"), start=1):
         fields = line.split()
-        if not fields or fields[0].startswith(";;") or fields[0] == "SPKR-INFO":
+        if not fields or fields[0].startswith(";;") or fields[0] in _OTHER_TYPES:
             continue
         recording, turn = _turn(fields, number)
         recordings.setdefault(recording, []).append(turn)
@@ -118,14 +128,16 @@ def check_span(start: object, end: object) -> tuple[float, float]:
 
 
 def escaped(text: str) -> str:
-    """A text without anything that could end a field or a line, or be taken for `<NA>`."""
+    """A text without anything that could end a field or a line, or be taken for another text."""
     if text == _NOTHING:
         return _hexadecimal("<") + text[1:]
-    return "".join(
-        _hexadecimal(letter) if letter == "%" or letter.isspace() or not letter.isprintable()
-        else letter
-        for letter in text
-    )  # fmt: skip
+    marked = _LOOKS_ESCAPED.sub(_hexadecimal("%"), text)
+    return "".join(_hexadecimal(letter) if _breaks(letter) else letter for letter in marked)
+
+
+def _breaks(letter: str) -> bool:
+    """Whether it is a blank, a control character, or half a character, which no file can hold."""
+    return letter.isspace() or unicodedata.category(letter) in ("Cc", "Cs")
 
 
 def _hexadecimal(letter: str) -> str:
