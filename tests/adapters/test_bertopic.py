@@ -11,9 +11,10 @@ from bertopic import BERTopic
 from bertopic.dimensionality import BaseDimensionalityReduction
 from bertopic.vectorizers import OnlineCountVectorizer
 from sklearn.cluster import MiniBatchKMeans
+from sklearn.feature_extraction.text import CountVectorizer
 
 from linkstream import Links
-from linkstream.adapters.bertopic import LinksTopics, current_topics
+from linkstream.adapters.bertopic import LinksTopics, current_topics, refresh_topics
 from linkstream.engine.events import Split
 from linkstream.errors import ArgumentError, MissingExtraError
 from linkstream.metrics import accuracy
@@ -184,6 +185,167 @@ def saved_and_loaded(model, path):
     return BERTopic.load(str(path))
 
 
+# Tables that go stale, and their refreshing
+
+
+@pytest.fixture(scope="module")
+def healed():
+    """A model whose topics were joined and split by healing, its documents, and more to come."""
+    X, thresholds = make("drifting", 6, n=500)
+    docs = documents(np.arange(len(X)) // 25)
+    model = model_of(LinksTopics(*thresholds, evidence="nearest", heal="settle"))
+    in_batches(model, docs[:400], X[:400])
+    return model, docs, X
+
+
+def copied(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def sizes(topics):
+    values, counts = np.unique(topics, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def words_counted(model):
+    """The words of each topic that the vectorizer has counted, by row, as a dictionary."""
+    rows = model.vectorizer_model.X_.toarray()
+    names = model.vectorizer_model.get_feature_names_out()
+    return {
+        topic: {names[place]: int(row[place]) for place in np.flatnonzero(row)}
+        for topic, row in zip(sorted(model.topic_representations_), rows, strict=True)
+    }
+
+
+def words_of(docs, topics):
+    counts = {}
+    for text, topic in zip(docs, topics.tolist(), strict=True):
+        words = counts.setdefault(topic, {})
+        for word in text.lower().split():
+            words[word] = words.get(word, 0) + 1
+    return counts
+
+
+def test_tables_that_went_stale_under_healing_are_refreshed(healed):
+    model, docs, _ = copied(healed[0]), healed[1][:400], None
+    assert len(model.get_topic_info()) > len(model.hdbscan_model.links_.clusters())  # stale
+    before = current_topics(model)
+    told = refresh_topics(model, docs)
+    assert np.array_equal(told, current_topics(model))
+    assert model.topics_ == told.tolist()
+    info = model.get_topic_info()
+    assert len(info) == model.hdbscan_model.links_.n_clusters
+    assert dict(zip(info.Topic, info.Count, strict=True)) == sizes(told)
+    assert set(model.get_topics()) == set(told.tolist())
+    assert model.c_tf_idf_.shape[0] == len(info)
+    assert words_counted(model) == words_of(docs, told)
+    # Who had a number of its own has it still; others were told under the topic they had left.
+    ids = model.hdbscan_model.all_labels_
+    known = np.isin(ids, list(healed[0].topic_mapper_.get_mappings()))
+    assert np.array_equal(told[known], before[known])
+
+
+def test_a_number_that_is_gone_is_never_used_again(healed):
+    model, docs, X = copied(healed[0]), *healed[1:]
+    old = set(healed[0].topic_mapper_.get_mappings().values())
+    told = refresh_topics(model, docs[:400])
+    gone = old - set(told.tolist())
+    assert gone
+    model.partial_fit(["something new"], -X[:1])
+    (new,) = model.topics_
+    assert new > max(old | set(told.tolist()))
+    model.partial_fit(docs[400:], X[400:])
+    assert not gone & set(refresh_topics(model, [*docs[:400], "new", *docs[400:]]).tolist())
+
+
+def test_partial_fit_goes_on_after_a_refresh_with_words_and_sizes_of_the_right_topics(healed):
+    model, docs, X = copied(healed[0]), *healed[1:]
+    told = refresh_topics(model, docs[:400])
+    model.partial_fit(docs[400:450], X[400:450])
+    given = np.concatenate([told, model.topics_])
+    assert words_counted(model) == words_of(docs[:450], given)
+    assert dict(model.topic_sizes_) == sizes(given)
+    assert np.array_equal(refresh_topics(model, docs[:450]), current_topics(model))
+    again = copied(model)
+    refresh_topics(again, docs[:450])  # nothing moved: nothing changes
+    assert again.get_topics() == model.get_topics()
+    assert again.topic_sizes_ == model.topic_sizes_
+
+
+def test_a_refreshed_model_asks_of_parts_by_their_new_numbers(healed):
+    model, docs, X = copied(healed[0]), *healed[1:]
+    told = refresh_topics(model, docs[:400])
+    asked, _ = model.transform(docs[:400], X[:400])
+    assert set(asked) - {-1} <= set(told.tolist())
+    ids = model.hdbscan_model.predict(X[:400])
+    numbers = model.topic_mapper_.get_mappings()
+    assert asked == [numbers[each] if each >= 0 else -1 for each in ids.tolist()]
+
+
+def test_outliers_keep_their_row_while_there_are_none(stories):
+    X, _, docs = stories
+    model = model_of(LinksTopics(*THRESHOLDS, min_size=20))
+    in_batches(model, docs[:600], X[:600])
+    assert -1 in model.topic_sizes_
+    links = model.hdbscan_model.links_
+    small = [each.id for each in links.clusters() if each.pending]
+    for cluster in small:
+        links.name(cluster, f"name {cluster}")  # what has a name is not pending
+    told = refresh_topics(model, docs[:600])
+    assert -1 not in told
+    assert model.topic_sizes_[-1] == 0
+    assert sorted(model.get_topics())[0] == -1
+    model.partial_fit(["of nobody at all"], -X[:1])
+    assert model.topics_ == [-1]
+    counted = words_counted(model)
+    assert set(counted.pop(-1)) == {"of", "nobody", "at", "all"}
+    assert counted == words_of(docs[:600], told)
+
+
+def test_vectors_of_topics_are_in_the_order_of_the_rows_and_labels_by_row_are_forgotten(healed):
+    model, docs, X = copied(healed[0]), *healed[1:]
+    kept = int(current_topics(model)[-1])
+    model.set_topic_labels({kept: "mine"})
+    told = refresh_topics(model, docs[:400], embeddings=X[:400])
+    order = sorted(model.get_topics())
+    assert model.topic_embeddings_.shape == (len(order), X.shape[1])
+    np.testing.assert_allclose(
+        model.topic_embeddings_[order.index(kept)], X[:400][told == kept].mean(axis=0), rtol=1e-5
+    )
+    assert model.custom_labels_ is None
+    assert "mine" not in str(model.get_topic_info())
+
+
+def test_a_model_that_was_fitted_at_once_is_refreshed_after_corrections(stories):
+    X, _, docs = stories
+    model = model_of(LinksTopics(*THRESHOLDS))
+    model.vectorizer_model = CountVectorizer()
+    topics, _ = model.fit_transform(docs, X)
+    links = model.hdbscan_model.links_
+    one, other = (int(np.flatnonzero(np.array(topics) == topic)[0]) for topic in (0, 1))
+    links.same(one, other)
+    told = refresh_topics(model, docs, X)
+    assert told[one] == told[other]
+    assert len(model.get_topic_info()) == links.n_clusters == len(set(topics)) - 1
+    assert model.c_tf_idf_.shape[0] == len(model.topic_embeddings_) == links.n_clusters
+
+
+@pytest.mark.parametrize("wrong", [slice(399), slice(1, 401), None, "text"])
+def test_documents_that_are_not_all_of_them_are_refused_and_nothing_changes(healed, wrong):
+    model, docs = copied(healed[0]), healed[1][:400]
+    before = pickle.dumps(model.get_topic_info())
+    given = docs[wrong] if isinstance(wrong, slice) else wrong
+    with pytest.raises(ArgumentError, match=r"documents.* for 400 vectors"):
+        refresh_topics(model, given)
+    with pytest.raises(ArgumentError, match="3 embeddings for 400 vectors"):
+        refresh_topics(model, docs, np.eye(3))
+    with pytest.raises(TypeError):
+        refresh_topics(model, [*docs[:399], 7])
+    assert pickle.dumps(model.get_topic_info()) == before
+    assert np.array_equal(current_topics(model), current_topics(healed[0]))
+    assert model.topic_mapper_.mappings_ == healed[0].topic_mapper_.mappings_
+
+
 def test_labels_are_those_of_the_last_call(stories):
     X = stories[0]
     topics = LinksTopics(*THRESHOLDS).fit(X[:50])
@@ -200,6 +362,8 @@ def test_a_model_that_has_no_such_topics_is_refused():
     for model in (model_of(MiniBatchKMeans(2)), model_of(LinksTopics(*THRESHOLDS)), "topics"):
         with pytest.raises(ArgumentError, match="hdbscan_model=LinksTopics"):
             current_topics(model)
+        with pytest.raises(ArgumentError, match="hdbscan_model=LinksTopics"):
+            refresh_topics(model, [])
 
 
 def test_without_scikit_learn_the_install_line_is_given(monkeypatch):
