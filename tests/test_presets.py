@@ -104,6 +104,19 @@ def test_a_store_made_with_a_preset_refuses_vectors_of_another_dimension(tmp_pat
             assert (store.dimension, store.n_vectors) == (512, 0)
 
 
+def test_a_store_of_an_older_version_opens_with_its_preset(tmp_path):
+    path, chosen = tmp_path / "faces.links", presets()["arcface"]
+    options = chosen.options | {"space": Space(model="arcface")}  # it said no dimension
+    with Store.open(path, thresholds=chosen.thresholds, **options) as store:
+        store.add_many(np.eye(4, 512))
+        before = store.state_hash()
+    with Store.open(path, preset="arcface") as store:
+        assert store.state_hash() == before
+        links = Links.preset("arcface")
+        links.add_many(np.eye(4, 512))
+        assert links.state_hash() == before
+
+
 def test_a_space_of_ones_own_goes_before_that_of_the_preset_and_brings_its_dimension():
     links = Links.preset("arcface", space=Space(model="ours", dimension=64))
     with pytest.raises(DimensionError, match="expected dimension 64: model 'ours' makes them"):
