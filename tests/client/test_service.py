@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 
 from client.talking import BOTH
-from linkstream import Links, Thresholds
+from linkstream import Links, Space, Thresholds
 from linkstream.client import Batch, Client
 from linkstream.client.errors import ExistsError, NotFoundError, ScopeError, TokenError
 from linkstream.data import voice_halves
-from linkstream.errors import IdempotencyError, LinkstreamError, RemovedError, UndoError
+from linkstream.errors import (
+    DimensionError,
+    IdempotencyError,
+    LinkstreamError,
+    RemovedError,
+    UndoError,
+)
 from linkstream.service import tokens
 from linkstream.service.running import background
 from linkstream.service.settings import Settings
@@ -279,6 +285,13 @@ def test_a_namespace_that_is_not_there_or_made_otherwise_is_told_so(service, nam
         assert client.create(THRESHOLDS) is False
         with pytest.raises(ExistsError):
             client.create(Thresholds(0.7, 0.6, 0.9))
+
+
+def test_a_space_that_says_its_dimension_arrives_with_it(service, name, talk):
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS, space=Space(model="encoder", dimension=3))
+        with pytest.raises(DimensionError, match="dimension 3: model 'encoder' makes them"):
+            client.add_many(np.ones((2, 4)))
 
 
 class Follower(threading.Thread):

@@ -187,6 +187,26 @@ def test_in_a_namespace_of_any_kind_every_route_answers(service, kind):
     assert service.get(path).status == 200
 
 
+def test_a_preset_refuses_vectors_of_another_dimension_and_names_its_encoder(service):
+    path = "/v1/namespaces/faces"
+    assert service.put(path, {"preset": "arcface"}).status == 201
+    answer = service.call("POST", f"{path}/vectors", {"vectors": [[1.0] * 256]})
+    assert (answer.status, answer.kind) == (400, "dimension")
+    assert "preset 'arcface' is for ArcFace MobileFaceNet" in str(answer.json)
+
+
+def test_a_space_may_say_its_dimension(service):
+    path = "/v1/namespaces/narrow"
+    made = MADE_WITH | {"space": {"model": "encoder", "dimension": 4}}
+    assert [service.put(path, made).status for _ in range(2)] == [201, 200]
+    assert service.get(f"{path}/space").json["dimension"] == 4
+    other = MADE_WITH | {"space": {"model": "encoder", "dimension": 5}}
+    assert service.put(path, other).status == 409
+    for wrong in (1, 2**17, "4", True):
+        made = MADE_WITH | {"space": {"dimension": wrong}}
+        assert service.put("/v1/namespaces/wrong", made).status == 400
+
+
 def test_a_preset_makes_a_namespace_and_one_that_is_none_does_not(service):
     assert service.put("/v1/namespaces/voices", {"preset": "ge2e"}).status == 201
     assert service.put("/v1/namespaces/voices", {"preset": "ge2e"}).status == 200

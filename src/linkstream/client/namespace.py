@@ -75,7 +75,10 @@ class Making:
 
 
 def _plain(space: Space) -> dict[str, Any]:
-    return {"model": space.model, "mean": None if space.mean is None else space.mean.tolist()}
+    if space.mean is not None:
+        return {"model": space.model, "mean": space.mean.tolist()}
+    known = {} if space.dimension is None else {"dimension": space.dimension}
+    return {"model": space.model, "mean": None, **known}
 
 
 def _wanted(thresholds: Thresholds | None, preset: str | None) -> dict[str, Any]:

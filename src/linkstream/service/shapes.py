@@ -74,10 +74,11 @@ class Thresholds(Said):
 
 
 class Space(Said):
-    """The space of the vectors: which encoder, and the mean that is taken off."""
+    """The space of the vectors: which encoder, the mean that is taken off, and the dimension."""
 
     model: str | None = None
     mean: Numbers | None = None
+    dimension: Annotated[int, Field(ge=2, le=2**16)] | None = None
 
 
 class Namespace(Said):

@@ -128,7 +128,9 @@ def options(said: shapes.Namespace, settings: Any) -> dict[str, Any]:
         mean = said.space.mean
         bodies.check_size(None if mean is None else np.empty((1, len(mean)), np.float32), settings)
         chosen["space"] = Space(
-            mean=None if mean is None else np.array(mean), model=said.space.model
+            mean=None if mean is None else np.array(mean),
+            model=said.space.model,
+            dimension=said.space.dimension,
         )
     return chosen
 
