@@ -243,7 +243,7 @@ def test_options_of_the_clusterer_survive(path, options):
 
 @pytest.mark.parametrize("name", ["ge2e", "arcface"])
 def test_a_preset_makes_the_store_that_it_makes_a_clusterer(path, name):
-    rows = np.random.default_rng(0).standard_normal((30, 256))
+    rows = np.random.default_rng(0).standard_normal((30, preset(name).dimension))
     links = Links.preset(name)
     with Store.open(path, preset=name) as store:
         assert store.thresholds == preset(name).thresholds
