@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from unittest import mock
 
-from linkstream.cli import main
+from linkstream.cli import run as run_command
 
 # Warnings are errors in the commands, too.
 COMMAND = [sys.executable, "-W", "error", "-c", "from linkstream.cli import main; main()"]
@@ -40,10 +40,7 @@ def run(*arguments, cwd, stdin=b""):
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
-            main()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code or 0
+            code = run_command()
     finally:
         os.chdir(before)
     return Done(code, out.getvalue(), err.getvalue())

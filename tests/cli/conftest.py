@@ -14,6 +14,18 @@ from linkstream.data import voice_halves
 ROWS = 300
 
 
+def write_pairs(folder, y, n=40):
+    """Pairs of rows of one speaker, and of two, as linkstream calibrate reads them."""
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.integers(len(y), size=(20 * n, 2)), axis=1)
+    pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    alike = y[pairs[:, 0]] == y[pairs[:, 1]]
+    for name, chosen in (("same", pairs[alike]), ("different", pairs[~alike])):
+        few = rng.permutation(chosen)[:n]
+        lines = "".join(f"{a},{b}\n" for a, b in few.tolist())
+        (folder / f"{name}.csv").write_text(f"one,other\n{lines}")
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory):
     folder = tmp_path_factory.mktemp("template")
@@ -22,6 +34,7 @@ def template(tmp_path_factory):
     np.savez(folder / "voices.npz", X=voices.X, y=voices.y)
     (folder / "arrivals").mkdir()
     np.save(folder / "arrivals" / "monday.npy", voices.X[ROWS : ROWS + 40])
+    write_pairs(folder, voices.y[:ROWS])
     with (folder / "voices.jsonl").open("w") as lines:
         for number, x in enumerate(voices.X[:ROWS].tolist()):
             record = {"embedding": x, "text": f"window {number}", "file": "five.wav"}

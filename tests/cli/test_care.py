@@ -43,8 +43,8 @@ def test_repair_copies_aside_and_saves_what_is_sound(folder):
 
 
 def test_compact_says_how_much_it_saved(folder):
-    said(folder, "forget", STORE, 0)
-    record = said(folder, "compact", STORE)
+    said(folder, "forget", STORE, 0, "--yes")
+    record = said(folder, "compact", STORE, "--yes")
     assert record["bytes"] <= record["bytes_before"]
     refused(run("undo", STORE, cwd=folder))
 

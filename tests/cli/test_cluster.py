@@ -107,13 +107,13 @@ def test_a_bad_row_is_named_by_its_place_in_the_file_and_no_output_is_left(folde
     rows[1100] = np.nan
     np.save(folder / "bad.npy", rows)
     done = run("cluster", "bad.npy", *THRESHOLDS, "--output", output, cwd=folder)
-    assert "bad.npy, row 1100: is not finite" in failed(done)
+    assert "bad.npy, row 1100 is not finite" in failed(done)
     assert sorted(path.name for path in folder.iterdir()) == ["bad.npy", "voices.npy"]
 
 
 def test_thresholds_out_of_range_are_refused(folder):
     wrong = ("--cluster-similarity", 2, *THRESHOLDS[2:])
-    assert "cluster_similarity is 2.0" in failed(run("cluster", "voices.npy", *wrong, cwd=folder))
+    assert "--cluster-similarity is 2.0" in failed(run("cluster", "voices.npy", *wrong, cwd=folder))
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_evidence_and_healing_may_be_asked_for(folder, voices):
 @pytest.mark.parametrize("options", [[], ["--preset", "arcface", *THRESHOLDS]])
 def test_neither_and_both_of_thresholds_and_preset_are_refused(folder, options):
     done = run("cluster", "voices.npy", *options, cwd=folder)
-    assert "all three thresholds, or a preset" in failed(done)
+    assert "--preset NAME, or all of --cluster-similarity" in failed(done)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from cli.command import json_lines, run, run_on_a_terminal
-from linkstream import __version__
-from linkstream.cli import main
+from linkstream import __version__, cli
 from linkstream.data import voice_halves, voice_stream
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -88,14 +87,12 @@ def test_the_version_is_told(tmp_path):
 
 @pytest.mark.parametrize("module", ["typer", "rich"])
 def test_without_typer_or_rich_the_install_line_is_told(monkeypatch, capsys, module):
-    for name in [name for name in sys.modules if name.startswith("linkstream.cli.")]:
-        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "linkstream.cli.app", raising=False)
+    monkeypatch.delattr(cli, "app", raising=False)
     for name in [name for name in sys.modules if name.partition(".")[0] == module]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 3
+    assert cli.run() == 3
     message = capsys.readouterr().err
     assert message.startswith("error: ")
     assert 'pip install "linkstream[cli]"' in message

@@ -42,7 +42,7 @@ def matches(seen, told):
 
 @pytest.fixture
 def fresh(template, tmp_path):
-    for name in ("voices.npy", "voices.npz"):
+    for name in ("voices.npy", "voices.npz", "same.csv", "different.csv"):
         shutil.copy(template / name, tmp_path)
     shutil.copytree(template / "arrivals", tmp_path / "arrivals")
     return tmp_path

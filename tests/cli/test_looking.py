@@ -64,7 +64,7 @@ def test_inspect_of_a_cluster_tells_its_parts_and_its_story(folder, store):
 def test_inspect_of_an_id_that_is_gone_tells_what_became_of_it(folder):
     run("merge", STORE, 0, 1, cwd=folder)
     assert told(folder, "inspect", STORE, "--cluster", 1)["cluster"]["id"] == 0
-    run("forget", STORE, 0, cwd=folder)
+    run("forget", STORE, 0, "--yes", cwd=folder)
     record = told(folder, "inspect", STORE, "--cluster", 0)
     assert record["cluster"] == {"id": 0, "gone": True}
     assert record["story"][-1].endswith("forgotten")
@@ -137,4 +137,4 @@ def test_events_are_followed_while_another_process_writes(folder):
         assert json.loads(process.stdout.readline())["kind"] == "joined"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, err) == (130, "Interrupted. Nothing was changed.\n")

@@ -61,7 +61,8 @@ def test_clusters_may_be_meant_by_name(folder):
 
 def test_what_was_said_before_forbids_the_contrary(folder):
     said(folder, "split", STORE, 0, 1, "--of", "clusters")
-    assert "different(0, 1) of clusters" in refused(run("merge", STORE, 0, 1, cwd=folder))
+    told = refused(run("merge", STORE, 0, 1, cwd=folder))
+    assert "clusters 0 and 1 being different" in told
 
 
 def test_split_puts_two_vectors_apart(folder):
@@ -140,7 +141,8 @@ def test_retract_takes_back_one_correction_and_nothing_that_came_after(folder):
 
 def test_forget_takes_a_cluster_out_and_undo_brings_it_back(folder):
     before = hash_of(folder)
-    assert said(folder, "forget", STORE, 0) == {"cluster": 0, "vector": None, "erased": False}
+    record = said(folder, "forget", STORE, 0, "--yes")
+    assert record == {"cluster": 0, "vector": None, "erased": False}
     with opened(folder) as store:
         assert 0 not in store.labels()
     said(folder, "undo", STORE)
@@ -148,7 +150,7 @@ def test_forget_takes_a_cluster_out_and_undo_brings_it_back(folder):
 
 
 def test_forget_takes_a_vector_out(folder):
-    said(folder, "forget", STORE, "--vector", 5)
+    said(folder, "forget", STORE, "--vector", 5, "--yes")
     with opened(folder) as store:
         assert store.labels()[5] == -1
 
@@ -158,7 +160,7 @@ def test_erased_is_gone_from_the_disk(folder):
         vector, payload = store.vectors([5]).astype("<f4").tobytes(), b'window 5"'
     files = list(folder.glob("people.links*"))
     assert any(vector in file.read_bytes() for file in files)
-    said(folder, "forget", STORE, "--vector", 5, "--erase")
+    said(folder, "forget", STORE, "--vector", 5, "--erase", "--yes")
     for file in folder.glob("people.links*"):
         assert vector not in file.read_bytes()
         assert payload not in file.read_bytes()

@@ -30,6 +30,9 @@ def ask(url, method, path, body=None):
         connection.close()
 
 
+STOPPED = "Stopped. What was acknowledged is kept.\n"
+
+
 def started(process):
     line = process.stdout.readline()
     assert line, process.communicate(timeout=60)
@@ -48,7 +51,7 @@ def test_it_says_where_it_is_serves_and_ends_well(tmp_path, number):
             out, err = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, out, err) == (0, "", "")
+    assert (process.returncode, out, err) == (0, "", STOPPED)
     with Store.open(tmp_path / "stores" / "people.links") as store:
         assert store.n_vectors == 0
 
@@ -67,7 +70,7 @@ def test_the_demo_feeds_voices_in_a_folder_that_goes_when_it_ends(tmp_path):
             _, err = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, err) == (0, STOPPED)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 

@@ -121,7 +121,9 @@ def test_ctrl_c_stops_between_two_pieces_and_says_how_to_go_on(tmp_path, voices)
     process.stdin.write(voices[1500:1600].tobytes())
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
+    assert err.startswith(b"Interrupted. Kept: 1,")
     assert b"the same command goes on" in err
+    assert err.count(b"\n") == 1
     done = run(
         *("cluster", "-", "--dimension", 256, "--store", "new.links"),
         cwd=tmp_path,
@@ -162,7 +164,9 @@ def test_a_bad_row_is_named_and_what_came_before_its_block_is_kept(tmp_path, voi
     bad[2100] = np.nan
     np.save(tmp_path / "voices.npy", bad)
     done = run("cluster", "voices.npy", "--store", "new.links", *OPTIONS, cwd=tmp_path)
-    assert "voices.npy, row 2100: is not finite" in refused(done)
+    told = refused(done, code=6)
+    assert "voices.npy, row 2100 is not finite" in told
+    assert "Kept: 2,048 new rows are in new.links; the same command goes on after them.\n" in told
     assert len(labels_of(tmp_path)) == 2048
     np.save(tmp_path / "voices.npy", voices)
     record, words = cluster(tmp_path, "voices.npy")
@@ -247,7 +251,7 @@ def test_a_store_may_be_made_that_knows_no_vector_by_number(tmp_path, voices):
     assert (record["taken"], record["there_before"]) == (0, 3204)
     for words in (("inspect", "new.links"), ("inspect", "new.links", "--cluster", 0)):
         assert run(*words, cwd=tmp_path).returncode == 0
-    assert "track_vectors" in refused(run("undo", "new.links", cwd=tmp_path))
+    assert "--no-track" in refused(run("undo", "new.links", cwd=tmp_path))
     assert run("plot", "new.links", cwd=tmp_path).returncode == 0
 
 

@@ -11,71 +11,61 @@ import sys
 from contextvars import ContextVar
 from typing import Any
 
-from linkstream.errors import (
-    DamagedStoreError,
-    LinkstreamError,
-    MissingExtraError,
-    SnapshotError,
-    StoreClosedError,
-    StoreLockedError,
-)
+from linkstream.cli import call, ending
+from linkstream.cli.ending import EXIT_CODES, STOPPED, UNREAD
+from linkstream.cli.interrupts import Interrupts
+from linkstream.errors import LinkstreamError, MissingExtraError
 
-EXIT_CODES = {
-    0: "done",
-    1: "a check failed, the answer was no, or the work was broken off",
-    2: "a wrong argument, file or store; nothing was changed",
-    3: "an optional dependency is not installed",
-    4: "another process is writing to the store",
-    5: "the store is damaged",
-    130: "stopped by Ctrl-C; what was acknowledged is kept",
-    141: "nobody reads the output any more, as after `| head`",
-}
-STOPPED, UNREAD = 130, 141
+__all__ = ["EXIT_CODES", "STOPPED", "UNREAD", "main", "run"]
 
 # The name of the command that runs, such as merge: what its step is called.
 RUNNING: ContextVar[str] = ContextVar("command", default="linkstream")
 
 _NEEDED = ("typer", "rich", "click")
-_CODES: tuple[tuple[type[Exception], int], ...] = (
-    (MissingExtraError, 3),
-    (StoreLockedError, 4),
-    (DamagedStoreError, 5),
-    (SnapshotError, 5),
-    (StoreClosedError, 1),
-    (LinkstreamError, 2),
-    (OSError, 1),
-)
 
 
 def main() -> None:
-    """Run the command line; errors are one line on stderr, without a traceback."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # letters that a terminal lacks are spelt out
-        sys.stdout.reconfigure(errors="backslashreplace")
+    """Run the command line, and end the process with its exit code."""
+    interrupts = Interrupts()
+    interrupts.install()
+    code = _run(interrupts)
+    interrupts.finished(code)
+    sys.exit(code)
+
+
+def run() -> int:
+    """Run the command line within a process that goes on; return the exit code."""
+    interrupts = Interrupts()
+    interrupts.install()
     try:
-        _app()(prog_name="linkstream")
-    except KeyboardInterrupt:  # before a command had begun
-        sys.exit(STOPPED)
-    except (LinkstreamError, OSError) as error:
-        code = next(code for kind, code in _CODES if isinstance(error, kind))
-        sys.stderr.write(f"error: {_one_line(str(error))}\n")
-        sys.exit(code)
+        return _run(interrupts)
+    finally:
+        interrupts.remove()
 
 
-def _app() -> Any:  # a Typer, which may not be installed
+def _run(interrupts: Interrupts) -> int:
+    """Run the command of sys.argv; errors are one line on stderr, without a traceback."""
+    call.begin()
+    try:
+        try:
+            if isinstance(sys.stdout, io.TextIOWrapper):  # spell out what a terminal lacks
+                sys.stdout.reconfigure(errors="backslashreplace")
+            code: int = _app().run()
+        except (LinkstreamError, OSError, MemoryError) as error:
+            code = STOPPED if interrupts.came else ending.fail(error)
+        return interrupts.say() if interrupts.came or code == STOPPED else code
+    except KeyboardInterrupt:
+        return interrupts.say()
+
+
+def _app() -> Any:  # the module of the commands, which needs Typer
     try:
         import rich  # noqa: F401, RUF100  # used later, but missed now
 
-        from linkstream.cli.app import app
+        from linkstream.cli import app
     except ModuleNotFoundError as missing:
         module = (missing.name or "").partition(".")[0]
         if module not in _NEEDED:
             raise
         raise MissingExtraError(module, extra="cli", purpose="The command line") from missing
     return app
-
-
-def _one_line(words: str) -> str:
-    """Errors may quote names and files, which are anybody's: nothing of them moves the cursor."""
-    from linkstream.cli.words import harmless
-
-    return harmless(words)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -11,7 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from linkstream import __version__
-from linkstream.cli import RUNNING, STOPPED, UNREAD
+from linkstream.cli import RUNNING, ending
+from linkstream.cli.commands import Command, with_format
 
 # In the order of the help; the words are the first line of each command's docstring.
 PANELS = {
@@ -21,7 +24,9 @@ PANELS = {
     "Vectors in": {
         "cluster": "Give every vector of a file an ID, in order of arrival.",
         "watch": "Take files of vectors as they arrive in a folder.",
+        "presets": "List the encoders whose thresholds are known.",
         "tune": "Find thresholds for an encoder, from labelled vectors.",
+        "calibrate": "Find thresholds for an encoder, from pairs or from vectors alone.",
         "diagnose": "Say whether vectors suit Links, and thresholds suit the vectors.",
     },
     "Looking": {
@@ -31,9 +36,13 @@ PANELS = {
         "plot": "Draw a store: its graph, its stream, its sizes and its margins.",
     },
     "Putting right": {
+        "review": "Show what to ask a person next, so that few answers put most right.",
         "merge": "Say that two clusters are one; or, with none given, see which two may be.",
         "split": "Say that two are not one, or see where a cluster would come apart.",
+        "move": "Put a vector into another cluster, for good.",
         "name": "Give a cluster a name, another one, or none.",
+        "enrol": "Make a cluster of vectors of somebody known, with a name.",
+        "settle": "Show which clusters an offline pass would join and cut; with --apply, do it.",
         "retract": "Take back one correction; or, with none given, see which there are.",
         "forget": "Forget a cluster or a vector; with --erase, for good.",
         "undo": "Take back all that the last command did, or all from an event on.",
@@ -58,6 +67,22 @@ PANELS = {
 }
 COMMANDS = {name: panel for panel, commands in PANELS.items() for name in commands}
 
+# What other programs call these commands.
+_ELSEWHERE = {
+    **dict.fromkeys(("add", "feed", "ingest", "fit"), "cluster"),
+    **dict.fromkeys(("delete", "remove", "rm", "erase"), "forget"),
+    **dict.fromkeys(("list", "ls", "show", "info", "stats"), "inspect"),
+    **dict.fromkeys(("join", "same"), "merge"),
+    **dict.fromkeys(("cut", "different"), "split"),
+    **dict.fromkeys(("rename", "label"), "name"),
+    **dict.fromkeys(("draw", "picture"), "plot"),
+    **dict.fromkeys(("check", "fsck"), "verify"),
+    "log": "events",
+    "copy": "backup",
+    "enroll": "enrol",
+    "why": "explain",
+}
+
 
 class Commands(TyperGroup):
     """The commands by name. Listing them reads none of their files."""
@@ -74,22 +99,29 @@ class Commands(TyperGroup):
         return TyperCommand(name=cmd_name, help=PANELS[panel][cmd_name], rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself, now that it is called."""
+        """Return the command itself, now that it is called; name the nearest one to a typo."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise typer.BadParameter(_unknown(args[0]), ctx=ctx)
         name, found, rest = super().resolve_command(ctx, args)
         RUNNING.set(name or "linkstream")
         return name, found and loaded(name or ""), rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; being stopped, or no longer read, is no error to be shown."""
+        """Run a command; if nobody reads its output any more, that is no error to be shown."""
         try:
             answer = super().invoke(ctx)
             sys.stdout.flush()
-        except KeyboardInterrupt:
-            raise typer.Exit(STOPPED) from None
         except BrokenPipeError:
             _let_go_of_stdout()
-            raise typer.Exit(UNREAD) from None
+            raise typer.Exit(ending.UNREAD) from None
         return answer
+
+
+def _unknown(typed: str) -> str:
+    near = [_ELSEWHERE[typed]] if typed in _ELSEWHERE else []
+    near += difflib.get_close_matches(typed, COMMANDS)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"there is no command {typed!r}.{meant}"
 
 
 def loaded(name: str) -> Any:
@@ -99,7 +131,7 @@ def loaded(name: str) -> Any:
     if hasattr(module, "group"):
         return typer.main.get_command(module.group)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(getattr(module, attribute))
+    alone.command(name, cls=Command)(with_format(getattr(module, attribute)))
     return typer.main.get_command(alone)
 
 
@@ -115,7 +147,42 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def run() -> int:
+    """Run the command of sys.argv; return its exit code.
+
+    Raises:
+        LinkstreamError, OSError: as the command does.
+    """
+    try:
+        code = app(prog_name="linkstream", standalone_mode=False)
+    except typer.Abort:
+        return ending.decline()
+    except _WRONGLY_TYPED as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            return ending.REFUSED
+        return ending.refuse(_usage(error))
+    return code if isinstance(code, int) else ending.DONE
+
+
+# The error of Click, or of Typer's own copy of it, for words that cannot be read as a command.
+_WRONGLY_TYPED: Any = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
+
+
+def _usage(error: Any) -> str:
+    """Return what was typed wrongly, and where to look."""
+    context = getattr(error, "ctx", None)
+    path = "linkstream" if context is None else context.command_path
+    message = " ".join(error.format_message().split()).removeprefix("Invalid value: ")
+    message = re.sub(r" \(Possible options?: (.*)\)$", r". Did you mean \1?", message)
+    stop = "" if message.endswith((".", "?")) else "."
+    return f"{message[:1].lower()}{message[1:]}{stop} See {path} --help."
 
 
 def _print_version(asked: bool) -> None:

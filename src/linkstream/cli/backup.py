@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from linkstream.cli import opening, screen
+from linkstream.cli import call, opening, screen
 from linkstream.cli.options import AsJson, StorePath
 
 
@@ -24,6 +24,7 @@ def backup(
     """
     with opening.reading(store) as opened:
         opened.backup(target)
+        call.keep(f"{target} is written")
         record = {"backup": str(target), "vectors": opened.n_vectors}
         words = f"Copied to {target}: {opened.n_vectors:,} vectors."
     screen.answer(record, words, as_json=as_json)

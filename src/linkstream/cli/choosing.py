@@ -22,9 +22,9 @@ def thresholds(preset: str | None, three: Three) -> Thresholds | None:
         return None
     if preset is not None or t_c is None or t_s is None or t_p is None:
         raise ArgumentError(
-            f"preset {preset!r} and thresholds {three}",
-            expected="all three thresholds, or a preset and none of them",
-            remedy="linkstream tune finds thresholds; docs/tuning.md lists the presets.",
+            _given(preset, three),
+            expected=f"--preset NAME, or all of {', '.join(_FLAGS)}",
+            remedy="linkstream presets lists the presets; tune and calibrate find thresholds.",
         )
     return Thresholds(t_c, t_s, t_p)
 
@@ -44,6 +44,16 @@ def check_dimension(preset: str | None, three: Three, source: Source) -> None:
         raise presets.other_dimension(seen, chosen.space)
 
 
+_FLAGS = ("--cluster-similarity", "--subcluster-similarity", "--pair-similarity-max")
+
+
+def _given(preset: str | None, three: Three) -> str:
+    """Return the options that were given, of which there are too many or too few."""
+    given = [] if preset is None else [f"--preset {preset}"]
+    given += [flag for flag, value in zip(_FLAGS, three, strict=True) if value is not None]
+    return " and ".join(given) if given else "no thresholds"
+
+
 def options(**given: Any) -> dict[str, Any]:
     """The options of `Links` that the caller set."""
     return {name: value for name, value in given.items() if value is not None}
@@ -53,3 +63,14 @@ def of_store(preset: str | None, three: Three) -> Thresholds | None:
     """The same, for a store that may be there: then none of them need be given."""
     nothing = preset is None and three == (None, None, None)
     return None if nothing else thresholds(preset, three)
+
+
+def command(thresholds: Thresholds) -> str:
+    """Return the command that clusters with some thresholds."""
+    values = (
+        thresholds.cluster_similarity,
+        thresholds.subcluster_similarity,
+        thresholds.pair_similarity_max,
+    )
+    given = " ".join(f"{flag} {value:.6g}" for flag, value in zip(_FLAGS, values, strict=True))
+    return f"linkstream cluster FILE --store people.links {given}"

@@ -107,18 +107,25 @@ def cluster(
 
             if write_back is not None:
                 places.prepare(rows, write_back, live=live)
+            made = not store.exists()
             opened = storing.open_store(store, preset, thresholds, chosen)
-            storing.cluster(rows, opened, store, name=source, live=live, output=output)
+            storing.cluster(rows, opened, store, name=source, live=live, output=output, made=made)
 
 
 def _check_way(store: Path | None, save: Path | None, payload: str | None) -> None:
     if save is not None:
         screen.check_writable(save)
-    if (store is not None and save is not None) or (store is None and payload is not None):
+    if store is not None and save is not None:
         raise ArgumentError(
-            f"store {store}, save {save} and payload {payload}",
-            expected="a store, perhaps with a payload; or no store, perhaps with --save",
-            remedy="A store is saved all the time; payloads are kept in stores.",
+            "--store and --save",
+            expected="one of them",
+            remedy="Leave --save out: a store is saved all the time.",
+        )
+    if store is None and payload is not None:
+        raise ArgumentError(
+            "--payload without --store",
+            expected="a store to keep payloads in",
+            remedy="Add --store people.links.",
         )
 
 

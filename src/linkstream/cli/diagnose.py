@@ -12,6 +12,7 @@ from rich.text import Text
 
 from linkstream.cli import screen
 from linkstream.cli.options import AsJson, Column, Key
+from linkstream.cli.phrasing import said
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import read_vectors
 from linkstream.paper.thresholds import Thresholds
@@ -98,7 +99,7 @@ def _tell(found: Diagnosis, picture: Path | None) -> None:
         console.print(line)
         for words, style in ((each.seen, ""), (each.advice, "italic")):
             if words:
-                console.print(Padding(Text(words, style=style), (0, 0, 0, 8)))
+                console.print(Padding(Text(said(words), style=style), (0, 0, 0, 8)))
     if picture is None:
         console.print("\nTo see the figures: --picture diagnosis.png.")
     else:

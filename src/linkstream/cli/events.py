@@ -41,7 +41,7 @@ def events(
     """
     write = _as_json if screen.speaks_json(as_json) else _as_words
     left = limit
-    with opening.reading(store) as opened, until_stopped(wanted=follow) as stopped:
+    with opening.reading(store) as opened, until_stopped(wanted=follow, endless=True) as stopped:
         while True:
             for event in opened.iter_events(since):
                 if left == 0:

@@ -52,9 +52,11 @@ def explain(
     Example: linkstream explain people.links voices.npy --row 7
     """
     if sum(each is not None for each in (vector, number, pair)) != 1:
+        given = {"a vector": vector, "--vector": number, "--pair": pair}
+        seen = " and ".join(name for name, value in given.items() if value is not None)
         raise ArgumentError(
-            f"vector {vector!r}, --vector {number} and --pair {pair}",
-            expected="one of the three",
+            seen or "nothing to explain",
+            expected="one of: a file or numbers, --vector N, --pair A B",
             remedy="See linkstream explain --help.",
         )
     with opening.reading(store) as opened:

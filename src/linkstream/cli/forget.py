@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from linkstream.cli import opening, screen
 from linkstream.cli.options import AsJson, StorePath, Yes
-from linkstream.cli.words import harmless
 from linkstream.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -31,34 +29,28 @@ def forget(
     """Forget a cluster or a vector; with --erase, for good.
 
     Without --erase it can be undone, so its vectors and payloads stay in the file until
-    `linkstream compact`. On a terminal you are asked first.
+    `linkstream compact`. You are asked first; without a terminal to ask on, --yes is needed.
 
     Example: linkstream forget people.links 3 --yes
     """
     if (cluster is None) == (vector is None):
         raise ArgumentError(
-            f"cluster {cluster!r} and vector {vector!r}",
+            "neither a cluster nor --vector" if cluster is None else "a cluster and --vector",
             expected="one of the two",
-            remedy="linkstream forget STORE CLUSTER, or STORE --vector N.",
+            remedy="linkstream forget STORE CLUSTER, or linkstream forget STORE --vector N.",
         )
-    with opening.writing(store) as opened:
+    with opening.reading(store) as opened:
         number = None if cluster is None else opening.cluster_id(opened, cluster)
         what = f"vector {vector}" if number is None else opening.called(opened, number)
-        _ask(what, erase=erase, yes=yes)
+    how = " for good, and end all undo before it" if erase else ""
+    opening.confirm(f"forget {what}{how}", yes=yes)
+    with opening.writing(store) as opened:
         _take_out(opened, number, vector)
         if erase:
-            opening.compact(opened)
+            opening.compact(opened, store)
     record = {"cluster": number, "vector": vector, "erased": erase}
     after = "Nothing of it is left in the files." if erase else "linkstream undo brings it back."
     screen.answer(record, f"Forgotten: {what}. {after}", as_json=as_json)
-
-
-def _ask(what: str, *, erase: bool, yes: bool) -> None:
-    """Go on only if nobody is there to ask, or says yes."""
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    how = " for good; all undo ends here" if erase else ""
-    typer.confirm(f"Forget {harmless(what)}{how}?", abort=True, err=True)
 
 
 def _take_out(opened: Store, cluster: int | None, vector: int | None) -> None:

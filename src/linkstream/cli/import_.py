@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from linkstream.cli import opening, screen
+from linkstream.cli import call, opening, screen
 from linkstream.cli.options import AsJson, StorePath
+from linkstream.errors import ArgumentError
 
 
 def import_(
@@ -25,8 +26,23 @@ def import_(
     """
     from linkstream.io import import_store
 
+    _check_folder(folder, store)
     import_store(folder, store)
+    call.keep(f"{store} is made")
     with opening.reading(store) as opened:
         record = {"store": str(store), "vectors": opened.n_vectors, "clusters": opened.n_clusters}
     words = f"Made: {store}, {record['vectors']:,} vectors in {record['clusters']:,} clusters."
     screen.answer(record, words, as_json=as_json)
+
+
+def _check_folder(folder: Path, store: Path) -> None:
+    """Refuse what export did not write."""
+    if folder.is_dir() and (folder / "store.json").is_file():
+        return
+    missing = "is not a folder" if folder.exists() else "does not exist"
+    cluster = f"linkstream cluster {folder} --store {store} --preset NAME"
+    raise ArgumentError(
+        f"{folder} {'has no store.json' if folder.is_dir() else missing}",
+        expected="a folder that linkstream export wrote",
+        remedy=f"To cluster the vectors of a file: {cluster}." if folder.is_file() else "Check it.",
+    )

@@ -18,6 +18,9 @@ def merge(
         str | None, typer.Argument(metavar="[A]", help="A cluster: its ID, or its name.")
     ] = None,
     b: Annotated[str | None, typer.Argument(metavar="[B]", help="The other one.")] = None,
+    of: Annotated[
+        str, typer.Option(help="What A and B are: vectors, subclusters or clusters.")
+    ] = "clusters",
     limit: Annotated[int, typer.Option(min=1, help="Pairs to show.")] = 5,
     as_json: AsJson = False,
 ) -> None:
@@ -33,12 +36,12 @@ def merge(
         return
     if b is None:
         raise ArgumentError(
-            f"one cluster, {a}", expected="two, or none", remedy="Name the other one, too."
+            f"one cluster, {a}", expected="two, or none", remedy="Name the other one as well."
         )
     with opening.writing(store) as opened:
-        ids = [opening.cluster_id(opened, words) for words in (a, b)]
-        opened.same(*ids, of="clusters")
-        live = opened.resolve(ids[0])
+        ids = [opening.numbered(opened, words, of=of) for words in (a, b)]
+        opened.same(*ids, of=of)
+        live = opened.explain_pair(*ids, of=of).clusters[0]
         words = f"{a} and {b} are one: {opening.called(opened, live)}."
     screen.answer({"merged": ids, "cluster": live}, words, as_json=as_json)
 

@@ -31,8 +31,9 @@ def name(
     Example: linkstream name people.links 0 Ann
     """
     if (name is None) != clear or (rename and clear) or (claim and (rename or clear)):
+        given = {"a name": name, "--rename": rename, "--clear": clear, "--claim": claim}
         raise ArgumentError(
-            f"the name {name!r} with rename {rename}, clear {clear} and claim {claim}",
+            " with ".join(word for word, value in given.items() if value) or "no name",
             expected="a name, a name with --rename, a name with --claim, or --clear alone",
             remedy="See linkstream name --help.",
         )

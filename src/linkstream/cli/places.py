@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import typer
 
-from linkstream.cli import STOPPED, screen
+from linkstream.cli import call
 from linkstream.errors import ArgumentError, InputFileError
 
 if TYPE_CHECKING:
@@ -97,8 +96,8 @@ def write_back(store: Store, source: Source, name: str, stopped: Callable[[], bo
     ids[there] = labels[vectors[there]]
     for done in source.write_back(ids):
         if stopped() and done < len(ids):
-            screen.note(f"Stopped after {done:,} IDs; the same command writes them all.")
-            raise typer.Exit(STOPPED)
+            call.keep(f"{done:,} IDs are written back; the same command writes them all")
+            raise KeyboardInterrupt
     return len(ids)
 
 

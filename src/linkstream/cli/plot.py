@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from linkstream.cli import opening, screen
+from linkstream.cli import call, opening, screen
 from linkstream.cli.options import AsJson, StorePath
 from linkstream.errors import ArgumentError
 
@@ -42,8 +42,8 @@ def plot(
     wanted = list(drawings) if only is None else [name.strip() for name in only.split(",")]
     if kind not in KINDS or not set(wanted) <= drawings.keys():
         raise ArgumentError(
-            f"pictures {', '.join(wanted)} of kind {kind!r}",
-            expected=f"of {', '.join(drawings)}; {', '.join(KINDS)}",
+            f"--kind {kind}" if kind not in KINDS else f"--only {only}",
+            expected=" or ".join(KINDS) if kind not in KINDS else f"some of {', '.join(drawings)}",
             remedy="Try --only graph,sizes --kind svg.",
         )
     with opening.reading(store) as opened:
@@ -53,4 +53,5 @@ def plot(
             path = output / f"{store.stem}-{name}.{kind}"
             plots.save(drawings[name](opened), path)
             written.append(str(path))
+            call.keep(f"{', '.join(written)} written")
     screen.answer({"pictures": written}, "Written: " + ", ".join(written), as_json=as_json)

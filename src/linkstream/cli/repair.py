@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from linkstream.cli import screen
+from linkstream.cli import call, screen
 from linkstream.cli.options import AsJson, StorePath
 
 
@@ -28,6 +28,7 @@ def repair(
     """
     from linkstream.store import repair as repair_store
 
-    done = repair_store(store, copy=copy)
+    with call.kept_if_stopped(f"the files of {store}; run repair again to be sure of it"):
+        done = repair_store(store, copy=copy)
     words = f"Saved: {done}. The files as they were: {done.copy}."
     screen.answer(done.to_dict(), words, as_json=as_json)

@@ -72,9 +72,10 @@ def rows_of(name: str, first_row: int) -> Iterator[None]:
 def in_source(error: VectorError, name: str, first_row: int) -> VectorError:
     """The same error, of a row of a source."""
     row = first_row + (error.row or 0)
+    seen = error.seen.removeprefix(f"row {error.row} ")
     other_encoder = isinstance(error, DimensionError)
     return type(error)(
-        f"{name}, row {row}: {error.seen.removeprefix(f'row {error.row} ')}",
+        f"{name}, row {row} {seen}" if seen != error.seen else f"{name}, row {row}: {seen}",
         expected=error.expected,
         remedy=error.remedy if other_encoder else "Drop or mend such rows and run again.",
         row=row,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from linkstream.cli import call
 from linkstream.cli.words import harmless
 from linkstream.errors import ArgumentError
 
@@ -21,8 +22,9 @@ _PLAIN_WIDTH = 100
 
 
 def speaks_json(asked: bool) -> bool:
-    """Whether stdout gets JSON lines: when asked for, or when nobody looks at it."""
-    return asked or not sys.stdout.isatty()
+    """Return whether stdout gets JSON lines: as --format says; else if asked, or in a pipe."""
+    chosen = call.now().format
+    return asked or not sys.stdout.isatty() if chosen is None else chosen == "json"
 
 
 def people(*, stderr: bool) -> Console:

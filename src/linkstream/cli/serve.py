@@ -136,6 +136,7 @@ def _serve(settings: Settings, *, as_json: bool) -> None:
         sys.stdout.flush()
 
     run(settings, ready=ready)
+    screen.note("Stopped. What was acknowledged is kept.")
 
 
 def _tell(settings: Settings, url: str) -> None:

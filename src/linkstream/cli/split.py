@@ -49,24 +49,13 @@ def split(
             remedy="Two numbers are put apart without it.",
         )
     with opening.writing(store) as opened:
-        if of == "clusters":
-            one, other = opening.cluster_id(opened, a), opening.cluster_id(opened, b)
-        else:
-            one, other = _number(a), _number(b)
+        one, other = (opening.numbered(opened, words, of=of) for words in (a, b))
         opened.different(one, other, of=of)
         pair = opened.explain_pair(one, other, of=of)
     record = {"different": [one, other], "of": of, "clusters": list(pair.clusters)}
     words = f"{of} {one} and {other} are not one: "
     words += f"they are in clusters {pair.clusters[0]} and {pair.clusters[1]}."
     screen.answer(record, words, as_json=as_json)
-
-
-def _number(words: str) -> int:
-    if words.isdecimal():
-        return int(words)
-    raise ArgumentError(
-        f"{words!r}", expected="a number", remedy="linkstream inspect shows numbers."
-    )
 
 
 def _weakest(path: Path, words: str, *, limit: int, apply: bool, as_json: bool) -> None:

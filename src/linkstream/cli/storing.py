@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from linkstream.cli import RUNNING, STOPPED, choosing, outputs, places, screen
+from linkstream.cli import RUNNING, call, choosing, opening, outputs, places, screen
 from linkstream.cli.choosing import Three
 from linkstream.cli.feeding import Piece, feed
 from linkstream.cli.progress import of_source
 from linkstream.cli.stopping import until_stopped
+from linkstream.errors import LinkstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +29,42 @@ def open_store(path: Path, preset: str | None, three: Three, options: dict[str, 
     return Store.open(path, thresholds=thresholds, preset=preset, **options)
 
 
+@contextmanager
+def new_rows(store: Store, path: Path, *, made: bool) -> Iterator[None]:
+    """Note how many rows a store has taken within it, and close the store.
+
+    Where the work fails before any row is taken, a store that was `made` for it is removed.
+    """
+    failed = True
+    try:
+        with store:
+            before = store.n_vectors
+            try:
+                yield
+                failed = False
+            finally:
+                _note_rows(store, path, before)
+    finally:
+        if failed and made and call.now().kept is None:
+            opening.remove_if_empty(path)
+
+
+def _note_rows(store: Store, path: Path, before: int) -> None:
+    with suppress(LinkstreamError):  # a store that failed says no more
+        taken = store.n_vectors - before
+        if taken:
+            call.keep(f"{taken:,} new rows are in {path}; the same command goes on after them")
+
+
 def cluster(
-    source: Source, opened: Store, path: Path, *, name: str, live: bool, output: str | None
+    source: Source,
+    opened: Store,
+    path: Path,
+    *,
+    name: str,
+    live: bool,
+    output: str | None,
+    made: bool,
 ) -> None:
     """Bring the rows of a source into a store, from where it was broken off, and tell of it.
 
@@ -39,7 +72,8 @@ def cluster(
     """
     there = fresh = 0
     with ExitStack() as stack:
-        store = stack.enter_context(opened)
+        store = opened
+        stack.enter_context(new_rows(store, path, made=made))
         stack.enter_context(store.step(RUNNING.get()))
         places.check_labels(store, source)
         write = stack.enter_context(_written(output))
@@ -52,8 +86,7 @@ def cluster(
             write(piece)
             advance(len(piece.ids))
         if stopped():
-            screen.note(f"Stopped at row {there:,}; the same command goes on from there.")
-            raise typer.Exit(STOPPED)
+            raise KeyboardInterrupt
         written = places.write_back(store, source, name, stopped)
         record = {"store": str(path), **_record(store, source, rows=there, fresh=fresh)}
         if written is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linkstream.cli import screen
+from linkstream.cli.commands import Command, with_format
 from linkstream.cli.options import AsJson
 from linkstream.cli.words import harmless, short
 from linkstream.errors import ArgumentError
@@ -43,7 +44,8 @@ def token() -> None:
     """
 
 
-@group.command()
+@group.command(cls=Command)
+@with_format
 def create(
     data: Data,
     scope: Annotated[
@@ -93,7 +95,8 @@ def create(
     return _tell(made, secret, old, as_json=as_json)
 
 
-@group.command("list")
+@group.command("list", cls=Command)
+@with_format
 def list_(
     data: Data, token_file: TokenFile = None, config: Config = None, as_json: AsJson = False
 ) -> None:
@@ -117,7 +120,8 @@ def list_(
     screen.people(stderr=False).print(rows if found else "No token.")
 
 
-@group.command()
+@group.command(cls=Command)
+@with_format
 def revoke(
     data: Data,
     id_: Annotated[str, typer.Argument(metavar="ID", help="Its ID, or its secret.")],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from linkstream.cli import screen
+from linkstream.cli import call, choosing, screen
 from linkstream.cli.options import AsJson, Column, Heal, Key
 from linkstream.io import read_vectors
 from linkstream.tuning import search
@@ -74,7 +74,7 @@ def tune(
         screen.check_target(mean, (".npy",))
     X = read_vectors(file, key=key, column=column)
     y = read_labels(labels, vectors=file, n=len(X))
-    with _progress(trials) as progress:
+    with _progress(trials) as progress, _kept_trials(study):
         tuned = search.tune(
             X,
             y,
@@ -92,12 +92,20 @@ def tune(
         )
     if picture is not None:
         tuned.picture(picture)
+        call.keep(f"{picture} is written")
     if mean is not None and tuned.space.mean is not None:
         np.save(mean, tuned.space.mean, allow_pickle=False)
     if screen.speaks_json(as_json):
         screen.write_json(tuned.to_dict())
     else:
         _tell(tuned, mean, picture)
+
+
+def _kept_trials(study: Path | None) -> AbstractContextManager[None]:
+    if study is None:
+        return nullcontext()
+    words = f"the trials so far are in {study}; the same command goes on with them"
+    return call.kept_if_stopped(words)
 
 
 @contextmanager
@@ -123,7 +131,8 @@ def _tell(tuned: Tuned, mean: Path | None, picture: Path | None) -> None:
     console.print(rows)
     console.print("\nTo use them:\n")
     if tuned.space.mean is None:
-        console.print("    from linkstream import Links")
+        console.print(f"    {choosing.command(tuned.thresholds)}", soft_wrap=True)
+        console.print("\nor, in Python:\n\n    from linkstream import Links")
     else:
         console.print("    import numpy\n    from linkstream import Links, Space")
         console.print(f"    mean = numpy.load({str(mean)!r})")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstream.cli import choosing, screen
+from linkstream.cli import call, choosing, ending, screen
 from linkstream.cli.options import (
     ClusterSimilarity,
     Column,
@@ -26,6 +26,7 @@ from linkstream.cli.options import (
     Preset,
     SubclusterSimilarity,
 )
+from linkstream.cli.phrasing import spoken
 from linkstream.cli.stopping import until_stopped
 from linkstream.errors import ArgumentError
 
@@ -69,7 +70,8 @@ def watch(
     A file is taken when two looks find it unchanged, the oldest first; hidden files and other
     endings are left alone. The store remembers which rows of which file it has: after a restart
     nothing is taken twice, and a file that grows goes on with its new rows. A file that cannot be
-    used is told and left until it changes; with --once the exit code is then 1. Ctrl-C ends it.
+    used is told and left until it changes; with --once the exit code is then 2, or 6 if rows were
+    taken. Ctrl-C ends it.
 
     Example: linkstream watch arrivals --store people.links --once --every 0.1
     """
@@ -91,11 +93,12 @@ def watch(
     )
     where = {"column": column, "key": key, "dimension": dimension}
     where["payload"] = () if payload is None else payload.split(",")  # type: ignore[assignment]
-    with storing.open_store(store, preset, three, chosen) as opened, until_stopped() as stopped:
+    opened = storing.open_store(store, preset, three, chosen)
+    with storing.new_rows(opened, store, made=False), until_stopped(endless=True) as stopped:
         look = _Look(opened, where, stopped, as_json=as_json)
         failed = _once(folder, look, every) if once else _on_and_on(folder, look, every)
     if once and failed:
-        raise typer.Exit(1)
+        raise typer.Exit(ending.REFUSED if call.now().kept is None else ending.PARTLY)
 
 
 class _Look:
@@ -136,8 +139,10 @@ class _Look:
         except (ArgumentError, OSError) as error:
             self.failed += 1
             self._done[path.name] = mark
-            record = {"file": path.name, "rows": rows, "taken": taken, "error": str(error)}
-            screen.answer(record, f"{path.name}: left alone: {error}", as_json=self._as_json)
+            told = spoken(error)
+            record = {"file": path.name, "rows": rows, "taken": taken, "error": told}
+            kept = f" {taken:,} rows before it are kept." if taken else ""
+            screen.answer(record, f"{path.name}: left alone: {told}{kept}", as_json=self._as_json)
             return
         if self.stopped():
             return

@@ -7,7 +7,7 @@ or holds Python objects gives an InputFileError and costs nothing.
 """
 
 from linkstream.io.databases import DatabaseSource, is_address
-from linkstream.io.exporting import export
+from linkstream.io.exporting import export, export_lines
 from linkstream.io.importing import import_store
 from linkstream.io.opening import open_vectors, read_vectors
 from linkstream.io.source import ALL, Block, Source
@@ -20,6 +20,7 @@ __all__ = [
     "DatabaseSource",
     "Source",
     "export",
+    "export_lines",
     "import_store",
     "is_address",
     "open_vectors",

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.errors import ArgumentError, StoreError
-from linkstream.io.tables import SUFFIXES, Table, write_table
+from linkstream.io.tables import SUFFIXES, Table, json_lines, write_table
 from linkstream.io.whole import sync_folder, whole_file
 from linkstream.store import Operation, Store
 from linkstream.store.journal import IDS
@@ -62,6 +62,20 @@ def export(
         write_table(target, _table(store, embedding=vectors), encoded=("payload",))
     else:
         _export_folder(store, target, packing)
+
+
+def export_lines(store: Store, *, vectors: bool = False) -> Iterator[str]:
+    """Return the table of a store as JSON lines, one for each vector, as `export` writes them.
+
+    Args:
+        store: an open store; a read-only one will do.
+        vectors: whether each line has the `embedding` too.
+
+    Raises:
+        NotTrackedError: the store does not keep what was asked for.
+    """
+    for block in _table(store, embedding=vectors):
+        yield from json_lines(block)
 
 
 def _table(store: Store, *, embedding: bool) -> Iterator[Table]:

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.errors import InputFileError
 from linkstream.io.archives import open_npz, read_npz
 from linkstream.io.arrays import NPY_MAGIC, ColumnsSource, RowsSource, check_size, read_header
 from linkstream.io.commas import CsvSource
@@ -233,19 +234,29 @@ def regular(path: Path) -> Iterator[IO[bytes]]:
     """A file, opened; links are followed, and a pipe that would never end is refused."""
     check_no_address(path)
     try:
-        _check_regular(path, os.stat(path))
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    _check_regular(path, status)
+    try:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(path, flags), "rb")
-    except (FileNotFoundError, NotADirectoryError):
-        raise fault(f"{path} does not exist", _KINDS, "Check the path.") from None
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise fault(f"{path}: {said}", "a file to read", "Check its rights.") from None
+        raise _unreadable(path, error) from None
     with file:
         _check_regular(path, os.fstat(file.fileno()))
         yield file
 
 
+def _unreadable(path: Path, error: OSError | ValueError) -> InputFileError:
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return fault(f"{path} does not exist", _KINDS, "Check the path.")
+    said = getattr(error, "strerror", None) or error
+    return fault(f"{path}: {said}", "a file to read", "Check its rights.")
+
+
 def _check_regular(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise fault(f"{path} is not a file but a folder", _KINDS, "Name one file in it.")
     if not stat.S_ISREG(status.st_mode):
         raise fault(f"{path} is not a file", _KINDS, "Check the path; - stands for stdin.")

@@ -120,9 +120,8 @@ class _Writer:
 
 class _JsonLines(_Writer):
     def write(self, block: Table) -> None:
-        lists = [_plain(column) for column in block.values()]
-        for row in zip(*lists, strict=True):
-            self._stream.write(_json(dict(zip(block, row, strict=True))).encode() + b"\n")
+        for line in json_lines(block):
+            self._stream.write(line.encode())
 
 
 class _Csv(_Writer):
@@ -240,6 +239,13 @@ def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     stream = BytesIO()
     npy.write_array_header_1_0(stream, text)
     return stream.getvalue()
+
+
+def json_lines(block: Table) -> Iterator[str]:
+    """Return the rows of a block, each as a line of JSON."""
+    lists = [_plain(column) for column in block.values()]
+    for row in zip(*lists, strict=True):
+        yield _json(dict(zip(block, row, strict=True))) + "\n"
 
 
 def _plain(column: Column) -> Sequence[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, StoreError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset as preset_of
+from linkstream.presets import presets
 from linkstream.space import Space
 from linkstream.store import file, snapshots
 from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
@@ -106,8 +107,11 @@ def check_wanted(
         names |= preset_of(preset).options.keys()
     for name in sorted(names & described.keys()):
         if not _same(described[name], about[name]):
+            seen = f"{name}={_shown(described[name])} for {path}, which has {_shown(about[name])}"
+            if preset is not None and name not in options:
+                seen = f"preset {preset!r} for {path}, which was made with {_maker(about)}"
             raise ArgumentError(
-                f"{name}={described[name]!r} for {path}, which has {about[name]!r}",
+                seen,
                 expected="what the store was made with",
                 remedy="Leave it out to open the store as it is, or make a new one.",
             )
@@ -119,6 +123,20 @@ def _same(asked: Any, there: Any) -> bool:
     # A space may leave its dimension open, as one of an older version does even with a preset.
     open_ = {"dimension"} & (asked.keys() ^ there.keys())
     return all(asked.get(name) == there.get(name) for name in {*asked, *there} - open_)
+
+
+def _maker(about: About) -> str:
+    """Return what a store was made with, as its maker would say it."""
+    model = about["space"]["model"]
+    known = model in presets()
+    return f"preset {model!r}" if known else f"thresholds {_shown(about['thresholds'])}"
+
+
+def _shown(value: Any) -> str:
+    """Return an option as the caller gives it."""
+    if isinstance(value, dict):
+        return repr(value["mode"]) if "mode" in value else repr(astuple(Thresholds(**value)))
+    return repr(value)
 
 
 def write(connection: sqlite3.Connection, about: About, version: str) -> None:

@@ -15,11 +15,14 @@ from linkstream.errors import InputFileError
 
 DEFAULT_KEY = "y"
 
+_PAIRS_MAX = 1_000_000
 _LABEL_BYTES_MAX = 4096  # a label longer than this is none
 _DAMAGED = (ValueError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error)
 
 
-def read_labels(source: str | None, *, vectors: str | os.PathLike[str], n: int) -> npt.NDArray[Any]:
+def read_labels(
+    source: str | None, *, vectors: str | os.PathLike[str], n: int, option: str = "--labels"
+) -> npt.NDArray[Any]:
     """The labels of a file of n vectors, in the same order.
 
     Args:
@@ -27,6 +30,7 @@ def read_labels(source: str | None, *, vectors: str | os.PathLike[str], n: int) 
             `.npz`.
         vectors: the file that holds the vectors.
         n: how many there are.
+        option: how the caller says where labels are, for errors.
 
     Raises:
         InputFileError: no such array or file, damaged, pickled, or not one label a vector.
@@ -35,15 +39,59 @@ def read_labels(source: str | None, *, vectors: str | os.PathLike[str], n: int) 
     name = DEFAULT_KEY if source is None else source
     packed = archive.is_file() and zipfile.is_zipfile(archive)
     if packed and f"{name}.npy" in _members(archive):
-        return _checked(f"array {name!r} of {archive}", _from_archive(archive, name, n), n)
+        return _checked(f"array {name!r} of {archive}", _from_archive(archive, name, n, option), n)
     if source is not None and Path(source).is_file():
         return _checked(source, _from_file(Path(source)), n)
     arrays = ", ".join(member.removesuffix(".npy") for member in _members(archive)[:10])
     raise InputFileError(
         f"no labels {name!r}" + ("" if source is None else ", neither an array nor a file"),
         expected=f"an array of {archive} ({arrays})" if packed else "a .npy file of labels",
-        remedy="Name them with --labels.",
+        remedy=f"Name them with {option}.",
     )
+
+
+def read_pairs(source: str, *, vectors: str | os.PathLike[str]) -> npt.NDArray[Any]:
+    """Read pairs of row numbers of a file of vectors.
+
+    Args:
+        source: name of an array in the `.npz` of the vectors, a `.npy` file, or a file of text
+            with two whole numbers a line, between them a comma or blanks; a first line of words
+            is skipped.
+        vectors: the file that holds the vectors.
+
+    Raises:
+        InputFileError: no such array or file, or one that cannot be read.
+    """
+    archive, path = Path(vectors), Path(source)
+    if f"{source}.npy" in _members(archive):
+        return _from_archive(archive, source, _PAIRS_MAX, "another name")
+    if not path.is_file():
+        raise InputFileError(
+            f"no pairs {source!r}, neither an array of {archive} nor a file",
+            expected="a .csv or .npy of row numbers",
+            remedy="Check the name.",
+        )
+    return np.array(_from_file(path)) if path.suffix == ".npy" else _from_text(path)
+
+
+def _from_text(path: Path) -> npt.NDArray[Any]:
+    """Read two whole numbers a line."""
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise _unreadable(str(path), error) from None
+    pairs = []
+    for number, line in enumerate(lines, start=1):
+        words = line.replace(",", " ").split()
+        if len(words) == 2 and all(word.isascii() and word.isdecimal() for word in words):
+            pairs.append([int(word) for word in words])
+        elif words and number > 1:
+            raise InputFileError(
+                f"{path}, line {number}: {line[:40]!r}",
+                expected="two row numbers, such as 3,17",
+                remedy="Mend the line.",
+            )
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _members(archive: Path) -> list[str]:
@@ -54,7 +102,7 @@ def _members(archive: Path) -> list[str]:
         return []
 
 
-def _from_archive(archive: Path, name: str, n: int) -> npt.NDArray[Any]:
+def _from_archive(archive: Path, name: str, n: int, option: str) -> npt.NDArray[Any]:
     try:
         with zipfile.ZipFile(archive) as opened:
             size = opened.getinfo(f"{name}.npy").file_size
@@ -62,7 +110,7 @@ def _from_archive(archive: Path, name: str, n: int) -> npt.NDArray[Any]:
                 raise InputFileError(
                     f"array {name!r} of {archive} would take {size} bytes",
                     expected=f"one label for each of {n} vectors",
-                    remedy="Name another array with --labels.",
+                    remedy=f"Name another array with {option}.",
                 )
             with opened.open(f"{name}.npy") as member:
                 labels: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)

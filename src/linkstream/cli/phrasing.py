@@ -1,0 +1,263 @@
+"""Errors of the library in the words of the command line.
+
+The library says *seen*, *expected* and *remedy* in terms of Python: `rename()`, `thresholds=`. This
+module is the one place that turns them into commands and options. `tests/cli/test_messages.py`
+reads every error of the library and fails where Python is left: add a line to a table below.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from linkstream.cli import call
+from linkstream.cli.call import Call
+from linkstream.errors import LinkstreamError
+
+# Options of `Links` and `Store` as they are typed, whatever the command.
+FLAGS = {
+    name: "--" + name.replace("_", "-")
+    for name in (
+        *("cluster_similarity", "subcluster_similarity", "pair_similarity_max"),
+        *("max_subclusters", "max_idle", "conflation_weight", "fracture_weight"),
+    )
+} | {"T_c": "T_c", "of": "--of"}
+
+# What is said as a whole: the library's words, and those of the command line. STORE stands for the
+# store that the command was given.
+PHRASES = {
+    # expected
+    "track_vectors=True and keep_vectors=True": "a store made without --no-track",
+    "track_vectors=True": "a store made without --no-track",
+    "keep_vectors=True": "a store that keeps its vectors",
+    "a file that Store.open wrote": "a linkstream store",
+    "one that was given by name() or enrol()": "a name that a cluster has",
+    "a file begun by tune(), or a new name": "a file that linkstream tune began, or a new name",
+    "True or False": "yes or no",
+    "an array saved by numpy.save or numpy.savez": "an array in .npy or .npz",
+    "an archive by numpy.savez or numpy.savez_compressed": "a plain or compressed .npz",
+    "an array by numpy.save": "an array in .npy",
+    "real numbers (floating point or integers)": "real numbers",
+    "rows of vectors, shape (n, dimension)": "one vector a row",
+    "one vector, shape (dimension,)": "one vector",
+    "a whole number of 1 or more, or None": "a whole number of 1 or more",
+    "a number, 0 or more, or None": "a number, 0 or more",
+    "pairs of row numbers, shape (m, 2), whole numbers": "two row numbers a line",
+    "as there are in X": "as there are in the file",
+    "a list or 1-D array of keys, one for each vector": "one key for each vector",
+    "whole numbers or strings; −1 or None for none": "whole numbers or words; −1 for none",
+    "a list or 1-D array of whole numbers or strings": "whole numbers or words",
+    "a 1-D array of whole numbers or strings; pickled objects are never read": (
+        "one whole number or word for each vector, without pickled objects"
+    ),
+    "texts, finite numbers, yes or no, None, lists and objects of them": "plain JSON",
+    "the path of a file; or, for `linkstream cluster` and open_vectors,": (
+        "the path of a file; or, for linkstream cluster,"
+    ),
+    # remedies
+    "undo() brings it back": "linkstream undo STORE brings it back",
+    "IDs come from add(), add_many(), labels() or clusters().": (
+        "linkstream inspect STORE lists the clusters."
+    ),
+    "Speak of subclusters or clusters, or track vectors.": (
+        "Name subclusters or clusters instead, or make the store without --no-track."
+    ),
+    "Keep vectors, or pass the vector itself where it is asked for.": (
+        "Make a new store without --no-track."
+    ),
+    "Make the store with keep_vectors=True.": "Make a new store without --no-track.",
+    "Keep the IDs that add_many() returns, or track vectors.": (
+        "Keep the IDs that --output writes, or make the store without --no-track."
+    ),
+    "Save snapshots, and go back to one of them.": (
+        "Make stores without --no-track, or copy them first: linkstream backup STORE COPY."
+    ),
+    "clusters() shows them; merges make some disappear.": (
+        "linkstream inspect STORE --cluster ID shows those of a cluster; merges make some vanish."
+    ),
+    "forget() its cluster, or pass the very vector that was added.": (
+        "Forget its cluster instead: linkstream forget STORE CLUSTER."
+    ),
+    "rename(cluster, None) takes a name away.": (
+        "linkstream name STORE CLUSTER --clear takes a name away."
+    ),
+    "It is there already; same() keeps it there.": "It is there already.",
+    "Use rename() to change it.": "Add --rename to change the name.",
+    "clusters() shows the names there are.": "linkstream inspect STORE shows the names.",
+    "Undo one of them first, or rename one of two clusters.": (
+        "Take one of them back first: linkstream undo STORE; or change a name: "
+        "linkstream name STORE CLUSTER NAME --rename."
+    ),
+    "events() shows them; what an undo took back cannot be undone again.": (
+        "linkstream events STORE shows them; what an undo took back cannot be undone again."
+    ),
+    "Pass thresholds= or preset= to make a new one.": (
+        "Check the path. To make a new store: linkstream cluster FILE --store STORE --preset NAME."
+    ),
+    "Close the other one, or open with read_only=True.": (
+        "Wait until it has ended; meanwhile inspect, explain, events and export only read."
+    ),
+    "Call refresh(), or open it again.": "Run the command again.",
+    "Open it without read_only=True.": "Run a command that changes the store.",
+    "Copy it with store.backup(path), or export a table.": (
+        "Copy it with linkstream backup STORE COPY, or export a table such as people.csv."
+    ),
+    "Vectors of another encoder need a Links of their own.": (
+        "Vectors of another encoder need a store of their own."
+    ),
+    "Pass one vector to add() and a two-dimensional array to add_many().": (
+        "Save the vectors as rows of equal length."
+    ),
+    "Pass batches of vectors to add_many() or predict().": "Give one vector.",
+    "Convert the vectors with .astype(numpy.float32).": "Save the vectors as numbers.",
+    "Drop these rows, or fill them in with numpy.ma.filled().": "Drop these rows.",
+    "Drop or mend these rows; nothing has been added.": "Drop or mend these rows.",
+    "Save the vectors with numpy.save(path, X).": "Save the vectors as one of these.",
+    "Save numpy.ascontiguousarray(X), or save it as .npy.": "Save it row by row, or as .npy.",
+    "Save numpy.asarray(X, dtype=numpy.float32).": "Save the vectors as numbers.",
+    "Save the labels with numpy.save(path, y).": "Save the labels as .npy, without objects.",
+    "Name each vector by its row in X, from 0.": "Name each vector by its row, from 0.",
+    "Give −1 or None to a vector that was seen alone.": "Give −1 to a vector that was seen alone.",
+    "Name the identity of each vector, without None.": "Name the identity of each vector.",
+    "Give `different`, or `groups` of vectors that were seen together.": (
+        "Give --different as well, or --groups."
+    ),
+    "Give `same`, or say with `groups` which vectors were seen together.": (
+        "Give --same as well, or --groups."
+    ),
+    "with `same` and `different`, or label some of the stream and use tune()": (
+        "with --same and --different, or label some of the stream and use linkstream tune"
+    ),
+    "Pass Thresholds(0.7, 0.6, 0.9), or a tuple of three.": "Try --thresholds 0.7 0.6 0.9.",
+    'Try payload=["file", "time"].': "Try --payload file,time.",
+    "Give its name as key.": "Give its name with --key.",
+    "Give it as dimension.": "Give it with --dimension.",
+    "Give the dimension of raw vectors; give other files by name.": (
+        "Give raw vectors a --dimension; give other files by name."
+    ),
+    "Name one file in it.": (
+        "Name one file in it; linkstream watch FOLDER --store NEW.links --once takes all of them."
+    ),
+    "For another encoder use linkstream.tuning: tune, calibrate or diagnose.": (
+        "linkstream presets lists them; for another encoder use linkstream tune or calibrate."
+    ),
+    "Check it; open_vectors takes an address as a text, not as a path.": "Check it.",
+    "Thresholds belong to an encoder: see docs/how-links-works.md.": (
+        "Thresholds belong to an encoder: linkstream presets lists known ones, linkstream tune "
+        "finds others."
+    ),
+    "Healing is opt-in: leave heal=None for the paper's algorithm.": (
+        "Try --heal settle, or leave --heal out."
+    ),
+    "None sets no limit.": "Leave it out for no limit.",
+    "Split them, or let feed() take them batch by batch.": "Split the file.",
+    "or use track_vectors=True to keep them all": "or make the store without --no-track",
+    "Leave it out to open the store as it is, or make a new one.": (
+        "Leave it out to use the store as it is, or name a new store."
+    ),
+    "Open it again: what was acknowledged is there.": "Run the command again.",
+    "It can only be read now. Open it again: what was acknowledged is there.": (
+        "What was acknowledged is there; run the command again."
+    ),
+    "Open it once for writing, which brings it up to date.": (
+        "Change it once, with any command that writes, which brings it up to date."
+    ),
+    "Use engine='auto'; `linkstream doctor` says what is installed.": (
+        "linkstream doctor says what is installed."
+    ),
+    "`linkstream repair` copies it aside and saves what can be read": (
+        "linkstream repair STORE copies it aside and saves what can be read"
+    ),
+    "Try a Space: Links(…, space=Space.fit(X)); these": (
+        "Try centring: linkstream tune with --mean mean.npy; these"
+    ),
+    "Pass labels y, or a larger sample,": "Give --labels, or more vectors,",
+}
+
+_KIND = r"(?: of (vectors|subclusters|clusters))?"
+_TWO = r"\((\d+), (\d+)\)"
+_RULES = [
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"^thresholds and preset=", "thresholds and --preset "),
+        (r"^track_vectors=False for (.*), which has True", r"--no-track for \1, made without it"),
+        (
+            r"^track_vectors=True for (.*), which has False",
+            r"tracking for \1, made with --no-track",
+        ),
+        (r"^undo\(to=(-?\d+)\)", r"undo --to \1"),
+        (r"^(undo|labels)\(\) ", r"\1 "),
+        (r"^name\((\d+), (.*)\) of a cluster that is ", r"the name \2 for cluster \1, which is "),
+        (r"^path=", ""),
+        (r"^mode: '(\w*)'", r"--heal \1"),
+        (r"\[Errno \d+\] ([^:;]+): '[^']*'", r"\1"),
+        (rf"\bmove{_TWO}", r"moving vector \1 to cluster \2"),
+        (rf"\bsame{_TWO} of clusters", r"merging clusters \1 and \2"),
+        (rf"\bsame{_TWO}{_KIND}", r"\3 \1 and \2 being one"),
+        (rf"\bdifferent{_TWO}{_KIND}", r"\3 \1 and \2 being different"),
+        (r"\bsame\((\d+), (\d+), of='clusters'\)", r"linkstream merge STORE \1 \2"),
+        (r"\benrol\(('[^']*'|\"[^\"]*\")\)", r"enrolling \1"),
+        (r"\bclusterer\b", "store"),
+        (r"\bAdd (\w+)= to the address", r"Add ?\1=… to the address"),
+        (r"(?: and|,)? dtype (\S+)", r" of kind \1"),
+        (r" of of kind ", " of kind "),
+        (r"\bshape \((\d+),\)", r"shape \1"),
+        (r"\bshape \((\d+), (\d+)\)", r"shape \1 × \2"),
+        (r"\bshape \((\d+), (\d+), (\d+)\)", r"shape \1 × \2 × \3"),
+        (r"\bshape \(\)", "no shape"),
+        (r" of type [A-Za-z]+$", ""),
+    )
+]
+_OPTION = re.compile(r"^([a-z_]+)=('[^']*'|\"[^\"]*\"|[^\s;,]+)")
+_IS = re.compile(r"^([A-Za-z_]+) is\b")
+_ASIDE = re.compile(r"(?<![\w/.'-])([a-z]+(?:_[a-z]+)+)(?![\w/.=('-])")
+
+
+def spoken(error: BaseException) -> str:
+    """Return the sentence of an error, as a user of the command line reads it."""
+    if isinstance(error, LinkstreamError):
+        seen, expected = _seen(error.seen, call.now()), said(error.expected)
+        return f"{seen}; expected {expected}. {said(error.remedy)}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory. Close other programs, or split the work."
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror}"
+    return str(error)
+
+
+def said(words: str) -> str:
+    """Return what the library says or advises, in words of the command line."""
+    running = call.now()
+    for theirs, ours in PHRASES.items():
+        words = words.replace(theirs, ours)
+    words = _ASIDE.sub(lambda found: _flag(found[1], running.flags), _ruled(words))
+    return _with_store(words, running)
+
+
+def _seen(words: str, running: Call) -> str:
+    """Return what was seen, which may quote names and files: only whole patterns are replaced."""
+    for absolute, typed in running.paths().items():
+        words = words.replace(absolute, typed)
+    words = _ruled(words)
+    words = _OPTION.sub(
+        lambda found: f"{_flag(found[1], running.flags)} {found[2].strip(chr(39))}", words
+    )
+    words = _IS.sub(lambda found: f"{_flag(found[1], running.flags)} is", words)
+    return _with_store(words, running)
+
+
+def _ruled(words: str) -> str:
+    for pattern, ours in _RULES:
+        words = pattern.sub(ours, words)
+    return words
+
+
+def _flag(name: str, flags: Mapping[str, str]) -> str:
+    """Return an option as it is typed; a name that is no option of the command stays."""
+    return flags.get(name) or FLAGS.get(name) or name.replace("_", " ")
+
+
+def _with_store(words: str, running: Call) -> str:
+    return words if running.store is None else words.replace("STORE", shlex.quote(running.store))
