@@ -53,6 +53,8 @@ def _run(interrupts: Interrupts) -> int:
             code: int = _app().run()
         except (LinkstreamError, OSError, MemoryError) as error:
             code = STOPPED if interrupts.came else ending.fail(error)
+        except ending.Declined:
+            code = STOPPED if interrupts.came else ending.decline()
         return interrupts.say() if interrupts.came or code == STOPPED else code
     except KeyboardInterrupt:
         return interrupts.say()

@@ -156,11 +156,12 @@ def run() -> int:
 
     Raises:
         LinkstreamError, OSError: as the command does.
+        ending.Declined: a question was answered with no, or not at all.
     """
     try:
         code = app(prog_name="linkstream", standalone_mode=False)
     except typer.Abort:
-        return ending.decline()
+        raise ending.Declined from None
     except _WRONGLY_TYPED as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()

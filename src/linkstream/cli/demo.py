@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from linkstream import metrics, plots
-from linkstream.cli import screen
+from linkstream.cli import call, screen
 from linkstream.clusterer import Links
 from linkstream.data import VoiceStream, voice_halves
 from linkstream.engine.contract import Decision
@@ -189,6 +189,7 @@ def _draw(stream: VoiceStream, outcome: Outcome, path: Path) -> None:
         subtitle=SOURCE + " Thresholds tuned on five other speakers.",
     )
     plots.save(figure, path)
+    call.keep(f"{path} is written")
 
 
 def _summary(stream: VoiceStream, tuned: Outcome, shown: Outcome, picture: Path) -> dict[str, Any]:

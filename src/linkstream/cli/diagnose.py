@@ -10,7 +10,7 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from linkstream.cli import screen
+from linkstream.cli import call, screen
 from linkstream.cli.options import AsJson, Column, Key
 from linkstream.cli.phrasing import said
 from linkstream.errors import ArgumentError, VectorError
@@ -81,6 +81,7 @@ def _diagnosed(
 def _draw(found: Diagnosis, path: Path) -> None:
     try:
         found.picture(path)
+        call.keep(f"{path} is written")
     except OSError as error:
         raise ArgumentError(
             f"{path}: {error.strerror or error}",

@@ -37,6 +37,10 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
+class Declined(Exception):  # noqa: N818, RUF100  # an answer, not an error
+    """A question was answered with no."""
+
+
 def code_of(error: BaseException) -> int:
     """Return the exit code for an error of the running command."""
     if call.now().kept is not None:

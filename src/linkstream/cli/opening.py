@@ -46,7 +46,9 @@ def writing(path: Path) -> Iterator[Store]:
             with contextlib.suppress(LinkstreamError):  # a store that failed says no more
                 done = store.n_operations - before
                 if done:
-                    call.keep(f"{done:,} change{'s' * (done > 1)} made to {path}")
+                    also = call.now().kept
+                    words = f"{done:,} change{'s' * (done > 1)} made to {path}"
+                    call.keep(words if also is None else f"{words}; {also}")
 
 
 def compact(store: Store, path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from linkstream.cli import screen
+from linkstream.cli import call, screen
 from linkstream.errors import ArgumentError
 
 STDOUT = "-"
@@ -43,6 +43,7 @@ def lines(output: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         return
     with whole_file(output, "w") as stream:
         yield lambda record: screen.write_json(record, stream)
+    call.keep(f"{output} is written")
 
 
 @contextmanager
@@ -62,6 +63,7 @@ def array(output: str) -> Iterator[Callable[[Ids], None]]:
         yield append
         stream.seek(0)
         _header(stream, written)
+    call.keep(f"{output} is written")
 
 
 def _header(stream: IO[bytes], n: int) -> None:

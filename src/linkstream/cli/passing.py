@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linkstream.cli import choosing, outputs, screen
+from linkstream.cli import call, choosing, outputs, screen
 from linkstream.cli.choosing import Three
 from linkstream.cli.outputs import STDOUT
 from linkstream.cli.progress import Advance, of_source
@@ -44,6 +44,8 @@ def cluster(
             _write_decisions(links, source, output, advance)
     if save is not None:
         links.save(save)
+        also = call.now().kept
+        call.keep(f"{save} is written" if also is None else f"{also}, and so is {save}")
     if output is None:
         _tell(links)
 

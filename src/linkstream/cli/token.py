@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstream.cli import screen
+from linkstream.cli import call, screen
 from linkstream.cli.commands import Command, with_format
 from linkstream.cli.options import AsJson
 from linkstream.cli.words import harmless, short
@@ -87,11 +87,13 @@ def create(
         scopes = _scopes(scope or [])
         _make_folder(path.parent, data)
         made, secret = tokens.create(path, scopes, label=label, seconds=seconds)
+        call.keep(f"token {made.id} is made; revoke it if its secret was not shown")
         return _tell(made, secret, None, as_json=as_json)
     if scope or label:
         raise _odd("--rotate with --scope or --label", "the ID alone: the new one takes both over")
     both = _seconds("--overlap", overlap or "24h", least=0)
     made, secret, old = tokens.rotate(path, rotate, overlap=both, seconds=seconds)
+    call.keep(f"token {made.id} is made; revoke it if its secret was not shown")
     return _tell(made, secret, old, as_json=as_json)
 
 
@@ -139,6 +141,7 @@ def revoke(
 
     path = _path(data, token_file, config)
     gone, left = tokens.revoke(path, id_)
+    call.keep(f"token {gone.id} is revoked")
     words = f"Revoked: {gone.id} {gone.label}".rstrip() + f". {left} left."
     if not left:
         words += f" Nobody gets in now. To serve without tokens, remove {path} and start it again."

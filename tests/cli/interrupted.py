@@ -1,0 +1,32 @@
+"""Run a command and press Ctrl-C at the n-th call of a function; a program for test_interrupts.py.
+
+`python interrupted.py N FOLDER WORD...` runs `linkstream WORD...`. The moment is counted, not
+timed, so that each run is the same. With N = 0 nothing is pressed, and FOLDER/calls says how many
+calls there were, those of the imports and of the end of the process among them.
+"""
+
+import atexit
+import os
+import signal
+import sys
+from pathlib import Path
+
+from linkstream.cli import main
+
+moment, folder = int(sys.argv[1]), Path(sys.argv[2])
+sys.argv = ["linkstream", *sys.argv[3:]]
+calls = 0
+
+
+def count(frame, event, argument):
+    global calls
+    if event == "call":
+        calls += 1
+        if calls == moment:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+if not moment:
+    atexit.register(lambda: (folder / "calls").write_text(str(calls)))
+sys.setprofile(count)
+main()

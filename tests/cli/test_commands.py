@@ -1,0 +1,182 @@
+"""`move`, `calibrate`, `settle`, `review`, `enrol`, `presets`; and what all commands have."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cli.command import json_lines, refused, run, run_before_people
+from linkstream.cli.app import COMMANDS
+from linkstream.presets import presets
+from linkstream.store import Store
+from linkstream.tuning.labels import read_pairs
+
+STORE = "people.links"
+
+
+def said(folder, *words):
+    done = run(*words, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def opened(folder):
+    return Store.open(folder / STORE, read_only=True)
+
+
+def test_move_puts_a_vector_into_another_cluster_and_undo_brings_it_back(folder):
+    with opened(folder) as store:
+        before, home = store.state_hash(), store.labels()[7]
+    other = 6 if home != 6 else 0
+    assert said(folder, "move", STORE, 7, other)["cluster"] == other
+    with opened(folder) as store:
+        assert store.labels()[7] == other
+    assert "It is there already" in refused(run("move", STORE, 7, other, cwd=folder))
+    said(folder, "undo", STORE)
+    with opened(folder) as store:
+        assert store.state_hash() == before
+
+
+def test_settle_proposes_and_changes_only_when_told_to(folder):
+    with opened(folder) as store:
+        before, expected = store.state_hash(), store.proposals().to_dict()
+    assert said(folder, "settle", STORE) == json.loads(json.dumps(expected))
+    with opened(folder) as store:
+        assert store.state_hash() == before
+    done = said(folder, "settle", STORE, "--apply")
+    assert (done["applied"], done["n_clusters_after"]) == (True, expected["n_clusters_after"])
+    with opened(folder) as store:
+        assert store.n_clusters == expected["n_clusters_after"] < expected["n_clusters_before"]
+
+
+def test_the_answers_to_a_review_are_commands_that_work(folder):
+    lines = json_lines(run("review", STORE, "--limit", 3, cwd=folder).stdout)
+    with opened(folder) as store:
+        expected = [question.to_dict() for question in store.review_queue(limit=3)]
+    assert lines == json.loads(json.dumps(expected))
+    shown = run_before_people("review", STORE, "--limit", 3, cwd=folder).stdout.splitlines()
+    answers = [line.split(": linkstream ")[1].split() for line in shown if ": linkstream " in line]
+    assert len(answers) == 2 * len(lines)
+    for words in answers[::2]:
+        assert len({*said(folder, *words)["merged"]}) == 2
+
+
+def test_enrol_makes_a_cluster_with_a_name_that_later_vectors_join(folder):
+    record = said(folder, "enrol", STORE, "Bea", "arrivals/monday.npy")
+    assert (record["name"], record["vectors"]) == ("Bea", 40)
+    with opened(folder) as store:
+        assert store.named("Bea") == record["cluster"]
+        assert (
+            store.predict(np.load(folder / "arrivals" / "monday.npy")) == record["cluster"]
+        ).any()
+
+
+def test_presets_are_listed_with_their_thresholds(tmp_path):
+    lines = json_lines(run("presets", cwd=tmp_path).stdout)
+    assert [line["name"] for line in lines] == list(presets())
+    assert all(len(line["thresholds"]) == 3 for line in lines)
+
+
+def test_calibrate_without_evidence_says_that_it_cannot_decide(folder):
+    done = run("calibrate", "arrivals/monday.npy", cwd=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    record = json.loads(done.stdout)
+    assert record["thresholds"] is None
+    assert "--same and --different" in record["advice"] or "Cannot decide" in record["advice"]
+
+
+def test_calibrate_reads_pairs_as_text_and_as_arrays(folder):
+    rows = read_pairs(str(folder / "same.csv"), vectors=folder / "voices.npy")
+    assert rows.shape == (40, 2)
+    np.save(folder / "same.npy", rows)
+    np.savez(folder / "all.npz", X=np.load(folder / "voices.npy"), same=rows)
+    for source, vectors in ((str(folder / "same.npy"), "voices.npy"), ("same", "all.npz")):
+        again = read_pairs(source, vectors=folder / vectors)
+        np.testing.assert_array_equal(again, rows)
+    (folder / "bad.csv").write_text("a,b\n1,2\n3,x\n")
+    told = refused(run("calibrate", "voices.npy", "--same", "bad.csv", cwd=folder))
+    assert "bad.csv, line 3: '3,x'" in told
+    told = refused(run("calibrate", "voices.npy", "--same", "same.csv", cwd=folder))
+    assert "--different" in told
+
+
+# What all commands have
+
+
+def test_every_command_has_a_short_help_and_a_format(tmp_path):
+    for name in COMMANDS:
+        words = [name, "create"] if name == "token" else [name]
+        done = run(*words, "-h", cwd=tmp_path)
+        assert done.returncode == 0
+        assert "--format" in done.stdout, name
+
+
+def test_the_format_overrides_what_a_pipe_or_a_terminal_would_choose(folder):
+    for words in (("inspect", STORE), ("presets",), ("verify", STORE), ("review", STORE)):
+        text = run(*words, "--format", "text", cwd=folder).stdout
+        assert not text.startswith("{"), words
+        shown = run_before_people(*words, "--format", "json", cwd=folder).stdout
+        assert json_lines(shown)
+        assert shown == run(*words, cwd=folder).stdout
+    three = ("--cluster-similarity", 0.6, "--subcluster-similarity", 0.6)
+    words = ("cluster", "voices.npy", *three, "--pair-similarity-max", 0.7)
+    assert "The biggest clusters" in run(*words, "--format", "text", cwd=folder).stdout
+    assert len(json_lines(run_before_people(*words, "--format", "json", cwd=folder).stdout)) == 300
+    assert "text or json" in refused(run("presets", "--format", "xml", cwd=folder))
+    assert "one of them" in refused(run("presets", "--json", "--format", "text", cwd=folder))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("culster", "cluster"), ("inspct", "inspect"), ("delete", "forget")]
+)
+def test_a_typo_gets_the_nearest_command_named(tmp_path, typed, meant):
+    assert f"Did you mean {meant}" in refused(run(typed, cwd=tmp_path))
+
+
+def test_a_typo_in_an_option_gets_the_nearest_one_named(folder):
+    assert "Did you mean --cluster?" in refused(run("inspect", STORE, "--cluste", 0, cwd=folder))
+
+
+@pytest.mark.parametrize("words", [("forget", STORE, 0), ("compact", STORE)])
+def test_without_a_terminal_nothing_is_destroyed_unless_told_yes(folder, words):
+    run("forget", STORE, "--vector", 5, "--yes", cwd=folder)
+    before = {path.name: path.read_bytes() for path in folder.glob("people.links")}
+    told = refused(run(*words, cwd=folder))
+    assert "--yes" in told
+    assert before == {path.name: path.read_bytes() for path in folder.glob("people.links")}
+    assert run(*words, "--yes", cwd=folder).returncode == 0
+
+
+def test_an_export_replaces_a_file_only_by_force(folder):
+    said(folder, "export", STORE, "table.csv")
+    (folder / "table.csv").write_text("mine")
+    assert "--force" in refused(run("export", STORE, "table.csv", cwd=folder))
+    assert (folder / "table.csv").read_text() == "mine"
+    said(folder, "export", STORE, "table.csv", "--force")
+    assert len((folder / "table.csv").read_text()) > 1000
+
+
+def test_an_export_to_stdout_is_json_lines_and_makes_no_folder(folder):
+    lines = json_lines(run("export", STORE, "-", cwd=folder).stdout)
+    assert [line["vector"] for line in lines] == list(range(300))
+    said(folder, "export", STORE, "table.jsonl")
+    assert lines == json_lines((folder / "table.jsonl").read_text())
+    assert not (folder / "-").exists()
+
+
+def test_an_ending_that_is_no_table_makes_no_folder(folder):
+    assert "e.csv" in refused(run("export", STORE, "e.xlsx", cwd=folder))
+    assert not (folder / "e.xlsx").exists()
+    said(folder, "export", STORE, "people.v2/")
+    assert (folder / "people.v2").is_dir()
+
+
+def test_a_store_made_for_rows_that_are_refused_is_removed(folder):
+    bad = np.load(folder / "voices.npy")
+    bad[3] = np.nan
+    np.save(folder / "bad.npy", bad)
+    words = ("cluster", "bad.npy", "--store", "new.links", "--preset", "ge2e-windows")
+    assert "row 3" in refused(run(*words, cwd=folder))
+    assert not list(folder.glob("new.links*"))

@@ -1,0 +1,153 @@
+"""Ctrl-C at any moment: one line that says what was kept, exit code 130, and nothing half done."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.command import begin, run, run_on_a_terminal
+from linkstream.cli import EXIT_CODES
+from linkstream.store import Store
+
+PROGRAM = str(Path(__file__).with_name("interrupted.py"))
+LINE = re.compile(r"Interrupted\. (Nothing was changed|Kept: [^\n]+)\.\n")
+STORE = "people.links"
+
+# Commands that read, cluster, write, draw, erase.
+COMMANDS = {
+    "cluster": ("cluster", "voices.npz", "--store", "new.links", "--preset", "ge2e-windows"),
+    "cluster without a store": (
+        *("cluster", "voices.npy", "--preset", "ge2e-windows", "--output", "ids.npy"),
+    ),
+    "inspect": ("inspect", STORE),
+    "events": ("events", STORE),
+    "merge": ("merge", STORE, "0", "1"),
+    "export": ("export", STORE, "table.csv"),
+    "backup": ("backup", STORE, "copy.links"),
+    "erase": ("forget", STORE, "0", "--erase", "--yes"),
+    "plot": ("plot", STORE, "--only", "sizes"),
+    "presets": ("presets",),
+}
+
+
+@pytest.fixture
+def fresh(template, tmp_path):
+    """Return a function that makes a folder to work in, always the same."""
+
+    def make():
+        shutil.rmtree(tmp_path / "work", ignore_errors=True)
+        return Path(shutil.copytree(template, tmp_path / "work"))
+
+    return make
+
+
+def pressed(moment, words, folder):
+    """Run a command, and press Ctrl-C at a moment; 0 for never."""
+    line = [sys.executable, "-W", "error", PROGRAM, str(moment), str(folder), *words]
+    return subprocess.run(
+        line, cwd=folder, capture_output=True, text=True, timeout=120, check=False, stdin=-3
+    )
+
+
+def check_end(done, folder):
+    """One line, or an end as if nothing had been pressed; no file that is half written."""
+    if done.returncode == 130:
+        assert LINE.fullmatch(done.stderr), done.stderr
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+    assert not [path for path in folder.iterdir() if path.name.endswith((".partial", ".new"))]
+    return done.stderr
+
+
+def check_kept(told, words, folder):
+    """What the line says was kept is there, and nothing else."""
+    with Store.open(folder / STORE) as store:  # no lock is left behind
+        assert store.n_operations == 1 + ("made to" in told)
+    if "rows are in" in told:
+        with Store.open(folder / "new.links", read_only=True) as store:
+            rows = int(re.search(r"Kept: ([\d,]+) new rows", told)[1].replace(",", ""))
+            assert store.n_vectors == rows
+    elif told:
+        assert not (folder / "new.links").exists()
+    for name in ("table.csv", "ids.npy", "copy.links"):
+        if told and name in words:
+            assert (folder / name).exists() == (f"{name} is written" in told)
+
+
+def moments(calls, n, seed):
+    """Moments over the whole run, and as many over its last part: the first is all imports."""
+    rng = random.Random(seed)
+    whole = [rng.randint(1, calls) for _ in range(n - n // 2)]
+    return whole + [rng.randint(calls - calls // 25, calls) for _ in range(n // 2)]
+
+
+def hammered(fresh, name, n):
+    words = COMMANDS[name]
+    folder = fresh()
+    assert pressed(0, words, folder).returncode == 0
+    calls = int((folder / "calls").read_text())
+    for moment in moments(calls, n, seed=name):
+        folder = fresh()
+        done = pressed(moment, words, folder)
+        check_kept(check_end(done, folder), words, folder)
+
+
+@pytest.mark.parametrize("name", ["cluster", "merge", "export"])
+def test_an_interrupt_at_any_moment_is_told_in_one_line(fresh, name):
+    hammered(fresh, name, 2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMMANDS)
+def test_200_interrupts_at_any_moment_are_told_in_one_line(fresh, name):
+    hammered(fresh, name, 20)
+
+
+def test_an_interrupt_before_any_row_leaves_no_store(fresh):
+    folder = fresh()
+    process = begin(
+        *("cluster", "-", "--dimension", 8, "--store", "new.links", "--preset", "ge2e", "--live"),
+        cwd=folder,
+        stdin=subprocess.PIPE,
+    )
+    while not (folder / "new.links").exists():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)  # it waits for a row that never comes
+    process.wait(timeout=60)
+    process.stdin.close()
+    assert (process.returncode, process.stderr.read()) == (
+        130,
+        "Interrupted. Nothing was changed.\n",
+    )
+    process.stdout.close(), process.stderr.close()
+    assert not list(folder.glob("new.links*"))
+
+
+def test_an_interrupt_at_a_question_is_told_once(fresh):
+    folder = fresh()
+    code, shown = run_on_a_terminal("forget", STORE, 0, cwd=folder, typed="\x03")
+    assert code in (1, 130)  # the terminal may hand the letter over as an end of input
+    assert shown.count("Nothing was changed.") == 1
+    assert "Traceback" not in shown
+
+
+def test_what_a_command_changed_is_told_when_its_output_fails(fresh, monkeypatch):
+    from linkstream.cli import screen
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(screen, "write_json", full)
+    done = run("merge", STORE, 0, 1, cwd=fresh())
+    assert done.returncode == 6
+    assert done.stderr == (
+        "error: No space left on device Kept: 1 change made to people.links.\n"
+    ).replace("device K", "device. K")
+    assert EXIT_CODES[6].startswith("broken off")
