@@ -57,7 +57,8 @@ def test_the_answers_to_a_review_are_commands_that_work(folder):
         expected = [question.to_dict() for question in store.review_queue(limit=3)]
     assert lines == json.loads(json.dumps(expected))
     shown = run_before_people("review", STORE, "--limit", 3, cwd=folder).stdout.splitlines()
-    answers = [line.split(": linkstream ")[1].split() for line in shown if ": linkstream " in line]
+    lead = ("  yes: linkstream ", "  no:  linkstream ")
+    answers = [line[len(lead[0]) :].split() for line in shown if line.startswith(lead)]
     assert len(answers) == 2 * len(lines)
     for words in answers[::2]:
         assert len({*said(folder, *words)["merged"]}) == 2
@@ -68,9 +69,8 @@ def test_enrol_makes_a_cluster_with_a_name_that_later_vectors_join(folder):
     assert (record["name"], record["vectors"]) == ("Bea", 40)
     with opened(folder) as store:
         assert store.named("Bea") == record["cluster"]
-        assert (
-            store.predict(np.load(folder / "arrivals" / "monday.npy")) == record["cluster"]
-        ).any()
+        again = store.predict(np.load(folder / "arrivals" / "monday.npy"))
+        assert record["cluster"] in again
 
 
 def test_presets_are_listed_with_their_thresholds(tmp_path):
@@ -80,11 +80,14 @@ def test_presets_are_listed_with_their_thresholds(tmp_path):
 
 
 def test_calibrate_without_evidence_says_that_it_cannot_decide(folder):
-    done = run("calibrate", "arrivals/monday.npy", cwd=folder)
+    noise = np.random.default_rng(0).standard_normal((60, 16))
+    np.save(folder / "noise.npy", noise)
+    done = run("calibrate", "noise.npy", cwd=folder)
     assert (done.returncode, done.stderr) == (1, "")
     record = json.loads(done.stdout)
     assert record["thresholds"] is None
-    assert "--same and --different" in record["advice"] or "Cannot decide" in record["advice"]
+    assert "Cannot decide" in record["advice"]
+    assert "--same and --different" in record["advice"]
 
 
 def test_calibrate_reads_pairs_as_text_and_as_arrays(folder):

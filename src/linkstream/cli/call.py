@@ -5,6 +5,7 @@ Errors, interrupts and output need to know these, wherever they come up.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -40,8 +41,11 @@ class Call:
 
     def paths(self) -> dict[str, str]:
         """Absolute names of the files that were typed, with what was typed."""
-        typed = [value for value in self.values.values() if isinstance(value, Path)]
-        return {str(path.resolve()): str(path) for path in typed if not path.is_absolute()}
+        typed = [str(value) for value in self.values.values() if isinstance(value, (Path, str))]
+        names = [
+            name for name in typed if name and "\0" not in name and not Path(name).is_absolute()
+        ]
+        return {os.path.realpath(name): name for name in names}
 
 
 _now: ContextVar[Call | None] = ContextVar("linkstream_call", default=None)

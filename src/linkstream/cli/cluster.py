@@ -107,9 +107,9 @@ def cluster(
 
             if write_back is not None:
                 places.prepare(rows, write_back, live=live)
-            made = not store.exists()
-            opened = storing.open_store(store, preset, thresholds, chosen)
-            storing.cluster(rows, opened, store, name=source, live=live, output=output, made=made)
+            with storing.made_for_rows(store):
+                opened = storing.open_store(store, preset, thresholds, chosen)
+                storing.cluster(rows, opened, store, name=source, live=live, output=output)
 
 
 def _check_way(store: Path | None, save: Path | None, payload: str | None) -> None:

@@ -32,7 +32,7 @@ def cluster(
         output = STDOUT
     # Only a clusterer that is saved has to know where each vector is.
     links = _clusterer(preset, three, {"track_vectors": save is not None} | options)
-    with of_source("clustering", source) as advance:
+    with of_source("clustering", source, output=output) as advance:
         if output is None:
             for block in source:
                 with rows_of(source.name, block.first_row):

@@ -199,7 +199,8 @@ _RULES = [
         (r"\bsame\((\d+), (\d+), of='clusters'\)", r"linkstream merge STORE \1 \2"),
         (r"\benrol\(('[^']*'|\"[^\"]*\")\)", r"enrolling \1"),
         (r"\bclusterer\b", "store"),
-        (r"\bAdd (\w+)= to the address", r"Add ?\1=… to the address"),
+        (r"\b(Add|Mend) (\w+)= (to|in) the address", r"\1 ?\2=… \3 the address"),
+        (r": opened read_only, and asked to change", ": opened to be read only"),
         (r"(?: and|,)? dtype (\S+)", r" of kind \1"),
         (r" of of kind ", " of kind "),
         (r"\bshape \((\d+),\)", r"shape \1"),
@@ -223,7 +224,7 @@ def spoken(error: BaseException) -> str:
         return "there is not enough memory. Close other programs, or split the work."
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
-        return f"{where}{error.strerror}"
+        return f"{where}{error.strerror}."
     return str(error)
 
 

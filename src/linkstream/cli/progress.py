@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from linkstream.cli import screen
+from linkstream.cli.outputs import STDOUT
 
 if TYPE_CHECKING:
     from linkstream.io import Source
@@ -43,16 +44,17 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def of_source(words: str, source: Source) -> Iterator[Advance]:
+def of_source(words: str, source: Source, *, output: str | None = None) -> Iterator[Advance]:
     """A bar over the rows of a source; where their number is not known, over its bytes.
 
-    Where neither is known: rows so far, their rate, and the time taken.
+    Where neither is known: rows so far, their rate, and the time taken. There is no bar where the
+    output goes to stdout, which may be the same terminal: a bar would break its lines.
     """
     console = screen.people(stderr=True)
     known = source.n is not None or source.progress is not None
     last = TimeRemainingColumn() if known else TimeElapsedColumn()
     columns = (TextColumn(words), BarColumn(), _Count(), _Rate(), last)
-    hidden = not console.is_terminal
+    hidden = not console.is_terminal or output == STDOUT
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task(words, total=source.n, n=source.n)
 

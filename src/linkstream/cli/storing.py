@@ -30,23 +30,26 @@ def open_store(path: Path, preset: str | None, three: Three, options: dict[str, 
 
 
 @contextmanager
-def new_rows(store: Store, path: Path, *, made: bool) -> Iterator[None]:
-    """Note how many rows a store has taken within it, and close the store.
-
-    Where the work fails before any row is taken, a store that was `made` for it is removed.
-    """
-    failed = True
+def made_for_rows(path: Path) -> Iterator[None]:
+    """Remove a store that is made within, if the work fails before any row is taken."""
+    there = path.exists()
     try:
-        with store:
-            before = store.n_vectors
-            try:
-                yield
-                failed = False
-            finally:
-                _note_rows(store, path, before)
-    finally:
-        if failed and made and call.now().kept is None:
+        yield
+    except BaseException:
+        if not there and call.now().kept is None:
             opening.remove_if_empty(path)
+        raise
+
+
+@contextmanager
+def new_rows(store: Store, path: Path) -> Iterator[None]:
+    """Note how many rows a store has taken within, and close the store."""
+    with store:
+        before = store.n_vectors
+        try:
+            yield
+        finally:
+            _note_rows(store, path, before)
 
 
 def _note_rows(store: Store, path: Path, before: int) -> None:
@@ -64,7 +67,6 @@ def cluster(
     name: str,
     live: bool,
     output: str | None,
-    made: bool,
 ) -> None:
     """Bring the rows of a source into a store, from where it was broken off, and tell of it.
 
@@ -73,12 +75,12 @@ def cluster(
     there = fresh = 0
     with ExitStack() as stack:
         store = opened
-        stack.enter_context(new_rows(store, path, made=made))
+        stack.enter_context(new_rows(store, path))
         stack.enter_context(store.step(RUNNING.get()))
         places.check_labels(store, source)
         write = stack.enter_context(_written(output))
         stopped = stack.enter_context(until_stopped())
-        advance = stack.enter_context(of_source("clustering", source))
+        advance = stack.enter_context(of_source("clustering", source, output=output))
         for piece in feed(store, source, name=name, live=live, stopped=stopped):
             if piece.fresh and there and not fresh:
                 screen.note(f"{source.name}: resuming at row {there:,}")

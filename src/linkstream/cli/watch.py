@@ -94,7 +94,7 @@ def watch(
     where = {"column": column, "key": key, "dimension": dimension}
     where["payload"] = () if payload is None else payload.split(",")  # type: ignore[assignment]
     opened = storing.open_store(store, preset, three, chosen)
-    with storing.new_rows(opened, store, made=False), until_stopped(endless=True) as stopped:
+    with storing.new_rows(opened, store), until_stopped(endless=True) as stopped:
         look = _Look(opened, where, stopped, as_json=as_json)
         failed = _once(folder, look, every) if once else _on_and_on(folder, look, every)
     if once and failed:
