@@ -11,22 +11,27 @@ import signal
 import sys
 from pathlib import Path
 
-from linkstream.cli import main
 
-moment, folder = int(sys.argv[1]), Path(sys.argv[2])
-sys.argv = ["linkstream", *sys.argv[3:]]
-calls = 0
+def run(moment, folder):
+    """Run the command of sys.argv, and press Ctrl-C at a moment."""
+    from linkstream.cli import main
+
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        if event == "call":
+            calls += 1
+            if calls == moment:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    if not moment:
+        atexit.register(lambda: (folder / "calls").write_text(str(calls)))
+    sys.setprofile(count)
+    main()
 
 
-def count(frame, event, argument):
-    global calls
-    if event == "call":
-        calls += 1
-        if calls == moment:
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-if not moment:
-    atexit.register(lambda: (folder / "calls").write_text(str(calls)))
-sys.setprofile(count)
-main()
+if __name__ == "__main__":
+    number, place = int(sys.argv[1]), Path(sys.argv[2])
+    sys.argv = ["linkstream", *sys.argv[3:]]
+    run(number, place)

@@ -88,6 +88,8 @@ def remove_if_empty(path: Path) -> None:
     from linkstream.store import Store
     from linkstream.store.locks import WriterLock
 
+    if not path.is_file():  # it was never made; a lock would leave a file
+        return
     with contextlib.suppress(LinkstreamError, OSError):
         lock = WriterLock(path)
         try:
