@@ -17,6 +17,7 @@ LinkstreamError                      root of all
 ├── StoreError                       a store that cannot be used as it is
 │   ├── DamagedStoreError            bytes that are not what was written; names the place
 │   ├── StoreLockedError             another writer has it open
+│   ├── StoreMemoryError (MemoryError)  memory ran out; the files are as they were
 │   └── StoreClosedError             it was closed, or a write failed: open it again
 ├── UnusableError                    a clusterer in which a change failed half-way
 ├── NotTrackedError                  an answer that needs what the caller chose not to keep
@@ -116,6 +117,10 @@ class DamagedStoreError(StoreError):
 
 class StoreLockedError(StoreError):
     """Another process, or another object of this one, writes to the store."""
+
+
+class StoreMemoryError(StoreError, MemoryError):
+    """Memory ran out while a store was read; that says nothing about its files."""
 
 
 class StoreClosedError(StoreError):

@@ -77,6 +77,20 @@ def unpack(data: bytes) -> Saved:
     )
 
 
+def check(saved: Saved) -> None:
+    """SnapshotError if `unpack` would refuse what `pack` makes of this."""
+    try:
+        saved.state.check()
+        records.from_plain(records.to_plain(saved.ledger), saved.state)
+        _kept(saved.kept, saved.state, saved.keeping)
+    except SnapshotError as error:
+        raise SnapshotError(
+            f"{error.seen}, in memory",
+            expected="a state that can be loaded again",
+            remedy="Nothing was written. Go on from the last snapshot that was saved.",
+        ) from error
+
+
 def digest(saved: Saved) -> str:
     """Hex digest of all that decides answers now and later."""
     sha = hashlib.sha256(saved.state.digest().encode())

@@ -17,7 +17,7 @@ from linkstream.clusterer.base import check_yes_no, whole_number
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.joining import Joining
 from linkstream.clusterer.views import EVIDENCE
-from linkstream.engine import choice, events, snapshot
+from linkstream.engine import choice, events, placing
 from linkstream.engine.contract import Engine, Keep
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
@@ -184,15 +184,18 @@ class Links(Joining):
 
         Without history it is smaller: what came before cannot be undone or redone from it any more.
         """
-        kept = None
-        if self._keep is not None and self.n_vectors:
-            kept = self._keep.rows(np.arange(self.n_vectors, dtype=np.int64))
-        saved = replace(self._saved(), kept=kept)
+        saved = self._saved_with_vectors()
         if not check_yes_no("history", history):
             saved = replace(saved, state=replace(saved.state, events=saved.state.events[:0]))
         elif self._undone is not None and len(self._undone) and self._timeline("redo").taken:
             saved = replace(saved, undone=self._undone)
         return saving.pack(saved)
+
+    def _saved_with_vectors(self) -> Saved:
+        kept = None
+        if self._keep is not None and self.n_vectors:
+            kept = self._keep.rows(np.arange(self.n_vectors, dtype=np.int64))
+        return replace(self._saved(), kept=kept)
 
     def _saved(self) -> Saved:
         ledger = self._synced()
@@ -306,8 +309,14 @@ class Links(Joining):
         return _unpickled, (type(self), self.to_bytes(), self._run_by)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a snapshot to a file: wholly, or not at all."""
-        snapshot.write(Path(path), self.to_bytes())
+        """Write a snapshot to a file: wholly, or not at all.
+
+        Raises:
+            SnapshotError: `load` would refuse this state. The file is left as it was.
+        """
+        saved = self._saved_with_vectors()
+        saving.check(saved)
+        placing.write(Path(path), saving.pack(saved))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **options: Any) -> Links:

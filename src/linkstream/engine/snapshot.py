@@ -19,11 +19,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import struct
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,20 +74,6 @@ def decode(data: bytes) -> tuple[dict[str, Any], Arrays]:
         raise _damaged(f"a header of {header_size} bytes", f"at most {len(payload)}")
     header = _header(bytes(payload[:header_size]))
     return header["meta"], _read_arrays(header["arrays"], payload[header_size:])
-
-
-def write(path: Path, data: bytes) -> None:
-    """Put bytes into a file, wholly or not at all: a new file beside it takes its place."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _header(raw: bytes) -> dict[str, Any]:

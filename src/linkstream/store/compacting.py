@@ -80,6 +80,8 @@ def _live(model: Model) -> dict[int, Flags]:
     labels, found = links.labels(), {}
     for number, first, end in model.index.stretches(links.n_vectors):
         operation = model.journal.operation(number)
+        if operation.verb == journal.LOST:
+            continue
         rows = operation.taken()[: end - first]
         flags: Flags = np.zeros(operation.n_rows, dtype=np.bool_)
         flags[rows] = labels[first:end] >= 0

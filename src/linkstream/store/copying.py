@@ -22,6 +22,6 @@ def backup(path: Path, target: Path) -> None:
         file.appearing(target) as name,
         file.guarded(path),
         contextlib.closing(file.connect(path, read_only=True)) as source,
-        contextlib.closing(sqlite3.connect(name)) as copy,
+        contextlib.closing(sqlite3.connect(str(name))) as copy,
     ):
         source.backup(copy)

@@ -12,13 +12,20 @@ import functools
 import json
 import os
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from linkstream.errors import ArgumentError, DamagedStoreError, LinkstreamError, StoreError
+from linkstream.engine import placing
+from linkstream.engine.placing import sync
+from linkstream.errors import (
+    ArgumentError,
+    DamagedStoreError,
+    LinkstreamError,
+    StoreError,
+    StoreMemoryError,
+)
 from linkstream.store.schema import SCHEMA
 
 APPLICATION = 0x4C4E4B53  # "LNKS"
@@ -46,45 +53,43 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     """A new store, filled by the caller, that appears under its name only when it is whole."""
-    with (
-        appearing(path) as name,
-        guarded(path),
-        contextlib.closing(_connection(name)) as connection,
-    ):
+    with appearing(path) as name, guarded(path):
+        fill_new(name, fill)
+
+
+def fill_new(name: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """Make a store in an empty file: its tables, and what the caller puts into them."""
+    with contextlib.closing(_connection(str(name))) as connection:
         connection.execute(f"PRAGMA page_size={PAGE}")
         connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in SCHEMA.split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id={APPLICATION}")
-        connection.execute(f"PRAGMA user_version={FORMAT}")
-        fill(connection)
-        connection.execute("COMMIT")
+        connection.execute(f"PRAGMA cache_size=-{_CACHE}")
+        with transaction(connection):
+            for statement in SCHEMA.split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={APPLICATION}")
+            connection.execute(f"PRAGMA user_version={FORMAT}")
+            fill(connection)
         # Closing would move the log into the file, too, and not tell if that failed.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextlib.contextmanager
-def appearing(path: Path) -> Iterator[str]:
-    """The name of a database to be made beside a path; it takes its place there when it is whole.
+def appearing(path: Path) -> Iterator[Path]:
+    """The name of a file to be made beside a path; it takes its place there when it is whole.
 
     What is still in a log by then is lost: the caller moves it into the file.
     """
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-        os.close(handle)
-    except OSError as error:
-        raise unusable(path, error) from None
-    try:
+    with prepared(path) as name:
         yield name
-        _settle(Path(name), path)
-    except OSError as error:
-        raise unusable(path, error) from None
-    finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name + suffix)
+        _settle(name, path)
+
+
+@contextlib.contextmanager
+def prepared(path: Path) -> Iterator[Path]:
+    """The name of a file to be made beside a path; at the end it is gone, unless it was moved."""
+    with usable(path), placing.hidden(path) as name:
+        yield name
 
 
 def _settle(made: Path, path: Path) -> None:
@@ -101,17 +106,6 @@ def _settle(made: Path, path: Path) -> None:
     except OSError:  # a file system without links
         os.rename(made, path)
     sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """See to it that a file, or the names in a folder, are on the disk."""
-    if path.is_dir() and os.name == "nt":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -205,23 +199,30 @@ def check_file(path: Path) -> None:
     if path.is_file() and path.stat().st_size:
         return
     if not path.exists():
-        seen, remedy = "no store there", "Pass thresholds= or preset= to make a new one."
-    elif path.is_file():
-        seen, remedy = "an empty file", "Use a backup, or remove it to begin anew."
-    else:
-        seen, remedy = "not a file", "Give another path."
-    raise StoreError(f"{path}: {seen}", expected="a file that Store.open wrote", remedy=remedy)
+        raise StoreError(
+            f"{path}: no store there",
+            expected="a file that Store.open wrote",
+            remedy="Pass thresholds= or preset= to make a new one.",
+        )
+    if path.is_file():
+        raise damaged(path, "an empty file beside a log")
+    raise no_store(path, "not a file")
+
+
+def no_store(path: Path, seen: str) -> StoreError:
+    """The error for a path at which there is something that is no store."""
+    return StoreError(
+        f"{path}: {seen}",
+        expected="a file that linkstream wrote",
+        remedy="Give another path; if a store was there, use a backup.",
+    )
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
-        raise DamagedStoreError(
-            f"{path}: a database of another program, or a damaged one",
-            expected="a file that Store.open wrote",
-            remedy="Give another path, or use a backup.",
-        )
+        raise damaged(path, f"the header has application ID {application:#x}")
     if version > FORMAT:
         raise StoreError(
             f"{path}: a store of format {version}",
@@ -288,15 +289,26 @@ def view(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """What SQLite and the system complain of, as errors of ours."""
+    """What SQLite and the system complain of, as errors of ours. No memory is no damage."""
     try:
         yield
+    except MemoryError as error:
+        raise out_of_memory(path, error) from error
     except sqlite3.OperationalError as error:
+        if _lacks_memory(error):
+            raise out_of_memory(path, error) from error
         raise unusable(path, error) from error
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError, MemoryError) as error:
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
         raise damaged(path, f"SQLite says: {error or type(error).__name__}") from error
 
 
+def _lacks_memory(error: sqlite3.Error) -> bool:
+    """Whether SQLite failed because it got no memory, or none to share with others."""
+    name = getattr(error, "sqlite_errorname", "")  # from Python 3.11 on
+    return name in _NO_MEMORY or str(error) == "out of memory"
+
+
+_NO_MEMORY = ("SQLITE_NOMEM", "SQLITE_IOERR_NOMEM", "SQLITE_IOERR_SHMMAP", "SQLITE_IOERR_MMAP")
 _STRANGE = (
     ValueError,
     TypeError,
@@ -304,7 +316,6 @@ _STRANGE = (
     AttributeError,
     ArithmeticError,
     RecursionError,
-    MemoryError,
 )
 
 
@@ -317,6 +328,26 @@ def distrusted(path: Path, what: str) -> Iterator[None]:
         raise
     except _STRANGE as error:
         raise damaged(path, f"{what} is none of linkstream's ({error!r:.200})") from error
+
+
+def out_of_memory(path: Path, error: BaseException) -> StoreMemoryError:
+    """The error for memory that ran out, which says nothing about the bytes."""
+    if isinstance(error, StoreMemoryError):
+        return error
+    return StoreMemoryError(
+        f"{path}: memory ran out ({error or type(error).__name__})",
+        expected="enough memory to read the store",
+        remedy="Free some, or raise the limit of the process, and try again; nothing was changed.",
+    )
+
+
+@contextlib.contextmanager
+def usable(path: Path) -> Iterator[None]:
+    """What the system complains of, as an error of ours that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise unusable(path, error) from None
 
 
 def unusable(path: Path, error: Exception) -> StoreError:

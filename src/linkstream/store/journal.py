@@ -15,6 +15,7 @@ import numpy.typing as npt
 from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
+from linkstream.errors import StoreError
 from linkstream.identity import weights
 from linkstream.store.file import damaged, distrusted, intact, sealed
 
@@ -229,6 +230,13 @@ class Journal:
 
     def piece(self, operation: Operation, piece: int) -> Rows:
         """One piece of the vectors of an operation."""
+        if operation.verb == LOST:
+            raise StoreError(
+                f"{self._path}: the vectors of operation {operation.number}, which a repair could "
+                "not read",
+                expected="vectors that are there",
+                remedy="Look for them in the copy that the repair made, or in a backup.",
+            )
         size = rows_of_piece(operation.dimension)
         length = min(size, operation.n_rows - size * (piece - operation.first_piece))
         query = "SELECT piece, body, crc FROM vectors WHERE piece = ?"

@@ -6,6 +6,7 @@ import os
 import weakref
 from pathlib import Path
 
+from linkstream.engine.placing import lock
 from linkstream.errors import StoreLockedError
 from linkstream.store.file import unusable
 
@@ -22,7 +23,7 @@ class WriterLock:
         except OSError as error:
             raise unusable(path, error) from None
         try:
-            _lock(handle)
+            lock(handle)
         except OSError:
             os.close(handle)
             raise StoreLockedError(
@@ -38,21 +39,25 @@ class WriterLock:
         self._close()
 
 
-def _lock(handle: int) -> None:
-    if os.name == "nt":
-        import msvcrt
-
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    else:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def has_writer(path: Path) -> bool:
+    """Whether somebody has a store open for writing just now. Leaves no file behind."""
+    try:
+        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        lock(handle)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _leave_to_parent() -> None:
     """A forked child must not keep alive what its parent lets go of."""
-    for lock in list(_held):
-        lock.release()
+    for held in list(_held):
+        held.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,8 +1,10 @@
-"""Repairing: of a damaged store all is copied aside, and what can be read is saved.
+"""Repairing: what can be read of a damaged store becomes a sound one; the old files lie beside.
 
-The newest sound snapshot is the model; after it, operations are decided again as long as they are
-whole and come out as they did. What came before it is kept where it can be read: for undo, for
-vectors by number, for the story of an ID.
+All rows that fit their checksums are carved out of the file and its log into a new file. The
+newest sound snapshot is the model; after it, operations are decided again as long as they are
+there and come out as they did. What came before it is kept where it can be read: for undo, for
+vectors by number, for the story of an ID. The new file is verified before it takes its place; until
+then nothing is changed, and if anything fails nothing was.
 """
 
 from __future__ import annotations
@@ -17,17 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from linkstream import __version__
+from linkstream import __version__, saving
+from linkstream.clusterer import Links
 from linkstream.engine.events import WIDTH
-from linkstream.errors import ArgumentError, DamagedStoreError
-from linkstream.store import about, file, journal, snapshots
+from linkstream.errors import ArgumentError, DamagedStoreError, LinkstreamError, StoreError
+from linkstream.identity.healing import Healing
+from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
+from linkstream.store import about, carving, file, installing, journal, snapshots, verifying, wal
 from linkstream.store.file import damaged
-from linkstream.store.journal import LOST, Journal, Operation
+from linkstream.store.index import Index
+from linkstream.store.journal import LOST, Operation
 from linkstream.store.locks import WriterLock
-from linkstream.store.model import Model
-from linkstream.store.snapshots import Snapshot
+from linkstream.store.model import Model, load
 
-_BESIDE = ("", "-wal")
+_COLUMNS = {"operations": 14, "snapshots": 7, "vectors": 3, "chunks": 3, "meta": 3, "payloads": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,49 +75,97 @@ class Repaired:
 def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
     """Save what can be read of a damaged store; the files as they were lie at `copy`, untouched.
 
-    StoreError or DamagedStoreError, and nothing changed, where nothing can be saved.
+    Afterwards the store opens and verifies.
+
+    Args:
+        path: the store.
+        copy: where to copy the damaged files; None takes the next free name beside the store.
+
+    Raises:
+        StoreError: it is no store, or the disk cannot be read or is full; nothing was changed.
+        StoreMemoryError: memory ran out; nothing was changed.
+        DamagedStoreError: nothing can be saved; nothing was changed.
     """
     path = file.place(path)
-    file.check_file(path)
+    if not path.exists():
+        file.check_file(path)
+    carving.check_kind(path)
+    aside = _free_name(path, None if copy is None else Path(copy))
     lock = WriterLock(path)
     try:
-        aside = _copied_aside(path, None if copy is None else Path(copy))
-        made = path.with_name(f".{path.name}.repaired")
-        made.unlink(missing_ok=True)
-        found = _Salvage(aside, path)
-        try:
-            found.write(made)
-        finally:
-            found.close()
-        for suffix in ("-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        made.replace(path)
-        file.sync(path.parent)
-        return found.report()
+        installing.finish(path)
+        with file.prepared(path) as made, _named(made, path), file.guarded(path):
+            found = _Salvage(path, made)
+            _verify(path, made, found.keep)
+            _exchange(path, made, aside)
+            return found.report(aside)
     finally:
         lock.release()
 
 
-def _copied_aside(path: Path, target: Path | None) -> Path:
+@contextlib.contextmanager
+def _named(made: Path, path: Path) -> Iterator[None]:
+    """Errors about the hidden new file name the store."""
+    try:
+        yield
+    except StoreError as error:
+        seen = error.seen.replace(str(made), str(path))
+        raise type(error)(seen, expected=error.expected, remedy=error.remedy) from error
+
+
+def _free_name(path: Path, target: Path | None) -> Path:
     if target is None:
         numbers = (path.with_name(f"{path.name}.damaged-{n}") for n in range(1, 10_000))
-        target = next(each for each in numbers if not each.exists())
-    elif target.exists():
+        return next(each for each in numbers if not each.exists())
+    if target.exists():
         raise ArgumentError(
             f"{target}: a file that is there",
             expected="a path that is free",
             remedy="Remove it first, or give another path.",
         )
+    return target
+
+
+def _exchange(path: Path, made: Path, aside: Path) -> None:
+    """Copy the old files aside, and put the new one in their place; or leave all as it was."""
+    copies = [aside.with_name(aside.name + suffix) for suffix in ("", "-wal")]
     try:
-        for suffix in _BESIDE:
+        for copied, suffix in zip(copies, ("", "-wal"), strict=True):
             source = path.with_name(path.name + suffix)
             if source.exists():
-                copied = target.with_name(target.name + suffix)
-                shutil.copy2(source, copied)
-                file.sync(copied)
-    except OSError as error:
-        raise file.unusable(path, error) from None
-    return target
+                with file.appearing(copied) as name:
+                    shutil.copy2(source, name)
+        installing.install(made, path)
+    except BaseException:
+        for copied in copies:
+            copied.unlink(missing_ok=True)
+        raise
+
+
+def _verify(path: Path, made: Path, keep: bool) -> None:
+    """DamagedStoreError unless the new file opens and verifies.
+
+    Where deciding again from its oldest snapshot on fails, the newest has to do.
+    """
+    try:
+        _check(made, keep)
+    except DamagedStoreError:
+        with contextlib.closing(file.connect(made)) as connection:
+            with file.transaction(connection):
+                snapshots.drop(connection, made, snapshots.every(connection, made)[:-1])
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            _check(made, keep)
+        except DamagedStoreError as error:
+            what = error.seen.removeprefix(f"{made}: ")
+            raise damaged(path, f"what is left makes no sound store ({what})") from error
+
+
+def _check(made: Path, keep: bool) -> None:
+    verifying.verify(made, {}, keep=keep)
+    with contextlib.closing(file.connect(made, read_only=True)) as connection:
+        model = load(connection, made, keep=keep, running={})
+        about.check_same(made, about.read(connection, made), model.links, keep=keep)
 
 
 def _nothing(number: int, before: Operation | None) -> Operation:
@@ -125,121 +179,158 @@ def _nothing(number: int, before: Operation | None) -> Operation:
 
 
 class _Salvage:
-    """What can be read of a copy, and the new store made of it."""
+    """A new store made of what can be read of another."""
 
-    def __init__(self, copy: Path, path: Path) -> None:
-        self.copy, self.path = copy, path
-        # SQLite recovers the log when it opens: that must not touch the copy.
-        self._work = copy.with_name(f".{copy.name}.work")
-        for suffix in _BESIDE:
-            source = copy.with_name(copy.name + suffix)
-            if source.exists():
-                shutil.copyfile(source, self._work.with_name(self._work.name + suffix))
-        self._connection: sqlite3.Connection | None = None
-        self.reason: str | None = None
+    model: Model
+    keep: bool
+    last: int  # number of the newest operation that was found
 
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        for suffix in (*_BESIDE, "-shm"):
-            self._work.with_name(self._work.name + suffix).unlink(missing_ok=True)
+    def __init__(self, path: Path, made: Path) -> None:
+        self.path = path
+        self.reason = wal.fault(path)
+        self.lost_before = 0
+        file.fill_new(made, self._fill)
 
-    def write(self, target: Path) -> None:
-        """The new store, in a file of its own."""
-        self._connection = file.connect(self._work)
-        with file.guarded(self.path):
-            described = about.read(self._connection, self.path)
-            self.model = self._newest(keep=described["keep_vectors"])
-            self._follow()
-            self.last = max(self._last(), self.model.number)
-            described.pop("linkstream", None)
-        file.make(target, lambda new: self._fill(new, described))
+    def _fill(self, new: sqlite3.Connection) -> None:
+        self._new = new
+        self._carve()
+        described = self._described()
+        self.keep = self._keeps(described)
+        self.model = self._newest(described)
+        self.last = max(self.model.journal.last(), self.model.number)
+        self._follow()
+        self._tidy()
+        self._finish(described)
 
-    def _newest(self, *, keep: bool) -> Model:
-        assert self._connection is not None
-        for snapshot, parts in snapshots.sound(self._connection, self.path):
+    def _carve(self) -> None:
+        """Put all rows in that fit their checksums; of two with one number, the one in use."""
+        with file.usable(self.path), carving.Carver(self.path) as carver:
+            for table, row in carver.rows():
+                marks = ", ".join("?" * _COLUMNS[table])
+                self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", row)
+
+    def _described(self) -> about.About | None:
+        """What the store says of itself; None if that is lost."""
+        with contextlib.suppress(DamagedStoreError):
+            return about.read(self._new, self.path)
+        return None
+
+    def _keeps(self, described: about.About | None) -> bool:
+        """Whether it keeps vectors: then none is missing from the first on."""
+        if described is not None:
+            return bool(described["keep_vectors"])
+        (first,) = self._new.execute("SELECT coalesce(min(piece), 1) FROM vectors").fetchone()
+        return bool(first == 1)
+
+    # The model
+
+    def _newest(self, described: about.About | None) -> Model:
+        """The newest snapshot that can be read; else the empty clusterer that it began as."""
+        for snapshot in reversed(snapshots.every(self._new, self.path)):
             with contextlib.suppress(DamagedStoreError):
-                return Model.at(self._connection, self.path, snapshot, parts, keep=keep, running={})
-        raise damaged(self.path, "no sound snapshot: nothing can be saved")
+                return self._at(snapshot)
+        links = None if described is None else _begun(described)
+        if links is None:
+            raise damaged(self.path, "no sound snapshot is left: nothing can be saved")
+        parts = saving.pack(links._without_history()), Index.empty().packed(next_piece=1)
+        return self._at(snapshots.insert_whole(self._new, 0, parts))
+
+    def _at(self, snapshot: snapshots.Snapshot) -> Model:
+        parts = snapshots.read(self._new, self.path, snapshot)
+        model = Model.at(self._new, self.path, snapshot, parts, keep=self.keep, running={})
+        if self.keep and not model.links.track_vectors:
+            self.keep = False
+            model.links._lean_on(None)
+        return model
 
     def _follow(self) -> None:
         """Go on as far as operations are whole and come out as they did."""
         start = self.model.snapshot
         try:
-            with file.guarded(self.path):
-                self.model.catch_up()
+            self.model.catch_up()
         except DamagedStoreError as error:
             self.reason = error.seen
-            self._start_again(start)
+            good = self.model.number
+            self.model = self._at(start)  # one that came out otherwise has changed the model
+            self.model.catch_up(good)
 
-    def _start_again(self, start: Snapshot) -> None:
-        """An operation that came out otherwise has changed the model: go up to the one before."""
-        assert self._connection is not None
-        good = self.model.number
-        parts = snapshots.read(self._connection, self.path, start)
-        keep = self.model.links._keep is not None
-        self.model = Model.at(self._connection, self.path, start, parts, keep=keep, running={})
-        self.model.catch_up(good)
+    # The rows
 
-    def _last(self) -> int:
-        assert self._connection is not None
-        try:
-            return Journal(self._connection, self.path).last()
-        except sqlite3.Error:
-            return 0
-
-    def _fill(self, new: sqlite3.Connection, described: about.About) -> None:
-        about.write(new, described, __version__)
-        self.lost_before = 0
+    def _tidy(self) -> None:
+        """Keep what belongs to the operations up to the model's, and stand in for what is lost."""
+        pieces: set[int] = set()
         before: Operation | None = None
         for number in range(1, self.model.number + 1):
-            found = self._copy_operation(new, number)
+            found = self._readable(number)
             if found is None:
                 self.lost_before += 1
                 found = _nothing(number, before)
-                journal.write(new, found)
+                self._forget(number)
+                journal.write(self._new, found)
+            pieces.update(range(found.first_piece, found.first_piece + found.n_pieces))
             before = found
-        bases = self._bases() if not self.lost_before else []
-        for base in bases:
-            self._copy_snapshot(new, base)
-        snapshots.insert_whole(new, self.model.number, self.model.pack()())
+        self._new.execute("DELETE FROM operations WHERE number > ?", (self.model.number,))
+        self._new.execute("DELETE FROM payloads WHERE operation > ?", (self.model.number,))
+        for (piece,) in self._new.execute("SELECT piece FROM vectors").fetchall():
+            if piece not in pieces:
+                self._new.execute("DELETE FROM vectors WHERE piece = ?", (piece,))
+        if before is not None:
+            self.model.next_piece = before.first_piece + before.n_pieces
 
-    def _copy_operation(self, new: sqlite3.Connection, number: int) -> Operation | None:
+    def _readable(self, number: int) -> Operation | None:
+        """An operation that can be read with all that belongs to it; None if it cannot."""
         source = self.model.journal
-        keep = self.model.links._keep is not None or number > self.model.snapshot.operation
-        try:
-            with file.guarded(self.path):
-                operation = source.operation(number)
-                rows = source.vectors(operation) if keep else None
-                payloads = source.payloads(operation)
-        except DamagedStoreError:
-            return None
-        journal.write(new, operation)
-        if rows is not None:
-            journal.write_vectors(new, journal.Lot(operation.first_piece, rows))
-        if payloads is not None:
-            journal.write_payloads(new, number, payloads)
-        return operation
+        with contextlib.suppress(DamagedStoreError):
+            operation = source.operation(number)
+            source.payloads(operation)
+            if self.keep or number > self.model.snapshot.operation:
+                source.vectors(operation)
+            return operation
+        return None
 
-    def _bases(self) -> Iterator[Snapshot]:
-        """The base, as far back as undo goes, if it can be read."""
-        assert self._connection is not None
-        made = snapshots.every(self._connection, self.path)
-        if made and made[0].operation < self.model.number:
-            yield made[0]
+    def _forget(self, number: int) -> None:
+        self._new.execute("DELETE FROM operations WHERE number = ?", (number,))
+        self._new.execute("DELETE FROM payloads WHERE operation = ?", (number,))
 
-    def _copy_snapshot(self, new: sqlite3.Connection, base: Snapshot) -> None:
-        assert self._connection is not None
-        parts = snapshots.read(self._connection, self.path, base)
-        snapshots.insert_whole(new, base.operation, parts)
+    def _finish(self, described: about.About | None) -> None:
+        """The model as a snapshot; the base, as far back as undo goes, if nothing is missing."""
+        links = self.model.links
+        if described is None:
+            self._new.execute("DELETE FROM meta")
+            about.write(self._new, about.of(links, keep=self.keep), __version__)
+        old = snapshots.every(self._new, self.path)
+        base = [each for each in old if each.operation < self.model.number][:1]
+        whole = not self.lost_before
+        snapshots.drop(self._new, self.path, [each for each in old if not (whole and each in base)])
+        snapshots.insert_whole(self._new, self.model.number, self.model.pack()())
 
-    def report(self) -> Repaired:
+    def report(self, aside: Path) -> Repaired:
         """What came of it."""
         return Repaired(
-            copy=str(self.copy),
+            copy=str(aside),
             kept=self.model.number,
             lost_after=self.last - self.model.number,
             lost_before=self.lost_before,
             vectors=self.model.links.n_vectors,
             reason=self.reason,
         )
+
+
+def _begun(described: about.About) -> Links | None:
+    """The empty clusterer of a store, from what it says of itself; None where that does not do."""
+    heal = described["heal"]
+    try:
+        links = Links.from_thresholds(
+            Thresholds(**described["thresholds"]),
+            space=Space(None, described["space"]["model"]),
+            evidence=described["evidence"],
+            heal=None if heal is None else Healing(**heal),
+            track_vectors=described["track_vectors"],
+            max_subclusters=described["max_subclusters"],
+            max_idle=described["max_idle"],
+            min_size=described["min_size"],
+        )
+    except (LinkstreamError, TypeError, LookupError):
+        return None
+    made = about.of(links, keep=described["keep_vectors"])
+    return links if all(described.get(name) == value for name, value in made.items()) else None

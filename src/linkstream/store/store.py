@@ -17,7 +17,17 @@ from linkstream import __version__, saving
 from linkstream.engine import choice
 from linkstream.errors import LinkstreamError, StoreError
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import about, compacting, copying, file, snapshots, verifying
+from linkstream.store import (
+    about,
+    carving,
+    compacting,
+    copying,
+    file,
+    installing,
+    snapshots,
+    verifying,
+    wal,
+)
 from linkstream.store.caretaker import Caretaker
 from linkstream.store.clerk import Clerk, Errand, OpenStep, Ticket, closed
 from linkstream.store.desk import Desk
@@ -89,6 +99,7 @@ class Store(Reads, Writes):
             StoreLockedError: another writer has it open. `read_only` needs no lock; it sees the
                 store as it was at opening, or at the last `refresh`.
             DamagedStoreError: something there is not what was written; names it.
+            StoreMemoryError: memory ran out; nothing was changed.
             ArgumentError: thresholds or options other than those it was made with.
         """
         choice.choose(engine, threads)
@@ -97,13 +108,18 @@ class Store(Reads, Writes):
         store._running = {"engine": engine, "threads": threads}
         store._prepare()
         try:
+            if store.path.exists() or read_only or (thresholds is None and preset is None):
+                carving.check_kind(store.path)
+                file.check_file(store.path)
             if not read_only:
-                if thresholds is None and preset is None:
-                    file.check_file(store.path)
                 store._lock = WriterLock(store.path)
                 store._make(thresholds, preset, options)
+            store._recover()
             store._connect(thresholds, preset, options)
             store._begin()
+        except MemoryError as error:
+            store._let_go()
+            raise file.out_of_memory(store.path, error) from error
         except BaseException:
             store._let_go()
             raise
@@ -144,6 +160,15 @@ class Store(Reads, Writes):
             snapshots.insert_whole(connection, 0, parts)
 
         file.make(self.path, fill)
+
+    def _recover(self) -> None:
+        """See to it that SQLite finds a log that it takes as a whole, or none."""
+        if self.read_only:
+            installing.finish_for_reader(self.path)
+        else:
+            installing.finish(self.path)
+        with file.usable(self.path):
+            wal.check(self.path)
 
     def _connect(
         self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
@@ -274,6 +299,11 @@ class Store(Reads, Writes):
         Takes as long as adding all vectors anew; others may go on meanwhile.
         """
         self._check_open()
+        with file.guarded(self.path):
+            if self.read_only:
+                wal.check(self.path)
+            else:
+                self._have_done(lambda: wal.check(self.path, live=True))
         return verifying.verify(self.path, self._running, keep=self._about["keep_vectors"])
 
     def compact(self) -> None:

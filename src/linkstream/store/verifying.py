@@ -46,6 +46,8 @@ def verify(path: Path, running: dict[str, Any], *, keep: bool) -> Verified:
         file.view(connection),
     ):
         for (message,) in connection.execute("PRAGMA integrity_check"):
+            if message == "out of memory":
+                raise MemoryError(message)
             if message != "ok":
                 raise damaged(path, str(message))
         about.read(connection, path)

@@ -1,0 +1,299 @@
+"""Carving: the rows of a damaged store, found without SQLite, page by page.
+
+Every row of a store has a checksum that holds for its table alone, so that a row that is found
+anywhere in the file or the log, and fits its checksum, is one that linkstream wrote. What leads to
+rows (headers, trees, free lists) may be damaged: it only says in which order they are looked for.
+The formats are in SQLite's documentation ("Database File Format").
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from linkstream.store import file, wal
+from linkstream.store.file import PAGE, intact
+
+Row = tuple[Any, ...]
+
+TABLES = {14: ("operations",), 7: ("snapshots",), 3: ("vectors", "chunks", "meta", "payloads")}
+_INTERIOR = 0x05  # the kind of a page that leads to others
+_INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type of a record → bytes
+_SCHEMA_COLUMNS = 5
+_SIZES = (PAGE, 4096, 8192, 16384, 65536)  # of pages, where a header does not tell
+_PROBED = 64  # pages that are looked at to know a store
+_CHANGED_BITS = 8  # by which a header may differ; that of any other program does by more
+_ROOTS = range(1, 9)  # where the roots lie in a store that was never compacted
+
+
+class Carver:
+    """The pages of a store and its log, as they lie on the disk."""
+
+    def __init__(self, path: Path, page_size: int | None = None) -> None:
+        self._file = path.open("rb")
+        self._file_size = path.stat().st_size
+        self.size = page_size or self._own_page_size()
+        log = wal.read(path, page_size=self.size)
+        self._log = None if log is None else wal.log_of(path).open("rb")
+        self._frames = _frames(log)
+        self._offset = None if log is None else log.offset
+        self._n_pages = -(-self._file_size // self.size)
+
+    def __enter__(self) -> Carver:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        if self._log is not None:
+            self._log.close()
+
+    def _own_page_size(self) -> int:
+        self._file.seek(16)
+        size = int.from_bytes(self._file.read(2), "big")
+        size = 65536 if size == 1 else size
+        return size if wal.is_page_size(size) else PAGE
+
+    def rows(self, *, among: int | None = None) -> Iterator[tuple[str, Row]]:
+        """Each row that fits its checksum, with its table; those in use come first.
+
+        Of all pages, or of so many.
+
+        A row may come more than once, and be followed by one of the same number from a page that
+        is not in use any more: the first counts.
+        """
+        used = self._in_use()
+        pages = {*range(1, self._n_pages + 1), *self._frames}
+        for number in sorted(pages, key=lambda number: (number not in used, number))[:among]:
+            seen: set[int] = set()
+            for image in self._images(number):
+                yield from self._rows_of(number, image, seen)
+
+    def _images(self, number: int) -> Iterator[bytes]:
+        """What a page held, the newest first: in the log, then in the file."""
+        for frame in reversed(self._frames.get(number, [])):
+            yield self._in_log(frame)
+        yield self._in_file(number)
+
+    def _is_there(self, number: int) -> bool:
+        return 1 <= number <= self._n_pages or number in self._frames
+
+    def _newest(self, number: int) -> bytes:
+        return next(self._images(number))
+
+    def _in_log(self, frame: int) -> bytes:
+        assert self._log is not None
+        assert self._offset is not None
+        self._log.seek(self._offset(frame))
+        return self._log.read(self.size)
+
+    def _in_file(self, number: int) -> bytes:
+        self._file.seek((number - 1) * self.size)
+        return self._file.read(self.size)
+
+    # Which pages are in use
+
+    def _in_use(self) -> set[int]:
+        """Pages that the trees of the tables lead to, as far as they can be followed."""
+        waiting, found = [1, *self._roots()], set()
+        while waiting:
+            number = waiting.pop()
+            if number in found or not self._is_there(number):
+                continue
+            found.add(number)
+            waiting += self._children(number)
+        return found  # of leaves; what goes on from them is followed from there
+
+    def _roots(self) -> list[int]:
+        page = self._newest(1)
+        cells = (self._record(page, place) for place in _cells(page, 100))
+        schema = [cell[1] for cell in cells if cell is not None]
+        roots = [row[3] for row in schema if len(row) == _SCHEMA_COLUMNS and type(row[3]) is int]
+        return roots or list(_ROOTS)
+
+    def _children(self, number: int) -> list[int]:
+        page, head = self._newest(number), _head(number)
+        if len(page) < self.size or page[head] != _INTERIOR:
+            return []
+        last = int.from_bytes(page[head + 8 : head + 12], "big")
+        places = _cells(page, head, width=12)
+        return [last, *(int.from_bytes(page[at : at + 4], "big") for at in places)]
+
+    # Rows
+
+    def _rows_of(self, number: int, page: bytes, seen: set[int]) -> Iterator[tuple[str, Row]]:
+        """Sound rows of a page but those seen in a newer image of it; whatever its header says."""
+        for place in _cells(page, _head(number)):
+            found = self._record(page, place, seen)
+            if found is None:
+                continue
+            key, values = found
+            row = (key, *values[1:])
+            for table in TABLES.get(len(row), ()):
+                if _fits(table, row):
+                    seen.add(key)
+                    yield table, row
+                    break
+
+    def _record(
+        self, page: bytes, place: int, seen: set[int] | frozenset[int] = frozenset()
+    ) -> tuple[int, list[Any]] | None:
+        """The number of a row and its values; None where there is none, or it was seen."""
+        try:
+            length, place = _varint(page, place)
+            key, place = _varint(page, place)
+            if key in seen or not 0 < length <= self._file_size + len(self._frames) * self.size:
+                return None
+            payload = self._payload(page, place, length)
+            return None if payload is None else (key, _values(payload))
+        except (IndexError, ValueError, struct.error):
+            return None
+
+    def _payload(self, page: bytes, place: int, length: int) -> bytes | None:
+        """The bytes of a record: in the page, and in those that go on from it."""
+        most = self.size - 35
+        if length <= most:
+            return page[place : place + length] if place + length <= len(page) else None
+        least = (self.size - 12) * 32 // 255 - 23
+        local = least + (length - least) % (self.size - 4)
+        local = local if local <= most else least
+        parts, left = [page[place : place + local]], length - local
+        following = int.from_bytes(page[place + local : place + local + 4], "big")
+        if len(parts[0]) < local or not _is_row(parts[0]):
+            return None
+        while left > 0:
+            if not self._is_there(following):
+                return None
+            more = self._newest(following)
+            parts.append(more[4 : 4 + min(left, self.size - 4)])
+            left -= self.size - 4
+            following = int.from_bytes(more[:4], "big")
+        return b"".join(parts)
+
+
+def _frames(log: wal.Log | None) -> dict[int, list[int]]:
+    """The frames that hold each page, of this generation of the log and up to its last commit."""
+    found: dict[int, list[int]] = {}
+    if log is not None:
+        there = np.flatnonzero(log.near[: log.n_committed] > 0)
+        for frame, page in zip(there.tolist(), log.pages[there].tolist(), strict=True):
+            found.setdefault(page, []).append(frame)
+    return found
+
+
+def _head(number: int) -> int:
+    """Where the header of a page begins: the first has that of the file before it."""
+    return 100 if number == 1 else 0
+
+
+def _cells(page: bytes, head: int, width: int = 8) -> list[int]:
+    """Where the cells of a page begin; neither their number nor each place need be right."""
+    told = int.from_bytes(page[head + 3 : head + 5], "big")
+    places = []
+    for count, at in enumerate(range(head + width, len(page) - 1, 2)):
+        place = int.from_bytes(page[at : at + 2], "big")
+        if at < place < len(page):
+            places.append(place)
+        elif count >= told:
+            break
+    return places
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number of SQLite's, of one to nine bytes, and the place after it."""
+    value = 0
+    for count in range(8):
+        byte = data[place + count]
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            return value, place + count + 1
+    return value << 8 | data[place + 8], place + 9
+
+
+def _types(payload: bytes) -> tuple[list[int], int]:
+    """The serial types of the values of a record, and where the values begin."""
+    start, place = _varint(payload, 0)
+    types: list[int] = []
+    while place < start:
+        kind, place = _varint(payload, place)
+        types.append(kind)
+        if len(types) > max(TABLES):
+            raise ValueError("more columns than any table has")
+    return types, start
+
+
+def _is_row(payload: bytes) -> bool:
+    """Whether the beginning of a record has as many columns as a table of ours."""
+    return len(_types(payload)[0]) in TABLES
+
+
+def _values(payload: bytes) -> list[Any]:
+    types, place = _types(payload)
+    values: list[Any] = []
+    for kind in types:
+        value, place = _value(payload, kind, place)
+        values.append(value)
+    return values
+
+
+def _value(payload: bytes, kind: int, place: int) -> tuple[Any, int]:
+    if kind == 0:
+        return None, place
+    if kind in _INTEGERS:
+        end = place + _INTEGERS[kind]
+        return int.from_bytes(payload[place:end], "big", signed=True), end
+    if kind in (8, 9):
+        return kind - 8, place
+    if kind < 12:
+        raise ValueError("a kind of value that no table has")
+    end = place + (kind - 12) // 2
+    if end > len(payload):
+        raise ValueError("a value that goes on after its record")
+    raw = payload[place:end]
+    return (raw.decode() if kind % 2 else raw), end
+
+
+def _fits(table: str, row: Row) -> bool:
+    try:
+        return intact(table, row)
+    except (TypeError, ValueError):
+        return False
+
+
+# Is it a store at all?
+
+
+def check_kind(path: Path) -> None:
+    """StoreError unless a file is a store, sound or damaged. Reads only, and leaves nothing.
+
+    A store is known by its header, in which some bits may have changed; or by a row of its own.
+    """
+    if path.exists() and not path.is_file():
+        raise file.no_store(path, "not a file")
+    if not path.exists() or _has_header(path):
+        return
+    with file.usable(path):
+        for size in (None, *_SIZES):
+            with Carver(path, size) as carver:
+                if next(carver.rows(among=_PROBED), None) is not None:
+                    return
+    raise file.no_store(path, "not a linkstream store")
+
+
+def _has_header(path: Path) -> bool:
+    with file.usable(path), path.open("rb") as opened:
+        head = opened.read(72)
+    if len(head) < 72:
+        return False
+    seen = int.from_bytes(head[:16] + head[68:72], "big")
+    right = int.from_bytes(b"SQLite format 3\0" + file.APPLICATION.to_bytes(4, "big"), "big")
+    return bin(seen ^ right).count("1") <= _CHANGED_BITS
