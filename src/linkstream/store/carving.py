@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linkstream.store import file, wal
-from linkstream.store.file import PAGE, intact
+from linkstream.store.file import intact
 
 Row = tuple[Any, ...]
 
@@ -25,7 +25,7 @@ TABLES = {14: ("operations",), 7: ("snapshots",), 3: ("vectors", "chunks", "meta
 _INTERIOR = 0x05  # the kind of a page that leads to others
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type of a record → bytes
 _SCHEMA_COLUMNS = 5
-_SIZES = (PAGE, 4096, 8192, 16384, 65536)  # of pages, where a header does not tell
+_SIZES = (4096, 32768, 8192, 16384, 65536)  # of pages, where a header does not tell
 _PROBED = 64  # pages that are looked at to know a store
 _CHANGED_BITS = 8  # by which a header may differ; that of any other program does by more
 _ROOTS = range(1, 9)  # where the roots lie in a store that was never compacted
@@ -37,7 +37,7 @@ class Carver:
     def __init__(self, path: Path, page_size: int | None = None) -> None:
         self._file = path.open("rb")
         self._file_size = path.stat().st_size
-        self.size = page_size or self._own_page_size()
+        self.size = page_size or wal.page_size_of(path)
         log = wal.read(path, page_size=self.size)
         self._log = None if log is None else wal.log_of(path).open("rb")
         self._frames = _frames(log)
@@ -56,12 +56,6 @@ class Carver:
         self._file.close()
         if self._log is not None:
             self._log.close()
-
-    def _own_page_size(self) -> int:
-        self._file.seek(16)
-        size = int.from_bytes(self._file.read(2), "big")
-        size = 65536 if size == 1 else size
-        return size if wal.is_page_size(size) else PAGE
 
     def rows(self, *, among: int | None = None) -> Iterator[tuple[str, Row]]:
         """Each row that fits its checksum, with its table; those in use come first.
@@ -282,11 +276,23 @@ def check_kind(path: Path) -> None:
     if not path.exists() or _has_header(path):
         return
     with file.usable(path):
-        for size in (None, *_SIZES):
-            with Carver(path, size) as carver:
-                if next(carver.rows(among=_PROBED), None) is not None:
-                    return
-    raise file.no_store(path, "not a linkstream store")
+        if _page_size(path) is None:
+            raise file.no_store(path, "not a linkstream store")
+
+
+def rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """All rows of a store and its log that fit their checksums, see `Carver.rows`."""
+    with Carver(path, _page_size(path)) as carver:
+        yield from carver.rows()
+
+
+def _page_size(path: Path) -> int | None:
+    """The size of pages in which there are rows; None if there is none."""
+    for size in (wal.page_size_of(path), *_SIZES):
+        with Carver(path, size) as carver:
+            if next(carver.rows(among=_PROBED), None) is not None:
+                return size
+    return None
 
 
 def _has_header(path: Path) -> bool:

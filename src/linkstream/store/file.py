@@ -30,7 +30,7 @@ from linkstream.store.schema import SCHEMA
 
 APPLICATION = 0x4C4E4B53  # "LNKS"
 FORMAT = 1
-PAGE = 32768
+PAGE = 4096  # of new stores: a commit writes whole pages to the log
 BUSY = 10_000  # milliseconds to wait for others of SQLite's
 _CACHE = 256  # KiB: what is larger is written while the rest is still being decided
 _READ_LEAST = 1 << 22  # bytes of a value, however small the file says it is
@@ -299,7 +299,7 @@ def guarded(path: Path) -> Iterator[None]:
             raise out_of_memory(path, error) from error
         raise unusable(path, error) from error
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
-        raise damaged(path, f"SQLite says: {error or type(error).__name__}") from error
+        raise damaged(path, f"SQLite says: {str(error) or type(error).__name__}") from error
 
 
 def _lacks_memory(error: sqlite3.Error) -> bool:
@@ -335,7 +335,7 @@ def out_of_memory(path: Path, error: BaseException) -> StoreMemoryError:
     if isinstance(error, StoreMemoryError):
         return error
     return StoreMemoryError(
-        f"{path}: memory ran out ({error or type(error).__name__})",
+        f"{path}: memory ran out ({str(error) or type(error).__name__})",
         expected="enough memory to read the store",
         remedy="Free some, or raise the limit of the process, and try again; nothing was changed.",
     )

@@ -204,8 +204,8 @@ class _Salvage:
 
     def _carve(self) -> None:
         """Put all rows in that fit their checksums; of two with one number, the one in use."""
-        with file.usable(self.path), carving.Carver(self.path) as carver:
-            for table, row in carver.rows():
+        with file.usable(self.path):
+            for table, row in carving.rows(self.path):
                 marks = ", ".join("?" * _COLUMNS[table])
                 self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", row)
 

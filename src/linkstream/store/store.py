@@ -410,9 +410,15 @@ class Store(Reads, Writes):
         def run() -> T:
             self._open_desk().check_well()
             assert self._writer is not None
-            start = time.perf_counter()
-            with file.transaction(self._writer):
-                answer = work()
+            start, done = time.perf_counter(), False
+            try:
+                with file.transaction(self._writer):
+                    answer = work()
+                    done = True
+            except sqlite3.Error as error:
+                if done:  # the commit failed: nobody knows what the log has, see choices.md
+                    self._open_desk().fail(error)
+                raise
             self._busy += time.perf_counter() - start
             return answer
 

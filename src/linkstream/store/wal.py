@@ -24,7 +24,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.store.file import damaged
+from linkstream.store.file import PAGE, damaged
 from linkstream.store.locks import has_writer
 
 HEAD, FRAME = 32, 24  # bytes of the log's header, and of a frame's
@@ -118,7 +118,7 @@ def _read(path: Path, file: BinaryIO, header: bytes, given: int | None) -> Log:
     whole = whole and magic & ~1 == _MAGIC and version == _VERSION and is_page_size(size)
     size = given or (size if whole else 0)
     if not whole:
-        size, order = size or _page_size_of(path), "<"
+        size, order = size or page_size_of(path), "<"
         salt1, salt2 = _first_salts(file)
     seeds = [start] if whole else [start, made]
     for seed in seeds:
@@ -204,13 +204,13 @@ def is_page_size(size: int) -> bool:
     return 512 <= size <= 65536 and size & (size - 1) == 0
 
 
-def _page_size_of(path: Path) -> int:
-    """The size of the pages of a database, as its header has it; 32 KiB where that is damaged."""
+def page_size_of(path: Path) -> int:
+    """The size of the pages of a database, as its header has it; that of today if damaged."""
     with path.open("rb") as file:
         head = file.read(18)
     size = int.from_bytes(head[16:18], "big") if len(head) == 18 else 0
     size = 65536 if size == 1 else size
-    return size if is_page_size(size) else 32768
+    return size if is_page_size(size) else PAGE
 
 
 def _first_salts(file: BinaryIO) -> tuple[int, int]:

@@ -1,0 +1,160 @@
+"""Memory runs out: that is told as such, never as damage, and nothing is changed by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+
+import numpy as np
+import pytest
+
+from linkstream.errors import StoreMemoryError
+from linkstream.store import Store, repair
+from linkstream.store import file as store_file
+from store.deeds import new
+
+NAME = "people.links"
+X = np.random.default_rng(0).normal(size=(3000, 64)).astype(np.float32)
+MEGABYTES = (0.2, 1, 2, 4, 7, 11, 16)
+SWEEP = [0.25 * step for step in range(120)]
+LIMITS = pytest.mark.parametrize(
+    "limits", [MEGABYTES, pytest.param(SWEEP, marks=pytest.mark.long)], ids=["some", "many"]
+)
+
+
+def in_a_child(work, *arguments):
+    """What it returned, or the error it raised, as words; a crash fails the test.
+
+    All is done in children: memory that this process had and gave back would be theirs, too.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = work(*arguments)
+        except BaseException as error:
+            said = [type(error).__name__, isinstance(error, MemoryError), str(error)]
+        os.write(writing, json.dumps(said).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        said = file.read()
+    assert os.waitpid(child, 0)[1] == 0, "the process crashed"
+    return json.loads(said)
+
+
+def limited(megabytes):
+    """Let the process have no more than so much on top of what it has."""
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + int(megabytes * 1e6), resource.RLIM_INFINITY))
+
+
+def filled(path):
+    store = new(path)
+    for start in range(0, len(X), 300):
+        store.add_many(X[start : start + 300])
+    return store.n_operations  # the process ends without closing it
+
+
+def repaired(path, megabytes):
+    limited(megabytes)
+    return repair(path).to_dict()
+
+
+def opened(path, megabytes, read_only):
+    limited(megabytes)
+    return Store.open(path, read_only=read_only, threads=1).n_operations
+
+
+def found(path):
+    with Store.open(path, threads=1) as store:
+        return [store.n_operations, store.n_vectors, store.verify().operations]
+
+
+def verified(path, megabytes):
+    store = Store.open(path, read_only=True, threads=1)
+    limited(megabytes)
+    return store.verify().operations
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A folder with a sound store, its log, and the index of its log."""
+    folder = tmp_path_factory.mktemp("sound")
+    assert in_a_child(filled, folder / NAME) == 10
+    return folder
+
+
+@pytest.fixture
+def copied(sound, tmp_path):
+    """Makes a fresh copy of the store."""
+
+    def copy():
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        shutil.copytree(sound, tmp_path / "copy")
+        return tmp_path / "copy" / NAME
+
+    return copy
+
+
+def contents(path):
+    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+
+def assert_of_memory(said):
+    kind, is_memory, words = said
+    assert is_memory, (kind, words)
+    assert kind == "StoreMemoryError", words
+    assert "memory ran out" in words
+    assert "linkstream repair" not in words
+
+
+WHOLE = [10, len(X), 10]
+
+
+@LIMITS
+def test_repair_of_a_sound_store_without_memory_changes_nothing(copied, limits):
+    aborted = 0
+    for megabytes in limits:
+        path = copied()
+        before = contents(path)
+        said = in_a_child(repaired, path, megabytes)
+        if isinstance(said, dict):
+            assert (said["kept"], said["lost"]) == (10, 0)
+        else:
+            assert_of_memory(said)
+            assert contents(path) == before
+            aborted += 1
+        assert in_a_child(found, path) == WHOLE
+    assert aborted > 0
+    assert isinstance(in_a_child(repaired, copied(), 500), dict)
+
+
+@LIMITS
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_sound_store_that_finds_no_memory_is_not_called_damaged(copied, limits, read_only):
+    for megabytes in limits:
+        path = copied()
+        said = in_a_child(opened, path, megabytes, read_only)
+        assert said == 10 or assert_of_memory(said) is None
+        assert in_a_child(found, path) == WHOLE
+
+
+@LIMITS
+def test_verify_that_finds_no_memory_does_not_say_damaged(copied, limits):
+    for megabytes in limits:
+        said = in_a_child(verified, copied(), megabytes)
+        assert said == 10 or assert_of_memory(said) is None
+
+
+def test_what_sqlite_says_when_it_gets_no_memory_is_not_damage(tmp_path):
+    for error in (MemoryError(), MemoryError("out of memory")):
+        with pytest.raises(StoreMemoryError, match=r"a\.links: memory ran out"):  # noqa: SIM117
+            with store_file.guarded(tmp_path / "a.links"):
+                raise error
+        with pytest.raises(MemoryError):  # noqa: SIM117
+            with store_file.distrusted(tmp_path / "a.links", "a snapshot"):
+                raise error
