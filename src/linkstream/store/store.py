@@ -168,7 +168,7 @@ class Store(Reads, Writes):
         else:
             installing.finish(self.path)
         with file.usable(self.path):
-            wal.check(self.path)
+            wal.check(self.path, live=not self.read_only)
 
     def _connect(
         self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
@@ -300,10 +300,7 @@ class Store(Reads, Writes):
         """
         self._check_open()
         with file.guarded(self.path):
-            if self.read_only:
-                wal.check(self.path)
-            else:
-                self._have_done(lambda: wal.check(self.path, live=True))
+            self._have_done(lambda: wal.check(self.path, live=not self.read_only))
         return verifying.verify(self.path, self._running, keep=self._about["keep_vectors"])
 
     def compact(self) -> None:
