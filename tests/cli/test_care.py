@@ -42,6 +42,33 @@ def test_repair_copies_aside_and_saves_what_is_sound(folder):
     assert said(folder, "verify", STORE)["vectors"] == 340
 
 
+@pytest.mark.parametrize("command", ["inspect", "verify", "repair"])
+@pytest.mark.parametrize("name", ["voices.npy", "voices.jsonl"])
+def test_a_file_that_is_no_store_is_refused_and_nothing_is_left_beside_it(folder, command, name):
+    before = {file.name for file in folder.iterdir()}
+    done = run(command, name, cwd=folder)
+    assert done.returncode == 2
+    assert "not a linkstream store" in done.stderr
+    assert {file.name for file in folder.iterdir()} == before
+
+
+def test_a_damaged_log_is_refused_with_the_code_for_damage_and_repaired(folder):
+    with Store.open(folder / STORE) as store:
+        store.remove(0)
+        store.remove(1)
+        log = bytearray((folder / f"{STORE}-wal").read_bytes())
+        files = {f"{STORE}-wal": log, STORE: (folder / STORE).read_bytes()}
+    log[100] ^= 1
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    for command in ("inspect", "verify"):
+        done = run(command, STORE, cwd=folder)
+        assert done.returncode == 5
+        assert "the log" in done.stderr
+    assert said(folder, "repair", STORE)["kept"] >= 1
+    assert said(folder, "verify", STORE)["sound"]
+
+
 def test_compact_says_how_much_it_saved(folder):
     said(folder, "forget", STORE, 0, "--yes")
     record = said(folder, "compact", STORE, "--yes")

@@ -22,7 +22,8 @@ def repair(
     """Save what can be read of a damaged store, after copying it aside.
 
     Nothing is thrown away that was not copied first. What is kept is the longest sound beginning:
-    every answer in it is the one that was given.
+    every answer in it is the one that was given. The repaired store opens and verifies. If nothing
+    can be saved, or memory or the disk runs out, the exit code says so and nothing was changed.
 
     Example: linkstream repair people.links
     """
