@@ -44,6 +44,11 @@ NEVER = (
     "None stands for nothing attached.",
     "Name the encoder, such as 'ge2e'.",
     "It is a yes or a no.",
+    "Pass how many numbers a vector of the encoder has.",
+    "Leave dimension= out: the mean vector fixes it.",
+    "Leave one out: to= takes back all from an event on",
+    "Give the name of the command; no names of people",
+    "Pass the path and open it there; backup() writes a copy of the file.",
     "Take vectors of many more identities of the same encoder",
     "It says how many vectors are compared with each other; 2000 is usual.",
 )

@@ -156,7 +156,7 @@ def test_the_steps_are_listed_for_programs_and_for_people(place):
 
 def test_a_store_with_nothing_in_it_has_no_steps(place):
     clustered(place, *PRESET)
-    said(place, "compact", STORE)
+    said(place, "compact", STORE, "--yes")
     assert steps(place) == []
     assert "Nothing was done" in shown("undo", STORE, "--list", cwd=place)
 

@@ -85,10 +85,15 @@ PHRASES = {
     "It is there already; same() keeps it there.": "It is there already.",
     "Use rename() to change it.": "Add --rename to change the name.",
     "clusters() shows the names there are.": "linkstream inspect STORE shows the names.",
-    "Undo one of them first, or rename one of two clusters.": (
-        "Take one of them back first: linkstream undo STORE; or change a name: "
-        "linkstream name STORE CLUSTER NAME --rename."
+    "Vectors seen together stay apart; remove() or move() one of them.": (
+        "Vectors seen together stay apart; put one of them elsewhere: linkstream move STORE VECTOR "
+        "CLUSTER."
     ),
+    "Prototypes of one name stay together; forget() their cluster, or undo enrol().": (
+        "Vectors enrolled under one name stay together; linkstream forget STORE CLUSTER."
+    ),
+    "corrections() shows them.": "linkstream retract STORE shows them.",
+    "without order= all go by ID": "without an order all go by ID",
     "events() shows them; what an undo took back cannot be undone again.": (
         "linkstream events STORE shows them; what an undo took back cannot be undone again."
     ),
@@ -106,10 +111,10 @@ PHRASES = {
     "Vectors of another encoder need a Links of their own.": (
         "Vectors of another encoder need a store of their own."
     ),
-    "Pass one vector to add() and a two-dimensional array to add_many().": (
+    "Pass a vector x that stands alone as [x], which is one row.": (
         "Save the vectors as rows of equal length."
     ),
-    "Pass batches of vectors to add_many() or predict().": "Give one vector.",
+    "Pass one row, such as X[0], or use the method that takes many vectors.": "Give one vector.",
     "Convert the vectors with .astype(numpy.float32).": "Save the vectors as numbers.",
     "Drop these rows, or fill them in with numpy.ma.filled().": "Drop these rows.",
     "Drop or mend these rows; nothing has been added.": "Drop or mend these rows.",
@@ -187,6 +192,7 @@ _RULES = [
             r"tracking for \1, made with --no-track",
         ),
         (r"^undo\(to=(-?\d+)\)", r"undo --to \1"),
+        (r"\bretract\((\d+)\) takes", r"linkstream retract STORE \1 takes"),
         (r"^(undo|labels)\(\) ", r"\1 "),
         (r"^name\((\d+), (.*)\) of a cluster that is ", r"the name \2 for cluster \1, which is "),
         (r"^path=", ""),

@@ -9,6 +9,7 @@ import typer
 
 from linkstream.cli import opening, screen
 from linkstream.cli.options import AsJson, StorePath
+from linkstream.cli.phrasing import said
 from linkstream.errors import UnknownIdError
 
 
@@ -42,7 +43,8 @@ def retract(
         opened.retract(correction)
         left = len(opened.corrections())
     record = {"retracted": correction, "corrections": left}
-    screen.answer(record, f"Retracted {holding[correction]}; {left:,} hold.", as_json=as_json)
+    words = f"Retracted {said(str(holding[correction]))}; {left:,} hold."
+    screen.answer(record, words, as_json=as_json)
 
 
 def _show(path: Path, *, as_json: bool) -> None:
@@ -53,7 +55,7 @@ def _show(path: Path, *, as_json: bool) -> None:
         return
     console = screen.people(stderr=False)
     for correction in found:
-        console.print(str(correction))
+        console.print(said(str(correction)))
     if found:
         console.print(f"\nTo take back the last: linkstream retract {path} {found[-1].number}")
     else:

@@ -116,13 +116,13 @@ class Erasing(Reasons):
         """What stands of the log, as far back as undo goes; refused where there is none."""
         if not (self.track_vectors and self._keeping):
             raise NotTrackedError(
-                f"{verb}() of a clusterer that does not keep its vectors",
+                f"{verb} in a clusterer that does not keep its vectors",
                 expected="track_vectors=True and keep_vectors=True",
                 remedy="Save snapshots, and go back to one of them.",
             )
         if self._engine is None or self._keep is None:
             raise UndoError(
-                f"{verb}() where nothing was added",
+                f"{verb} where nothing was added",
                 expected="a vector or a change",
                 remedy="Undo goes back to the empty clusterer and no further.",
             )
