@@ -249,8 +249,6 @@ class Adding(People):
             state = engine.state()
             since = engine.n_vectors - 1 if since is None else since
             engine = self._replace(self._limits.apply(state, *self._protected(state), since))
-            if self._change is not None:
-                self._change.save_ledger()
             self._ledger.tidy()
         if not self.track_vectors:
             self._synced()

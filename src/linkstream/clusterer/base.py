@@ -100,7 +100,6 @@ class Ground:
         if not len(rows):
             return
         if self._change is not None:
-            self._change.save_ledger()
             self._ledger.read(rows)
             return
         interrupts = Interrupts()

@@ -22,7 +22,7 @@ from linkstream.errors import UnusableError
 
 if TYPE_CHECKING:
     from linkstream.clusterer.base import Ground
-    from linkstream.identity.ledger import Ledger
+    from linkstream.identity.ledger import Ledger, Mark
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -128,9 +128,8 @@ class Change:
         self._links = links
         self._engine = self._open = links._engine
         self._ledger = links._ledger
-        self._ledger_was: Ledger | None = None  # a copy, made before the first change of it
-        self._mark: tuple[Engine, Ledger] | None = None
-        self._n_events, self._n_texts = links._ledger.n_events, len(links._ledger.texts)
+        self._start = links._ledger.begin()
+        self._mark: tuple[Engine, Ledger, Mark] | None = None
         self._kept = links._keep, links._undone
         self._rest = links._base, links._origin, links._direct, links._last
         self._cut_to: int | None = None
@@ -138,19 +137,15 @@ class Change:
         if self._engine is not None:
             self._engine.begin()
 
-    def save_ledger(self) -> None:
-        """To be called before the ledger changes."""
-        if self._ledger_was is None:
-            self._ledger_was = self._ledger.copy()
-
     def mark(self) -> None:
         """Note a place to go back to: another engine has just taken over."""
         engine = self._links._engine
         assert engine is not None
         assert engine is not self._open, "an engine that took over"
-        ledger = self._links._ledger.copy()
+        ledger = self._links._ledger
+        mark = engine, ledger, ledger.begin()
         engine.begin()
-        self._open, self._mark = engine, (engine, ledger)
+        self._open, self._mark = engine, mark
 
     def back_to_mark(self) -> None:
         """Go back to the last mark, or to where the change began."""
@@ -158,8 +153,10 @@ class Change:
             self.rollback()
             return
         self._links._engine = UNUSABLE
-        engine, self._links._ledger = self._mark
+        engine, ledger, mark = self._mark
         engine.rollback()
+        ledger.rollback(mark)
+        self._links._ledger = ledger
         self._links._engine, self._open = engine, None
         self._cut_to = None
 
@@ -173,6 +170,7 @@ class Change:
             self._open.commit()
         if self._cut_to is not None and self._links._keep is not None:
             self._links._keep.cut(self._cut_to)
+        self._links._ledger.commit()
 
     def rollback(self) -> None:
         """Go back to where the change began."""
@@ -182,10 +180,9 @@ class Change:
         links._engine = UNUSABLE  # until all is as it was
         if self._engine is not None:
             self._engine.rollback()
-        ledger = self._ledger if self._ledger_was is None else self._ledger_was
-        ledger.n_events = self._n_events
-        del ledger.texts[self._n_texts :]
-        links._ledger = ledger
+        self._ledger.rollback(self._start)
+        self._ledger.commit()
+        links._ledger = self._ledger
         links._keep, links._undone = self._kept
         links._base, links._origin, links._direct, links._last = self._rest
         links._engine, self._open, self._ended = self._engine, None, True

@@ -11,12 +11,14 @@ import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.forest import FULL, LOCKED
+from linkstream.identity.steps import Steps
 
 Rows = npt.NDArray[np.int64]
 
@@ -24,6 +26,7 @@ GONE = -1  # what the ID of a cluster that is no more stands for; so of a pin an
 KINDS = ("vectors", "subclusters", "clusters")  # what a constraint may be between
 VECTORS, SUBCLUSTERS, CLUSTERS = range(3)  # their places, which are the levels of laws
 SPOKEN = re.compile(r"(same|different|move)\((\d{1,18}), (\d{1,18})\)")  # what texts begin with
+Mark = tuple[int, tuple[Any, ...]]  # a moment of an open change: its steps, and the plain values
 ENROLLED = -1  # the level of what prototypes are to each other: no correction, never retracted
 
 
@@ -75,6 +78,26 @@ class Ledger:
     _name: str | None = None
     _first: int = -1  # pin of the first prototype
     _since: int = 0  # event by which the enrolment began
+    _steps: Steps = field(default_factory=Steps, repr=False, compare=False)
+
+    # A change: wholly kept, or taken back
+
+    def begin(self) -> Mark:
+        """Open a change, unless one is open; the mark of this moment."""
+        if not self._steps.is_open:
+            self._steps.begin()
+        plain = tuple(getattr(self, name) for name in _PLAIN)
+        return len(self._steps), plain
+
+    def commit(self) -> None:
+        """Keep what was changed since `begin`."""
+        self._steps.commit()
+
+    def rollback(self, mark: Mark) -> None:
+        """Take back what was changed since a mark; the change stays open."""
+        self._steps.take_back(mark[0])
+        for name, value in zip(_PLAIN, mark[1], strict=True):
+            setattr(self, name, value)
 
     @property
     def quiet(self) -> bool:
@@ -91,18 +114,20 @@ class Ledger:
         twin.laws = [replace(law, sides=([*law.sides[0]], [*law.sides[1]])) for law in self.laws]
         twin.groups = [[*group] for group in self.groups]
         twin._at = {node: [*pins] for node, pins in self._at.items()}
+        twin._steps = Steps()
         return twin
 
     def number(self, text: str) -> int:
         """The number that stands for a text in events."""
         if text not in self.texts:
-            self.texts.append(text)
+            self._steps.append(self.texts, text)
         return self.texts.index(text)
 
     def drop_unused_texts(self) -> None:
         """Forget names that nobody bears and keys of no group; their numbers stand for nothing."""
         used = {*self.names.values(), *self.keys}
-        self.texts = [text if text in used else "" for text in self.texts]
+        texts = [text if text in used else "" for text in self.texts]
+        self._steps.assign(self, "texts", texts)
 
     # What it says
 
@@ -142,14 +167,17 @@ class Ledger:
         def renumbered(pins: list[int]) -> list[int]:
             return [new[pin] for pin in pins if pin in new]
 
-        self.pins = [self.pins[number] for number in kept]
-        self.groups = [renumbered(group) for group in self.groups]
-        for law in self.laws:
-            law.sides = (renumbered(law.sides[0]), renumbered(law.sides[1]))
-        self.laws = [law for law in self.laws if all(law.sides)]
-        self._at = {}
-        for number, pin in enumerate(self.pins):
-            self._at.setdefault(pin.node, []).append(number)
+        pins = [self.pins[number] for number in kept]
+        at: dict[int, list[int]] = {}
+        for number, pin in enumerate(pins):
+            at.setdefault(pin.node, []).append(number)
+        both = [(renumbered(law.sides[0]), renumbered(law.sides[1])) for law in self.laws]
+        told = zip(self.laws, both, strict=True)
+        laws = [replace(law, sides=sides) for law, sides in told if all(sides)]
+        self._steps.assign(self, "groups", [renumbered(group) for group in self.groups])
+        self._steps.assign(self, "pins", pins)
+        self._steps.assign(self, "laws", laws)
+        self._steps.assign(self, "_at", at)
 
     def pinned(self) -> list[int]:
         """Subclusters that something was said of, oldest first."""
@@ -186,49 +214,57 @@ class Ledger:
             return
         self._expected -= 1
         if self._group >= 0:
-            self.groups[self._group].append(self._pin(node, vector, self._group))
+            self._steps.append(self.groups[self._group], self._pin(node, vector, self._group))
         if self._name is not None:
             self._seeded(vector, node, cluster, self._name)
 
     def _seeded(self, vector: int, node: int, cluster: int, name: str) -> None:
         """A prototype of a name has come: all of them are the same."""
-        self.names[cluster] = name
+        self._steps.put(self.names, cluster, name)
         pin = self._pin(node, vector)
         if self._first < 0:
             self._first = pin
         else:
             text = f"enrol({name!r})"
-            self.laws.append(Law(True, self._since, text, sides=([self._first], [pin])))
+            law = Law(True, self._since, text, sides=([self._first], [pin]))
+            self._steps.append(self.laws, law)
 
     def _pin(self, node: int, vector: int, group: int = -1) -> int:
-        self.pins.append(Pin(node, vector, group))
-        self._at.setdefault(node, []).append(len(self.pins) - 1)
+        self._steps.append(self.pins, Pin(node, vector, group))
+        self._stand(len(self.pins) - 1, node)
         return len(self.pins) - 1
+
+    def _stand(self, pin: int, node: int) -> None:
+        """A pin stands on a node."""
+        if node not in self._at:
+            self._steps.put(self._at, node, [])
+        self._steps.append(self._at[node], pin)
 
     def _shift(self, node: int, to: int, moves: Callable[[Pin], bool]) -> None:
         """Pins of a node go elsewhere: those that move with what happened."""
-        staying = []
-        for pin in self._at.pop(node, []):
-            if not moves(self.pins[pin]):
-                staying.append(pin)
-                continue
-            self.pins[pin].node = to
-            self._at.setdefault(to, []).append(pin)
-        if staying:
-            self._at.setdefault(node, []).extend(staying)
+        here = self._at.get(node)
+        if here is None or not any(moves(self.pins[pin]) for pin in here):
+            return
+        self._steps.pop(self._at, node)
+        for pin in here:
+            goes = moves(self.pins[pin])
+            if goes:
+                self._steps.assign(self.pins[pin], "node", to)
+            self._stand(pin, to if goes else node)
 
     def _end(self, gone: int, kept: int) -> None:
         """An ID comes to stand for another."""
-        self.aliases[gone] = kept
-        name = self.names.pop(gone, None)
-        if name is not None:
-            self.names.setdefault(kept, name)
-        self.ignored.discard(gone)
+        self._steps.put(self.aliases, gone, kept)
+        name = self._steps.pop(self.names, gone)
+        if name is not None and kept not in self.names:
+            self._steps.put(self.names, kept, name)
+        self._steps.discard(self.ignored, gone)
 
     def _enact(
         self, together: bool, sequence: int, text: str, *, level: int, mover: int = -1
     ) -> None:
-        self.laws.append(Law(together, sequence, f"{text}, event {sequence}", mover, level))
+        law = Law(together, sequence, f"{text}, event {sequence}", mover, level)
+        self._steps.append(self.laws, law)
 
     def retract(self, correction: int, node: int = GONE) -> None:
         """Take back the laws that an event made, or only what they say of a subcluster."""
@@ -237,16 +273,17 @@ class Ledger:
                 if node in (GONE, self.pins[pin].node):
                     self._drop(pin)
         if node == GONE:
-            self.laws = [law for law in self.laws if law.sequence != correction]
+            left = [law for law in self.laws if law.sequence != correction]
+            self._steps.assign(self, "laws", left)
 
     def _drop(self, pin: int) -> None:
         """A pin stands nowhere any more, whatever becomes of its vector."""
         here = self._at.get(self.pins[pin].node, [])
         if pin in here:
-            here.remove(pin)
+            self._steps.remove(here, pin)
         if not here:
-            self._at.pop(self.pins[pin].node, None)
-        self.pins[pin].node = GONE
+            self._steps.pop(self._at, self.pins[pin].node)
+        self._steps.assign(self.pins[pin], "node", GONE)
 
     # One reader for each kind of event: its sequence, its vector, its numbers.
 
@@ -255,7 +292,7 @@ class Ledger:
 
     def _joined(self, _s: int, vector: int, node: int, cluster: int, *_: int) -> None:
         if node in self.locked and self.tracked:
-            self.lights[vector] = FULL
+            self._steps.put(self.lights, vector, FULL)
         self._arrived(vector, node, cluster)
 
     def _linked(self, _s: int, vector: int, node: int, _p: int, cluster: int, *_: int) -> None:
@@ -269,28 +306,28 @@ class Ledger:
 
     def _weighed(self, _s: int, vector: int, weight: int, *_: int) -> None:
         if self.tracked:
-            self.lights[vector] = FULL - weight
+            self._steps.put(self.lights, vector, FULL - weight)
 
     def _removed(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
         if self.lights.get(member) == FULL:  # a locked subcluster counted it, and did not learn
-            del self.lights[member]
+            self._steps.pop(self.lights, member)
         self._shift(node, GONE, lambda pin: pin.vector == member >= 0)
 
     def _moved(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
         if node in self.locked:
-            self.lights[member] = FULL
+            self._steps.put(self.lights, member, FULL)
         self._shift(GONE, node, lambda pin: pin.vector == member)
 
     def _vanished(self, _s: int, _v: int, node: int, heir: int, cluster: int, *_: int) -> None:
         self._shift(node, GONE, lambda pin: pin.vector >= 0 or heir < 0)
         self._shift(node, heir, lambda pin: True)  # what was said of it holds of what is left
-        self.locked.discard(node)
+        self._steps.discard(self.locked, node)
         if heir < 0:
-            self.names.pop(cluster, None)
-            self.ignored.discard(cluster)
+            self._steps.pop(self.names, cluster)
+            self._steps.discard(self.ignored, cluster)
 
     def _flagged(self, _s: int, _v: int, node: int, flags: int, *_: int) -> None:
-        (self.locked.add if flags & LOCKED else self.locked.discard)(node)
+        (self._steps.add if flags & LOCKED else self._steps.discard)(self.locked, node)
 
     def _same(self, sequence: int, _v: int, a: int, b: int, of: int, *_: int) -> None:
         self._enact(True, sequence, f"same({a}, {b}) of {KINDS[of]}", level=of)
@@ -299,7 +336,8 @@ class Ledger:
         self._enact(False, sequence, f"different({a}, {b}) of {KINDS[of]}", level=of)
 
     def _relocated(self, sequence: int, _v: int, member: int, cluster: int, *_: int) -> None:
-        self.laws = [law for law in self.laws if law.mover != member]
+        left = [law for law in self.laws if law.mover != member]
+        self._steps.assign(self, "laws", left)
         for together in (False, True):
             text = f"move({member}, {cluster})"
             self._enact(together, sequence, text, level=VECTORS, mover=member)
@@ -309,26 +347,26 @@ class Ledger:
 
     def _pinned(self, _s: int, _v: int, node: int, member: int, side: int, *_: int) -> None:
         law = self.laws[-1] if side < 2 else self.laws[-2]
-        law.sides[min(side, 1)].append(self._pin(node, member))
+        self._steps.append(law.sides[min(side, 1)], self._pin(node, member))
         if law.mover >= 0 and side == 0:  # the vector itself, of both laws that its move made
-            self.laws[-2].sides[0].append(law.sides[0][-1])
+            self._steps.append(self.laws[-2].sides[0], law.sides[0][-1])
 
     def _named(self, _s: int, _v: int, cluster: int, text: int, *_: int) -> None:
         if text < 0:
-            self.names.pop(cluster, None)
+            self._steps.pop(self.names, cluster)
         else:
-            self.names[cluster] = self.texts[text]
+            self._steps.put(self.names, cluster, self.texts[text])
 
     def _ignored(self, _s: int, _v: int, cluster: int, on: int, *_: int) -> None:
-        (self.ignored.add if on else self.ignored.discard)(cluster)
+        (self._steps.add if on else self._steps.discard)(self.ignored, cluster)
 
     def _grouped(self, _s: int, _v: int, text: int, size: int, *_: int) -> None:
         key = self.texts[text] if text >= 0 else None
         self._group = self.keys.get(key, len(self.groups)) if key is not None else len(self.groups)
         if self._group == len(self.groups):
-            self.groups.append([])
+            self._steps.append(self.groups, [])
         if key is not None:
-            self.keys[key] = self._group
+            self._steps.put(self.keys, key, self._group)
         self._expected, self._name = size, None
 
     def _enrolled(self, sequence: int, _v: int, text: int, size: int, *_: int) -> None:
@@ -336,6 +374,7 @@ class Ledger:
         self._first, self._since = -1, sequence
 
 
+_PLAIN = ("n_events", "_expected", "_group", "_name", "_first", "_since")
 _READERS: dict[int, Callable[..., None]] = {
     events.CREATED: Ledger._created,
     events.JOINED: Ledger._joined,

@@ -1,0 +1,105 @@
+"""Steps of a change of plain Python containers, noted so that they can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MISSING: Any = object()
+
+
+class Steps:
+    """Changes containers; while a change is open, notes first how to take each step back."""
+
+    __slots__ = ("_back",)
+
+    def __init__(self) -> None:
+        self._back: list[Callable[[], object]] | None = None
+
+    def __deepcopy__(self, _memo: object) -> Steps:
+        return Steps()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a change is open."""
+        return self._back is not None
+
+    def begin(self) -> None:
+        """Open a change."""
+        self._back = []
+
+    def commit(self) -> None:
+        """Keep all steps."""
+        self._back = None
+
+    def __len__(self) -> int:
+        return 0 if self._back is None else len(self._back)
+
+    def take_back(self, to: int) -> None:
+        """Take back the newest steps until there are only so many."""
+        assert self._back is not None, "a change is open"
+        while len(self._back) > to:
+            self._back[-1]()
+            self._back.pop()
+
+    def put(self, mapping: dict[K, V], key: K, value: V) -> None:
+        """Set an entry."""
+        if self._back is not None:
+            old = mapping.get(key, _MISSING)
+            self._back.append(
+                partial(mapping.pop, key, None)
+                if old is _MISSING
+                else partial(mapping.__setitem__, key, old)
+            )
+        mapping[key] = value
+
+    def pop(self, mapping: dict[K, V], key: K) -> V | None:
+        """Take an entry out; None if there is none."""
+        if key not in mapping:
+            return None
+        if self._back is not None:
+            self._back.append(partial(mapping.__setitem__, key, mapping[key]))
+        return mapping.pop(key)
+
+    def add(self, members: set[K], member: K) -> None:
+        """Put a member into a set."""
+        if self._back is not None and member not in members:
+            self._back.append(partial(members.discard, member))
+        members.add(member)
+
+    def discard(self, members: set[K], member: K) -> None:
+        """Take a member out of a set, if it is there."""
+        if self._back is not None and member in members:
+            self._back.append(partial(members.add, member))
+        members.discard(member)
+
+    def append(self, values: list[V], value: V) -> None:
+        """Put a value at the end of a list."""
+        if self._back is not None:
+            self._back.append(partial(_cut, values, len(values)))
+        values.append(value)
+
+    def remove(self, values: list[V], value: V) -> None:
+        """Take a value out of a list."""
+        place = values.index(value)
+        if self._back is not None:
+            self._back.append(partial(_restore, values, [*values]))
+        del values[place]
+
+    def assign(self, owner: object, name: str, value: object) -> None:
+        """Set an attribute."""
+        if self._back is not None:
+            self._back.append(partial(setattr, owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+
+def _cut(values: list[Any], size: int) -> None:
+    del values[size:]
+
+
+def _restore(values: list[Any], old: list[Any]) -> None:
+    values[:] = old
