@@ -158,7 +158,7 @@ def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> Linkstrea
 
 def made(kind: type[LinkstreamError], seen: str, expected: str, remedy: str) -> LinkstreamError:
     """An error of a class, whatever its own way to be made."""
-    error = kind.__new__(kind)
+    error = BaseException.__new__(kind)  # MemoryError has a `__new__` of its own, for itself alone
     LinkstreamError.__init__(error, seen, expected=expected, remedy=remedy)
     return error
 

@@ -38,6 +38,8 @@ class _Unusable:
     """Stands for the engine of a clusterer whose state is not known any more."""
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # asked by Python's own tools of any object
+            raise AttributeError(name)
         raise UnusableError(
             "a clusterer in which a change failed and could not be taken back",
             expected="one whose state is known",

@@ -134,8 +134,10 @@ def _maker(about: About) -> str:
 
 def _shown(value: Any) -> str:
     """Return an option as the caller gives it."""
-    if isinstance(value, dict):
-        return repr(value["mode"]) if "mode" in value else repr(astuple(Thresholds(**value)))
+    if isinstance(value, dict) and "mode" in value:  # healing
+        return repr(value["mode"])
+    if isinstance(value, dict) and "cluster_similarity" in value:
+        return repr(astuple(Thresholds(**value)))
     return repr(value)
 
 

@@ -171,26 +171,57 @@ class Clerk:
 
 
 def _work(queues: Queues, method: weakref.WeakMethod[Serve]) -> None:
-    while _served(queues, method):
+    """Serve until the end. No error ends the thread before: callers wait for it."""
+    taken: list[Call | None] = [None] * _MOST  # what was taken from the queue is never lost
+    while _turn(queues, method, taken):
         pass  # between two turns nothing here holds the store alive
 
 
-def _served(queues: Queues, method: weakref.WeakMethod[Serve]) -> bool:
+def _turn(queues: Queues, method: weakref.WeakMethod[Serve], taken: list[Call | None]) -> bool:
     """Serve those who wait; False at the end."""
-    calls = [queues.calls.get()]
-    while len(calls) < _MOST and not queues.calls.empty():
-        calls.append(queues.calls.get())
-    given = [call for call in calls if call is not None]
-    serve = method()
+    goes_on = True
     try:
-        if serve is None:
-            raise closed("the store")
-        serve(given, queues)
+        goes_on = _take(queues, taken)
+        _serve(queues, method, taken)
     except BaseException as error:
-        for call in given:
+        try:
+            _refuse(taken, error)
+        except BaseException:  # no memory even for that: once more
+            _refuse(taken, _NO_MEMORY)
+    return goes_on
+
+
+def _take(queues: Queues, taken: list[Call | None]) -> bool:
+    """Take those who wait, without needing memory; False at the end."""
+    for place in range(_MOST):
+        if place and queues.calls.empty():
+            break
+        taken[place] = queues.calls.get()
+        if taken[place] is None:
+            return False
+    return True
+
+
+def _serve(queues: Queues, method: weakref.WeakMethod[Serve], taken: list[Call | None]) -> None:
+    given = [call for call in taken if call is not None]
+    serve = method()
+    if serve is None:
+        raise closed("the store")
+    serve(given, queues)
+    _refuse(taken, _NO_MEMORY)  # all are finished: only forgotten here
+
+
+def _refuse(taken: list[Call | None], error: BaseException) -> None:
+    """Let all go who were not answered, with an error."""
+    for place in range(_MOST):
+        call = taken[place]
+        if call is not None and not call.finished:
             call.error = call.error or error
             call.finish()
-    return len(given) == len(calls)
+        taken[place] = None
+
+
+_NO_MEMORY = MemoryError("the store ran out of memory")
 
 
 def closed(path: object) -> StoreClosedError:
