@@ -10,13 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import snapshot
-from linkstream.engine.state import State
+from linkstream.engine.fixed_point import SCALE
+from linkstream.engine.forest import FULL
+from linkstream.engine.state import ARRAYS, State, places_of
 from linkstream.errors import ArgumentError, SnapshotError
-from linkstream.identity import records
+from linkstream.identity import logcheck, records
 from linkstream.identity.healing import Healing
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
 from linkstream.space import Space
+
+# What the header of a snapshot tells of; anything else is refused.
+_META = (
+    *("state", "model", "heal", "ledger", "limits", "min_size", "keep_vectors"),
+    "space_dimension",
+)
+_ARRAYS = (*ARRAYS, "space_mean", "kept", "undone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +70,20 @@ def pack(saved: Saved) -> bytes:
 
 def unpack(data: bytes) -> Saved:
     """What `pack` was given, checked (SnapshotError)."""
-    meta, arrays = snapshot.decode(data)
+    meta, arrays = snapshot.decode(data, meta=_META, arrays=_ARRAYS)
     state = State.from_parts(meta.get("state"), arrays)
     limits, min_size, keeping = _options(meta)
+    ledger = records.from_plain(meta.get("ledger"), state)
+    logcheck.check(state, ledger)
     return Saved(
         state=state,
         space=_space(meta, arrays, state.dimension),
         healing=Healing.read(meta.get("heal")),
-        ledger=records.from_plain(meta.get("ledger"), state),
+        ledger=ledger,
         limits=limits,
         min_size=min_size,
         keeping=keeping,
-        kept=_kept(arrays.get("kept"), state, keeping),
+        kept=_kept(arrays.get("kept"), state, ledger, keeping),
         undone=_undone(arrays.get("undone"), state, keeping),
     )
 
@@ -81,8 +92,10 @@ def check(saved: Saved) -> None:
     """SnapshotError if `unpack` would refuse what `pack` makes of this."""
     try:
         saved.state.check()
-        records.from_plain(records.to_plain(saved.ledger), saved.state)
-        _kept(saved.kept, saved.state, saved.keeping)
+        ledger = records.from_plain(records.to_plain(saved.ledger), saved.state)
+        logcheck.check(saved.state, ledger)
+        _kept(saved.kept, saved.state, ledger, saved.keeping)
+        _undone(saved.undone, saved.state, saved.keeping)
     except SnapshotError as error:
         raise SnapshotError(
             f"{error.seen}, in memory",
@@ -119,7 +132,7 @@ def _options(meta: dict[str, Any]) -> tuple[Limits, int, bool]:
 
 
 def _kept(
-    array: npt.NDArray[Any] | None, state: State, keeping: bool
+    array: npt.NDArray[Any] | None, state: State, ledger: Ledger, keeping: bool
 ) -> npt.NDArray[np.int32] | None:
     if array is None and not (keeping and state.n_vectors):
         return None
@@ -129,6 +142,8 @@ def _kept(
         raise _damaged(
             f"vectors of shape {array.shape}", f"{state.n_vectors} rows of {state.dimension}"
         )
+    if not _sums_fit(array, state, ledger):
+        raise _damaged("vectors kept that do not sum to the subclusters", "the vectors added")
     return array
 
 
@@ -143,6 +158,45 @@ def _undone(
             f"rows of {state.dimension}, where vectors are kept",
         )
     return array
+
+
+_BLOCK = 2048  # rows looked at together: they stay in the cache
+_SLACK = 1e-4  # single precision is enough: what is within it cannot lead to another kind of state
+
+
+def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool:
+    """Whether rows have length one, and those of each subcluster sum to its sum.
+
+    Rows and sums are compared along one fixed direction: a linear look that finds a row that is
+    not the one that was added, unless somebody turned it at right angles to that direction.
+    """
+    direction = np.cos(np.arange(state.dimension) ** 2 + 1.0)
+    lengths, along = _lengths_and_shares(kept, direction)
+    for vector, light in ledger.lights.items():
+        along[vector] *= 1.0 - light / FULL
+    places = places_of(state, state.vectors)
+    if places is None or np.any(np.abs(lengths - 1.0) > _SLACK):
+        return False
+    summed = np.bincount(places + 1, along, minlength=len(state.numbers) + 1)[1:]
+    off = np.abs(summed - state.sums @ direction / SCALE)
+    return bool(np.all(off <= _SLACK * np.linalg.norm(direction) * (state.counts + 1)))
+
+
+def _lengths_and_shares(
+    kept: npt.NDArray[np.int32], direction: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Squared length of each row, and how far it goes in a direction, as unit vectors."""
+    lengths, along = np.empty(len(kept)), np.empty(len(kept))
+    ones = np.ones(kept.shape[1], dtype=np.float32)
+    towards = direction.astype(np.float32)
+    for start in range(0, len(kept), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        rows = kept[block].astype(np.float32)
+        rows *= np.float32(1.0 / SCALE)
+        along[block] = rows @ towards
+        np.square(rows, out=rows)
+        lengths[block] = rows @ ones
+    return lengths, along
 
 
 def _space(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Space:

@@ -135,7 +135,7 @@ class Erasing(Reasons):
         assert self._keep is not None, "looked at before"
         with self._interruptible():
             state = folding.state_after(self.state(), timeline, self._keep, self._base)
-        return state, folding.ledger_after(self._synced(), timeline, self._base)
+        return state, folding.ledger_after(self._synced(), timeline, self._base, state)
 
     def _undone_from(self, n: int, timeline: Timeline) -> Fixed | None:
         """The vectors from number n on, and those that can be redone already."""

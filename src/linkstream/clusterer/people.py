@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -19,7 +18,7 @@ from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
 from linkstream.identity import corrections, laws, precedence
 from linkstream.identity.corrections import Correction
 from linkstream.identity.laws import Subject
-from linkstream.identity.ledger import CLUSTERS, KINDS
+from linkstream.identity.ledger import CLUSTERS, KINDS, is_name
 from linkstream.identity.precedence import Plan
 from linkstream.identity.regrouping import Regrouping
 
@@ -340,11 +339,8 @@ class People(Erasing):
                     raise laws.contradiction(said, (reason,))
 
 
-_LONE = re.compile("[\ud800-\udfff]")  # half a character, which no file can hold
-
-
 def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip() or _LONE.search(name):
+    if not is_name(name):
         raise ArgumentError(
             f"the name {name!r}",
             expected="a text that is not empty, of whole characters",

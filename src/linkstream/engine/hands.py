@@ -104,8 +104,8 @@ class Hands(Graph):
         """Take a vector's share out of the subcluster that holds it, exactly."""
         node = self._nodes[target]
         taken = share(vector, light)
-        if node.count > 1 and not (self._table.sum(target) - taken).any():
-            raise _nothing()
+        if node.count > 1:
+            self._refuse_absent(node, self._table.sum(target) - taken, light)
         self._save(node)
         cluster = self._clusters[node.cluster]
         node.count, cluster.size = node.count - 1, cluster.size - 1
@@ -119,6 +119,16 @@ class Hands(Graph):
         elif taken.any():
             self._change_sum(node, -taken)
             self._update(node)
+
+    def _refuse_absent(self, node: Node, left: npt.NDArray[np.int64], light: int) -> None:
+        """Refuse a vector or a weight that is no part of a subcluster: what is left must be one."""
+        if not left.any():
+            raise _nothing()
+        rest, slack = node.count - 1, math.isqrt(len(left))
+        if dot(left, left) > (rest * (2**30 + slack)) ** 2:
+            raise absent("what is left is no sum of vectors")
+        if not 0 <= node.light - light <= FULL * rest:
+            raise absent("a weight that is not there")
 
     def _refuse_nothing(self, verdict: Verdict, added: npt.NDArray[np.int64]) -> None:
         """A centroid must have a direction: refuse what would cancel out."""
@@ -261,6 +271,15 @@ class Hands(Graph):
             self._record(events.CREATED, node.number, node.cluster)
         else:
             self._record(events.LINKED, node.number, verdict.partner.number, node.cluster)
+
+
+def absent(seen: str) -> ArgumentError:
+    """The error for a vector to take out that is no part of the subcluster."""
+    return ArgumentError(
+        seen,
+        expected="a vector that the subcluster holds, with the weight it came with",
+        remedy="Pass the very vector that was added, and its weight.",
+    )
 
 
 def _nothing() -> ArgumentError:

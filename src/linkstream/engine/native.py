@@ -17,6 +17,7 @@ from linkstream.engine import events
 from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, Keep, Stop
 from linkstream.engine.door import NORM_MAX, NORM_MIN
 from linkstream.engine.forest import LOOSE
+from linkstream.engine.hands import absent
 from linkstream.engine.linkage import Unions
 from linkstream.engine.log import refuse_forgotten
 from linkstream.engine.state import State
@@ -181,7 +182,10 @@ class NativeEngine:
         self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
     ) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
-        self._core.withdraw(vector[np.newaxis], light, target, member)
+        try:
+            self._core.withdraw(vector[np.newaxis], light, target, member)
+        except ValueError as error:
+            raise absent(str(error)) from None
 
     def flag(self, number: int, flags: int) -> None:
         """Lock a subcluster, or give it a claim to the ID at a split, or neither."""

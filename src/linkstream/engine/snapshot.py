@@ -10,8 +10,9 @@ offset  bytes  what
 end−32  32     SHA-256 of all bytes before
 ```
 
-Reading allocates no more than the file's own size: shapes are compared with the bytes that are
-there before any array is made.
+Reading allocates a small multiple of the file's size: the header is read step by step, parts and
+arrays that nobody asked for are refused by name before they are read, and shapes are compared with
+the bytes that are there before any array is made.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -53,8 +55,13 @@ def encode(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> b
     return body + hashlib.sha256(body).digest()
 
 
-def decode(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays of a snapshot, or SnapshotError."""
+def decode(
+    data: bytes, *, meta: Collection[str], arrays: Collection[str]
+) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays of a snapshot, or SnapshotError.
+
+    `meta` and `arrays` name all parts and arrays that there may be.
+    """
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise _damaged(f"{len(data)} bytes", f"at least {_PREFIX.size + _DIGEST_SIZE}")
     magic, version, header_size = _PREFIX.unpack_from(data)
@@ -72,32 +79,119 @@ def decode(data: bytes) -> tuple[dict[str, Any], Arrays]:
     payload = body[_PREFIX.size :]
     if header_size > len(payload):
         raise _damaged(f"a header of {header_size} bytes", f"at most {len(payload)}")
-    header = _header(bytes(payload[:header_size]))
-    return header["meta"], _read_arrays(header["arrays"], payload[header_size:])
+    header, layout = _header(bytes(payload[:header_size]), meta, arrays)
+    return header, _read_arrays(layout, payload[header_size:])
 
 
-def _header(raw: bytes) -> dict[str, Any]:
+Layout = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
+
+_DECODER = json.JSONDecoder()
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_ENTRY = re.compile(
+    r'\[\s*"(\w{1,40})"\s*,\s*"(<\w\w)"\s*,\s*\[\s*(\d{1,14})\s*(?:,\s*(\d{1,14})\s*)?\]\s*\]',
+    re.ASCII,
+)
+
+
+class _Steps:
+    """JSON read step by step: the caller decides of each value before it is read."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place = text, 0
+
+    def peek(self) -> str:
+        """The next character that is not blank; nothing at the end."""
+        found = _BLANKS.match(self.text, self.place)
+        self.place = self.place if found is None else found.end()
+        return self.text[self.place : self.place + 1]
+
+    def take(self, wanted: str) -> str:
+        """Step over the next character, which must be one of those wanted (ValueError)."""
+        found = self.peek()
+        if not found or found not in wanted:
+            raise ValueError(f"{found!r} where one of {wanted!r} belongs")
+        self.place += 1
+        return found
+
+    def value(self) -> Any:
+        """Read a whole value."""
+        self.peek()
+        value, self.place = _DECODER.raw_decode(self.text, self.place)
+        return value
+
+    def members(self) -> Iterator[str]:
+        """The names in an object; after each the caller reads its value."""
+        self.take("{")
+        end = "" if self.peek() != "}" else self.take("}")
+        while not end or end == ",":
+            if self.peek() != '"':
+                raise ValueError("a member without a name")
+            name: str = self.value()
+            self.take(":")
+            yield name
+            end = self.take(",}")
+
+    def entries(self) -> Iterator[None]:
+        """The places of a list's entries; at each the caller reads the entry."""
+        self.take("[")
+        end = "" if self.peek() != "]" else self.take("]")
+        while not end or end == ",":
+            yield
+            end = self.take(",]")
+
+
+def _header(
+    raw: bytes, meta: Collection[str], arrays: Collection[str]
+) -> tuple[dict[str, Any], Layout]:
+    parts: dict[str, Any] = {}
     try:
-        header = json.loads(raw)
+        steps = _Steps(raw.decode())
+        for name in steps.members():
+            if name in parts or name not in ("meta", "arrays"):
+                raise _damaged(f"a header with {name!r:.60}", "meta and arrays, each once")
+            parts[name] = _meta(steps, meta) if name == "meta" else _layout(steps, arrays)
+        if steps.peek():
+            raise ValueError("text beyond the end")
     except (ValueError, RecursionError):
         raise _damaged("a header that is not JSON", "a JSON object") from None
-    if not isinstance(header, dict) or set(header) != {"meta", "arrays"}:
+    if len(parts) != 2:
         raise _damaged("a header without its two parts", "meta and arrays")
-    if not isinstance(header["meta"], dict) or not isinstance(header["arrays"], list):
-        raise _damaged("a header of another shape", "an object and a list")
-    return header
+    return parts["meta"], parts["arrays"]
 
 
-def _read_arrays(layout: list[Any], payload: memoryview) -> Arrays:
+def _meta(steps: _Steps, known: Collection[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in steps.members():
+        if name in found or name not in known:
+            raise _damaged(f"a header that tells of {name!r:.60}", f"{_list(known)}, each once")
+        found[name] = steps.value()
+    return found
+
+
+def _layout(steps: _Steps, known: Collection[str]) -> Layout:
+    """Names, types and shapes of the arrays; an unknown one is refused before the next is read."""
+    found: Layout = {}
+    for _ in steps.entries():
+        steps.peek()
+        entry = _ENTRY.match(steps.text, steps.place)
+        if entry is None or entry[2] not in DTYPES:
+            seen = steps.text[steps.place : steps.place + 60]
+            raise _damaged(f"an array described as {seen!a}", "name, dtype and shape")
+        name, dtype, *shape = entry.groups()
+        if name in found or name not in known:
+            raise _damaged(f"an array {name!r}", f"{_list(known)}, each once")
+        found[name] = DTYPES[dtype], tuple(int(n) for n in shape if n is not None)
+        steps.place = entry.end()
+    return found
+
+
+def _read_arrays(layout: Layout, payload: memoryview) -> Arrays:
     arrays: Arrays = {}
     place = 0
-    for entry in layout:
-        name, dtype, shape = _layout_entry(entry)
+    for name, (dtype, shape) in layout.items():
         size = math.prod(shape) * dtype.itemsize
-        if place + size > len(payload) or name in arrays:
-            raise _damaged(
-                f"array {name!r} of shape {shape}", "arrays that fit the file, each once"
-            )
+        if place + size > len(payload):
+            raise _damaged(f"array {name!r} of shape {shape}", "arrays that fit the file")
         flat = np.frombuffer(payload, dtype=dtype, count=math.prod(shape), offset=place)
         arrays[name] = flat.reshape(shape).astype(dtype.newbyteorder("="))
         place += size
@@ -106,15 +200,8 @@ def _read_arrays(layout: list[Any], payload: memoryview) -> Arrays:
     return arrays
 
 
-def _layout_entry(entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
-    match entry:
-        case [str(name), str(dtype), [*shape]] if (
-            dtype in DTYPES
-            and len(shape) in (1, 2)
-            and all(type(n) is int and 0 <= n < 2**48 for n in shape)
-        ):
-            return name, DTYPES[dtype], tuple(shape)
-    raise _damaged(f"an array described as {entry!r:.80}", "name, dtype and shape")
+def _list(names: Collection[str]) -> str:
+    return ", ".join(names)
 
 
 def _little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

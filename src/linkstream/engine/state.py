@@ -15,13 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine import events
+from linkstream.engine import events, logrules
 from linkstream.engine.fixed_point import DIMENSION_MAX, VECTORS_MAX
 from linkstream.engine.forest import CLAIM, FULL, LAW, LOCKED
+from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.errors import SnapshotError, ThresholdError
 from linkstream.paper.thresholds import Thresholds
 
 Integers = npt.NDArray[np.int64]
+
+# Numbers of 32 bits name subclusters in the compiled engine; one of them stands for none. A state
+# with so few left is refused: no stream of VECTORS_MAX vectors comes near.
+SUBCLUSTERS_MAX = 2**32 - 2
+NUMBERS_LEFT = 2**24
 
 # Name → dimensions of each array; all are int64. The order is the order of the digest.
 ARRAYS = {
@@ -205,9 +211,17 @@ def _counters_bound_numbers(state: State) -> bool:
         (2 <= state.dimension <= DIMENSION_MAX or state.dimension == state.n_vectors == 0)
         and _within(state.numbers, 0, state.next_subcluster)
         and _within(state.clusters, 0, state.next_cluster)
-        and state.next_subcluster <= state.free_subcluster <= 2**32 - 2
-        and state.next_cluster <= state.free_cluster <= state.free_subcluster + 2 * state.n_events
+        and state.next_subcluster <= state.free_subcluster
+        and state.next_cluster <= state.free_cluster
         and bool(np.all(np.diff(state.numbers) > 0))
+    )
+
+
+def _numbers_were_given(state: State) -> bool:
+    # A subcluster is born by an event of its own; so is a cluster, by a birth or a split.
+    return (
+        max(state.free_subcluster, state.free_cluster) <= state.n_events
+        and state.free_subcluster <= SUBCLUSTERS_MAX - NUMBERS_LEFT
     )
 
 
@@ -244,9 +258,28 @@ def _sums_fit_counts(state: State) -> bool:
 def _vectors_are_counted(state: State) -> bool:
     if not state.track_vectors:
         return True
-    there = state.vectors[state.vectors != -1]
-    numbers, counts = np.unique(there, return_counts=True)
-    return np.array_equal(numbers, state.numbers) and np.array_equal(counts, state.counts)
+    places = places_of(state, state.vectors)
+    if places is None:
+        return False
+    counts = np.bincount(places + 1, minlength=len(state.numbers) + 1)[1:]
+    return np.array_equal(counts, state.counts)
+
+
+def places_of(state: State, numbers: Integers) -> Integers | None:
+    """The place of each number among the subclusters, −1 for −1; None where one is not there."""
+    last = int(state.numbers[-1]) if len(state.numbers) else -1
+    if not _within(numbers, -1, last + 1):
+        return None
+    if last < 8 * (len(numbers) + len(state.numbers)):  # by a table, where that is small
+        table = np.full(last + 2, len(state.numbers), dtype=np.int64)
+        table[state.numbers] = np.arange(len(state.numbers))
+        table[-1] = -1
+        places: Integers = table[numbers]
+        return None if np.any(places == len(state.numbers)) else places
+    places = np.where(numbers < 0, -1, np.searchsorted(state.numbers, numbers))
+    return (
+        places if np.array_equal(state.numbers[places][places >= 0], numbers[places >= 0]) else None
+    )
 
 
 def _edges_make_the_clusters(state: State) -> bool:
@@ -277,33 +310,23 @@ def _edges_make_the_clusters(state: State) -> bool:
 
 
 def _events_can_be_read(state: State) -> bool:
-    if not len(state.events):
-        return True
-    codes, vectors, numbers = state.events[:, 0], state.events[:, 1], state.events[:, 2:]
-    if len(state.events) > state.n_events or not _within(codes, 0, len(events.CLASSES)):
-        return False
-    # What was undone had vectors of its own; before the first undo they only rise.
-    undone = codes == events.UNDONE
-    latest = VECTORS_MAX if undone.any() else max(state.n_vectors, 1)
-    before = vectors[: int(np.argmax(undone))] if undone.any() else vectors
-    ends = {
-        events.SUBCLUSTER: state.free_subcluster,
-        events.CLUSTER: state.free_cluster,
-        events.VECTOR: latest,
-        events.NUMBER: 2**32,
-        events.NOTHING: 0,
-    }
-    limits = np.array([[ends[kind] for kind in row] for row in events.KINDS_OF_NUMBERS])[codes]
-    return (
-        _within(vectors, 0, latest)
-        and bool(np.all(np.diff(before) >= 0))
-        and bool(np.all((numbers >= -1) & (numbers < limits)))
+    return logrules.numbers_fit(
+        state.events,
+        n_vectors=state.n_vectors,
+        n_events=state.n_events,
+        free_subcluster=state.free_subcluster,
+        free_cluster=state.free_cluster,
     )
+
+
+def _log_fits_its_bound(state: State) -> bool:
+    return state.track_vectors or len(state.events) <= UNTRACKED_LIMIT
 
 
 _RULES = (
     ("the arrays agree in size", _sizes_agree),
     ("numbers and IDs lie below their counters", _counters_bound_numbers),
+    ("each number was given by an event, and numbers are left", _numbers_were_given),
     ("counts are positive and add up to no more than the number of vectors", _counts_add_up),
     ("weights and flags are possible", _weights_fit_counts),
     ("first and last sequence are in order", _times_are_in_order),
@@ -311,4 +334,5 @@ _RULES = (
     ("each vector belongs to a subcluster that counts it", _vectors_are_counted),
     ("the edges form one tree for each cluster", _edges_make_the_clusters),
     ("the events are of known kinds, in order, of numbers given", _events_can_be_read),
+    ("a log that is not kept whole is bounded", _log_fits_its_bound),
 )

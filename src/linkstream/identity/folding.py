@@ -7,7 +7,8 @@ the first n events can be had at any time: this is how changes are undone.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +18,8 @@ from linkstream.engine.contract import Keep
 from linkstream.engine.forest import FIRM, FULL, LAW, LOOSE, Node, add_edge, part_of, remove_edge
 from linkstream.engine.kept import share
 from linkstream.engine.state import Integers, State
+from linkstream.errors import SnapshotError
+from linkstream.identity import records
 from linkstream.identity.ledger import Ledger, Rows
 from linkstream.identity.timeline import Timeline
 from linkstream.identity.totals import gathered
@@ -216,7 +219,30 @@ _PLAYERS: dict[int, Callable[..., None]] = {
 
 
 def state_after(present: State, timeline: Timeline, keep: Keep, base: Base) -> State:
-    """The state that events lead to from a base; thresholds and the log are the present's."""
+    """The state that events lead to from a base; thresholds and the log are the present's.
+
+    Raise SnapshotError if the events, which a file may have brought, lead to no state that can be.
+    """
+    with _distrusted():
+        state = _folded(present, timeline, keep, base)
+    replace(state, events=state.events[:0]).check()  # the log tells of what is now undone as well
+    return state
+
+
+@contextmanager
+def _distrusted() -> Iterator[None]:
+    """Name a log as the cause of what it breaks: it may come from a file of somebody's making."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, ArithmeticError) as error:
+        raise SnapshotError(
+            f"a log of events that cannot be followed ({type(error).__name__}: {error})",
+            expected="the log that led to the present state",
+            remedy="The file it came from is damaged or was made by another program; use a backup.",
+        ) from error
+
+
+def _folded(present: State, timeline: Timeline, keep: Keep, base: Base) -> State:
     fold = Fold(FIRM if present.cluster_evidence else LOOSE)
     fold.begin(base)
     fold.play(timeline.rows)
@@ -243,12 +269,17 @@ def state_after(present: State, timeline: Timeline, keep: Keep, base: Base) -> S
     )
 
 
-def ledger_after(present: Ledger, timeline: Timeline, base: Base) -> Ledger:
-    """The ledger that events lead to from a base; it goes on at the present's place in the log."""
+def ledger_after(present: Ledger, timeline: Timeline, base: Base, state: State) -> Ledger:
+    """The ledger that events lead to from a base; it goes on at the present's place in the log.
+
+    Raise SnapshotError if it does not fit the state that the same events led to.
+    """
     ledger = copy.deepcopy(base.ledger)
     ledger.texts = present.texts
-    ledger.read(timeline.rows, timeline.sequences)
+    with _distrusted():
+        ledger.read(timeline.rows, timeline.sequences)
     ledger.n_events = present.n_events
+    records.check(ledger, state)
     return ledger
 
 

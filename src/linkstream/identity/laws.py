@@ -145,6 +145,29 @@ def blocs(state: State) -> list[list[int]]:
     return [found[number] for number in sorted(found)]
 
 
+def obeyed(ledger: Ledger, state: State) -> bool:
+    """Whether a graph is as constraints and groups ask: each verb leaves it so.
+
+    What is the same is tied by edges that are law; what is different, or was seen together, is in
+    different clusters.
+    """
+    if not ledger.pins:
+        return True
+    cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
+    bloc = {number: place for place, some in enumerate(blocs(state)) for number in some}
+    for law in ledger.laws:
+        ours, theirs = (ledger.nodes(side) for side in law.sides)
+        if law.together and ours and theirs and len({bloc[n] for n in (*ours, *theirs)}) > 1:
+            return False
+        if not law.together and {cluster[n] for n in ours} & {cluster[n] for n in theirs}:
+            return False
+    for group in ledger.groups:
+        held = [cluster[node] for node in ledger.nodes(group)]
+        if len(set(held)) < len(held):
+            return False
+    return True
+
+
 Subject = tuple[int, int]  # a vector, or −1 for the whole, and its subcluster
 
 

@@ -29,6 +29,13 @@ SPOKEN = re.compile(r"(same|different|move)\((\d{1,18}), (\d{1,18})\)")  # what 
 Mark = tuple[int, tuple[Any, ...]]  # a moment of an open change: its steps, and the plain values
 ENROLLED = -1  # the level of what prototypes are to each other: no correction, never retracted
 
+_LONE = re.compile("[\ud800-\udfff]")  # half a character, which no file can hold
+
+
+def is_name(name: object) -> bool:
+    """Whether it can be a cluster's name: a text that is not empty, of whole characters."""
+    return isinstance(name, str) and bool(name.strip()) and not _LONE.search(name)
+
 
 @dataclass(slots=True)
 class Pin:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
-from linkstream.engine.forest import FULL
-from linkstream.engine.state import State
+import numpy as np
+
+from linkstream.engine.forest import FULL, LOCKED
+from linkstream.engine.state import Integers, State, places_of
 from linkstream.errors import SnapshotError
-from linkstream.identity.ledger import CLUSTERS, ENROLLED, GONE, KINDS, SPOKEN, VECTORS, Law, Ledger
+from linkstream.identity import laws
+from linkstream.identity.ledger import (
+    CLUSTERS,
+    ENROLLED,
+    GONE,
+    KINDS,
+    SPOKEN,
+    VECTORS,
+    Law,
+    Ledger,
+    is_name,
+)
 
 _KIND = re.compile(rf"(?:same|different)\(\d+, \d+\) of ({'|'.join(KINDS)}), event \d+")
 
@@ -47,18 +61,15 @@ def from_plain(values: object, state: State) -> Ledger:
         ledger = _build(values, state)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError):
         raise _impossible("it has the shape of one") from None
-    for rule, holds in (
-        ("numbers are whole and were given", _numbers_fit(ledger, state)),
-        ("names and keys are texts", _texts_fit(ledger)),
-        (
-            "IDs that are gone are not live, and every chain of them ends",
-            _chains_end(ledger, state),
-        ),
-        ("constraints and groups are between pins", _pins_fit(ledger)),
-    ):
-        if not holds:
-            raise _impossible(rule)
+    check(ledger, state)
     return ledger
+
+
+def check(ledger: Ledger, state: State) -> None:
+    """Refuse a ledger that does not fit the state it came with (SnapshotError names the rule)."""
+    for rule, holds in _RULES:
+        if not holds(ledger, state):
+            raise _impossible(rule)
 
 
 def signature(ledger: Ledger) -> tuple[Any, ...]:
@@ -123,21 +134,26 @@ def _whole(values: list[Any], low: int, high: int) -> bool:
     return all(type(value) is int and low <= value < high for value in values)
 
 
+def _all_there(values: Collection[Any], present: Integers) -> bool:
+    """Whether all are whole numbers and among those present."""
+    return not values or (
+        _whole(list(values), 0, 2**62) and bool(np.isin(list(values), present).all())
+    )
+
+
 def _numbers_fit(ledger: Ledger, state: State) -> bool:
     n = max(state.n_vectors, 1)
-    live = set(state.numbers.tolist())
-    clusters = set(state.clusters.tolist())
     nodes = [pin.node for pin in ledger.pins]
     return (
         _whole([*ledger.aliases], 0, state.free_cluster)
         and _whole([*ledger.aliases.values()], 0, state.free_cluster)
-        and clusters.issuperset(ledger.names)
-        and clusters.issuperset(ledger.ignored)
-        and live.issuperset(ledger.locked)
+        and _all_there(ledger.names.keys(), state.clusters)
+        and _all_there(ledger.ignored, state.clusters)
+        and _all_there(ledger.locked, state.numbers)
         and _whole([*ledger.lights], 0, n)
         and _whole([*ledger.lights.values()], 1, FULL + 1)
-        and live.issuperset(node for node in nodes if node != GONE)
         and _whole(nodes, GONE, state.free_subcluster)
+        and _all_there([node for node in nodes if node != GONE], state.numbers)
         and _whole([pin.vector for pin in ledger.pins], -1, n)
         and _whole([law.mover for law in ledger.laws], -1, n)
         and _whole([law.level for law in ledger.laws], ENROLLED, CLUSTERS + 1)
@@ -145,31 +161,51 @@ def _numbers_fit(ledger: Ledger, state: State) -> bool:
     )
 
 
-def _texts_fit(ledger: Ledger) -> bool:
-    texts = [
-        *ledger.texts,
-        *ledger.names.values(),
-        *ledger.keys,
-        *(law.text for law in ledger.laws),
-    ]
+def _texts_fit(ledger: Ledger, _state: State) -> bool:
+    texts = [*ledger.texts, *ledger.keys, *(law.text for law in ledger.laws)]
     return all(type(text) is str for text in texts) and all(
         SPOKEN.match(law.text) for law in ledger.laws if law.level != ENROLLED
     )
 
 
+def _names_fit(ledger: Ledger, _state: State) -> bool:
+    names = list(ledger.names.values())
+    return all(map(is_name, names)) and len(set(names)) == len(names)
+
+
 def _chains_end(ledger: Ledger, state: State) -> bool:
-    if ledger.aliases.keys() & set(state.clusters.tolist()):
+    if np.isin(list(ledger.aliases), state.clusters).any():
         return False
+    ending: set[int] = set()
     for cluster in ledger.aliases:
-        steps = 0
-        while cluster in ledger.aliases:
-            cluster, steps = ledger.aliases[cluster], steps + 1
-            if steps > len(ledger.aliases):
+        chain: set[int] = set()
+        while cluster in ledger.aliases and cluster not in ending:
+            if cluster in chain:
                 return False
+            chain.add(cluster)
+            cluster = ledger.aliases[cluster]
+        ending |= chain
     return True
 
 
-def _pins_fit(ledger: Ledger) -> bool:
+def _locks_fit(ledger: Ledger, state: State) -> bool:
+    return ledger.locked == set(state.numbers[state.flags & LOCKED > 0].tolist())
+
+
+def _weights_fit(ledger: Ledger, state: State) -> bool:
+    """Whether what single vectors weigh less is, summed up, what their subclusters do."""
+    if not state.track_vectors:
+        return not ledger.lights
+    if not ledger.lights:
+        return not state.light.any()
+    places = places_of(state, state.vectors[list(ledger.lights)])
+    assert places is not None, "the state was checked before"
+    weights = np.array([0, *ledger.lights.values()])
+    summed = np.bincount(np.append(-1, places) + 1, weights, minlength=len(state.numbers) + 1)
+    return np.array_equal(summed[1:], state.light)
+
+
+def _pins_fit(ledger: Ledger, state: State) -> bool:
     n = len(ledger.pins)
     return (
         all(_whole([*a, *b], 0, n) for law in ledger.laws for a, b in [law.sides])
@@ -177,7 +213,63 @@ def _pins_fit(ledger: Ledger) -> bool:
         and all(_whole(group, 0, n) for group in ledger.groups)
         and _whole([*ledger.keys.values()], 0, max(len(ledger.groups), 1))
         and (not ledger.keys or bool(ledger.groups))
+        and _pins_are_where_their_vectors_are(ledger, state)
     )
+
+
+def _pins_are_where_their_vectors_are(ledger: Ledger, state: State) -> bool:
+    """Whether pins of vectors are; one that was dropped with its correction stands nowhere."""
+    if not state.track_vectors:
+        return True
+    spoken = {pin for law in ledger.laws for side in law.sides for pin in side}
+    held = [
+        pin
+        for number, pin in enumerate(ledger.pins)
+        if pin.vector >= 0 and (pin.node != GONE or pin.group >= 0 or number in spoken)
+    ]
+    nodes = [pin.node for pin in held]
+    return nodes == state.vectors[[pin.vector for pin in held]].tolist() if held else True
+
+
+def _corrections_fit(ledger: Ledger, _state: State) -> bool:
+    """Whether the sides of a constraint are of its level: single vectors, or whole subclusters."""
+    return all(
+        _sides_fit(law, [[ledger.pins[p].vector for p in s] for s in law.sides])
+        for law in ledger.laws
+    )
+
+
+def _sides_fit(law: Law, sides: list[list[int]]) -> bool:
+    if law.mover >= 0:  # of a vector, and of what it is with or apart from
+        return law.level == VECTORS and {*sides[0]} <= {law.mover} and {*sides[1]} <= {-1}
+    if law.level in (VECTORS, ENROLLED):
+        return all(vector >= 0 for side in sides for vector in side)
+    return all(vector == -1 for side in sides for vector in side)
+
+
+def _groups_fit(ledger: Ledger, _state: State) -> bool:
+    """Whether a pin says it is in a group exactly where the group says so, once."""
+    told = [(pin, number) for number, group in enumerate(ledger.groups) for pin in group]
+    own = [(number, pin.group) for number, pin in enumerate(ledger.pins) if pin.group >= 0]
+    return sorted(told) == own
+
+
+def _obeyed(ledger: Ledger, state: State) -> bool:
+    return laws.obeyed(ledger, state)
+
+
+_RULES = (
+    ("numbers are whole and were given", _numbers_fit),
+    ("keys are texts", _texts_fit),
+    ("names are texts, each of one cluster", _names_fit),
+    ("IDs that are gone are not live, and every chain of them ends", _chains_end),
+    ("subclusters are locked as the state has it", _locks_fit),
+    ("weights of vectors add up to those of the state", _weights_fit),
+    ("constraints and groups are between pins, and pins where their vectors are", _pins_fit),
+    ("constraints speak of vectors or of wholes, each as it was made", _corrections_fit),
+    ("pins and groups agree", _groups_fit),
+    ("the graph obeys the constraints", _obeyed),
+)
 
 
 def _impossible(rule: str) -> SnapshotError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from linkstream.errors import SnapshotError
 from linkstream.store.journal import Operation
 
 Integers = npt.NDArray[np.int64]
+
+_ARRAYS = ("firsts", "operations", "hashes", "done")
 
 
 class Index:
@@ -103,19 +106,34 @@ class Index:
     @classmethod
     def unpacked(cls, data: bytes) -> tuple[Index, int]:
         """The index and the number that `packed` was given, or SnapshotError."""
-        meta, arrays = snapshot.decode(data)
-        try:
-            firsts, operations, hashes, done = (
-                arrays[name] for name in ("firsts", "operations", "hashes", "done")
-            )
-            next_piece = meta["next_piece"]
-        except KeyError as missing:
+        meta, arrays = snapshot.decode(data, meta=("next_piece",), arrays=_ARRAYS)
+        rule = _broken_rule(meta.get("next_piece"), [arrays.get(name) for name in _ARRAYS])
+        if rule is not None:
             raise SnapshotError(
-                f"an index without {missing}",
+                f"an index where it does not hold that {rule}",
                 expected="what linkstream wrote",
                 remedy="Use a backup.",
-            ) from None
-        return cls(firsts.tolist(), operations.tolist(), hashes, done), int(next_piece)
+            )
+        firsts, operations, hashes, done = (arrays[name] for name in _ARRAYS)
+        return cls(firsts.tolist(), operations.tolist(), hashes, done), meta["next_piece"]
+
+
+def _broken_rule(next_piece: object, columns: list[npt.NDArray[Any] | None]) -> str | None:
+    """Return the rule that the parts of an index break; None if they keep all."""
+    if not all(column is not None and column.dtype == np.int64 for column in columns):
+        return f"it has the arrays {', '.join(_ARRAYS)}, of integers"
+    firsts, operations, hashes, done = (column for column in columns if column is not None)
+    if any(column.ndim != 1 for column in (firsts, operations, hashes, done)):
+        return "its arrays have one dimension"
+    if len(firsts) != len(operations) or len(hashes) != len(done):
+        return "its arrays agree in size"
+    if not (np.all(firsts >= 0) and np.all(np.diff(firsts) > 0) and np.all(operations >= 0)):
+        return "vectors rise, and operations are numbered from 0 on"
+    if not (np.all(hashes[1:] >= hashes[:-1]) and np.all(done >= 0)):
+        return "keys are sorted"
+    if type(next_piece) is not int or not 0 <= next_piece < 2**62:
+        return "the next piece of vectors has a number"
+    return None
 
 
 def _hash(key: str) -> int:

@@ -1,0 +1,131 @@
+"""Rules for a log of events that comes from outside: what each number of a row may be.
+
+The checks are linear in the log and vectorised; they run on each snapshot that is loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine import events
+from linkstream.engine.fixed_point import VECTORS_MAX
+from linkstream.engine.forest import CLAIM, FULL, LAW, LOCKED
+
+Rows = npt.NDArray[np.int64]
+
+# Lowest value and end of the numbers that are no subcluster, cluster or vector, by field.
+_RANGES = {
+    "weight": (0, FULL),
+    "firmness": (0, LAW + 1),
+    "flags": (0, (LOCKED | CLAIM) + 1),
+    "of": (0, 3),
+    "side": (0, 3),
+    "on": (0, 2),
+    "asked": (0, 2),
+    "reason": (0, 3),
+    "locked": (0, 2),
+    "cuts": (0, 2**32),
+    "joins": (0, 2**32),
+    "size": (0, 2**32),
+    "subclusters": (0, 2**32),
+    "a": (0, 2**32),
+    "b": (0, 2**32),
+    "to": (0, 2**62),
+    "correction": (0, 2**62),
+    "undone": (0, 2**62),
+}
+# Numbers of subclusters, clusters and vectors that may be −1: there is none.
+_OPTIONAL = {
+    (events.Moved, "partner"),
+    (events.Vanished, "heir"),
+    (events.Removed, "member"),
+    (events.Dropped, "member"),
+    (events.Pinned, "member"),
+    (events.Retracted, "subcluster"),
+}
+_ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
+_BACK = (events.UNDONE, events.RETRACTED, events.REDONE)  # what names an earlier event
+
+
+def _lowest(event: type[events.Event], name: str, kind: int) -> int:
+    if name in event.texts:
+        return 0 if event is events.Enrolled else -1
+    if kind == events.NUMBER:
+        return _RANGES.get(name, (-1, 0))[0]
+    return -1 if (event, name) in _OPTIONAL else 0
+
+
+def _table(entry: type[events.Event], values: list[int], rest: int) -> list[int]:
+    return values + [rest] * (events.WIDTH - 2 - len(values))
+
+
+_NAMES = [[field.name for field in fields(event)[2:]] for event in events.CLASSES]
+_LOW = np.array(
+    [
+        _table(event, [_lowest(event, *of) for of in zip(names, kinds, strict=False)], -1)
+        for event, names, kinds in zip(events.CLASSES, _NAMES, events.KINDS_OF_NUMBERS, strict=True)
+    ]
+)
+_ENDS = np.array(
+    [
+        _table(event, [_RANGES.get(name, (0, 2**32))[1] for name in names], 0)
+        for event, names in zip(events.CLASSES, _NAMES, strict=True)
+    ]
+)
+# Which numbers of a row name texts, by its code.
+TEXTS = np.array(
+    [
+        _table(event, [name in event.texts for name in names], False)
+        for event, names in zip(events.CLASSES, _NAMES, strict=True)
+    ]
+)
+KINDS = np.array(events.KINDS_OF_NUMBERS)
+
+
+def numbers_fit(
+    log: Rows, *, n_vectors: int, n_events: int, free_subcluster: int, free_cluster: int
+) -> bool:
+    """Whether all rows are of known kinds, in order, and name only what was given a number."""
+    if not len(log):
+        return True
+    codes, vectors, numbers = log[:, 0], log[:, 1], log[:, 2:]
+    if len(log) > n_events or codes.min() < 0 or codes.max() >= len(events.CLASSES):
+        return False
+    # What was undone had vectors of its own; before the first undo they only rise.
+    undone = codes == events.UNDONE
+    latest = VECTORS_MAX if undone.any() else max(n_vectors, 1)
+    before = vectors[: int(np.argmax(undone))] if undone.any() else vectors
+    if vectors.min() < 0 or vectors.max() >= latest or np.any(before[1:] < before[:-1]):
+        return False
+    ends = {
+        events.SUBCLUSTER: free_subcluster,
+        events.CLUSTER: free_cluster,
+        events.VECTOR: latest,
+    }
+    high = _ENDS.copy()
+    for kind, end in ends.items():
+        high[kind == KINDS] = end
+    return _columns_fit(codes, numbers, high) and _order_fits(log, n_events)
+
+
+def _columns_fit(codes: Rows, numbers: Rows, high: Rows) -> bool:
+    """Whether each number lies in the range of its field."""
+    return not any(
+        np.any((column < _LOW[:, place][codes]) | (column >= high[:, place][codes]))
+        for place, column in enumerate(numbers.T)
+    )
+
+
+def _order_fits(log: Rows, n_events: int) -> bool:
+    """Whether each weight is followed by its vector, and events name only those before them."""
+    codes = log[:, 0]
+    weighed = np.flatnonzero(codes == events.WEIGHED)
+    if len(weighed) and (
+        weighed[-1] + 1 == len(log) or not np.isin(codes[weighed + 1], _ARRIVALS).all()
+    ):
+        return False
+    back = np.flatnonzero(np.isin(codes, _BACK))
+    return bool(np.all(log[back, 2] < back + (n_events - len(log))))
