@@ -14,8 +14,9 @@ import time
 import numpy as np
 import pytest
 
-from linkstream.errors import LinkstreamError, StoreError
-from linkstream.store import Store, repair
+from engine.fuzz_snapshot import pack, unpack
+from linkstream.errors import DamagedStoreError, LinkstreamError, StoreError
+from linkstream.store import Store, repair, snapshots
 from store.damage import NAME, SOON, asked, bounded, filled, fresh
 from store.deeds import new, vectors
 from store.inside import COLUMNS, put
@@ -156,3 +157,69 @@ def in_time():
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+# A newer snapshot than the sound ones, whose every checksum is right.
+
+
+def more_of(name, change):
+    """A change of the ledger in the clusterer's part of a snapshot."""
+
+    def apply(clusterer, index):
+        change(clusterer[0]["ledger"][name])
+
+    return apply
+
+
+def other_counter(name, value):
+    def apply(clusterer, index):
+        clusterer[0]["state"][name] = value
+
+    return apply
+
+
+def other_index(name, change):
+    def apply(clusterer, index):
+        index[1][name] = change(index[1][name])
+
+    return apply
+
+
+SNAPSHOTS = {
+    "two of one name": more_of("names", lambda n: n.append([n[0][0] + 1, n[0][1]])),
+    "a weight nobody has": more_of("lights", lambda some: some.append([0, 9])),
+    "a lock nobody set": more_of("locked", lambda some: some.append(0)),
+    "numbers never given": other_counter("free_subcluster", 2**32 - 2),
+    "an index without an array": lambda clusterer, index: index[1].pop("firsts"),
+    "an index out of order": other_index("firsts", lambda some: some[::-1].copy()),
+    "an index of two sizes": other_index("operations", lambda some: some[:-1]),
+    "an index of fractions": other_index("done", lambda some: some.astype(float)),
+    "an index with more": lambda clusterer, index: index[1].update(extra=np.zeros(0, np.int64)),
+    "a piece that is a text": lambda clusterer, index: index[0].update(next_piece="1"),
+}
+
+
+@pytest.mark.parametrize("change", SNAPSHOTS.values(), ids=SNAPSHOTS)
+def test_a_hostile_snapshot_in_a_store_is_passed_over_for_a_sound_one_or_named(
+    folder, sound, change
+):
+    fresh(folder, {NAME: sound})
+    path = folder / NAME
+    with Store.open(path) as store:
+        store.compact()  # one snapshot holds all
+        right = store.state_hash()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        last = snapshots.every(connection, path)[-1]
+        parts = [unpack(part) for part in snapshots.read(connection, path, last)]
+        change(*parts)
+        hostile = tuple(pack(*part) for part in parts)
+        snapshots.insert_whole(connection, last.operation, hostile)
+        connection.commit()
+    with Store.open(path) as store:
+        assert store.state_hash() == right
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        found = snapshots.every(connection, path)
+        connection.execute("DELETE FROM snapshots WHERE number < ?", (found[-1].number,))
+        connection.commit()
+    with pytest.raises(DamagedStoreError):
+        Store.open(path)

@@ -23,6 +23,7 @@ from linkstream.errors import (
     ArgumentError,
     DamagedStoreError,
     LinkstreamError,
+    SnapshotError,
     StoreError,
     StoreMemoryError,
 )
@@ -324,6 +325,8 @@ def distrusted(path: Path, what: str) -> Iterator[None]:
     """Bytes with a right checksum may still be of somebody's making: what they break is named."""
     try:
         yield
+    except SnapshotError as error:
+        raise damaged(path, f"{what}: {error.seen}") from error
     except LinkstreamError:
         raise
     except _STRANGE as error:
