@@ -70,7 +70,7 @@ def pack(saved: Saved) -> bytes:
 
 def unpack(data: bytes) -> Saved:
     """What `pack` was given, checked (SnapshotError)."""
-    meta, arrays = snapshot.decode(data, meta=_META, arrays=_ARRAYS)
+    meta, arrays = snapshot.decode(data, meta=_META, arrays=_ARRAYS, views=("kept",))
     state = State.from_parts(meta.get("state"), arrays)
     limits, min_size, keeping = _options(meta)
     ledger = records.from_plain(meta.get("ledger"), state)
@@ -178,7 +178,7 @@ def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool
     if places is None or np.any(np.abs(lengths - 1.0) > _SLACK):
         return False
     summed = np.bincount(places + 1, along, minlength=len(state.numbers) + 1)[1:]
-    off = np.abs(summed - state.sums @ direction / SCALE)
+    off = np.abs(summed - state.sums.astype(np.float64) @ direction / SCALE)
     return bool(np.all(off <= _SLACK * np.linalg.norm(direction) * (state.counts + 1)))
 
 
@@ -192,11 +192,10 @@ def _lengths_and_shares(
     for start in range(0, len(kept), _BLOCK):
         block = slice(start, start + _BLOCK)
         rows = kept[block].astype(np.float32)
-        rows *= np.float32(1.0 / SCALE)
         along[block] = rows @ towards
-        np.square(rows, out=rows)
+        rows *= rows
         lengths[block] = rows @ ones
-    return lengths, along
+    return lengths / SCALE**2, along / SCALE
 
 
 def _space(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Space:

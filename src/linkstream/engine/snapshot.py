@@ -5,7 +5,8 @@ offset  bytes  what
 0       8      magic "LINKSNAP"
 8       4      format version, little-endian
 12      4      length of the header
-16      h      header, JSON: {"meta": {...}, "arrays": [[name, dtype, shape], ...]}
+16      h      header, JSON: {"meta": {...}, "arrays": [[name, dtype, shape], ...]}; then
+               blanks, so that the arrays begin at a multiple of 8
 16+h    ...    the arrays, little-endian, C order, one after the other
 end−32  32     SHA-256 of all bytes before
 ```
@@ -34,6 +35,7 @@ MAGIC = b"LINKSNAP"
 VERSION = 1
 DTYPES = {code: np.dtype(code) for code in ("<i4", "<i8", "<f8")}
 
+_ALIGNED = 8
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
@@ -45,6 +47,7 @@ def encode(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> b
     stored = {name: _little_endian(array) for name, array in arrays.items()}
     layout = [[name, array.dtype.str, list(array.shape)] for name, array in stored.items()]
     header = json.dumps({"meta": dict(meta), "arrays": layout}, sort_keys=True).encode()
+    header += b" " * (-len(header) % _ALIGNED)
     body = b"".join(
         [
             _PREFIX.pack(MAGIC, VERSION, len(header)),
@@ -56,11 +59,12 @@ def encode(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> b
 
 
 def decode(
-    data: bytes, *, meta: Collection[str], arrays: Collection[str]
+    data: bytes, *, meta: Collection[str], arrays: Collection[str], views: Collection[str] = ()
 ) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays of a snapshot, or SnapshotError.
 
-    `meta` and `arrays` name all parts and arrays that there may be.
+    `meta` and `arrays` name all parts and arrays that there may be. Those of `views` are not
+    copied out of the data where that is possible; they cannot be written to.
     """
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise _damaged(f"{len(data)} bytes", f"at least {_PREFIX.size + _DIGEST_SIZE}")
@@ -80,7 +84,7 @@ def decode(
     if header_size > len(payload):
         raise _damaged(f"a header of {header_size} bytes", f"at most {len(payload)}")
     header, layout = _header(bytes(payload[:header_size]), meta, arrays)
-    return header, _read_arrays(layout, payload[header_size:])
+    return header, _read_arrays(layout, payload[header_size:], views)
 
 
 Layout = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
@@ -185,7 +189,7 @@ def _layout(steps: _Steps, known: Collection[str]) -> Layout:
     return found
 
 
-def _read_arrays(layout: Layout, payload: memoryview) -> Arrays:
+def _read_arrays(layout: Layout, payload: memoryview, views: Collection[str]) -> Arrays:
     arrays: Arrays = {}
     place = 0
     for name, (dtype, shape) in layout.items():
@@ -193,7 +197,8 @@ def _read_arrays(layout: Layout, payload: memoryview) -> Arrays:
         if place + size > len(payload):
             raise _damaged(f"array {name!r} of shape {shape}", "arrays that fit the file")
         flat = np.frombuffer(payload, dtype=dtype, count=math.prod(shape), offset=place)
-        arrays[name] = flat.reshape(shape).astype(dtype.newbyteorder("="))
+        copied = name not in views or not flat.flags.aligned
+        arrays[name] = flat.reshape(shape).astype(dtype.newbyteorder("="), copy=copied)
         place += size
     if place != len(payload):
         raise _damaged(f"{len(payload) - place} bytes beyond the arrays", "none")

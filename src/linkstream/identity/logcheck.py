@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from linkstream.engine import events, logrules
 from linkstream.engine.state import Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.timeline import Timeline
+
+_ENDS = (events.MERGED, events.VANISHED)
 
 
 def check(state: State, ledger: Ledger) -> None:
@@ -28,7 +29,8 @@ def check(state: State, ledger: Ledger) -> None:
         raise _impossible("each text it names is there")
     if not state.track_vectors or len(log) != state.n_events:
         return  # nothing before the state can be undone
-    standing = Timeline.of(log, 0).rows
+    undone = bool(np.any(log[:, 0] == events.UNDONE))
+    standing = Timeline.of(log, 0).rows if undone else log
     if not _vectors_came(standing, state.n_vectors):
         raise _impossible("each vector came once, in order")
     lives = _Lives.of(standing, state.free_subcluster)
@@ -51,69 +53,75 @@ def _vectors_came(rows: Integers, n: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Lives:
-    """The rows by which each subcluster was born and ended, by number; `never` is beyond all."""
+    """The rows by which each subcluster was born and ended, by number; `never` is beyond all.
+
+    `rare` are all rows but those of vectors that joined a subcluster, which are by far the most.
+    """
 
     born: Integers
     ended: Integers
     never: int
+    rare: Integers
+    places: Integers  # of the rare rows, in the log
 
     @classmethod
-    def of(cls, rows: Integers, n: int) -> _Lives | None:
-        """What rows tell of the subclusters numbered below n; None where one is born twice."""
-        never, codes = len(rows), rows[:, 0]
+    def of(cls, log: Integers, n: int) -> _Lives | None:
+        """What a log tells of the subclusters numbered below n; None where one is born twice."""
+        places = np.flatnonzero(log[:, 0] != events.JOINED)
+        rows, never = log[places], len(log)
+        codes = rows[:, 0]
         born, ended = np.full(n, never), np.full(n, never)
         begun = np.flatnonzero((codes == events.CREATED) | (codes == events.LINKED))
-        born[rows[begun, 2]] = begun
-        moved = np.flatnonzero(codes == events.MOVED)
-        for place in moved[::-1][born[rows[moved[::-1], 3]] == never].tolist():
-            born[rows[place, 3]] = place  # the first time a vector was put there
-        merged = np.flatnonzero(codes == events.MERGED)
-        vanished = np.flatnonzero(codes == events.VANISHED)
-        ended[rows[merged, 3]] = merged
-        ended[rows[vanished, 2]] = vanished
-        unique = (
-            np.array_equal(born[rows[begun, 2]], begun)
-            and np.array_equal(ended[rows[merged, 3]], merged)
-            and np.array_equal(ended[rows[vanished, 2]], vanished)
-            and bool(np.all(rows[merged, 2] != rows[merged, 3]))
-            and bool(np.all(rows[vanished, 2] != rows[vanished, 3]))
-        )
-        return cls(born, ended, never) if unique else None
+        born[rows[begun, 2]] = places[begun]
+        moved = np.flatnonzero(codes == events.MOVED)[::-1]
+        for row in moved[born[rows[moved, 3]] == never].tolist():
+            born[rows[row, 3]] = places[row]  # the first time a vector was put there
+        merged, vanished = (np.flatnonzero(codes == code) for code in _ENDS)
+        gone = np.concatenate([rows[merged, 3], rows[vanished, 2]])
+        heirs = np.concatenate([rows[merged, 2], rows[vanished, 3]])
+        ended[gone] = places[np.concatenate([merged, vanished])]
+        unique = len(np.unique(gone)) == len(gone) and not np.any(gone == heirs)
+        unique = unique and np.array_equal(born[rows[begun, 2]], places[begun])
+        return cls(born, ended, never, rows, places) if unique else None
 
-    def fit(self, rows: Integers, state: State) -> bool:
+    def fit(self, log: Integers, state: State) -> bool:
         """Whether numbers rose with births, nobody is spoken of before or after, and some live."""
-        births = self.born[self.born < self.never]
         known = np.flatnonzero(self.born < self.never)
-        there = np.flatnonzero((self.born < self.never) & (self.ended == self.never))
+        births = self.born[known]
+        there = known[self.ended[known] == self.never]
+        joined = np.flatnonzero(log[:, 0] == events.JOINED)
         return (
             bool(np.all(births[1:] > births[:-1]))
             and state.next_subcluster == (int(known[-1]) + 1 if len(known) else 0)
             and np.array_equal(there, state.numbers)
-            and all(self._in_life(rows, place) for place in range(2, events.WIDTH))
+            and self._alive(log[joined, 2], joined)
+            and all(self._column_fits(column) for column in range(2, events.WIDTH))
         )
 
-    def _in_life(self, rows: Integers, column: int) -> bool:
-        """Whether the subclusters in one column are there when they are spoken of."""
+    def _column_fits(self, column: int) -> bool:
+        """Whether the subclusters in a column of the rare rows are there when spoken of."""
         named = logrules.KINDS[:, column - 2] == events.SUBCLUSTER
-        places = np.flatnonzero(named[rows[:, 0]] & (rows[:, column] >= 0))
-        numbers = rows[places, column]
+        told = named[self.rare[:, 0]] & (self.rare[:, column] >= 0)
+        return self._alive(self.rare[told, column], self.places[told])
+
+    def _alive(self, numbers: Integers, places: Integers) -> bool:
         return bool(np.all((self.born[numbers] <= places) & (places <= self.ended[numbers])))
 
-    def holders(self, rows: Integers, n: int) -> Integers:
+    def holders(self, log: Integers, n: int) -> Integers:
         """The subcluster of each vector, −1 for one that was removed."""
-        codes = rows[:, 0]
-        holder: Integers = rows[codes <= events.LINKED, 2]
-        changed = rows[(codes == events.MOVED) | (codes == events.REMOVED)]
+        holder: Integers = log[log[:, 0] <= events.LINKED, 2]
+        codes = self.rare[:, 0]
+        changed = self.rare[(codes == events.MOVED) | (codes == events.REMOVED)]
         for code, _, member, number, *_ in changed.tolist():
             if 0 <= member < n:
                 holder[member] = number if code == events.MOVED else -1
         heirs = np.arange(len(self.born) + 1)
         merged = codes == events.MERGED
-        heirs[rows[merged, 3]] = rows[merged, 2]
+        heirs[self.rare[merged, 3]] = self.rare[merged, 2]
         heirs = _settled(heirs)
-        gone: npt.NDArray[np.bool_] = np.append(self.ended[heirs[:-1]] < self.never, True)
-        heirs[-1] = -1
-        return np.where(gone[holder], -1, heirs[holder])
+        gone = np.append(self.ended[heirs[:-1]] < self.never, True)
+        heirs[gone] = -1
+        return heirs[holder]
 
 
 def _settled(heirs: Integers) -> Integers:
