@@ -46,6 +46,7 @@ OPTIONS = (
     {"track_vectors": False, "evidence": "cluster", "max_subclusters": 12},
     {"space": Space(mean=CENTRE, model="encoder-7")},
 )
+UNFOLLOWED = "a log whose edges cannot be followed, which undo refuses"
 ABSORBED_MAX = 10_000  # IDs given: the answer of absorb() names each of them
 
 
@@ -213,7 +214,10 @@ def agree(loaded, what, answers):
 
 
 def use(loaded, seed):
-    """Every read and every verb, on all engines; HoleError where they do not agree."""
+    """Every read and every verb, on all engines; HoleError where they do not agree.
+
+    Returns how often a verb raised SnapshotError.
+    """
     rng = np.random.default_rng([seed, 3])
     for name in READS:
         agree(loaded, name, [read(links, name, seed) for links in loaded])
@@ -233,11 +237,14 @@ def use(loaded, seed):
 
 
 def outcome(data, seed=0):
-    """Why the bytes are refused, or None where they lead to a sound clusterer; else HoleError."""
+    """Why the bytes are refused, or None where they lead to a sound clusterer; else HoleError.
+
+    A log of which only undo can tell that it leads nowhere counts as refused, under its own name.
+    """
     loaded = [_load(data, engine) for engine in ENGINES]
     refused = [one for one in loaded if isinstance(one, str)]
     if not refused:
-        return "late" if use(loaded, seed) else None
+        return UNFOLLOWED if use(loaded, seed) else None
     if len(set(map(str, loaded))) > 1:
         raise HoleError(f"the engines do not agree: {loaded}")
     return refused[0]

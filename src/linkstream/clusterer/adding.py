@@ -11,7 +11,6 @@ from linkstream.clusterer.change import Stopped, one_change
 from linkstream.clusterer.people import People
 from linkstream.engine import events
 from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine, Stop
-from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
@@ -225,14 +224,6 @@ class Adding(People):
         self._synced()
         self._tend(before, since=before)
         return Decisions.joined(pieces)
-
-    def _check_room(self, n: int) -> None:
-        if self.n_vectors + n > VECTORS_MAX:
-            raise ArgumentError(
-                f"{n} vectors after {self.n_vectors}",
-                expected=f"no more than {VECTORS_MAX} in one clusterer",
-                remedy="Begin a new one, or one for each source of vectors.",
-            )
 
     def _tend(self, before: int, *, since: int | None = None) -> Engine:
         """Heal and limit, where the stream has come to a place to do it; read the log.

@@ -13,7 +13,7 @@ from linkstream.clusterer.change import UNUSABLE, Change, Interrupts
 from linkstream.engine import door
 from linkstream.engine.choice import Factory
 from linkstream.engine.contract import Decisions, Engine, Keep
-from linkstream.engine.fixed_point import quantise
+from linkstream.engine.fixed_point import VECTORS_MAX, quantise
 from linkstream.engine.state import State
 from linkstream.errors import (
     ArgumentError,
@@ -204,6 +204,15 @@ class Ground:
                 if self.n_vectors
                 else "none: nothing was added",
                 remedy="A vector's number is its place in order of arrival.",
+            )
+
+    def _check_room(self, n: int) -> None:
+        """ArgumentError where so many more vectors cannot be numbered."""
+        if self.n_vectors + n > VECTORS_MAX:
+            raise ArgumentError(
+                f"{n} vectors after {self.n_vectors}",
+                expected=f"no more than {VECTORS_MAX} in one clusterer",
+                remedy="Begin a new one, or one for each source of vectors.",
             )
 
     def _check_subcluster(self, number: int) -> int:

@@ -210,6 +210,7 @@ class People(Erasing):
                 "no vectors to enrol", expected="one or more", remedy="Pass rows of vectors."
             )
         fixed = self._fixed(rows)
+        self._check_room(len(rows))
         engine = self._begun(rows.shape[1])
         ledger = self._synced()
         cluster = next((c for c, text in ledger.names.items() if text == name), -1)
