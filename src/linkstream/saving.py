@@ -160,8 +160,9 @@ def _undone(
     return array
 
 
-_BLOCK = 2048  # rows looked at together: they stay in the cache
-_SLACK = 1e-4  # single precision is enough: what is within it cannot lead to another kind of state
+_BLOCK = 1024  # rows looked at together: they stay in the cache
+_SLACK = 1e-4  # far above what rounding can make of sound vectors, far below any other vector
+_SINGLE = 1024  # dimensions whose sums single precision holds to within that
 
 
 def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool:
@@ -178,7 +179,8 @@ def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool
     if places is None or np.any(np.abs(lengths - 1.0) > _SLACK):
         return False
     summed = np.bincount(places + 1, along, minlength=len(state.numbers) + 1)[1:]
-    off = np.abs(summed - state.sums.astype(np.float64) @ direction / SCALE)
+    sums = np.einsum("ij,j->i", state.sums.astype(np.float64), direction)
+    off = np.abs(summed - sums / SCALE)
     return bool(np.all(off <= _SLACK * np.linalg.norm(direction) * (state.counts + 1)))
 
 
@@ -187,14 +189,13 @@ def _lengths_and_shares(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Squared length of each row, and how far it goes in a direction, as unit vectors."""
     lengths, along = np.empty(len(kept)), np.empty(len(kept))
-    ones = np.ones(kept.shape[1], dtype=np.float32)
-    towards = direction.astype(np.float32)
+    precision = np.dtype(np.float32 if kept.shape[1] <= _SINGLE else np.float64)
+    towards = direction.astype(precision)
     for start in range(0, len(kept), _BLOCK):
         block = slice(start, start + _BLOCK)
-        rows = kept[block].astype(np.float32)
-        along[block] = rows @ towards
-        rows *= rows
-        lengths[block] = rows @ ones
+        rows = kept[block].astype(precision)
+        along[block] = np.einsum("ij,j->i", rows, towards)  # no thread is started for so little
+        lengths[block] = np.einsum("ij,ij->i", rows, rows)
     return lengths / SCALE**2, along / SCALE
 
 

@@ -435,6 +435,17 @@ def test_a_space_that_does_not_fit_the_state_is_refused(track_vectors):
         assert_refused(pack({**good_meta, "model": model}, good))
 
 
+@pytest.mark.parametrize("d", [2, 1024, 1025, 2**16])
+@pytest.mark.parametrize("kind", ["alike", "axis", "random"])
+def test_kept_vectors_of_any_dimension_are_found_to_sum_to_their_subclusters(d, kind):
+    rng = np.random.default_rng(d)
+    rows = {"alike": np.ones((3, d)), "axis": np.eye(1, d), "random": rng.standard_normal((3, d))}
+    links = Links(0.7, 0.6, 0.9)
+    links.add_many(rows[kind], weight=0.3)
+    links.add_many(rows[kind])
+    assert Links.from_bytes(links.to_bytes()).state_hash() == links.state_hash()
+
+
 @pytest.mark.parametrize("d", [3, 5, 7, 61_931])
 def test_sums_that_rounding_made_longer_than_their_count_are_still_possible(d):
     """A unit vector in fixed point may be longer than 2³⁰ by half a unit a coordinate."""

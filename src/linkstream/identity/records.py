@@ -163,7 +163,7 @@ def _numbers_fit(ledger: Ledger, state: State) -> bool:
 
 def _texts_fit(ledger: Ledger, _state: State) -> bool:
     texts = [*ledger.texts, *ledger.keys, *(law.text for law in ledger.laws)]
-    return all(type(text) is str for text in texts) and all(
+    return all(isinstance(text, str) for text in texts) and all(
         SPOKEN.match(law.text) for law in ledger.laws if law.level != ENROLLED
     )
 
