@@ -11,6 +11,7 @@ import pytest
 
 from engine import fuzz_ledger
 from engine.fuzz_snapshot import pack, seal, unpack
+from engine.lives import crowd, life
 from linkstream import Links
 from linkstream.engine import events
 from linkstream.errors import ArgumentError, SnapshotError, UndoError
@@ -45,7 +46,7 @@ def test_thousands_of_mutants_of_lives_are_refused_or_every_verb_agrees_on_them(
 @pytest.mark.parametrize("seeds", [range(11), pytest.param(range(400), marks=pytest.mark.long)])
 def test_no_life_of_our_own_is_refused(seeds):
     for seed in seeds:
-        links = fuzz_ledger.life(seed)
+        links = life(seed)
         for history in (True, False):
             again = Links.from_bytes(links.to_bytes(history=history))
             assert again.state_hash() == links.state_hash()
@@ -57,8 +58,8 @@ def test_no_life_of_our_own_is_refused(seeds):
 def told():
     """Names, prototypes, a group, a light vector, corrections, a move: something of everything."""
     links = Links(0.75, 0.9, 0.85)
-    links.add_many(fuzz_ledger.crowd(np.random.default_rng(4), 20))
-    links.add(fuzz_ledger.crowd(np.random.default_rng(5), 1)[0], weight=0.5)
+    links.add_many(crowd(np.random.default_rng(4), 20))
+    links.add(crowd(np.random.default_rng(5), 1)[0], weight=0.5)
     links.add_group(np.eye(6)[:3], key="photo")
     links.enrol("Ann", [np.eye(6)[3], -np.eye(6)[3]])
     links.name(links.labels()[0], "Bob")
