@@ -157,6 +157,9 @@ def _undone(
             f"undone vectors of shape {array.shape}",
             f"rows of {state.dimension}, where vectors are kept",
         )
+    lengths, _ = _lengths_and_shares(array, np.zeros(state.dimension))
+    if np.any(np.abs(lengths - 1.0) > _SLACK):
+        raise _damaged("undone vectors of another length than one", "the vectors undone")
     return array
 
 

@@ -163,9 +163,10 @@ def add_to_the_ledger(rng, meta, arrays):
         "laws": [
             int(rng.integers(2)),
             int(rng.integers(max(state["n_events"], 1))),
-            "said",
-            int(rng.integers(-1, n)),
+            one_of(rng, ["said", "enrol('Ann')", "same(0, 1) of vectors", "move(1, 0)"]),
+            one_of(rng, [-1, -1, int(rng.integers(n))]),
             *([some_pin] if rng.random() < 0.7 else [] for _ in range(2)),
+            int(rng.integers(-1, 3)),
         ],
         "groups": [some_pin] if rng.random() < 0.7 else [],
         "keys": [one_of(rng, ["p", "q", "Ann"]), int(rng.integers(max(groups, 1)))],

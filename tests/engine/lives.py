@@ -102,6 +102,19 @@ def undo(links, rng):
     return links.undo(to=to)
 
 
+def undo_and_redo(links, rng):
+    undo(links, rng)
+    if rng.random() < 0.3:
+        undo(links, rng)
+    return links.redo()
+
+
+def retract(links, rng):
+    said = links.corrections()
+    number = said[int(rng.integers(len(said)))].number if said else 0
+    return links.retract(number)
+
+
 def correct(verb):
     def change(links, rng):
         kind = one_of(rng, KINDS)
@@ -141,6 +154,9 @@ CHANGES = {
     "settle": lambda links, rng: links.settle(apply=True).to_dict(),
     "undo": undo,
     "undo again": undo,
+    "redo": lambda links, rng: links.redo(),
+    "undo and redo": undo_and_redo,
+    "retract": retract,
     "absorb": absorb,
 }
 
@@ -165,6 +181,7 @@ READS = {
     "suggest_splits": lambda links, rng: links.suggest_splits(),
     "settle": lambda links, rng: links.settle().to_dict(),
     "named": lambda links, rng: links.named(one_of(rng, NAMES)),
+    "corrections": lambda links, rng: links.corrections(),
     "resolve": lambda links, rng: [
         links.resolve(i) for i in range(min(links.state().free_cluster, 60))
     ],

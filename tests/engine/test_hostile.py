@@ -130,6 +130,14 @@ LEDGERS = {
         ledger("laws", lambda laws: laws.append([1 - laws[0][0], *laws[0][1:]])),
         "obeys the constraints",
     ),
+    "a correction of vectors between wholes": (
+        ledger("laws", lambda laws: replaced(-1, [*laws[-1][:3], -1, *laws[-1][4:]])(laws)),
+        "speak of vectors or of wholes",
+    ),
+    "a correction of wholes between vectors": (
+        ledger("laws", lambda laws: replaced(1, [*laws[1][:6], 2])(laws)),
+        "speak of vectors or of wholes",
+    ),
     "a key of no group": (ledger("keys", lambda keys: keys.append(["x", 7])), "between pins"),
 }
 
@@ -202,6 +210,25 @@ def stretched(kept):
 def test_kept_vectors_that_do_not_sum_to_their_subclusters_are_refused(change):
     message = refusal(lambda meta, arrays: change(arrays["kept"]))
     assert "do not sum" in message
+
+
+@pytest.mark.parametrize("change", [emptied, stretched])
+def test_undone_vectors_that_are_no_unit_vectors_are_refused(change):
+    links = told()
+    for _ in range(8):
+        links.undo()
+    message = refusal(lambda meta, arrays: change(arrays["undone"]), links)
+    assert "another length" in message
+
+
+def test_what_was_retracted_and_redone_is_loaded_and_a_redo_of_the_future_is_refused():
+    links = told()
+    links.retract(links.corrections()[0].number)
+    links.undo()
+    links.redo()
+    assert Links.from_bytes(links.to_bytes()).state_hash() == links.state_hash()
+    assert "events are of known kinds" in refusal(event(events.REDONE, 2, links.n_events), links)
+    assert "events are of known kinds" in refusal(event(events.RETRACTED, 2, 2**40), links)
 
 
 @pytest.mark.parametrize("name", ["free_subcluster", "free_cluster"])

@@ -198,3 +198,15 @@ def test_all_that_came_from_another_clusterer_comes_back_together(engine):
     assert links.n_vectors == 2
     links.redo()
     assert (links.n_vectors, links.state_hash()) == (4, after)
+
+
+def test_a_claim_alone_is_undone_where_nothing_before_it_is_in_the_log(engine):
+    """A cluster that has the name already gets a flag, and no event that begins a change."""
+    links = clusterer(engine)
+    links.add(A)
+    links.name(0, "Ann")
+    links = Links.from_bytes(links.to_bytes(history=False), engine=engine)
+    before = links.state_hash()
+    links.name(0, "Ann", claim=True)
+    links.undo()
+    assert links.state_hash() == before

@@ -29,7 +29,7 @@ def check(state: State, ledger: Ledger) -> None:
         raise _impossible("each text it names is there")
     if not state.track_vectors or len(log) != state.n_events:
         return  # nothing before the state can be undone
-    undone = bool(np.any(log[:, 0] == events.UNDONE))
+    undone = bool(np.isin(log[:, 0], (events.UNDONE, events.REDONE)).any())
     standing = Timeline.of(log, 0).rows if undone else log
     if not _vectors_came(standing, state.n_vectors):
         raise _impossible("each vector came once, in order")

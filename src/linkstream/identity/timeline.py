@@ -131,7 +131,7 @@ class Timeline:
         """Where the change began that the event at a place is part of."""
         if self.rows[place, 0] == events.WEIGHED:  # its vector is the next event
             place += 1
-        while not self._begins(place):
+        while place and not self._begins(place):  # the rest may be of before the log was kept
             place -= 1
         block = place - 1
         while block >= 0 and self.rows[block, 0] not in _BLOCKS:
