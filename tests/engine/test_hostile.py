@@ -240,11 +240,16 @@ def test_numbers_that_no_event_gave_are_refused(name, value):
     assert "each number was given by an event" in refusal(change)
 
 
-def test_a_snapshot_with_hardly_any_numbers_left_is_refused():
+@pytest.mark.parametrize(
+    "counters",
+    [{"free_subcluster": 2**32 - 2, "n_events": 2**40}, {"n_events": 2**62 - 1}],
+    ids=["subclusters", "events"],
+)
+def test_a_snapshot_with_hardly_any_numbers_left_is_refused(counters):
     """The compiled engine ran out of them, and the other went on."""
 
     def change(meta, arrays):
-        meta["state"].update(free_subcluster=2**32 - 2, n_events=2**40)
+        meta["state"].update(counters)
         arrays["events"] = arrays["events"][:0]
 
     assert "numbers are left" in refusal(change)

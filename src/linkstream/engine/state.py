@@ -28,6 +28,7 @@ Integers = npt.NDArray[np.int64]
 # with so few left is refused: no stream of VECTORS_MAX vectors comes near.
 SUBCLUSTERS_MAX = 2**32 - 2
 NUMBERS_LEFT = 2**24
+EVENTS_MAX = 2**62 - 2**40  # the compiled engine can number those below 2**62
 
 # Name → dimensions of each array; all are int64. The order is the order of the digest.
 ARRAYS = {
@@ -222,6 +223,7 @@ def _numbers_were_given(state: State) -> bool:
     return (
         max(state.free_subcluster, state.free_cluster) <= state.n_events
         and state.free_subcluster <= SUBCLUSTERS_MAX - NUMBERS_LEFT
+        and state.n_events <= EVENTS_MAX
     )
 
 
