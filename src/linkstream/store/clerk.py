@@ -112,6 +112,7 @@ class Queues:
 
     def __init__(self) -> None:
         self.calls: SimpleQueue[Call | None] = SimpleQueue()
+        self.over = False  # the last call was taken
         self._first: SimpleQueue[Errand] = SimpleQueue()
 
     def put(self, call: Call | None) -> None:
@@ -171,35 +172,29 @@ class Clerk:
 
 
 def _work(queues: Queues, method: weakref.WeakMethod[Serve]) -> None:
-    """Serve until the end. No error ends the thread before: callers wait for it."""
+    """Serve until the end. No error ends the thread before: callers wait for it.
+
+    What is done with calls apart from serving them takes no memory: there may be none.
+    """
     taken: list[Call | None] = [None] * _MOST  # what was taken from the queue is never lost
-    while _turn(queues, method, taken):
-        pass  # between two turns nothing here holds the store alive
-
-
-def _turn(queues: Queues, method: weakref.WeakMethod[Serve], taken: list[Call | None]) -> bool:
-    """Serve those who wait; False at the end."""
-    goes_on = True
-    try:
-        goes_on = _take(queues, taken)
-        _serve(queues, method, taken)
-    except BaseException as error:
+    while not queues.over:  # between two turns nothing here holds the store alive
         try:
-            _refuse(taken, error)
-        except BaseException:  # no memory even for that: once more
-            _refuse(taken, _NO_MEMORY)
-    return goes_on
+            _take(queues, taken)
+            _serve(queues, method, taken)
+        except BaseException as error:  # noqa: PERF203
+            _let_go(taken, error)
 
 
-def _take(queues: Queues, taken: list[Call | None]) -> bool:
-    """Take those who wait, without needing memory; False at the end."""
-    for place in range(_MOST):
-        if place and queues.calls.empty():
-            break
-        taken[place] = queues.calls.get()
-        if taken[place] is None:
-            return False
-    return True
+def _take(queues: Queues, taken: list[Call | None]) -> None:
+    """Take those who wait, at least one."""
+    place = 0
+    while place == 0 or (place < _MOST and not queues.calls.empty()):
+        call = queues.calls.get()
+        if call is None:
+            queues.over = True
+            return
+        taken[place] = call
+        place += 1
 
 
 def _serve(queues: Queues, method: weakref.WeakMethod[Serve], taken: list[Call | None]) -> None:
@@ -208,20 +203,19 @@ def _serve(queues: Queues, method: weakref.WeakMethod[Serve], taken: list[Call |
     if serve is None:
         raise closed("the store")
     serve(given, queues)
-    _refuse(taken, _NO_MEMORY)  # all are finished: only forgotten here
+    _let_go(taken, None)  # they are answered, or will be when they are written
 
 
-def _refuse(taken: list[Call | None], error: BaseException) -> None:
-    """Let all go who were not answered, with an error."""
-    for place in range(_MOST):
+def _let_go(taken: list[Call | None], error: BaseException | None) -> None:
+    """Forget those who were taken; with an error, let all go on who were not answered."""
+    place = 0
+    while place < _MOST:
         call = taken[place]
-        if call is not None and not call.finished:
+        taken[place] = None
+        if error is not None and call is not None and not call.finished:
             call.error = call.error or error
             call.finish()
-        taken[place] = None
-
-
-_NO_MEMORY = MemoryError("the store ran out of memory")
+        place += 1
 
 
 def closed(path: object) -> StoreClosedError:

@@ -263,10 +263,17 @@ def _migrate(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA user_version={step + 1}")
 
 
+def begin(connection: sqlite3.Connection, how: str = "IMMEDIATE") -> None:
+    """Begin a transaction. One that failed, without memory to be rolled back, goes first."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    connection.execute(f"BEGIN {how}")
+
+
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All of it, on the disk, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
+    begin(connection)
     try:
         yield
         connection.execute("COMMIT")
@@ -280,7 +287,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 @contextlib.contextmanager
 def view(connection: sqlite3.Connection) -> Iterator[None]:
     """All that is read in it is of one moment."""
-    connection.execute("BEGIN")
+    begin(connection, "DEFERRED")
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from linkstream.store import journal
+from linkstream.store import file, journal
 from linkstream.store.clerk import Ticket
 from linkstream.store.file import PAGE
 
@@ -25,6 +25,7 @@ class Pen:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._hand: ThreadPoolExecutor | None = None
+        self._is_open = False  # a transaction that this writer began
 
     def hand(self, work: Callable[[], None]) -> Future[None]:
         """Have something done by the pen's own thread."""
@@ -44,8 +45,7 @@ class Pen:
 
     def _begin(self, ticket: Ticket, first_piece: int) -> None:
         assert ticket.rows is not None
-        if not self._connection.in_transaction:
-            self._connection.execute("BEGIN IMMEDIATE")
+        self._open()
         lot = journal.Lot(first_piece, ticket.rows, ticket.crcs)
         journal.write_vectors(self._connection, lot)
 
@@ -54,11 +54,11 @@ class Pen:
         decided = [ticket for ticket in group if ticket.operation is not None]
         try:
             _catch_up(group)
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN IMMEDIATE")
+            self._open()
             size = self._write(decided)
             self._erase_refused(group, decided[-1])
             self._connection.execute("COMMIT")
+            self._is_open = False
         except BaseException:
             self.drop(group)
             raise
@@ -68,9 +68,16 @@ class Pen:
         """Leave the file as it was before a group."""
         with contextlib.suppress(BaseException):  # the first error is the one to tell
             _catch_up(group)
+        self._is_open = False
         if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
+
+    def _open(self) -> None:
+        """Begin a transaction of this writer's own, unless it has begun one."""
+        if not (self._is_open and self._connection.in_transaction):
+            file.begin(self._connection)
+        self._is_open = True
 
     def close(self) -> None:
         """No more is written."""
