@@ -146,7 +146,8 @@ class BoundEngine {
     Floats1 x(given);
     if (!x.opens() || x.shape(0) != dimension_) return nb::none();
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return nb::none();  // another thread is at work: wait the usual way
+    // Another thread is at work, or amid a change: wait the usual way.
+    if (!lock.owns_lock() || engine_.in_change()) return nb::none();
     if (engine_.n_vectors() >= kVectorsMax) return nb::none();
     double norm;
     measure(kernel_, x.data(), 1, dimension_, &norm);

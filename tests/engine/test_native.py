@@ -459,6 +459,21 @@ def test_more_vectors_than_can_be_numbered_are_refused_before_any_change(monkeyp
     assert len(links.add_many(rows[3:5])) == 2
 
 
+def test_single_vectors_wait_for_the_change_of_another_thread():
+    links = Links(0.7, 0.6, 0.9, heal="join")
+    plain = Links(0.7, 0.6, 0.9)
+    rows = np.float32(np.random.default_rng(0).standard_normal((400, 8)))
+    for each in (links, plain):
+        each.add_many(rows[:20])
+        many = threading.Thread(target=lambda to=each: [to.add_many(rows[:50]) for _ in range(40)])
+        many.start()
+        for row in rows:
+            each.add(row)
+        many.join()
+        assert each.n_vectors == 20 + 40 * 50 + 400
+        each.state().check()
+
+
 def test_threads_that_bring_the_first_vectors_at_once_lose_none():
     for _ in range(20):
         links = Links(0.7, 0.6, 0.9)

@@ -102,6 +102,8 @@ class Engine {
     open_ = true;
   }
 
+  bool in_change() const { return open_; }
+
   void commit() {
     refuse_unless(open_ && !failed_, "no change, or one of which a part failed");
     graph_.commit();
