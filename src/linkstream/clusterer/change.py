@@ -30,8 +30,11 @@ G = TypeVar("G", bound="Ground")
 
 Handler = Callable[[int, FrameType | None], Any]
 
-# The function beneath `signal.signal`, which takes no memory: it is called after a change is done.
-set_handler = importlib.import_module("_signal").signal
+# The functions beneath those of `signal` take no memory, as they must not after a change is done,
+# and less time.
+_signal = importlib.import_module("_signal")
+get_handler, set_handler = _signal.getsignal, _signal.signal
+SIGINT = int(signal.SIGINT)
 
 
 class _Unusable:
@@ -57,6 +60,8 @@ class Stopped(BaseException):
 class Interrupts:
     """Holds Ctrl-C back. Python delivers signals to the main thread alone."""
 
+    __slots__ = ("_handler", "_signal", "raised")
+
     def __init__(self) -> None:
         self._handler: Handler | None = None
         self._signal: tuple[int, FrameType | None] | None = None
@@ -69,12 +74,12 @@ class Interrupts:
 
     def hold(self) -> None:
         """Hold Ctrl-C back from now on, where this thread would be interrupted by it."""
-        if threading.current_thread() is not threading.main_thread():
+        if threading.get_ident() != threading.main_thread().ident:
             return
-        handler = signal.getsignal(signal.SIGINT)
+        handler = get_handler(SIGINT)
         if callable(handler):
             try:
-                set_handler(signal.SIGINT, self._note)
+                set_handler(SIGINT, self._note)
             except ValueError:  # an interpreter within another: none of its threads gets signals
                 return
             self._handler = handler
@@ -82,8 +87,9 @@ class Interrupts:
     def release(self) -> None:
         """Let Ctrl-C through again; raise what one that was held back raises."""
         if self._handler is not None:
-            set_handler(signal.SIGINT, self._handler)
-        self.wanted()
+            set_handler(SIGINT, self._handler)
+        if self._signal is not None:
+            self.wanted()
         self._handler = None
         if self.raised is not None:
             raise self.raised from None
@@ -105,13 +111,13 @@ class Interrupts:
         if self._handler is None:
             yield
             return
-        set_handler(signal.SIGINT, self._raise)
+        set_handler(SIGINT, self._raise)
         try:
             if self.wanted():
                 raise Stopped
             yield
         finally:
-            set_handler(signal.SIGINT, self._note)
+            set_handler(SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._signal = (number, frame)
@@ -201,23 +207,18 @@ def one_change(verb: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, 
             interrupts = Interrupts()
             interrupts.hold()
             try:
-                return _wholly(self, interrupts, lambda: verb(self, *args, **options))
+                self._change = change = Change(self, interrupts)
+                try:
+                    answer = verb(self, *args, **options)
+                    change.commit()
+                except BaseException:
+                    self._engine = UNUSABLE
+                    change.rollback()
+                    raise
+                finally:
+                    self._change = None
+                return answer
             finally:
                 interrupts.release()
 
     return changing
-
-
-def _wholly(links: Ground, interrupts: Interrupts, work: Callable[[], R]) -> R:
-    change = Change(links, interrupts)
-    links._change = change
-    try:
-        answer = work()
-        change.commit()
-    except BaseException:
-        links._engine = UNUSABLE
-        change.rollback()
-        raise
-    finally:
-        links._change = None
-    return answer

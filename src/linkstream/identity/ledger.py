@@ -93,8 +93,8 @@ class Ledger:
         """Open a change, unless one is open; the mark of this moment."""
         if not self._steps.is_open:
             self._steps.begin()
-        plain = tuple(getattr(self, name) for name in _PLAIN)
-        return len(self._steps), plain
+        whole = (self.n_events, self._expected, self._group, self._name, self._first, self._since)
+        return len(self._steps), whole
 
     def commit(self) -> None:
         """Keep what was changed since `begin`."""
@@ -103,8 +103,8 @@ class Ledger:
     def rollback(self, mark: Mark) -> None:
         """Take back what was changed since a mark; the change stays open."""
         self._steps.take_back(mark[0])
-        for name, value in zip(_PLAIN, mark[1], strict=True):
-            setattr(self, name, value)
+        self.n_events, self._expected, self._group, *rest = mark[1]
+        self._name, self._first, self._since = rest
 
     @property
     def quiet(self) -> bool:
@@ -381,7 +381,6 @@ class Ledger:
         self._first, self._since = -1, sequence
 
 
-_PLAIN = ("n_events", "_expected", "_group", "_name", "_first", "_since")
 _READERS: dict[int, Callable[..., None]] = {
     events.CREATED: Ledger._created,
     events.JOINED: Ledger._joined,
