@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkstream import Links, Space, Thresholds
+from linkstream import Links, Space, Thresholds, saving
 from linkstream.data import voice_halves, voice_stream
 from linkstream.engine import snapshot
 from linkstream.errors import (
@@ -198,7 +198,8 @@ def test_spaces_of_other_dimensions_are_not_mixed_and_one_that_does_not_say_fits
 def test_a_snapshot_with_a_hostile_dimension_of_its_space_is_refused(dimension):
     links = Links(0.7, 0.6, 0.9, space=Space(model="m", dimension=4))
     links.add(np.ones(4))
-    meta, arrays = snapshot.decode(links.to_bytes())
+    known = {"meta": saving._META, "arrays": saving._ARRAYS}
+    meta, arrays = snapshot.decode(links.to_bytes(), **known)
     assert meta["space_dimension"] == 4
     with pytest.raises(SnapshotError):
         Links.from_bytes(snapshot.encode(meta | {"space_dimension": dimension}, arrays))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -45,8 +46,22 @@ def in_a_child(work, *arguments):
     return json.loads(said)
 
 
+HOARD = []  # memory that the process had and did not use
+
+
 def limited(megabytes):
-    """Let the process have no more than so much on top of what it has."""
+    """Let the process have no more than so much on top of what it uses."""
+    spare = [bytearray(1 << 15) for _ in range(8)]  # to set the second limit with
+    limit(0)
+    for size in (1 << power for power in range(26, 8, -1)):
+        with contextlib.suppress(MemoryError):
+            while True:
+                HOARD.append(bytearray(size))
+    spare.clear()
+    limit(megabytes)
+
+
+def limit(megabytes):
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + int(megabytes * 1e6), resource.RLIM_INFINITY))
