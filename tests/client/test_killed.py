@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from client.talking import BOTH
 from linkstream import Links, Thresholds
 from linkstream.client import Client, Retries
 from linkstream.data import voice_halves
+from loopback import free_port, own_address
 
 THRESHOLDS = Thresholds(0.766, 0.645, 0.738)
 X = voice_halves()[1].X
@@ -25,16 +25,16 @@ class Process:
     """`linkstream serve`, at a port of its own, killed and started again at will."""
 
     def __init__(self, data):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.host = own_address()
+        self.port = free_port(self.host)
+        self.url = f"http://{self.host}:{self.port}"
         self._data = data
         self.start()
 
     def start(self):
         command = [sys.executable, "-m", "linkstream.cli", "serve", self._data]
         self._process = subprocess.Popen(
-            [*command, "--port", str(self.port)],
+            [*command, "--host", self.host, "--port", str(self.port)],
             env=os.environ | {"OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
         )

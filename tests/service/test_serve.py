@@ -21,6 +21,7 @@ from linkstream.service import running, tokens
 from linkstream.service.sessions import Sessions
 from linkstream.service.settings import Settings
 from linkstream.store import Store
+from loopback import own_address
 
 MADE_WITH = {
     "thresholds": {
@@ -161,14 +162,15 @@ def test_a_port_that_is_taken_is_told(tmp_path):
 
 @pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
 def test_a_port_that_is_taken_at_one_of_two_addresses_is_told(tmp_path):
+    address = own_address()
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
         port = other.getsockname()[1]
-        names = [("127.0.0.1", port), ("::1", port, 0, 0)]
+        names = [(address, port), ("::1", port, 0, 0)]
         families = [socket.AF_INET, socket.AF_INET6]
         settings = settings_of(tmp_path, port=port)
         with pytest.raises(ArgumentError, match="at ::1 is taken"):
             running._listening(settings, list(zip(families, names, strict=True)))
-        socket.create_server(("127.0.0.1", port)).close()  # which was let go of
+        socket.create_server((address, port)).close()  # the first socket was closed
 
 
 def test_a_host_that_is_not_of_this_machine_is_told(tmp_path):
