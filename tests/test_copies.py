@@ -46,7 +46,7 @@ def test_a_copy_goes_on_with_the_same_decisions_and_the_original_stays(way, opti
     before = links.state_hash()
     copied = COPIES[way](links)
     assert (copied.state_hash(), copied.space) == (before, links.space)
-    assert (copied.engine, copied._run_by) == (links.engine, links._run_by)
+    assert (copied.engine, copied.core.engine_options) == (links.engine, links.core.engine_options)
     given = copied.add_many(rest)
     copied.rename(copied.clusters()[0].id, "Bob")
     assert links.state_hash() == before

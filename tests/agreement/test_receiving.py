@@ -45,7 +45,7 @@ def received(engine, stream, seed, **options):
     answers = []
     for total, lights, rows, flags, apart in lots(stream, seed):
         kept = rows if links.keep_vectors else None
-        answer = links._engine.receive(total, lights, rows=kept, flags=flags, apart=apart)
+        answer = links.core.engine.receive(total, lights, rows=kept, flags=flags, apart=apart)
         answers.append(answer)
         answers += [links.add(rows[0] / fixed_point.SCALE)]  # the stream goes on between
     return links, answers
@@ -82,8 +82,10 @@ def test_many_received_at_once_are_received_one_by_one(kind, track_vectors, engi
     given = [(total, lights) for total, lights, *_ in lots(stream, 6)]
     totals = np.stack([total for total, _ in given])
     sizes = np.array([len(lights) for _, lights in given])
-    answer = one._engine.receive_all(totals, sizes, np.concatenate([lights for _, lights in given]))
-    single = [two._engine.receive(total, lights) for total, lights in given]
+    answer = one.core.engine.receive_all(
+        totals, sizes, np.concatenate([lights for _, lights in given])
+    )
+    single = [two.core.engine.receive(total, lights) for total, lights in given]
     assert answer.cluster.tolist() == [each.cluster for each in single]
     assert answer.subcluster.tolist() == [each.subcluster for each in single]
     assert one.events() == two.events()
@@ -113,9 +115,9 @@ def test_of_many_that_cannot_be_none_is_received(wrong):
     }
     before = links.state_hash()
     with pytest.raises(ValueError, match=r"."):
-        links._engine.receive_all(**{**sound, **wrong})
+        links.core.engine.receive_all(**{**sound, **wrong})
     assert links.state_hash() == before
-    links._engine.receive_all(**sound)
+    links.core.engine.receive_all(**sound)
     assert links.n_vectors == 4
 
 
@@ -126,7 +128,7 @@ def test_one_vector_received_is_one_vector_added(engine):
     for x in stream.vectors[40:90]:
         rows, _ = fixed_point.quantise(x[np.newaxis])
         lights = np.zeros(1, dtype=np.int64)
-        answer = one._engine.receive(rows[0].astype(np.int64), lights, rows=rows)
+        answer = one.core.engine.receive(rows[0].astype(np.int64), lights, rows=rows)
         assert answer == two.add(x)
     assert one.events() == two.events()
     assert one.state_hash() == two.state_hash()
@@ -138,7 +140,7 @@ def test_those_who_come_together_are_judged_by_how_many_they_are(engine):
     links.add_many(np.tile([[1.0, 0.0]], (20, 1)))
     rows, _ = fixed_point.quantise(np.tile([[0.9, 0.436]], (30, 1)).astype(np.float32))
     total, lights = rows.astype(np.int64).sum(axis=0), np.zeros(30, dtype=np.int64)
-    answer = links._engine.receive(total, lights, rows=rows)
+    answer = links.core.engine.receive(total, lights, rows=rows)
     assert answer.kind == ("linked" if answer.similarity >= answer.threshold else "new")
     assert answer.threshold == links.thresholds.edge(20, mass(30, 0))
     assert answer.threshold > links.thresholds.edge(20, 1)
@@ -171,5 +173,5 @@ def test_what_cannot_be_is_refused_by_the_compiled_engine(wrong):
     sound = {"total": np.array([2**30, 0, 0]), "lights": np.zeros(2, dtype=np.int64), "flags": 0}
     before = links.state_hash()
     with pytest.raises(ValueError, match=r"."):
-        links._engine.receive(**{**sound, **wrong})
+        links.core.engine.receive(**{**sound, **wrong})
     assert links.state_hash() == before

@@ -47,7 +47,7 @@ def test_payloads_and_weights_go_as_json(talk):
     service = Service(ids(0, 1, 2))
     with talk(service) as client:
         client.add_many(X, payloads=[{"t": 1}, None, "ü"], weight=0.5)
-        client.add_group(X, key="photo", weight=[1, 0.5, np.float32(0.25)])
+        client.add_group(X, group="photo", weight=[1, 0.5, np.float32(0.25)])
     many, group = (json.loads(request.content) for request in service.asked)
     rows = X.tolist()
     assert many == {"vectors": rows, "payloads": [{"t": 1}, None, "ü"], "weights": [0.5] * 3}

@@ -136,7 +136,7 @@ CHANGES = {
     "add in group": lambda links, rng: links.add(crowd(rng, 1)[0], group=one_of(rng, ["p", "q"])),
     "add_many": lambda links, rng: links.add_many(crowd(rng, 4)),
     "add_many, weighed": lambda links, rng: links.add_many(crowd(rng, 3), weight=[1, 0.5, 0]),
-    "add_group": lambda links, rng: links.add_group(crowd(rng, 3), key=one_of(rng, [None, "p"])),
+    "add_group": lambda links, rng: links.add_group(crowd(rng, 3), group=one_of(rng, [None, "p"])),
     "enrol": lambda links, rng: links.enrol(
         one_of(rng, NAMES), crowd(rng, 2), locked=bool(rng.random() < 0.6)
     ),
@@ -168,7 +168,7 @@ READS = {
     "clusters": lambda links, rng: links.clusters(),
     "labels": lambda links, rng: links.labels(),
     "predict": lambda links, rng: links.predict(crowd(rng, 4)),
-    "events": lambda links, rng: links.events(links._oldest_event()),
+    "events": lambda links, rng: links.events(links.core.oldest_event()),
     "history": lambda links, rng: [str(links.history(each.id)) for each in links.clusters()],
     "explain": lambda links, rng: str(links.explain(crowd(rng, 1)[0])),
     "explain_pair": lambda links, rng: [

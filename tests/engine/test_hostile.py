@@ -60,7 +60,7 @@ def told():
     links = Links(0.75, 0.9, 0.85)
     links.add_many(crowd(np.random.default_rng(4), 20))
     links.add(crowd(np.random.default_rng(5), 1)[0], weight=0.5)
-    links.add_group(np.eye(6)[:3], key="photo")
+    links.add_group(np.eye(6)[:3], group="photo")
     links.enrol("Ann", [np.eye(6)[3], -np.eye(6)[3]])
     links.name(links.labels()[0], "Bob")
     links.different(20, 21)

@@ -45,7 +45,7 @@ def corrected(store):
     payloads = [None, 5, "text", {"file": "Dünya.jpg", "box": [1, 2.5]}] * 5
     store.add_many(rows[:20], payloads=payloads, idempotency_key="batch-1")
     store.add_many(rows[20:30], weight=[1.0, 0.5, 0.0, 0.25, 1.0] * 2)
-    store.add_group(rows[30:33], key="photo", payloads=["a", "b", "c"])
+    store.add_group(rows[30:33], group="photo", payloads=["a", "b", "c"])
     store.add(rows[33], group="photo")
     store.enrol("Ann", rows[34:36])
     store.enrol("Bob", rows[36:37], locked=False)

@@ -255,11 +255,11 @@ class Model(LawsModel):
         answers = [self.add(x, weight, group, one) for x, one in zip(X, each, strict=True)]
         return [answer.cluster for answer in answers]
 
-    def add_group(self, X, key=None, weight=1.0, told=None):
+    def add_group(self, X, group=None, weight=1.0, told=None):
         if not len(X):
             return []
         self.begin()
-        return [answer.cluster for answer in self.place_together(X, weight, key, told)]
+        return [answer.cluster for answer in self.place_together(X, weight, group, told)]
 
     def place_together(self, X, weight, key, told):
         """Vectors of a group, to the clusters told (None: a new one): no choice is better."""

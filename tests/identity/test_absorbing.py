@@ -60,7 +60,7 @@ def test_every_vector_is_where_the_answer_says(kind, engine):
     assert sorted(moved.vectors.tolist()) == list(range(70, 140))
     again = Links.from_thresholds(one.thresholds, threads=1)
     again.add_many(part)
-    assert np.array_equal(one._kept_rows(moved.vectors), again._kept_rows(np.arange(70)))
+    assert np.array_equal(one.core.kept(moved.vectors), again.core.kept(np.arange(70)))
     check(one)
 
 
@@ -69,7 +69,7 @@ def test_sums_are_those_of_the_vectors_to_the_last_bit(engine):
     one, two, *_ = pair("lobes", 5, engine=engine)
     one.absorb(two)
     state = one.state()
-    rows = one._kept_rows(np.arange(one.n_vectors)).astype(np.int64)
+    rows = one.core.kept(np.arange(one.n_vectors)).astype(np.int64)
     for number, total in zip(state.numbers, state.sums, strict=True):
         assert np.array_equal(rows[state.vectors == number].sum(axis=0), total)
 
@@ -151,7 +151,7 @@ def test_different_here_what_was_different_there():
 
 def test_vectors_seen_together_there_stay_apart_here():
     one, two = fresh([1, 0, 0]), fresh()
-    two.add_group([[0.99, 0.14, 0], [0.99, -0.14, 0]], key="photo")
+    two.add_group([[0.99, 0.14, 0], [0.99, -0.14, 0]], group="photo")
     moved = one.absorb(two)
     assert len(set(one.labels()[moved.vectors].tolist())) == 2
 
@@ -423,7 +423,7 @@ def test_ids_that_healing_joined_still_lead_to_one():
     stream = make("lobes", 3)
     links = Links(*stream.thresholds, threads=1, heal="settle")
     links.add_many(stream.vectors)
-    given = range(links._engine.n_cluster_ids)
+    given = range(links.core.engine.n_cluster_ids)
     bare = links.without_vectors()
     assert [bare.resolve(each) for each in given] == [links.resolve(each) for each in given]
 

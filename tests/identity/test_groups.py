@@ -118,7 +118,7 @@ def test_groups_of_one_key_are_one_group(engine):
     seen = []
     for _ in range(4):
         X = around(rng, np.tile(centre, (2, 1)), 0.98)
-        seen += links.add_group(X, key="photo 1").tolist()
+        seen += links.add_group(X, group="photo 1").tolist()
     seen.append(links.add(centre, group="photo 1").cluster)
     assert len(set(seen)) == len(seen) == 9
     assert links.add(centre, group="photo 2").cluster in seen
@@ -179,7 +179,7 @@ def test_a_cluster_whose_vectors_cancel_out_is_similar_to_nothing(engine, eviden
 def test_a_key_that_is_no_text_is_refused(engine):
     links = Links(0.7, 0.6, 0.9, engine=engine)
     with pytest.raises(ArgumentError):
-        links.add_group([[1.0, 0.0]], key=7)
+        links.add_group([[1.0, 0.0]], group=7)
     assert links.n_vectors == 0
 
 
@@ -191,7 +191,7 @@ def test_both_engines_assign_alike(kind, evidence):
     both = [clusterer(stream, engine, 20, evidence=evidence) for engine in ENGINES]
     for start in range(20, 90, 7):
         group = stream.vectors[start : start + 7]
-        one, other = (links.add_group(group, key=f"k{start % 2}").tolist() for links in both)
+        one, other = (links.add_group(group, group=f"k{start % 2}").tolist() for links in both)
         assert one == other
     assert both[0].state_hash() == both[1].state_hash()
     assert both[0].events() == both[1].events()

@@ -151,7 +151,7 @@ def test_vectors_of_less_weight_interrupted_and_continued(engine: str, weight: A
 
 
 VERBS: dict[str, Callable[[Links, np.ndarray], object]] = {
-    "add_group": lambda links, X: links.add_group(X[100:104], key="photo"),
+    "add_group": lambda links, X: links.add_group(X[100:104], group="photo"),
     "enrol": lambda links, X: links.enrol("Ann", X[100:103]),
     "same": lambda links, X: links.same(3, 9),
     "different": lambda links, X: links.different(*_together(links)),

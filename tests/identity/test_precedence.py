@@ -367,7 +367,7 @@ def test_snapshots_of_before_corrections_had_levels_are_read(engine):
     links.same(0, 1)
     links.move(3, links.labels()[4])
     links.enrol("x) of clusters, event 1", [D, -D])
-    plain = records.to_plain(links._ledger)
+    plain = records.to_plain(links.core.ledger)
     old = copy.deepcopy(plain)
     for row in old["laws"]:
         del row[6:]

@@ -189,7 +189,7 @@ def test_what_a_person_said_stands_in_the_way_and_between_clusters():
     ids = links.labels()[[0, 4, 8]].tolist()
     links.same(ids[0], ids[1], of="clusters")
     links.different(ids[1], ids[2], of="clusters")
-    laws, state = links._laws(), links.state()
+    laws, state = links.core.laws(), links.state()
     way = paths.between(state, 0, 4, links.events(), laws=laws)
     assert 2 in [step.firm for step in way.steps]
     assert "a person's word" in str(way)
@@ -208,7 +208,7 @@ def test_no_join_is_suggested_that_a_person_forbade():
     state = links.state()
     first = suggestions.merges(state, 1)[0]
     links.different(*first.clusters, of="clusters")
-    after = suggestions.merges(links.state(), 10_000, laws=links._laws())
+    after = suggestions.merges(links.state(), 10_000, laws=links.core.laws())
     assert first.clusters not in [each.clusters for each in after]
     pairs = links.n_clusters * (links.n_clusters - 1) // 2
     assert len(after) == pairs - 1
@@ -294,7 +294,7 @@ def test_of_very_many_vectors_some_are_looked_at_from_the_whole_stream(monkeypat
     links, looked = Links(0.7, 0.6, 0.9), []
     links.add_many(np.tile([[1.0, 0.0], [0.999, 0.01]], (50, 1)))
     monkeypatch.setattr(exemplars, "LOOKED", 10)
-    fetch = links._kept_rows
+    fetch = links.core.kept
     monkeypatch.setattr(links, "_kept_rows", lambda n: looked.extend(n.tolist()) or fetch(n))
     found = links.exemplars(0, limit=2)
     assert looked == list(range(0, 100, 10))

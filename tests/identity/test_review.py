@@ -28,7 +28,7 @@ def voices(thresholds, seed=0, **options):
 
 
 def queue(links, limit=1, **options):
-    return questions(links.state(), laws=links._laws(), limit=limit, **options)
+    return questions(links.state(), laws=links.core.laws(), limit=limit, **options)
 
 
 def answer(links, y, a, b):
@@ -89,7 +89,7 @@ def test_nothing_is_asked_that_answers_so_far_imply(engine, thresholds):
     seen = set()
     for _ in range(40):
         (each,) = queue(links)
-        state, laws = links.state(), links._laws()
+        state, laws = links.state(), links.core.laws()
         cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
         assert (cluster[each.a], cluster[each.b]) == each.clusters
         assert (each.kind == "cut") == (each.clusters[0] == each.clusters[1])

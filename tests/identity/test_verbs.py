@@ -131,7 +131,7 @@ def test_what_is_left_after_removals_is_the_sum_over_the_rest(engine, kind):
     for vector in rng.permutation(60)[:30].tolist():
         links.remove(vector)
     state = links.state()
-    rows = links._keep.rows(np.arange(60)).astype(np.int64)
+    rows = links.core.vectors.rows(np.arange(60)).astype(np.int64)
     for place, number in enumerate(state.numbers.tolist()):
         assert np.array_equal(state.sums[place], rows[state.vectors == number].sum(axis=0))
     assert (state.vectors == -1).sum() == 30
@@ -301,7 +301,7 @@ def test_small_clusters_without_a_name_are_pending(engine):
 
 def test_options_and_all_that_was_said_survive_a_reload(engine):
     links = clusterer(engine, min_size=3, max_subclusters=50, max_idle=900)
-    links.add_group([A, B], key="photo")
+    links.add_group([A, B], group="photo")
     links.name(0, "Ann")
     links.ignore(1)
     links.add(C, weight=0.5)

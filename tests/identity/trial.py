@@ -119,7 +119,7 @@ class Trial(Comparison):
 
     def add_group(self, row, key, size, weight):
         X = self.pool[row % 70 :][: size % 5]
-        options = {"key": KEYS[key % len(KEYS)], "weight": WEIGHTS[weight % len(WEIGHTS)]}
+        options = {"group": KEYS[key % len(KEYS)], "weight": WEIGHTS[weight % len(WEIGHTS)]}
         self.agree_on_group("add_group", X, **options)
 
     def enrol(self, name, row, size, locked):

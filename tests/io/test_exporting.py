@@ -35,7 +35,7 @@ def filled(path, **options):
     store.undo()
     store.add(X[35], payload="other text")
     store.add_many(X[36:40], weight=[1, 0, 0.5, 1])
-    store.add_group(X[40:43], key="room")
+    store.add_group(X[40:43], group="room")
     store.name(0, "Bob")
     store.same(0, 1, of="clusters")
     labels = store.labels().tolist()

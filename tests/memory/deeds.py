@@ -273,7 +273,7 @@ SCENARIOS = {
     "add_many of the first vectors": Scenario(MANY, BATCH, empty=True),
     "add_group": Scenario(calls(lambda links: links.add_group(COMING[:4])), BATCH),
     "add_group of a key": Scenario(
-        calls(lambda links: links.add_group(COMING[:3], key="photo", weight=0.5)), BATCH
+        calls(lambda links: links.add_group(COMING[:3], group="photo", weight=0.5)), BATCH
     ),
     "enrol": Scenario(calls(lambda links: links.enrol("Zoe", COMING[:3]))),
     "enrol more": Scenario(calls(lambda links: links.enrol("Ann", COMING[:3], locked=False))),

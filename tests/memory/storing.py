@@ -65,7 +65,7 @@ SCENARIOS = {
     "add_many": Scenario(lambda store: store.add_many(COMING, idempotency_key="a batch")),
     "add_many of hundreds": Scenario(lambda store: store.add_many(deeds.crowd(600, seed=5))),
     "feed": Scenario(lambda store: [ids.tolist() for ids in store.feed([COMING, LATER[:5]])]),
-    "add_group": Scenario(lambda store: store.add_group(COMING[:4], key="photo")),
+    "add_group": Scenario(lambda store: store.add_group(COMING[:4], group="photo")),
     "enrol": Scenario(lambda store: store.enrol("Zoe", COMING[:3])),
     "same": verb("same", deeds.of_two_clusters),
     "different": verb("different", deeds.in_one_subcluster),

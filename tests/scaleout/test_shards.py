@@ -130,7 +130,7 @@ def test_the_map_is_right_where_more_happens_than_a_log_that_is_not_whole_can_ke
         for shard, vectors in enumerate((stream.vectors, other.vectors))
     )
     one.join(two).check()
-    assert one.part.links.n_events - one.part.links._oldest_event() < two.whole.n_vectors
+    assert one.part.links.n_events - one.part.links.core.oldest_event() < two.whole.n_vectors
 
 
 def test_a_shard_by_itself_is_its_own_map():

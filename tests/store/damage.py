@@ -45,7 +45,7 @@ def filled(store):
     yield place_of(store)
     store.undo()
     yield place_of(store)
-    store.add_group(X[12:15], key="photo", idempotency_key="second", payloads=[1, None, {"a": 2}])
+    store.add_group(X[12:15], group="photo", idempotency_key="second", payloads=[1, None, {"a": 2}])
     yield place_of(store)
     store.name(int(store.labels()[0]), "Ann")
     yield place_of(store)

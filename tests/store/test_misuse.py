@@ -110,7 +110,7 @@ WRONG = {
     "a weight that is no number": lambda s: s.add(X[5], weight=np.nan),
     "too few weights": lambda s: s.add_many(X[5:8], weight=[1.0, 1.0]),
     "a group of weight 0": lambda s: s.add_group(X[5:8], weight=0.0),
-    "a group key of no text": lambda s: s.add_group(X[5:8], key=5),
+    "a group key of no text": lambda s: s.add_group(X[5:8], group=5),
     "a group of no text": lambda s: s.add(X[5], group=[1]),
     "a group in lone surrogates": lambda s: s.add(X[5], group="\ud800", payload=object()),
     "enrolling nobody": lambda s: s.enrol("", X[:2]),

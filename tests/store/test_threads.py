@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from linkstream import Links, Thresholds
+from linkstream.clusterer.explain import ReadSnapshot
 from linkstream.errors import (
     ArgumentError,
     LinkstreamError,
     StoreClosedError,
     VectorError,
 )
-from linkstream.identity.glance import Glance
 from linkstream.store import Store, calls
 from linkstream.store.model import Model
 from store.child import batch
@@ -232,14 +232,14 @@ def test_each_call_of_one_thread_is_forced_to_disk_by_itself(faulty, folder):
 
 def test_others_go_on_while_somebody_compares_everything(tmp_path, monkeypatch):
     begun, on = threading.Event(), threading.Event()
-    merges = Glance.merges
+    merges = ReadSnapshot.merges
 
     def slowly(glance, limit):
         begun.set()
         assert on.wait(30)
         return merges(glance, limit)
 
-    monkeypatch.setattr(Glance, "merges", slowly)
+    monkeypatch.setattr(ReadSnapshot, "merges", slowly)
     with Store.open(tmp_path / "a.links", thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
         store.add_many(np.eye(4, dtype=np.float32))
         with ThreadPoolExecutor(1) as pool:

@@ -15,7 +15,7 @@ import httpx
 from linkstream.client.asking import Answer, Request
 from linkstream.client.errors import AnswerError
 from linkstream.client.retrying import Patience, Retries
-from linkstream.clusterer.base import whole_number
+from linkstream.clusterer.checks import whole_number
 from linkstream.engine import events
 from linkstream.engine.events import Event
 

@@ -17,7 +17,7 @@ from linkstream.client.views import (
     Page,
     VectorView,
 )
-from linkstream.clusterer.base import whole_number
+from linkstream.clusterer.checks import whole_number
 from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.explanation import Explanation

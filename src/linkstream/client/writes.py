@@ -75,16 +75,16 @@ class Writes:
         self,
         X: npt.ArrayLike,
         *,
-        key: str | None = None,
+        group: str | None = None,
         weight: npt.ArrayLike = 1.0,
         payloads: Iterable[Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[npt.NDArray[np.int64]]:
         """Take vectors seen together, as faces of one photo are: all get different clusters.
 
-        Groups of one `key` are one group.
+        Groups of one `group` are one group.
         """
-        return _adding("groups", X, idempotency_key, weight=weight, payloads=payloads, key=key)
+        return _adding("groups", X, idempotency_key, weight=weight, payloads=payloads, key=group)
 
     @verb
     def enrol(

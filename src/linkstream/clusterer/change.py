@@ -1,9 +1,9 @@
-"""One change of a clusterer: done wholly or not at all, whatever is raised on the way.
+"""One change of a clusterer: kept as a whole, or rolled back if anything raises.
 
-A verb of `Links` runs within a `Change`. Where it raises, memory that ran out included, all it did
-is taken back. Where even that fails, the clusterer refuses every later call (`UnusableError`).
-Ctrl-C is held back meanwhile: it is acted on between two vectors, or where only a proposal is
-worked out.
+A function that changes a `Core` runs within a `Change`. If it raises, even MemoryError, the change
+is rolled back. If the rollback fails, the clusterer refuses every later call (`UnusableError`).
+Ctrl-C is held back during a change: it takes effect between two vectors, or while a proposal is
+computed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from linkstream.engine.contract import Engine
 from linkstream.errors import UnusableError
 
 if TYPE_CHECKING:
-    from linkstream.clusterer.base import Ground
+    from linkstream.clusterer.core import Core
     from linkstream.identity.ledger import Ledger, Mark
 
 P = ParamSpec("P")
 R = TypeVar("R")
-G = TypeVar("G", bound="Ground")
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -129,94 +128,96 @@ class Interrupts:
 
 
 class Change:
-    """What a clusterer was before a verb, as far as it takes to go back."""
+    """What a clusterer was before a change: all that a rollback needs."""
 
-    def __init__(self, links: Ground, interrupts: Interrupts) -> None:
+    def __init__(self, core: Core, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
-        self._links = links
-        self._engine = self._open = links._engine
-        self._ledger = links._ledger
-        self._start = links._ledger.begin()
+        self._core = core
+        self._engine = self._open = core.engine
+        self._ledger = core.ledger
+        self._start = core.ledger.begin()
         self._mark: tuple[Engine, Ledger, Mark] | None = None
-        self._kept = links._keep, links._undone
-        self._rest = links._base, links._origin, links._direct, links._last
+        self._vectors = core.vectors, core.undone
+        self._rest = core.base, core.origin, core.fast_path, core.last_decisions
         self._cut_to: int | None = None
         self._ended = False
         if self._engine is not None:
             self._engine.begin()
 
     def mark(self) -> None:
-        """Note a place to go back to: another engine has just taken over."""
-        engine = self._links._engine
-        assert engine is not None
-        assert engine is not self._open, "an engine that took over"
-        ledger = self._links._ledger
-        mark = engine, ledger, ledger.begin()
-        engine.begin()
-        self._open, self._mark = engine, mark
+        """Set a point to roll back to, after another engine has taken over."""
+        core = self._core
+        assert core.engine is not None
+        assert core.engine is not self._open, "another engine took over"
+        mark = core.engine, core.ledger, core.ledger.begin()
+        core.engine.begin()
+        self._open, self._mark = core.engine, mark
 
     def back_to_mark(self) -> None:
-        """Go back to the last mark, or to where the change began."""
+        """Roll back to the last mark, or to the beginning of the change."""
         if self._mark is None:
             self.rollback()
             return
-        self._links._engine = UNUSABLE
+        self._core.engine = UNUSABLE
         engine, ledger, mark = self._mark
         engine.rollback()
         ledger.rollback(mark)
-        self._links._ledger = ledger
-        self._links._engine, self._open = engine, None
+        self._core.ledger = ledger
+        self._core.engine, self._open = engine, None
         self._cut_to = None
 
-    def cut_kept(self, size: int) -> None:
-        """Drop kept vectors from a number on, when all else is done."""
+    def cut_vectors(self, size: int) -> None:
+        """Drop kept vectors from number `size` on when the change is committed."""
         self._cut_to = size
 
     def commit(self) -> None:
-        """Keep all that was done."""
-        if self._open is not None and self._links._engine is self._open:
+        """Keep the change."""
+        core = self._core
+        if self._open is not None and core.engine is self._open:
             self._open.commit()
-        if self._cut_to is not None and self._links._keep is not None:
-            self._links._keep.cut(self._cut_to)
-        self._links._ledger.commit()
+        if self._cut_to is not None and core.vectors is not None:
+            core.vectors.cut(self._cut_to)
+        core.ledger.commit()
 
     def rollback(self) -> None:
-        """Go back to where the change began."""
+        """Restore the clusterer as it was before the change."""
         if self._ended:
             return
-        links = self._links
-        links._engine = UNUSABLE  # until all is as it was
+        core = self._core
+        core.engine = UNUSABLE  # until everything is restored
         if self._engine is not None:
             self._engine.rollback()
         self._ledger.rollback(self._start)
         self._ledger.commit()
-        links._ledger = self._ledger
-        links._keep, links._undone = self._kept
-        links._base, links._origin, links._direct, links._last = self._rest
-        links._engine, self._open, self._ended = self._engine, None, True
+        core.ledger = self._ledger
+        core.vectors, core.undone = self._vectors
+        core.base, core.origin, core.fast_path, core.last_decisions = self._rest
+        core.engine, self._open, self._ended = self._engine, None, True
 
 
-def one_change(verb: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:
-    """Make a verb of a clusterer one change, unless it is part of another."""
+def one_change(
+    function: Callable[Concatenate[Core, P], R],
+) -> Callable[Concatenate[Core, P], R]:
+    """Make a function of a core one change, unless it is called within another change."""
 
-    @wraps(verb)
-    def changing(self: G, /, *args: P.args, **options: P.kwargs) -> R:
-        with self._changing:
-            if self._change is not None:
-                return verb(self, *args, **options)
+    @wraps(function)
+    def changing(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
+        with core.lock:
+            if core.change is not None:
+                return function(core, *args, **options)
             interrupts = Interrupts()
             interrupts.hold()
             try:
-                self._change = change = Change(self, interrupts)
+                core.change = change = Change(core, interrupts)
                 try:
-                    answer = verb(self, *args, **options)
+                    answer = function(core, *args, **options)
                     change.commit()
                 except BaseException:
-                    self._engine = UNUSABLE
+                    core.engine = UNUSABLE
                     change.rollback()
                     raise
                 finally:
-                    self._change = None
+                    core.change = None
                 return answer
             finally:
                 interrupts.release()

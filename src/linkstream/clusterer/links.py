@@ -1,11 +1,8 @@
-"""Links: the object people meet. Vectors in, lasting cluster IDs out."""
+"""Links: the object that users meet. Each method calls one function of a capability module."""
 
 from __future__ import annotations
 
-import copy
 import os
-import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer.base import check_yes_no, whole_number
-from linkstream.clusterer.change import one_change
-from linkstream.clusterer.joining import Joining
-from linkstream.clusterer.views import EVIDENCE
-from linkstream.engine import choice, events, placing
-from linkstream.engine.contract import Engine, Keep
+from linkstream.clusterer import (
+    absorb,
+    adding,
+    corrections,
+    maintenance,
+    removal,
+    snapshots,
+)
+from linkstream.clusterer.checks import check_space, whole_number
+from linkstream.clusterer.core import Core
+from linkstream.clusterer.reader import EVIDENCE, LinksReader
+from linkstream.engine.contract import Decision, Decisions
+from linkstream.engine.events import Event
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
-from linkstream.identity import settling
-from linkstream.identity.folding import Base
+from linkstream.identity.absorbing import Absorbed
 from linkstream.identity.healing import Healing
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
@@ -33,16 +36,17 @@ from linkstream.saving import Saved
 from linkstream.space import Space
 
 
-class Links(Joining):
-    """Clusters unit vectors as they arrive (Mansfield et al., "Links").
+class Links(LinksReader):
+    """Cluster unit vectors as they arrive (Mansfield et al., "Links").
 
-    Thresholds have no defaults: they belong to an encoder. Vectors are normalised at the door.
-    Decisions do not depend on batch size, threads, machine or engine. Not safe to change from
-    two threads at once.
+    Vectors are normalised first. Decisions do not depend on batch size, threads, machine or
+    engine. Do not change a clusterer from two threads at once.
 
-    `copy.copy`, `copy.deepcopy` and `pickle` make a clusterer of its own that goes on with the
+    `copy.copy`, `copy.deepcopy` and `pickle` make an independent clusterer that continues with the
     same decisions. A pickle holds a snapshot, but opening any pickle may run code: to read bytes
-    that others wrote, use `to_bytes` and `from_bytes`.
+    from others, use `to_bytes` and `from_bytes`.
+
+    `links.core` has the engine, the ledger and the settings; it is for `Store` and adapters.
 
     >>> links = Links(0.7, 0.6, 0.9)
     >>> links.add([1.0, 0.0, 0.1]).cluster, links.add([0.0, 1.0, 0.0]).cluster
@@ -68,51 +72,49 @@ class Links(Joining):
         max_idle: int | None = None,
         min_size: int = 1,
     ) -> None:
-        thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
-        state = State(thresholds, 0, bool(track_vectors), _whole_clusters(evidence))
-        self._healing = Healing.of(heal)
-        self._limits = Limits(max_subclusters, max_idle)
-        self._min_size = whole_number("min_size", min_size, "how many vectors make a cluster")
-        self._keeping = _keeping(keep_vectors, track_vectors=bool(track_vectors))
-        self._start(state, Ledger(tracked=state.track_vectors), space, engine, threads)
+        """Make an empty clusterer. Thresholds have no defaults: they belong to an encoder.
 
-    def _start(
-        self,
-        state: State,
-        ledger: Ledger,
-        space: Space | None,
-        engine: str,
-        threads: int | None,
-        kept: npt.NDArray[np.int32] | None = None,
-        undone: npt.NDArray[np.int32] | None = None,
-    ) -> None:
-        if not (space is None or isinstance(space, Space)):
-            raise ArgumentError(
-                f"space is of type {type(space).__name__}",
-                expected="a Space or None",
-                remedy="Build it with linkstream.Space(mean=..., model=...).",
-            )
-        self._factory = choice.choose(engine, threads)
-        self._run_by: dict[str, Any] = {"engine": engine, "threads": threads}
-        self._space = space or Space()
-        self._changing = threading.RLock()
-        self._origin = state  # what the engine starts from, once the dimension is known
-        self._ledger = ledger
-        empty = replace(self._empty(), dimension=state.dimension)
-        whole = state.n_events == len(state.events)
-        self._base = Base(empty, Ledger()) if whole else Base(state, copy.deepcopy(ledger))
-        self._straight = self._space.mean is None and self._healing is None and not self._limits
-        self._keep, self._undone = None, undone
-        self._engine: Engine | None = None
-        self._synced()
-        if state.dimension:
-            self._engine = self._new_engine(state)
-            if self._keep is not None and kept is not None:
-                self._keep.append(kept)
+        Args:
+            cluster_similarity: T_c in (0, 1), such as 0.70.
+            subcluster_similarity: T_s in (0, 1), such as 0.60.
+            pair_similarity_max: T_p in [T_c², 1], such as 0.90.
+            space: mean vector and model tag, such as `Space(mean=X.mean(axis=0), model="ge2e")`;
+                None takes vectors as they are.
+            engine: "auto" (the fastest that is installed), "native" or "reference".
+            threads: threads of the native engine, such as 4; None takes one for each core.
+            track_vectors: whether to remember which subcluster holds each vector, which `labels`
+                and corrections of vectors need. False bounds the memory of an endless stream.
+            keep_vectors: whether to keep the vectors themselves, which `move`, `remove` by number
+                and `undo` need; None does as `track_vectors`.
+            evidence: what decides on a vector that joins no subcluster: "nearest" (the paper: the
+                most similar subcluster) or "cluster" (the sums of whole clusters).
+            heal: None (the paper's algorithm), "join" or "settle" to repair clusters while vectors
+                arrive, or a `Healing` such as `Healing("join", min_size=3)`.
+            max_subclusters: most subclusters to keep, such as 100_000; None sets no limit.
+            max_idle: vectors after which an unused cluster is forgotten; None sets no limit.
+            min_size: vectors that a cluster without a name needs to be more than pending.
+        """
+        thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
+        state = State(thresholds, 0, bool(track_vectors), _cluster_evidence(evidence))
+        saved = Saved(
+            state=state,
+            space=check_space(space),
+            healing=Healing.of(heal),
+            ledger=Ledger(tracked=state.track_vectors),
+            limits=Limits(max_subclusters, max_idle),
+            min_size=whole_number("min_size", min_size, "how many vectors make a cluster"),
+            keeping=_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
+        )
+        super().__init__(Core(saved, engine=engine, threads=threads))
 
     @classmethod
     def from_thresholds(cls, thresholds: Thresholds, **options: Any) -> Links:
-        """A clusterer with these thresholds; options are those of `Links`."""
+        """Return an empty clusterer with these thresholds.
+
+        Args:
+            thresholds: the three thresholds.
+            options: options of `Links`, such as `heal="join"`.
+        """
         return cls(
             thresholds.cluster_similarity,
             thresholds.subcluster_similarity,
@@ -122,7 +124,11 @@ class Links(Joining):
 
     @classmethod
     def preset(cls, name: str, **options: Any) -> Links:
-        """A clusterer for an encoder, with measured thresholds (docs/tuning.md).
+        """Return an empty clusterer with measured thresholds for an encoder (docs/tuning.md).
+
+        Args:
+            name: the preset, such as "ge2e".
+            options: options of `Links`, which override those of the preset.
 
         >>> Links.preset("arcface").evidence
         'cluster'
@@ -130,137 +136,260 @@ class Links(Joining):
         chosen = preset(name)
         return cls.from_thresholds(chosen.thresholds, **{**chosen.options, **options})
 
-    def _replace(self, state: State) -> Engine:
-        """Go on from another state."""
-        self._engine = self._made(state)
-        self._synced()
-        return self._engine
+    @classmethod
+    def _around(cls, core: Core) -> Links:
+        links = cls.__new__(cls)
+        links.core = core
+        return links
 
-    def _begun(self, dimension: int) -> Engine:
-        if self._engine is None:
-            self._engine = self._new_engine(replace(self._origin, dimension=dimension))
-        return self._engine
+    # Add vectors
 
-    def _new_engine(self, state: State) -> Engine:
-        if self._keeping and self._keep is None:
-            self._keep = self._factory.keep(state.dimension)
-        return self._made(state)
+    def add(self, x: npt.ArrayLike, *, weight: float = 1.0, group: str | None = None) -> Decision:
+        """Add one vector; return the cluster it belongs to, and why.
 
-    def _empty(self) -> State:
-        origin = self._origin
-        return State(origin.thresholds, 0, origin.track_vectors, origin.cluster_evidence)
-
-    @one_change
-    def settle(self, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
-        """Compare all subclusters with one another: which clusters to join, which to cut.
-
-        Proposals only, unless `apply`. The test is s~ with this clusterer's T_c and T_p, or with
-        those given. Costs n²·d steps and 8·n² bytes for n subclusters.
+        Args:
+            x: the vector.
+            weight: from 0 to 1, lower for a vector of low quality; 0 asks and learns nothing.
+            group: name of what the vector was seen in, such as a photo; vectors of one group get
+                different clusters.
         """
-        if self._engine is None:
-            return Settlement((), (), 0, 0, applied=apply)
-        if not (thresholds is None or isinstance(thresholds, Thresholds)):
-            raise ArgumentError(
-                f"thresholds of type {type(thresholds).__name__}",
-                expected="Thresholds or None",
-                remedy="None takes those of the clusterer.",
-            )
-        check_yes_no("apply", apply)
-        state = self._engine.state()
-        test = thresholds or self.thresholds
-        laws, unite = self._laws(), self._factory.unions
-        with self._interruptible():
-            changes, after = settling.settle(state, test, unite, laws=laws, asked=True)
-        if apply:
-            self._replace(after)
-        return replace(changes, applied=bool(apply))
+        return adding.add(self.core, x, weight, group)
 
-    def state_hash(self) -> str:
-        """Hex digest of the whole state; equal states, equal digests."""
-        return saving.digest(self._saved())
+    def add_many(
+        self, X: npt.ArrayLike, *, weight: npt.ArrayLike = 1.0, group: str | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Add vectors in order; return their IDs, the same as `add` one by one.
 
-    def to_bytes(self, *, history: bool = True) -> bytes:
-        """A snapshot: plain arrays, checksummed, no pickle.
+        If one vector is not usable, none is added. Ctrl-C ends the call between two vectors: the
+        vectors before stay added, and `last_decisions` has their IDs. Adding the others later
+        gives the same IDs as one call would have given.
 
-        Without history it is smaller: what came before cannot be undone or redone from it any more.
+        Args:
+            X: rows of vectors.
+            weight: one weight for all, or one for each; as in `add`.
+            group: as in `add`.
         """
-        saved = self._saved_with_vectors()
-        if not check_yes_no("history", history):
-            saved = replace(saved, state=replace(saved.state, events=saved.state.events[:0]))
-        elif self._undone is not None and len(self._undone) and self._timeline("redo").taken:
-            saved = replace(saved, undone=self._undone)
-        return saving.pack(saved)
+        return adding.decide_many(self.core, X, weight, group).cluster.copy()
 
-    def _saved_with_vectors(self) -> Saved:
-        kept = None
-        if self._keep is not None and self.n_vectors:
-            kept = self._keep.rows(np.arange(self.n_vectors, dtype=np.int64))
-        return replace(self._saved(), kept=kept)
+    def decide_many(
+        self, X: npt.ArrayLike, *, weight: npt.ArrayLike = 1.0, group: str | None = None
+    ) -> Decisions:
+        """Add vectors as `add_many` does; return what was decided on each, as columns.
 
-    def _saved(self) -> Saved:
-        ledger = self._synced()
-        return Saved(
-            self.state(),
-            self._space,
-            self._healing,
-            ledger,
-            self._limits,
-            self._min_size,
-            self._keeping,
-        )
+        Args:
+            X: rows of vectors.
+            weight: one weight for all, or one for each; as in `add`.
+            group: as in `add`.
+        """
+        return adding.decide_many(self.core, X, weight, group)
 
-    # For one who keeps the log and the vectors elsewhere (the store)
+    def add_group(
+        self, X: npt.ArrayLike, *, group: str | None = None, weight: npt.ArrayLike = 1.0
+    ) -> npt.NDArray[np.int64]:
+        """Add vectors seen together, such as faces of one photo; each gets a different cluster.
 
-    def _without_history(self) -> Saved:
-        """All there is to save but the log and the vectors; nothing of it changes any more."""
-        saved = self._saved()
-        state = replace(saved.state, events=saved.state.events[:0])
-        return replace(saved, state=state, ledger=copy.deepcopy(saved.ledger), keeping=False)
+        Of all ways to do so, the one with the greatest total similarity is taken.
 
-    def _lean_on(self, keep: Keep | None) -> None:
-        """Have vectors by number from elsewhere. Undo needs `_recall` before."""
-        self._elsewhere, self._keep, self._keeping = True, keep, keep is not None
-        self._origin = self._empty()
-        self._base = Base(replace(self._origin, dimension=self.dimension or 0), Ledger())
+        Args:
+            X: rows of vectors.
+            group: name of the group, if more of its vectors may follow.
+            weight: one weight above 0 for all, or one for each; as in `add`.
+        """
+        return adding.add_group(self.core, X, group, weight)
 
-    @one_change
-    def _recall(self, log: npt.NDArray[np.int64], base: Base | None) -> None:
-        """Take over the log that is kept elsewhere, from a base on (None: from nothing)."""
-        if self._engine is not None:
-            self._replace(replace(self.state(), events=log))
-        if base is not None:
-            self._base = base
+    def enrol(self, name: str, X: npt.ArrayLike, *, locked: bool = True) -> int:
+        """Add vectors of a known identity as prototypes; return the ID of its cluster.
 
-    @one_change
-    def drain_events(self) -> list[events.Event]:
-        """All events kept, which are then forgotten: what came before cannot be undone any more."""
-        drained = self.events(self._oldest_event())
-        if self._engine is not None:
-            state = self.state()
-            state = replace(state, events=state.events[:0])
-            self._replace(state)
-            self._base = Base(state, copy.deepcopy(self._ledger))
-        return drained
+        Each prototype is a subcluster of its own. At a split the part with most prototypes keeps
+        the ID and the name. Other clusters stay as they are: tie them to it with `same`.
 
-    def without_vectors(self) -> Links:
-        """A copy that knows its clusters, not which vectors are in them: what a shard sends.
+        Args:
+            name: name of the cluster, which is made if no cluster has this name.
+            X: rows of vectors.
+            locked: whether prototypes take vectors in without drifting.
+        """
+        return corrections.enrol(self.core, name, X, locked=locked)
+
+    # Corrections
+
+    def same(self, a: int, b: int, *, of: str = "vectors") -> None:
+        """Declare two vectors, subclusters or clusters the same: they share a cluster from now on.
+
+        `same` of clusters ties the identities, not every pair of vectors. It overrides earlier,
+        more general corrections: if those keep `b` away, `b` moves to `a`.
+
+        Args:
+            a: number of the first.
+            b: number of the second.
+            of: what the numbers are: "vectors", "subclusters" or "clusters".
 
         Raises:
-            ArgumentError: people said something of single vectors; it would be lost.
+            ContradictionError: a correction of the same two forbids it; the error names it.
         """
-        saved = self._saved()
-        if saved.ledger.pins:
-            raise ArgumentError(
-                "a clusterer with constraints, groups or prototypes",
-                expected="one of whose vectors nothing was said",
-                remedy="Absorb it as it is, into a clusterer made with track_vectors=True.",
-            )
-        nothing = np.empty(0, dtype=np.int64)
-        state = replace(
-            saved.state, track_vectors=False, vectors=nothing, events=saved.state.events[:0]
-        )
-        ledger = replace(copy.deepcopy(saved.ledger), lights={})  # the state says what they weigh
-        return self._of(replace(saved, state=state, ledger=ledger, keeping=False), self.engine)
+        corrections.same(self.core, a, b, of=of)
+
+    def different(self, a: int, b: int, *, of: str = "vectors") -> None:
+        """Declare two vectors, subclusters or clusters different: they never share a cluster.
+
+        If they share one now, the weakest edge between them is cut. Two vectors of one subcluster
+        are separated: `b` goes into a cluster of its own.
+
+        Args:
+            a: number of the first.
+            b: number of the second.
+            of: what the numbers are: "vectors", "subclusters" or "clusters".
+
+        Raises:
+            ContradictionError: a correction of the same two forbids it; the error names it.
+        """
+        corrections.different(self.core, a, b, of=of)
+
+    def move(self, vector: int, cluster: int) -> Decision:
+        """Move a vector, with its share of the sums, into another cluster, where it stays.
+
+        Args:
+            vector: number of the vector.
+            cluster: ID of the cluster.
+        """
+        return corrections.move(self.core, vector, cluster)
+
+    def retract(self, correction: int) -> None:
+        """Take back one correction, and nothing that came after it.
+
+        An edge that only this correction held is tested again. What `different` separated is not
+        joined, and what `move` moved stays.
+
+        Args:
+            correction: number of the correction, from `corrections()` or an error.
+        """
+        corrections.retract(self.core, correction)
+
+    def name(self, cluster: int, name: str, *, claim: bool = False) -> None:
+        """Name a cluster that has no name. Clusters with different names are never joined.
+
+        Args:
+            cluster: ID of the cluster.
+            name: the name, which no other cluster may have.
+            claim: at a split, let the part with the largest subcluster keep ID and name.
+        """
+        corrections.name(self.core, cluster, name, claim=claim)
+
+    def rename(self, cluster: int, name: str | None) -> None:
+        """Change the name of a cluster.
+
+        Args:
+            cluster: ID of the cluster.
+            name: the new name; None removes the name.
+        """
+        corrections.rename(self.core, cluster, name)
+
+    def ignore(self, cluster: int, on: bool = True) -> None:
+        """Leave a cluster out of suggestions and reviews; vectors still join it.
+
+        Args:
+            cluster: ID of the cluster.
+            on: False puts it back.
+        """
+        corrections.ignore(self.core, cluster, on)
+
+    # Removal
+
+    def remove(
+        self,
+        vector: npt.ArrayLike,
+        *,
+        x: npt.ArrayLike | None = None,
+        cluster: int | None = None,
+        weight: float | None = None,
+    ) -> None:
+        """Remove a vector exactly, as if it had never been added to the sums; its label is −1.
+
+        Args:
+            vector: number of the vector; if vectors are not tracked, the vector itself, which is
+                taken from the subcluster it is most similar to.
+            x: the vector itself, if vectors are tracked but not kept.
+            cluster: ID of the cluster that holds it, if known; only if vectors are not tracked.
+            weight: the weight it was added with; only if vectors are not tracked.
+        """
+        removal.remove(self.core, vector, x=x, cluster=cluster, weight=weight)
+
+    def forget(self, cluster: int) -> None:
+        """Remove a cluster and all its vectors; if its identity comes back it is new.
+
+        Args:
+            cluster: ID of the cluster.
+        """
+        removal.forget(self.core, cluster)
+
+    def undo(self, *, to: int | None = None) -> None:
+        """Undo the last change or vector; the state is then bit for bit what it was before.
+
+        IDs given since are not used again. `redo` restores them until something else changes.
+
+        Args:
+            to: sequence number of an event: undo everything from there on.
+        """
+        removal.undo(self.core, to=to)
+
+    def redo(self) -> None:
+        """Redo what the last `undo` took, with the same IDs; call it again for the undo before.
+
+        Raises:
+            UndoError: nothing was undone, or something else changed since.
+        """
+        removal.redo(self.core)
+
+    # Whole clusterers
+
+    def settle(self, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
+        """Compare all subclusters with one another; propose which clusters to join and to cut.
+
+        Costs n²·d steps and 8·n² bytes for n subclusters.
+
+        Args:
+            apply: whether to apply the proposals.
+            thresholds: thresholds for the test s~; None takes those of the clusterer.
+        """
+        return maintenance.settle(self.core, apply, thresholds=thresholds)
+
+    def absorb(self, other: Links) -> Absorbed:
+        """Add all that another clusterer has; the other stays as it is. All or nothing.
+
+        Its subclusters arrive as groups of vectors, the largest first, under the same tests. Sums
+        are exact. Its corrections, names and prototypes hold here; clusters of one name become
+        one. The answer maps its IDs to those here.
+
+        Args:
+            other: the other clusterer.
+
+        Raises:
+            SpaceError, DimensionError: the two are of different spaces.
+            NotTrackedError: vectors are tracked or kept here, and not there.
+            ContradictionError: corrections of the two contradict each other.
+        """
+        return absorb.absorb(self.core, other)
+
+    def without_vectors(self) -> Links:
+        """Return a copy that knows its clusters but not their vectors, as a shard sends it.
+
+        Raises:
+            ArgumentError: corrections of single vectors would be lost.
+        """
+        return self._around(snapshots.without_vectors(self.core))
+
+    # Snapshots
+
+    def to_bytes(self, *, history: bool = True) -> bytes:
+        """Return a snapshot: plain arrays with checksums, no pickle.
+
+        Args:
+            history: False leaves the event log out: smaller, but earlier changes cannot be undone.
+        """
+        return snapshots.to_bytes(self.core, history=history)
+
+    def drain_events(self) -> list[Event]:
+        """Return all events and drop them; earlier changes cannot be undone any more."""
+        return snapshots.drain_events(self.core)
 
     @classmethod
     def from_bytes(
@@ -271,68 +400,56 @@ class Links(Joining):
         engine: str = "auto",
         threads: int | None = None,
     ) -> Links:
-        """A clusterer that goes on from a snapshot with the very same decisions.
+        """Return a clusterer that continues from a snapshot with the same decisions.
 
-        With `space=`, that of the vectors to come: SpaceError if the snapshot has another one.
+        Args:
+            data: what `to_bytes` returned.
+            space: space of the vectors to come; SpaceError if the snapshot has another one.
+            engine: as in `Links`.
+            threads: as in `Links`.
         """
         saved = saving.unpack(data)
         if space is not None:
             saved.space.check_same(space)
-        return cls._of(saved, engine, threads)
+        return cls._around(Core(saved, engine=engine, threads=threads))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a snapshot to a file, completely or not at all.
+
+        Args:
+            path: the file.
+
+        Raises:
+            SnapshotError: `load` would refuse this state; the file stays as it was.
+        """
+        snapshots.save(self.core, path)
 
     @classmethod
-    def _of(cls, saved: Saved, engine: str, threads: int | None = None) -> Links:
-        """A clusterer as it was saved."""
-        links = cls.__new__(cls)
-        links._healing, links._limits = saved.healing, saved.limits
-        links._min_size = saved.min_size
-        links._keeping = saved.keeping
-        links._start(
-            saved.state, saved.ledger, saved.space, engine, threads, saved.kept, saved.undone
-        )
-        return links
+    def load(cls, path: str | os.PathLike[str], **options: Any) -> Links:
+        """Read a snapshot that `save` wrote; raise SnapshotError if the file is damaged.
 
-    # Copies are made from a snapshot: an engine is never shared, and never pickled.
+        Args:
+            path: the file.
+            options: options of `from_bytes`.
+        """
+        return cls.from_bytes(Path(path).read_bytes(), **options)
 
     def __copy__(self) -> Links:
-        """A clusterer of its own with the same state, engine and threads, as `deepcopy` makes."""
-        copied = type(self).from_bytes(self.to_bytes(), **self._run_by)
-        copied._last = self._last
-        if not self._elsewhere:
-            copied._base = self._base  # undo goes back as far; a base never changes
-        return copied
+        return self._around(snapshots.copied(self.core))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Links:
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.to_bytes(), self._run_by)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a snapshot to a file: wholly, or not at all.
-
-        Raises:
-            SnapshotError: `load` would refuse this state. The file is left as it was.
-        """
-        saved = self._saved_with_vectors()
-        saving.check(saved)
-        placing.write(Path(path), saving.pack(saved))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], **options: Any) -> Links:
-        """Read a snapshot that `save` wrote; options are those of `from_bytes`.
-
-        A damaged or hostile file gives SnapshotError.
-        """
-        return cls.from_bytes(Path(path).read_bytes(), **options)
+        return _unpickled, (type(self), self.to_bytes(), self.core.engine_options)
 
 
-def _unpickled(kind: type[Links], data: bytes, run_by: dict[str, Any]) -> Links:
-    """Make the clusterer that a pickle holds the snapshot of."""
-    return kind.from_bytes(data, **run_by)
+def _unpickled(kind: type[Links], data: bytes, engine_options: dict[str, Any]) -> Links:
+    """Return the clusterer whose snapshot a pickle holds."""
+    return kind.from_bytes(data, **engine_options)
 
 
-def _whole_clusters(evidence: str) -> bool:
+def _cluster_evidence(evidence: str) -> bool:
     if evidence not in EVIDENCE:
         raise ArgumentError(
             f"evidence={evidence!r}",
@@ -342,7 +459,7 @@ def _whole_clusters(evidence: str) -> bool:
     return evidence == EVIDENCE[1]
 
 
-def _keeping(keep_vectors: bool | None, *, track_vectors: bool) -> bool:
+def _keep_vectors(keep_vectors: bool | None, *, track_vectors: bool) -> bool:
     if keep_vectors and not track_vectors:
         raise ArgumentError(
             "keep_vectors=True with track_vectors=False",

@@ -54,7 +54,7 @@ class Absorbed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lot:
+class VectorGroup:
     """A subcluster of the other: its place in the state, its vectors, how much less each weighs."""
 
     row: int
@@ -71,7 +71,7 @@ class Lot:
         return np.ascontiguousarray(rows[0])
 
 
-def lots(state: State, lights: Mapping[int, int]) -> Iterator[Lot]:
+def vector_groups(state: State, lights: Mapping[int, int]) -> Iterator[VectorGroup]:
     """The subclusters, in the order in which they come in; `lights` by vector, where tracked."""
     order = np.lexsort((state.numbers, -state.masses()))
     members = _members(state) if state.track_vectors else None
@@ -81,7 +81,7 @@ def lots(state: State, lights: Mapping[int, int]) -> Iterator[Lot]:
             lighter = _spread(int(state.counts[row]), int(state.light[row]))
         else:
             lighter = np.array([lights.get(n, 0) for n in mine.tolist()], dtype=np.int64)
-        yield Lot(
+        yield VectorGroup(
             row=row,
             number=int(state.numbers[row]),
             cluster=int(state.clusters[row]),
@@ -111,7 +111,7 @@ def _spread(count: int, light: int) -> Integers:
     return lighter
 
 
-def spoken(state: State, laws: Laws) -> bool:
+def is_corrected(state: State, laws: Laws) -> bool:
     """Whether people said anything there that has to hold here."""
     ledger = laws.ledger
     said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
@@ -134,22 +134,22 @@ def bars(state: State, laws: Laws) -> list[tuple[int, int]]:
     )
 
 
-def batches(lots: Iterable[Lot], vectors: int) -> Iterator[list[Lot]]:
+def batches(groups: Iterable[VectorGroup], vectors: int) -> Iterator[list[VectorGroup]]:
     """Lots in order, some at a time: as many as hold so many vectors, but one at the least."""
-    some: list[Lot] = []
+    some: list[VectorGroup] = []
     held = 0
-    for lot in lots:
-        if some and held + len(lot.lights) > vectors:
+    for group in groups:
+        if some and held + len(group.lights) > vectors:
             yield some
             some, held = [], 0
-        some.append(lot)
-        held += len(lot.lights)
+        some.append(group)
+        held += len(group.lights)
     if some:
         yield some
 
 
 @dataclass(slots=True)
-class Places:
+class Renumbering:
     """Where each subcluster of the other went, through all merges since."""
 
     seen: int  # events that were read

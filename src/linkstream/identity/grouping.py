@@ -63,6 +63,18 @@ def nearest(engine: Engine, vector: npt.NDArray[np.int32]) -> dict[int, Candidat
     return first
 
 
+def nearest_in(engine: Engine, vector: npt.NDArray[np.int32], cluster: int) -> Place:
+    """Return the place of a vector in a given cluster: at its most similar subcluster."""
+    limit = 32
+    while True:
+        ranked = engine.ranked(vector, limit)
+        best = next((c for c in ranked if c.cluster == cluster), None)
+        if best is not None:
+            outcome = JOINED if best.similarity >= best.join_threshold else LINKED
+            return Place(cluster, outcome, best.subcluster, best.similarity, best.join_threshold)
+        limit *= 8
+
+
 def _places(
     engine: Engine, vector: npt.NDArray[np.int32], barred: Collection[int], totals: Totals | None
 ) -> list[Place]:

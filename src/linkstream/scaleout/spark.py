@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from linkstream.clusterer import Links
-from linkstream.clusterer.base import whole_number
+from linkstream.clusterer.checks import whole_number
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.scaleout import environment

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.base import check_yes_no
+from linkstream.clusterer.checks import check_yes_no
 from linkstream.engine import door
 from linkstream.errors import ArgumentError
 from linkstream.identity import weights

@@ -38,9 +38,9 @@ def prune(connection: sqlite3.Connection, path: Path, *, keep: bool) -> None:
 def compact(connection: sqlite3.Connection, model: Model) -> None:
     """Erase what was removed, forgotten or undone, from a store that stands still."""
     connection.execute("PRAGMA secure_delete=ON")
-    model.links._synced().drop_unused_texts()
+    model.links.core.up_to_date_ledger().drop_unused_texts()
     parts = model.pack()()
-    live, names = _live(model), set(model.links._ledger.names.values())
+    live, names = _live(model), set(model.links.core.ledger.names.values())
     with transaction(connection):
         for operation in model.journal.operations(0, model.number):
             _erase_rows(connection, model, operation, live.get(operation.number))
@@ -75,7 +75,7 @@ def check_emptied(path: Path, emptied: bool) -> None:
 def _live(model: Model) -> dict[int, Flags]:
     """For each operation that brought vectors which are still there: which of its rows."""
     links = model.links
-    if links._keep is None:
+    if links.core.vectors is None:
         return {}
     labels, found = links.labels(), {}
     for number, first, end in model.index.stretches(links.n_vectors):
@@ -94,7 +94,7 @@ def _erase_rows(
 ) -> None:
     if not operation.n_rows or (live is not None and live.all()):
         return
-    if model.links._keep is None:
+    if model.links.core.vectors is None:
         last = operation.first_piece + operation.n_pieces
         span = (operation.first_piece, last)
         connection.execute("DELETE FROM vectors WHERE piece >= ? AND piece < ?", span)

@@ -13,6 +13,7 @@ import numpy as np
 
 from linkstream import saving
 from linkstream.clusterer import Links
+from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.events import WIDTH
 from linkstream.errors import (
     DamagedStoreError,
@@ -77,12 +78,14 @@ class Model:
                 index, next_piece = Index.unpacked(parts[1])
         except SnapshotError as error:
             raise damaged(path, f"snapshot {snapshot.number}: {error.seen}") from error
-        n_events = links._synced().n_events
+        n_events = links.core.up_to_date_ledger().n_events
         number = snapshot.operation
         model = cls(
             path, connection, links, index, snapshot, number, n_events, next_piece, n_events == 0
         )
-        links._lean_on(StoredVectors(model.journal, index, links._fixed) if keep else None)
+        links.core.use_external_vectors(
+            StoredVectors(model.journal, index, links.core.quantised) if keep else None
+        )
         return model
 
     def catch_up(self, until: int | None = None) -> int:
@@ -243,7 +246,7 @@ class Model:
         log = [np.empty((0, WIDTH), dtype=np.int64)]
         log += [each.events for each in self.journal.operations(base.operation, self.number)]
         with distrusted(self.path, "the log"):
-            self.links._recall(np.concatenate(log), self._base(base))
+            self.links.core.recall(np.concatenate(log), self._base(base))
         self.recalled = True
 
     def steps(self, limit: int) -> list[Step]:
@@ -266,11 +269,11 @@ class Model:
             )
         except SnapshotError as error:
             raise damaged(self.path, f"snapshot {base.number}: {error.seen}") from error
-        return Base(links.state(), links._synced())
+        return Base(links.state(), links.core.up_to_date_ledger())
 
     def pack(self) -> Callable[[], tuple[bytes, bytes]]:
         """What a snapshot has to hold; made into bytes when called, at leisure."""
-        saved: Saved = self.links._without_history()
+        saved: Saved = saved_without_history(self.links.core)
         index = self.index.packed(self.next_piece)
         return lambda: (saving.pack(saved), index)
 

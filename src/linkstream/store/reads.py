@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import Cluster, Links
-from linkstream.clusterer.base import whole_number
+from linkstream.clusterer import Cluster, Links, explain
+from linkstream.clusterer.checks import whole_number
 from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
@@ -165,38 +165,38 @@ class Reads:
     def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
         """Vectors of a cluster to look at."""
         limit = whole_number("limit", limit, "how many vectors of each kind to show")
-        live, glance = self._ask(lambda model: model.links._look_at(cluster_id))
+        live, glance = self._ask(lambda model: explain.snapshot_of(model.links.core, cluster_id))
         return glance.exemplars(live, self._fetch, limit)
 
     def _fetch(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        return self._ask(lambda model: model.links._kept_rows(numbers))
+        return self._ask(lambda model: model.links.core.kept(numbers))
 
     def review_queue(self, limit: int = 20) -> list[Question]:
         """The questions whose answers would put most right."""
         limit = whole_number("limit", limit, "how many questions to ask")
-        glance = self._ask(lambda model: model.links._aside())
+        glance = self._ask(lambda model: explain.snapshot_for_read(model.links.core))
         return glance.questions(limit, self._shown) if glance else []
 
     def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
         """Pairs of clusters that may be one."""
         limit = whole_number("limit", limit, "how many suggestions to make")
-        glance = self._ask(lambda model: model.links._aside())
+        glance = self._ask(lambda model: explain.snapshot_for_read(model.links.core))
         return glance.merges(limit) if glance else []
 
     def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
         """Edges that hold clusters together by the least margin."""
         limit = whole_number("limit", limit, "how many suggestions to make")
-        glance = self._ask(lambda model: model.links._aside())
+        glance = self._ask(lambda model: explain.snapshot_for_read(model.links.core))
         return glance.splits(limit) if glance else []
 
     def proposals(self) -> Settlement:
         """What `settle` would change."""
-        glance = self._ask(lambda model: model.links._aside())
+        glance = self._ask(lambda model: explain.snapshot_for_read(model.links.core))
         return glance.proposals() if glance else Settlement((), (), 0, 0)
 
     def _shown(self, state: State, node: int) -> tuple[int, ...]:
         try:
-            return self._ask(lambda model: model.links._shown(state, node))
+            return self._ask(lambda model: explain.shown(model.links.core, state, node))
         except UnknownIdError:  # one of them was removed meanwhile
             return ()
 
@@ -209,7 +209,9 @@ class Reads:
     def iter_events(self, since: int = 0) -> Iterator[Event]:
         """Typed events from a sequence number on, read as they are asked for."""
         since = whole_number("since", since, "the first event to tell of", least=0)
-        texts, last = self._ask(lambda model: (list(model.links._synced().texts), model.number))
+        texts, last = self._ask(
+            lambda model: (list(model.links.core.up_to_date_ledger().texts), model.number)
+        )
         for operation in self._operations(0, last, event=since):
             skipped = max(0, since - operation.first_event)
             if skipped < len(operation.events):
@@ -300,7 +302,7 @@ def _payloads(model: Model, numbers: Sequence[int] | npt.NDArray[np.int64]) -> l
 def _vectors(
     model: Model, numbers: Sequence[int] | npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float32]:
-    if model.links._keep is None:
+    if model.links.core.vectors is None:
         raise NotTrackedError(
             "vectors asked for by number, of a store that keeps none",
             expected="keep_vectors=True",
@@ -323,7 +325,7 @@ def _checked(links: Links, numbers: Sequence[int] | npt.NDArray[np.int64]) -> np
         )
     for number in numbers:
         if links.track_vectors:
-            links._holder(number)
+            links.core.holder(number)
         else:
-            links._check_vector(number)
+            links.core.check_vector(number)
     return np.array([int(number) for number in numbers], dtype=np.int64)

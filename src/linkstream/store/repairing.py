@@ -21,6 +21,7 @@ import numpy as np
 
 from linkstream import __version__, saving
 from linkstream.clusterer import Links
+from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.events import WIDTH
 from linkstream.errors import ArgumentError, DamagedStoreError, LinkstreamError, StoreError
 from linkstream.identity.healing import Healing
@@ -232,7 +233,7 @@ class _Salvage:
         links = None if described is None else _begun(described)
         if links is None:
             raise damaged(self.path, "no sound snapshot is left: nothing can be saved")
-        parts = saving.pack(links._without_history()), Index.empty().packed(next_piece=1)
+        parts = saving.pack(saved_without_history(links.core)), Index.empty().packed(next_piece=1)
         return self._at(snapshots.insert_whole(self._new, 0, parts))
 
     def _at(self, snapshot: snapshots.Snapshot) -> Model:
@@ -240,7 +241,7 @@ class _Salvage:
         model = Model.at(self._new, self.path, snapshot, parts, keep=self.keep, running={})
         if self.keep and not model.links.track_vectors:
             self.keep = False
-            model.links._lean_on(None)
+            model.links.core.use_external_vectors(None)
         return model
 
     def _follow(self) -> None:

@@ -53,6 +53,9 @@ def do(
 def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None) -> Any:
     if verb == "add" and rows is not None:
         return links.add(rows[0], **arguments)
+    if verb == "add_group" and "key" in arguments:
+        arguments = {**arguments, "group": arguments["key"]}
+        del arguments["key"]
     if verb in IDS:
         return getattr(links, verb)([] if rows is None else rows, **arguments)
     if verb == "enrol" and rows is not None:
@@ -71,7 +74,7 @@ def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None)
 def _in_slices(
     links: Links, arguments: dict[str, Any], rows: Rows, first_event: int
 ) -> tuple[Any, Events]:
-    links._fixed(rows)  # errors come before any change
+    links.core.quantised(rows)  # errors come before any change
     weights.lights(arguments.get("weight", 1.0), len(rows))
     weight = np.broadcast_to(np.asarray(arguments.get("weight", 1.0)), len(rows))
     ids, events = [], []
@@ -87,7 +90,7 @@ def _in_slices(
 
 def events_since(links: Links, sequence: int) -> Events:
     """Rows of the events of a clusterer from a sequence number on."""
-    engine = links._engine
+    engine = links.core.engine
     if engine is None:
         return np.empty((0, WIDTH), dtype=np.int64)
     return engine.event_rows(sequence)[1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.clusterer import Links
+from linkstream.clusterer import Links, removal
 from linkstream.errors import ArgumentError
 from linkstream.identity.timeline import Timeline, n_arrivals
 from linkstream.store.journal import ADDING, Journal, Operation
@@ -56,7 +56,7 @@ def check_command(command: object) -> str:
 
 def last(links: Links, journal: Journal, newest: int) -> int:
     """The event from which on the last step is undone; UndoError where nothing stands."""
-    timeline = links._timeline("undo")
+    timeline = removal.timeline(links.core, "undo")
     timeline.before(None)  # refuses where nothing stands
     return next(_standing(timeline, journal, newest)).event
 
@@ -65,14 +65,14 @@ def listed(links: Links, journal: Journal, newest: int, limit: int) -> list[Step
     """The steps, the newest first: those that can be redone, and so many that can be undone."""
     if links.dimension is None:
         return []
-    timeline = links._timeline("undo")
+    timeline = removal.timeline(links.core, "undo")
     again = [_joined(list(_steps(t.rows, t.sequences, journal, newest))) for t in timeline.taken]
     return again + list(islice(_standing(timeline, journal, newest), limit))
 
 
 def coming_back(links: Links, journal: Journal, newest: int) -> Iterator[Operation]:
     """Operations whose vectors the next redo brings back, but one that was undone in part."""
-    timeline = links._timeline("redo")
+    timeline = removal.timeline(links.core, "redo")
     timeline.redone()  # refuses where nothing can be
     sequences = timeline.taken[-1].sequences.tolist()
     again = set(sequences)

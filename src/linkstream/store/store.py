@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from linkstream import __version__, saving
+from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine import choice
 from linkstream.errors import LinkstreamError, StoreError
 from linkstream.paper.thresholds import Thresholds
@@ -153,7 +154,7 @@ class Store(Reads, Writes):
         if fresh is None:
             return
         keep = fresh.keep_vectors
-        parts = saving.pack(fresh._without_history()), Index.empty().packed(next_piece=1)
+        parts = saving.pack(saved_without_history(fresh.core)), Index.empty().packed(next_piece=1)
 
         def fill(connection: sqlite3.Connection) -> None:
             about.write(connection, about.of(fresh, keep=keep), __version__)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.base import check_yes_no
+from linkstream.clusterer.checks import check_yes_no
 from linkstream.engine.contract import Decision
 from linkstream.identity.settling import Settlement
 from linkstream.store import calls
@@ -77,13 +77,13 @@ class Writes:
         self,
         X: npt.ArrayLike,
         *,
-        key: str | None = None,
+        group: str | None = None,
         weight: npt.ArrayLike = 1.0,
         payloads: Iterable[Any] | None = None,
         idempotency_key: str | None = None,
     ) -> npt.NDArray[np.int64]:
         """Take vectors seen together; all get different clusters."""
-        ticket = calls.adding("add_group", X, weight, key, payloads, idempotency_key)
+        ticket = calls.adding("add_group", X, weight, group, payloads, idempotency_key)
         ids: npt.NDArray[np.int64] = self._do(ticket)
         return ids
 

@@ -1,0 +1,77 @@
+"""Checks of plain arguments: each returns the argument, or raises ArgumentError."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkstream.errors import ArgumentError
+from linkstream.identity.ledger import KINDS, is_name
+from linkstream.space import Space
+
+
+def whole_number(name: str, value: int, meaning: str, *, least: int = 1) -> int:
+    """Return an integer that is at least `least`; raise ArgumentError for anything else.
+
+    Args:
+        name: the parameter, for the message.
+        value: what the caller passed.
+        meaning: what the number says, for the message.
+        least: the smallest number allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ArgumentError(
+            f"{name}={value!r:.80}",
+            expected=f"a whole number of {least} or more",
+            remedy=f"It says {meaning}.",
+        )
+    return min(int(value), 2**62)
+
+
+def check_yes_no(name: str, value: object) -> bool:
+    """Return a truth value; raise ArgumentError for anything but True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(
+            f"{name}={value!r:.80}", expected="True or False", remedy="Pass one of the two."
+        )
+    return bool(value)
+
+
+def check_kind(of: str) -> None:
+    """Raise ArgumentError unless `of` is "vectors", "subclusters" or "clusters"."""
+    if not isinstance(of, str) or of not in KINDS:
+        raise ArgumentError(
+            f"of={of!r}",
+            expected=" or ".join(map(repr, KINDS)),
+            remedy="It says what the two numbers are.",
+        )
+
+
+def check_name(name: object) -> None:
+    """Raise ArgumentError unless `name` can be a cluster's name."""
+    if not is_name(name):
+        raise ArgumentError(
+            f"the name {name!r}",
+            expected="a text that is not empty, of whole characters",
+            remedy="rename(cluster, None) takes a name away.",
+        )
+
+
+def check_group(group: object) -> None:
+    """Raise ArgumentError unless `group` is a text or None."""
+    if not (group is None or isinstance(group, str)):
+        raise ArgumentError(
+            f"a group of type {type(group).__name__}",
+            expected="a text",
+            remedy="Name the photo, or whatever the vectors were seen in.",
+        )
+
+
+def check_space(space: object) -> Space:
+    """Return the space, or one without a mean for None; raise ArgumentError for anything else."""
+    if not (space is None or isinstance(space, Space)):
+        raise ArgumentError(
+            f"space is of type {type(space).__name__}",
+            expected="a Space or None",
+            remedy="Build it with linkstream.Space(mean=..., model=...).",
+        )
+    return space or Space()

@@ -1,0 +1,344 @@
+"""The core of a clusterer: engine, ledger, kept vectors and settings, and the checks of IDs.
+
+`Links`, the store and the adapters share one `Core`. Each capability is a module of functions that
+take the core first: adding, corrections, removal, absorb, explain, maintenance, views, snapshots.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream import presets
+from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
+from linkstream.engine import choice, door
+from linkstream.engine.contract import Decisions, Engine, Keep, Stop
+from linkstream.engine.fixed_point import VECTORS_MAX, quantise
+from linkstream.engine.state import State
+from linkstream.errors import (
+    ArgumentError,
+    DimensionError,
+    NotTrackedError,
+    RemovedError,
+    UnknownIdError,
+)
+from linkstream.identity.folding import Base
+from linkstream.identity.laws import Laws
+from linkstream.identity.ledger import Ledger, Rows
+from linkstream.saving import Saved
+
+Fixed = npt.NDArray[np.int32]
+
+
+class Core:
+    """All that makes up one clusterer.
+
+    Attributes:
+        engine: the engine; None until the dimension is known.
+        origin: the state that the engine started from, or will start from.
+        factory: makes engines of the chosen kind.
+        engine_options: the options `engine` and `threads` as they were given.
+        space: the space that vectors are brought to.
+        healing: how clusters are repaired while vectors arrive; None for the paper's algorithm.
+        limits: the bounds on memory.
+        min_size: vectors that an unnamed cluster needs to be more than pending.
+        keep_vectors: whether the vectors themselves are kept.
+        vectors: the kept vectors; None until the dimension is known, or if none are kept.
+        external_vectors: whether `vectors` belongs to a store, so that the engine must not append.
+        ledger: names, aliases, corrections and groups; see `up_to_date_ledger`.
+        fast_path: whether vectors may go straight to the engine.
+        base: the state and ledger that undo can go back to.
+        undone: vectors that undo took and redo may need, oldest first.
+        lock: held by the thread that changes the clusterer.
+        change: the open change, if any.
+        last_decisions: decisions of the last batch that was added.
+    """
+
+    def __init__(self, saved: Saved, *, engine: str = "auto", threads: int | None = None) -> None:
+        state = saved.state
+        self.factory = choice.choose(engine, threads)
+        self.engine_options: dict[str, Any] = {"engine": engine, "threads": threads}
+        self.space, self.healing, self.limits = saved.space, saved.healing, saved.limits
+        self.min_size, self.keep_vectors = saved.min_size, saved.keeping
+        self.lock = threading.RLock()
+        self.change: Change | None = None
+        self.last_decisions: Decisions | None = None
+        self.origin, self.ledger = state, saved.ledger
+        complete = state.n_events == len(state.events)
+        empty = replace(self.empty_state(), dimension=state.dimension)
+        self.base = Base(empty, Ledger()) if complete else Base(state, copy.deepcopy(saved.ledger))
+        self._plain = self.space.mean is None and self.healing is None and not self.limits
+        self.fast_path = False
+        self.vectors: Keep | None = None
+        self.external_vectors = False
+        self.undone = saved.undone
+        self.engine: Engine | None = None
+        self.up_to_date_ledger()
+        if state.dimension:
+            self.engine = self._first_engine(state)
+            if self.vectors is not None and saved.kept is not None:
+                self.vectors.append(saved.kept)
+
+    # The engine
+
+    def running(self) -> Engine:
+        """Return the engine of a clusterer that has vectors; callers check an ID before."""
+        assert self.engine is not None, "IDs are checked before"
+        return self.engine
+
+    def start_engine(self, dimension: int) -> Engine:
+        """Return the engine; make it if this is the first vector."""
+        if self.engine is None:
+            self.engine = self._first_engine(replace(self.origin, dimension=dimension))
+        return self.engine
+
+    def make_engine(self, state: State) -> Engine:
+        """Return a new engine that continues from a state."""
+        return self.factory.make(state, None if self.external_vectors else self.vectors)
+
+    def replace_state(self, state: State) -> Engine:
+        """Continue from another state, with a new engine."""
+        self.engine = self.make_engine(state)
+        self.up_to_date_ledger()
+        return self.engine
+
+    def _first_engine(self, state: State) -> Engine:
+        if self.keep_vectors and self.vectors is None:
+            self.vectors = self.factory.keep(state.dimension)
+        return self.make_engine(state)
+
+    def empty_state(self) -> State:
+        """Return the state of a clusterer with the same settings and no vectors."""
+        origin = self.origin
+        return State(origin.thresholds, 0, origin.track_vectors, origin.cluster_evidence)
+
+    def state(self) -> State:
+        """Return the whole state as plain arrays; a copy."""
+        return self.engine.state() if self.engine else self.origin
+
+    def oldest_event(self) -> int:
+        """Return the sequence number of the oldest event that is kept."""
+        return self.engine.oldest_event() if self.engine else 0
+
+    @property
+    def track_vectors(self) -> bool:
+        """Whether the vector → subcluster map and the whole event log are kept."""
+        return self.origin.track_vectors
+
+    @property
+    def n_vectors(self) -> int:
+        """Vectors added so far."""
+        return self.engine.n_vectors if self.engine else 0
+
+    @property
+    def dimension(self) -> int | None:
+        """Dimension of the vectors; None until the space or the first vector fixes it."""
+        return self.space.dimension if self.engine is None else self.engine.dimension
+
+    # The ledger
+
+    def up_to_date_ledger(self) -> Ledger:
+        """Return the ledger after it has read all events."""
+        if self.engine is not None:
+            if self.ledger.quiet:  # dropped events held nothing for a quiet ledger
+                self.ledger.n_events = max(self.ledger.n_events, self.engine.oldest_event())
+            self._read_log(self.engine.event_rows(self.ledger.n_events)[1])
+        # An event log that drops old events must be read while it grows.
+        self.fast_path = self._plain and (self.track_vectors or self.ledger.quiet)
+        return self.ledger
+
+    def _read_log(self, rows: Rows) -> None:
+        """Let the ledger read the next events; mark the clusterer unusable if that fails."""
+        if not len(rows):
+            return
+        if self.change is not None:
+            self.ledger.read(rows)
+            return
+        interrupts = Interrupts()
+        interrupts.hold()
+        try:
+            self.ledger.read(rows)
+        except BaseException:
+            self.engine = UNUSABLE
+            raise
+        finally:
+            interrupts.release()
+
+    def laws(self) -> Laws:
+        """Return the corrections that hold, ready to be looked up."""
+        return Laws.of(self.up_to_date_ledger())
+
+    # Interrupts
+
+    @property
+    def stop(self) -> Stop | None:
+        """Function that tells long work whether Ctrl-C was pressed; None outside of a change."""
+        return None if self.change is None else self.change.interrupts.stop
+
+    def interruptible(self) -> AbstractContextManager[None]:
+        """Return a context in which Ctrl-C raises at once; for long work that changes nothing."""
+        return nullcontext() if self.change is None else self.change.interrupts.let_through()
+
+    # Vectors from the caller
+
+    def check_rows(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Return rows of the right shape and dimension, or raise VectorError."""
+        try:
+            return door.vectors(X, dimension=self.dimension)
+        except DimensionError as error:
+            raise self._with_encoder(error) from None
+
+    def check_row(self, x: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Return one vector as a block of one row, or raise VectorError."""
+        try:
+            return door.vector(x, dimension=self.dimension)
+        except DimensionError as error:
+            raise self._with_encoder(error) from None
+
+    def _with_encoder(self, error: DimensionError) -> DimensionError:
+        """Return the same error; it names the encoder if the space fixes the dimension."""
+        fixed = self.space.dimension is not None
+        return presets.other_dimension(error.seen, self.space) if fixed else error
+
+    def quantised(self, rows: npt.NDArray[np.float32]) -> Fixed:
+        """Return rows as fixed-point numbers, or raise VectorError; nothing changes."""
+        if self.space.mean is None:
+            fixed, lengths = self.factory.quantise(rows)
+            door.check_norms(rows, lengths)
+        else:
+            centred = self.space.centre(rows)
+            fixed, lengths = quantise(centred)
+            door.check_norms(centred, lengths)
+        return fixed
+
+    def kept(self, numbers: npt.ArrayLike) -> Fixed:
+        """Return kept vectors by number; raise NotTrackedError if none are kept."""
+        wanted = np.asarray(numbers, dtype=np.int64)
+        if not len(wanted):
+            return np.empty((0, self.dimension or 0), dtype=np.int32)
+        if self.vectors is None:
+            raise NotTrackedError(
+                "vectors asked for by number, of a clusterer that keeps none",
+                expected="keep_vectors=True",
+                remedy="Keep vectors, or pass the vector itself where it is asked for.",
+            )
+        return self.vectors.rows(wanted)
+
+    # Checks of IDs and numbers
+
+    def resolve(self, cluster_id: int) -> int:
+        """Return the live cluster that an ID stands for; −1 if it is gone."""
+        self.check_id(cluster_id)
+        cluster = self.up_to_date_ledger().resolve(int(cluster_id))
+        return cluster if self.running().has_cluster(cluster) else -1
+
+    def live(self, cluster_id: int) -> int:
+        """Return the live cluster that an ID stands for; raise RemovedError if it is gone."""
+        cluster = self.resolve(cluster_id)
+        if cluster < 0:
+            raise RemovedError(
+                f"cluster {cluster_id}",
+                expected="one that is still there",
+                remedy="It was forgotten, or all its vectors were removed; undo() brings it back.",
+            )
+        return cluster
+
+    def check_id(self, cluster_id: int) -> None:
+        """Raise UnknownIdError unless this cluster ID was given."""
+        given = self.engine.n_cluster_ids if self.engine else 0
+        if isinstance(cluster_id, bool) or not isinstance(cluster_id, (int, np.integer)):
+            raise UnknownIdError(
+                f"cluster ID {cluster_id!r} of type {type(cluster_id).__name__}",
+                expected="an integer",
+                remedy="IDs come from add(), add_many(), labels() or clusters().",
+            )
+        if not 0 <= cluster_id < given:
+            raise UnknownIdError(
+                f"cluster ID {cluster_id}",
+                expected=f"an ID from 0 to {given - 1}" if given else "no ID: nothing was added",
+                remedy="IDs come from add(), add_many(), labels() or clusters().",
+            )
+
+    def holder(self, vector: int) -> int:
+        """Return the subcluster that holds a vector; raise RemovedError if it was removed."""
+        self.check_tracked(f"vector {vector!r}")
+        self.check_vector(vector)
+        node = self.running().holder(int(vector))
+        if node < 0:
+            raise RemovedError(
+                f"vector {vector}",
+                expected="one that is still there",
+                remedy="It was removed, or its cluster forgotten; undo() brings it back.",
+            )
+        return node
+
+    def check_vector(self, vector: int) -> None:
+        """Raise UnknownIdError unless this is the number of a vector."""
+        whole = isinstance(vector, (int, np.integer)) and not isinstance(vector, bool)
+        if not whole or not 0 <= vector < self.n_vectors:
+            raise UnknownIdError(
+                f"vector {vector!r}",
+                expected=f"a sequence number from 0 to {self.n_vectors - 1}"
+                if self.n_vectors
+                else "none: nothing was added",
+                remedy="A vector's number is its place in order of arrival.",
+            )
+
+    def check_subcluster(self, number: int) -> int:
+        """Return the number of a subcluster; raise RemovedError if there is none."""
+        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        known = whole and self.engine is not None and 0 <= number < 2**62
+        if not known or self.running().cluster_of(int(number)) < 0:
+            raise RemovedError(
+                f"subcluster {number!r}",
+                expected="the number of one that is there",
+                remedy="clusters() shows them; merges make some disappear.",
+            )
+        return int(number)
+
+    def check_room(self, n: int) -> None:
+        """Raise ArgumentError if n more vectors cannot be numbered."""
+        if self.n_vectors + n > VECTORS_MAX:
+            raise ArgumentError(
+                f"{n} vectors after {self.n_vectors}",
+                expected=f"no more than {VECTORS_MAX} in one clusterer",
+                remedy="Begin a new one, or one for each source of vectors.",
+            )
+
+    def check_usable(self) -> None:
+        """Raise UnusableError if a change failed and could not be rolled back."""
+        if self.engine is UNUSABLE:
+            self.engine.begin()
+
+    def check_tracked(self, what: str) -> None:
+        """Raise NotTrackedError, which names `what`, unless vectors are tracked."""
+        self.check_usable()
+        if not self.track_vectors:
+            raise NotTrackedError(
+                f"{what} of a clusterer that does not track vectors",
+                expected="track_vectors=True",
+                remedy="Speak of subclusters or clusters, or track vectors.",
+            )
+
+    # For a store, which keeps the event log and the vectors itself
+
+    def use_external_vectors(self, vectors: Keep | None) -> None:
+        """Read vectors by number from a store; None keeps none. Call `recall` before an undo."""
+        self.external_vectors, self.vectors = True, vectors
+        self.keep_vectors = vectors is not None
+        self.origin = self.empty_state()
+        self.base = Base(replace(self.origin, dimension=self.dimension or 0), Ledger())
+
+    @one_change
+    def recall(self, log: npt.NDArray[np.int64], base: Base | None) -> None:
+        """Take over the event log that a store kept, from a base on; None starts from nothing."""
+        if self.engine is not None:
+            self.replace_state(replace(self.state(), events=log))
+        if base is not None:
+            self.base = base

@@ -1,0 +1,314 @@
+"""User corrections: same, different, move, retract, name, enrol, ignore.
+
+Each is refused with a typed error before anything changes, or done as a whole. All are events,
+hold until they are retracted, and can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer.change import one_change
+from linkstream.clusterer.checks import check_kind, check_name, check_yes_no
+from linkstream.clusterer.core import Core, Fixed
+from linkstream.clusterer.maintenance import enforce, run_maintenance
+from linkstream.clusterer.removal import is_hollow, refuse_hollow
+from linkstream.engine import events
+from linkstream.engine.contract import LINKED, NEW, Decision
+from linkstream.engine.forest import CLAIM, LAW, LOCKED
+from linkstream.engine.kept import share
+from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
+from linkstream.identity import corrections, laws, precedence
+from linkstream.identity.grouping import nearest_in
+from linkstream.identity.laws import Subject
+from linkstream.identity.ledger import CLUSTERS, KINDS
+from linkstream.identity.precedence import Plan
+from linkstream.identity.regrouping import Regrouping
+
+
+@one_change
+def same(core: Core, a: int, b: int, *, of: str = "vectors") -> None:
+    """Declare two vectors, subclusters or clusters the same."""
+    ones, others = _sides(core, a, b, of)
+    one, other = _largest(core, ones), _largest(core, others)
+    if one == other:
+        return
+    said, ledger, level = f"same({a}, {b}) of {of}", core.up_to_date_ledger(), KINDS.index(of)
+    laws.refuse_same(ledger, one, other, level, said)
+    _refuse_names(core, one[1], other[1], said)
+    plans = precedence.to_unite(
+        ledger, one, other, level, said, lambda *group: _can_leave(core, *group)
+    )
+    _enact(core, (events.SAME, int(a), int(b), level), [[one], [other]], plans)
+
+
+@one_change
+def different(core: Core, a: int, b: int, *, of: str = "vectors") -> None:
+    """Declare two vectors, subclusters or clusters different."""
+    ones, others = _sides(core, a, b, of)
+    said, ledger = f"different({a}, {b}) of {of}", core.up_to_date_ledger()
+    level = KINDS.index(of)
+    if ones == others:
+        raise ArgumentError(
+            said,
+            expected="two of them that are not one and the same",
+            remedy="Name two vectors of the cluster that do not belong together.",
+        )
+    plans: Iterable[Plan] = [Plan()]
+    if level != CLUSTERS:  # no correction makes two live clusters the same
+        laws.refuse_different(ledger, ones[0], others[0], level, said)
+        plans = precedence.to_part(
+            ledger, ones[0], others[0], level, said, lambda *group: _can_leave(core, *group)
+        )
+    _enact(core, (events.DIFFERENT, int(a), int(b), level), [ones, others], plans)
+
+
+@one_change
+def retract(core: Core, correction: int) -> None:
+    """Take back one correction, by number."""
+    known = {law.sequence for law in core.up_to_date_ledger().laws if law.level >= 0}
+    whole = isinstance(correction, (int, np.integer)) and not isinstance(correction, bool)
+    if not whole or int(correction) not in known:
+        raise UnknownIdError(
+            f"correction {correction!r:.80}",
+            expected="the number of a same, different or move that still holds",
+            remedy="corrections() shows them.",
+        )
+    core.running().note([(events.RETRACTED, int(correction), -1, 1)])
+    here = core.laws()
+    graph = Regrouping(core.state(), here.names)
+    corrections.judge(graph, corrections.enforce(graph, here))
+    if graph.rows:
+        core.replace_state(graph.finish())
+
+
+@one_change
+def move(core: Core, vector: int, cluster: int) -> Decision:
+    """Move a vector into another cluster."""
+    node, vector = core.holder(vector), int(vector)
+    target = core.live(cluster)
+    engine = core.running()
+    if engine.cluster_of(node) == target:
+        raise ArgumentError(
+            f"move({vector}, {cluster})",
+            expected="another cluster than the one that holds the vector",
+            remedy="It is there already; same() keeps it there.",
+        )
+    _refuse_move(core, vector, target)
+    q, light = core.kept([vector])[0], core.ledger.lights.get(vector, 0)
+    refuse_hollow(core, node, q, light)
+    engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
+    engine.withdraw(q, light=light, target=node, member=vector)
+    place = nearest_in(engine, q, target)
+    decision = engine.take(
+        q,
+        light=core.up_to_date_ledger().lights.get(vector, 0),
+        outcome=place.outcome,
+        target=place.target,
+        member=vector,
+        firm=LAW,
+    )
+    held = decision.subcluster
+    other = place.target if place.outcome == LINKED else held
+    engine.note([(events.PINNED, held, vector, 0), (events.PINNED, other, -1, 1)])
+    enforce(core)
+    return decision
+
+
+@one_change
+def name(core: Core, cluster: int, name: str, *, claim: bool = False) -> None:
+    """Name a cluster that has no name yet."""
+    check_name(name)
+    check_yes_no("claim", claim)
+    live = core.live(cluster)
+    if core.ledger.names.get(live, name) != name:
+        raise ArgumentError(
+            f"name({cluster}, {name!r}) of a cluster that is {core.ledger.names[live]!r}",
+            expected="a cluster without a name",
+            remedy="Use rename() to change it.",
+        )
+    _set_name(core, live, name)
+    if claim:
+        state = core.state()
+        _, head = _largest(core, _subclusters_of(core, live))
+        flags = int(state.flags[np.searchsorted(state.numbers, head)])
+        core.running().flag(head, flags | CLAIM)
+
+
+@one_change
+def rename(core: Core, cluster: int, name: str | None) -> None:
+    """Change the name of a cluster; None removes it."""
+    _set_name(core, core.live(cluster), name)
+
+
+@one_change
+def ignore(core: Core, cluster: int, on: bool = True) -> None:
+    """Leave a cluster out of suggestions and reviews."""
+    live = core.live(cluster)
+    core.running().note([(events.IGNORED, live, int(check_yes_no("on", on)))])
+
+
+def _set_name(core: Core, cluster: int, name: str | None) -> None:
+    ledger = core.up_to_date_ledger()
+    if name is not None:
+        check_name(name)
+        holder = [other for other, text in ledger.names.items() if text == name]
+        if holder and holder[0] != cluster:
+            raise ArgumentError(
+                f"the name {name!r} for cluster {cluster}",
+                expected=f"a name that is free: it is cluster {holder[0]}'s",
+                remedy=f"If they are one, same({holder[0]}, {cluster}, of='clusters').",
+            )
+    if ledger.names.get(cluster) != name:
+        text = -1 if name is None else ledger.number(name)
+        core.running().note([(events.NAMED, cluster, text)])
+
+
+@one_change
+def enrol(core: Core, name: str, X: npt.ArrayLike, *, locked: bool = True) -> int:
+    """Add prototypes of a known identity; return the ID of its cluster."""
+    check_name(name)
+    check_yes_no("locked", locked)
+    rows = core.check_rows(X)
+    if not len(rows):
+        raise ArgumentError(
+            "no vectors to enrol", expected="one or more", remedy="Pass rows of vectors."
+        )
+    fixed = core.quantised(rows)
+    core.check_room(len(rows))
+    engine, ledger = core.start_engine(rows.shape[1]), core.up_to_date_ledger()
+    cluster = next((c for c, text in ledger.names.items() if text == name), -1)
+    engine.note([(events.ENROLLED, ledger.number(name), len(rows), int(bool(locked)))])
+    nodes = []
+    for q in fixed:
+        near = nearest_in(engine, q, cluster).target if cluster >= 0 else -1
+        decision = engine.take(q, outcome=NEW if near < 0 else LINKED, target=near, firm=LAW)
+        cluster = decision.cluster
+        nodes.append(decision.subcluster)
+    for node in nodes:
+        engine.flag(node, CLAIM | (LOCKED if locked else 0))
+    enforce(core)
+    run_maintenance(core, core.n_vectors - len(rows))
+    return cluster
+
+
+def _sides(core: Core, a: int, b: int, of: str) -> tuple[list[Subject], list[Subject]]:
+    """Return the two subjects of a correction: each one vector, or subclusters as a whole."""
+    check_kind(of)
+    if of == "vectors":
+        holders = core.holder(a), core.holder(b)
+        return [(int(a), holders[0])], [(int(b), holders[1])]
+    if of == "subclusters":
+        numbers = core.check_subcluster(a), core.check_subcluster(b)
+        return [(-1, numbers[0])], [(-1, numbers[1])]
+    return _subclusters_of(core, core.live(a)), _subclusters_of(core, core.live(b))
+
+
+def _subclusters_of(core: Core, cluster: int) -> list[Subject]:
+    state = core.state()
+    return [(-1, n) for n in state.numbers[state.clusters == cluster].tolist()]
+
+
+def _largest(core: Core, side: list[Subject]) -> Subject:
+    """Return the largest of some subclusters (tie: the oldest)."""
+    if len(side) == 1:
+        return side[0]
+    state = core.state()
+    count = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
+    return max(side, key=lambda subject: (count[subject[1]], -subject[1]))
+
+
+def _refuse_names(core: Core, one: int, other: int, said: str) -> None:
+    """Raise ContradictionError if two subclusters are in clusters of different names."""
+    engine = core.running()
+    clusters = engine.cluster_of(one), engine.cluster_of(other)
+    if clusters[0] != clusters[1]:
+        core.laws().refuse_names(*clusters, said)
+
+
+def _can_leave(core: Core, vectors: Sequence[int], leaves_others: bool) -> bool:
+    """Return whether vectors can be taken out of the subclusters that hold them.
+
+    If `leaves_others`, each of these subclusters must keep at least one other vector.
+    """
+    if min(vectors) < 0:
+        return False
+    rest: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
+    for vector, q in zip(vectors, core.kept(vectors), strict=True):
+        node = core.running().holder(vector)
+        count, total = rest.get(node) or core.running().total_of(node)
+        count, total = count - 1, total - share(q, core.ledger.lights.get(vector, 0))
+        if is_hollow(count, total):
+            return False
+        rest[node] = count, total
+    return not leaves_others or all(count for count, _ in rest.values())
+
+
+def _enact(
+    core: Core, event: tuple[int, ...], sides: list[list[Subject]], plans: Iterable[Plan]
+) -> None:
+    """Carry out a correction by the first plan that works; `plans` raises if there is no other."""
+    for plan in plans:
+        try:
+            _try_plan(core, event, sides, plan)
+        except LinkstreamError:  # taking a vector out made others merge; rolled back
+            continue
+        return
+
+
+def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], plan: Plan) -> None:
+    """Carry out a correction by one plan, or restore everything and raise."""
+    rows = [(group, core.kept(group)) for group in plan.leaving]
+    before = (core.state(), core.ledger.copy()) if plan else None
+    pins = [(node, vector, side) for side in (0, 1) for vector, node in sides[side]]
+    said = [event, *((events.PINNED, *pin) for pin in pins)]
+    said += [(events.RETRACTED, *earlier, 0) for earlier in plan.retracted]
+    core.running().note(said)
+    try:
+        for group, kept in rows:
+            for vector, q in zip(group, kept, strict=True):
+                _lift(core, vector, q, to=group[0])
+        enforce(core)
+    except LinkstreamError:
+        assert before is not None, "an empty plan was checked before"
+        core.ledger = before[1]
+        core.replace_state(before[0])
+        raise
+
+
+def _lift(core: Core, vector: int, q: Fixed, *, to: int) -> None:
+    """Take a vector out into a cluster of its own, or into that of vector `to`."""
+    engine = core.running()
+    light = core.up_to_date_ledger().lights.get(vector, 0)
+    engine.withdraw(q, light=light, target=engine.holder(vector), member=vector)
+    engine.take(
+        q,
+        light=core.up_to_date_ledger().lights.get(vector, 0),
+        outcome=NEW if vector == to else LINKED,
+        target=-1 if vector == to else engine.holder(to),
+        member=vector,
+        firm=LAW,
+    )
+
+
+def _refuse_move(core: Core, vector: int, target: int) -> None:
+    """Raise ContradictionError if a correction or a group keeps a vector out of a cluster."""
+    ledger, engine = core.up_to_date_ledger(), core.running()
+    said = f"move({vector}, {target})"
+    for law in ledger.laws:
+        for ours, theirs in (law.sides, law.sides[::-1]):
+            if law.mover == vector or all(ledger.pins[pin].vector != vector for pin in ours):
+                continue
+            inside = [engine.cluster_of(node) == target for node in ledger.nodes(theirs)]
+            if (law.together and not all(inside)) or (not law.together and any(inside)):
+                raise laws.contradiction(said, (law,))
+    for group in ledger.groups:
+        members = {ledger.pins[pin].vector for pin in group}
+        if vector in members:
+            mates = [pin for pin in group if ledger.pins[pin].vector != vector]
+            if any(engine.cluster_of(node) == target for node in ledger.nodes(mates)):
+                reason = f"a vector seen together with {vector} is there"
+                raise laws.contradiction(said, (reason,))

@@ -1,0 +1,83 @@
+"""Maintenance of the graph: healing and memory limits after vectors, settling, corrections kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer.change import one_change
+from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.core import Core
+from linkstream.engine.contract import Engine
+from linkstream.engine.state import State
+from linkstream.errors import ArgumentError
+from linkstream.identity import corrections, settling
+from linkstream.identity.regrouping import Regrouping
+from linkstream.identity.settling import Settlement
+from linkstream.paper.thresholds import Thresholds
+
+
+def run_maintenance(core: Core, before: int, *, since: int | None = None) -> Engine:
+    """Heal, and apply limits, if the stream has passed a point where that is due.
+
+    Args:
+        core: the clusterer.
+        before: how many vectors there were when maintenance last ran.
+        since: first vector whose subcluster no limit may drop; None: the newest vector.
+    """
+    engine = core.running()
+    if core.healing is not None and core.healing.after(before) <= engine.n_vectors:
+        laws = core.laws()
+        with core.interruptible():
+            _, state = core.healing.run(engine.state(), core.factory.unions, laws)
+        engine = core.replace_state(state)
+    if core.limits and core.limits.exceeded(before, engine.n_vectors, engine.n_subclusters):
+        state = engine.state()
+        since = engine.n_vectors - 1 if since is None else since
+        engine = core.replace_state(core.limits.apply(state, *_protected(core, state), since))
+        core.ledger.tidy()
+    if not core.track_vectors:
+        core.up_to_date_ledger()
+    return engine
+
+
+def _protected(core: Core, state: State) -> tuple[npt.NDArray[np.bool_], set[int]]:
+    """Return subclusters that no limit drops, and clusters of which one subcluster must stay."""
+    ledger = core.up_to_date_ledger()
+    pins = [pin for law in ledger.laws for side in law.sides for pin in side]
+    pinned: npt.NDArray[np.bool_] = np.isin(state.numbers, ledger.nodes(pins))
+    return pinned | (state.flags > 0), set(ledger.names)
+
+
+@one_change
+def settle(core: Core, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
+    """Compare all subclusters with one another; propose joins and cuts, or apply them."""
+    if core.engine is None:
+        return Settlement((), (), 0, 0, applied=apply)
+    if not (thresholds is None or isinstance(thresholds, Thresholds)):
+        raise ArgumentError(
+            f"thresholds of type {type(thresholds).__name__}",
+            expected="Thresholds or None",
+            remedy="None takes those of the clusterer.",
+        )
+    check_yes_no("apply", apply)
+    state, laws = core.engine.state(), core.laws()
+    test = thresholds or core.origin.thresholds
+    with core.interruptible():
+        changes, after = settling.settle(state, test, core.factory.unions, laws=laws, asked=True)
+    if apply:
+        core.replace_state(after)
+    return replace(changes, applied=bool(apply))
+
+
+def enforce(core: Core) -> None:
+    """Make the graph obey all corrections, by as few changes as possible."""
+    if not core.up_to_date_ledger().laws:
+        return
+    laws = core.laws()
+    graph = Regrouping(core.state(), laws.names)
+    corrections.enforce(graph, laws)
+    if graph.rows:
+        core.replace_state(graph.finish())

@@ -1,0 +1,246 @@
+"""Read a clusterer: predictions, explanations, suggestions, views, settings and counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream import saving
+from linkstream.clusterer import explain, snapshots, views
+from linkstream.clusterer.core import Core
+from linkstream.clusterer.views import Cluster
+from linkstream.engine.contract import Decisions
+from linkstream.engine.events import Event
+from linkstream.engine.state import State
+from linkstream.explanation import Explanation
+from linkstream.identity.corrections import Correction, listed
+from linkstream.identity.exemplars import Exemplars
+from linkstream.identity.healing import Healing
+from linkstream.identity.history import History
+from linkstream.identity.limits import Limits
+from linkstream.identity.paths import Pair
+from linkstream.identity.review import Question
+from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
+from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
+
+EVIDENCE = ("nearest", "cluster")  # what decides on a vector that joins no subcluster
+
+
+class LinksReader:
+    """Everything that can be asked of a clusterer. Nothing here changes it.
+
+    Attributes:
+        core: engine, ledger, vectors and settings; for `Store` and adapters.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    # Explanations and suggestions
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the cluster that each vector would get, −1 for a new one; change nothing.
+
+        Args:
+            X: rows of vectors.
+        """
+        return views.predict(self.core, X)
+
+    def explain(self, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:
+        """Return why a vector would get the answer that it would get; change nothing.
+
+        Args:
+            x: the vector.
+            limit: how many subclusters to show.
+        """
+        return explain.explain(self.core, x, limit=limit)
+
+    def explain_pair(self, a: int, b: int, *, of: str = "vectors") -> Pair:
+        """Return why two vectors, subclusters or clusters share a cluster, or do not.
+
+        The answer has the edges between them, or what keeps them apart.
+
+        Args:
+            a: number of the first.
+            b: number of the second.
+            of: what the numbers are: "vectors", "subclusters" or "clusters".
+        """
+        return explain.explain_pair(self.core, a, b, of=of)
+
+    def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
+        """Return vectors of a cluster to look at: the most central, newest and most doubtful.
+
+        Args:
+            cluster_id: ID of the cluster.
+            limit: how many vectors of each kind.
+        """
+        return explain.exemplars(self.core, cluster_id, limit)
+
+    def review_queue(self, limit: int = 20) -> list[Question]:
+        """Return the questions whose answers would correct most, best first.
+
+        Answer with `same(q.a, q.b, of=q.of)` or `different(q.a, q.b, of=q.of)`, then ask again.
+
+        Args:
+            limit: how many questions.
+        """
+        return explain.review_queue(self.core, limit)
+
+    def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
+        """Return pairs of clusters that may be one, by margin, best first.
+
+        A margin below 0 would not pass the test. Pairs that corrections keep apart, and ignored
+        clusters, are left out. Costs n²·d steps for n clusters.
+
+        Args:
+            limit: how many pairs.
+        """
+        return explain.suggest_merges(self.core, limit)
+
+    def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
+        """Return the edges that hold clusters together by the least margin, weakest first.
+
+        Args:
+            limit: how many edges.
+        """
+        return explain.suggest_splits(self.core, limit)
+
+    # Views
+
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Return the current cluster of every vector, in order of arrival; −1 if removed."""
+        return views.labels(self.core)
+
+    def clusters(self) -> list[Cluster]:
+        """Return all clusters, by ID."""
+        return views.clusters(self.core)
+
+    def resolve(self, cluster_id: int) -> int:
+        """Return the live cluster that an ID stands for; −1 if the cluster is gone.
+
+        An ID is never used again. At a split the larger part keeps it (section 3.4). When clusters
+        are joined, the ID that is gone stands for the one that stays.
+
+        Args:
+            cluster_id: an ID that was given at any time.
+        """
+        return self.core.resolve(cluster_id)
+
+    def named(self, name: str) -> int:
+        """Return the cluster that has a name; raise ArgumentError if none has.
+
+        Args:
+            name: the name.
+        """
+        return views.named(self.core, name)
+
+    def corrections(self) -> list[Correction]:
+        """Return all corrections by `same`, `different` and `move` that hold, oldest first."""
+        return listed(self.core.up_to_date_ledger())
+
+    @property
+    def last_decisions(self) -> Decisions | None:
+        """Decisions of the last batch, also after Ctrl-C; None if no batch was added."""
+        return self.core.last_decisions
+
+    def events(self, since: int = 0) -> list[Event]:
+        """Return typed events, oldest first. To follow, pass the last event's sequence + 1.
+
+        Args:
+            since: sequence number of the first event to return.
+        """
+        return views.events(self.core, since)
+
+    def history(self, cluster_id: int) -> History:
+        """Return birth, splits and joins of a cluster's ID, without what was undone.
+
+        Reads the whole event log; with `track_vectors=False` only the newest part is kept.
+
+        Args:
+            cluster_id: an ID that was given at any time.
+        """
+        return views.history(self.core, cluster_id)
+
+    def state(self) -> State:
+        """Return the whole state as plain arrays; a copy."""
+        return self.core.state()
+
+    def state_hash(self) -> str:
+        """Return a hex digest of the whole state; equal states have equal digests."""
+        return saving.digest(snapshots.saved(self.core))
+
+    # Settings and counts
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The three thresholds."""
+        return self.core.origin.thresholds
+
+    @property
+    def space(self) -> Space:
+        """The space that vectors are brought to before they are clustered."""
+        return self.core.space
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine."""
+        return self.core.factory.name
+
+    @property
+    def evidence(self) -> str:
+        """What decides on a vector that joins no subcluster: "nearest" or "cluster"."""
+        return EVIDENCE[self.core.origin.cluster_evidence]
+
+    @property
+    def healing(self) -> Healing | None:
+        """How clusters are repaired while vectors arrive; None for the paper's algorithm."""
+        return self.core.healing
+
+    @property
+    def track_vectors(self) -> bool:
+        """Whether the vector → subcluster map and the whole event log are kept."""
+        return self.core.track_vectors
+
+    @property
+    def keep_vectors(self) -> bool:
+        """Whether the vectors themselves are kept, to be moved, removed or undone by number."""
+        return self.core.keep_vectors
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on memory; none by default."""
+        return self.core.limits
+
+    @property
+    def min_size(self) -> int:
+        """Vectors that a cluster without a name needs to be more than pending."""
+        return self.core.min_size
+
+    @property
+    def dimension(self) -> int | None:
+        """Dimension of the vectors; None until the space or the first vector fixes it."""
+        return self.core.dimension
+
+    @property
+    def n_vectors(self) -> int:
+        """Vectors added so far."""
+        return self.core.n_vectors
+
+    @property
+    def n_subclusters(self) -> int:
+        """Nodes of the graph."""
+        return self.core.engine.n_subclusters if self.core.engine else 0
+
+    @property
+    def n_clusters(self) -> int:
+        """Connected components of the graph."""
+        return self.core.engine.n_clusters if self.core.engine else 0
+
+    @property
+    def n_events(self) -> int:
+        """Events so far: the sequence number that the next one will have."""
+        return self.core.up_to_date_ledger().n_events
+
+    def __repr__(self) -> str:
+        return views.summary(self.core)

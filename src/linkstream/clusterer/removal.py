@@ -1,0 +1,191 @@
+"""Remove vectors and clusters exactly; undo and redo changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer.change import one_change
+from linkstream.clusterer.checks import whole_number
+from linkstream.clusterer.core import Core, Fixed
+from linkstream.clusterer.maintenance import enforce
+from linkstream.engine import events
+from linkstream.engine.forest import FULL
+from linkstream.engine.kept import share
+from linkstream.engine.state import State
+from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UndoError
+from linkstream.identity import folding, grouping, limits, weights
+from linkstream.identity.ledger import Ledger
+from linkstream.identity.timeline import Timeline
+
+
+@one_change
+def remove(
+    core: Core,
+    vector: npt.ArrayLike,
+    *,
+    x: npt.ArrayLike | None = None,
+    cluster: int | None = None,
+    weight: float | None = None,
+) -> None:
+    """Remove a vector from the sums, exactly."""
+    if core.track_vectors:
+        if not (cluster is None and weight is None):
+            raise ArgumentError(
+                "a cluster or a weight for a vector that is tracked",
+                expected="its number alone",
+                remedy="Leave cluster= and weight= out: the clusterer knows both.",
+            )
+        node = core.holder(vector)  # type: ignore[arg-type]
+        number = int(vector)  # type: ignore[arg-type]
+        q = core.kept([number])[0] if x is None else _given(core, x)
+        light = core.up_to_date_ledger().lights.get(number, 0)
+    else:
+        number, q = -1, _given(core, vector)
+        node = _likely_holder(core, q, cluster)
+        light = weights.lights(1.0 if weight is None else weight, 1)[0]
+        light = FULL if node in core.up_to_date_ledger().locked else light
+    refuse_hollow(core, node, q, light)
+    engine = core.running()
+    engine.note([(events.DROPPED, number)])
+    engine.withdraw(q, light=light, target=node, member=number)
+    enforce(core)
+
+
+def _given(core: Core, x: npt.ArrayLike) -> Fixed:
+    """Return a vector that the caller passes because none are kept."""
+    if core.vectors is not None:
+        raise ArgumentError(
+            "a vector's coordinates, where vectors are kept",
+            expected="its number alone",
+            remedy="It is known: a vector's number is its place in order of arrival.",
+        )
+    only: Fixed = core.quantised(core.check_row(x))[0]
+    return only
+
+
+def _likely_holder(core: Core, q: Fixed, cluster: int | None) -> int:
+    """Return the subcluster that a vector is most similar to, of one cluster or of all."""
+    if cluster is not None:
+        live = core.live(cluster)
+        return grouping.nearest_in(core.running(), q, live).target
+    ranked = core.engine.ranked(q, 1) if core.engine else []
+    if not ranked:
+        raise RemovedError(
+            "a vector to remove where there is none",
+            expected="one that was added",
+            remedy="Nothing is left to remove it from.",
+        )
+    return ranked[0].subcluster
+
+
+@one_change
+def forget(core: Core, cluster: int) -> None:
+    """Remove a cluster and all its vectors."""
+    live = core.live(cluster)
+    core.replace_state(limits.forget(core.state(), [live], limits.ASKED))
+    enforce(core)
+
+
+def refuse_hollow(core: Core, node: int, q: Fixed, light: int) -> None:
+    """Raise ArgumentError if a subcluster would be left with vectors but no direction."""
+    count, total = core.running().total_of(node)
+    if is_hollow(count - 1, total - share(q, light)):
+        raise ArgumentError(
+            f"a vector that subcluster {node} cannot do without",
+            expected="one of the vectors that make it up, and not the only prototype of others",
+            remedy="forget() its cluster, or pass the very vector that was added.",
+        )
+
+
+def is_hollow(count: int, rest: npt.NDArray[np.int64]) -> bool:
+    """Return whether a sum is zero, or too long for this number of vectors."""
+    length = float(np.sqrt(np.square(rest.astype(np.float64)).sum()))
+    longest = count * (2.0**30 + np.sqrt(len(rest))) * (1.0 + 1e-9)
+    return bool((count and not rest.any()) or length > longest)
+
+
+@one_change
+def undo(core: Core, *, to: int | None = None) -> None:
+    """Undo the last change, or all changes from the event of sequence number `to` on."""
+    if to is not None:
+        to = whole_number("to", to, "the event from which on all is undone", least=-(2**40))
+    log = timeline(core, "undo")
+    stays = log.before(to)
+    state, ledger = _folded(core, log.until(stays))
+    undone = _undone_from(core, state.n_vectors, log)
+    _continue_from(core, state, ledger, (events.UNDONE, int(log.sequences[stays])))
+    core.undone = undone
+
+
+@one_change
+def redo(core: Core) -> None:
+    """Redo what the last `undo` took."""
+    log = timeline(core, "redo")
+    after, last = log.redone(), log.taken[-1]
+    before = core.running().n_vectors
+    _restore_vectors(core, last.n_vectors)
+    state, ledger = _folded(core, after)
+    _continue_from(core, state, ledger, (events.REDONE, last.undone))
+    if core.undone is not None:
+        core.undone = core.undone[state.n_vectors - before :]
+
+
+def timeline(core: Core, verb: str) -> Timeline:
+    """Return the events that stand, as far back as undo goes; raise if there are none."""
+    if not (core.track_vectors and core.keep_vectors):
+        raise NotTrackedError(
+            f"{verb} in a clusterer that does not keep its vectors",
+            expected="track_vectors=True and keep_vectors=True",
+            remedy="Save snapshots, and go back to one of them.",
+        )
+    if core.engine is None or core.vectors is None:
+        raise UndoError(
+            f"{verb} where nothing was added",
+            expected="a vector or a change",
+            remedy="Undo goes back to the empty clusterer and no further.",
+        )
+    start = core.base.ledger.n_events
+    state = core.engine.state()
+    return Timeline.of(state.events[len(state.events) - (state.n_events - start) :], start)
+
+
+def _folded(core: Core, log: Timeline) -> tuple[State, Ledger]:
+    """Return the state and the ledger that events lead to; change nothing."""
+    assert core.vectors is not None, "checked by timeline()"
+    with core.interruptible():
+        state = folding.state_after(core.state(), log, core.vectors, core.base)
+    return state, folding.ledger_after(core.up_to_date_ledger(), log, core.base, state)
+
+
+def _undone_from(core: Core, n: int, log: Timeline) -> Fixed | None:
+    """Return the vectors from number n on, then those that could be redone already."""
+    if core.external_vectors:
+        return None
+    gone = core.kept(np.arange(n, core.n_vectors, dtype=np.int64))
+    if core.undone is None or not log.taken:
+        return gone
+    both: Fixed = np.concatenate([gone, core.undone])
+    return both
+
+
+def _continue_from(core: Core, state: State, ledger: Ledger, reason: tuple[int, ...]) -> None:
+    """Continue from another state and ledger; write an event with the reason."""
+    assert core.change is not None, "undo and redo are changes"
+    engine = core.make_engine(state)
+    engine.note([reason])
+    core.engine, core.ledger = engine, ledger
+    core.change.cut_vectors(state.n_vectors)
+
+
+def _restore_vectors(core: Core, n: int) -> None:
+    """Append n vectors that an undo took to the kept vectors."""
+    if core.external_vectors or core.vectors is None or not n:
+        return
+    if core.undone is None or len(core.undone) < n:
+        raise UndoError(
+            f"a redo of {n} vectors that were not kept",
+            expected="a snapshot that was saved with its history, by this version or later",
+            remedy="Add the vectors again.",
+        )
+    core.vectors.append(np.ascontiguousarray(core.undone[:n]))
