@@ -1,4 +1,4 @@
-"""The figures: against brute force, against their laws, against scikit-learn."""
+"""Metrics compared with brute force, with their laws and with scikit-learn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pairs_of_labels = st.integers(1, 40).flatmap(
 
 
 def brute_accuracy(y_true, y_pred):
-    """The best over every way to map IDs one to one to identities, or to nobody."""
+    """Return the best accuracy over all one-to-one mappings of IDs to identities or to none."""
     identities, ids = sorted(set(y_true)), sorted(set(y_pred) - {-1})
     best = 0
     for chosen in itertools.permutations([*identities, *[None] * len(ids)], len(ids)):
@@ -54,7 +54,7 @@ def test_accuracy_is_the_best_over_all_mappings():
 
 
 @given(pairs_of_labels)
-def test_accuracy_is_that_of_the_dense_hungarian_method(labels):
+def test_accuracy_equals_that_of_the_dense_hungarian_method(labels):
     y_true, y_pred = labels
     table = np.zeros((7, 7), dtype=np.int64)
     for t, p in zip(y_true, y_pred, strict=True):
@@ -73,7 +73,7 @@ def test_the_matching_is_one_to_one_and_yields_the_accuracy(labels):
 
 
 @given(pairs_of_labels, st.permutations(range(7)), st.permutations(range(7)))
-def test_names_do_not_matter(labels, rename_true, rename_pred):
+def test_renaming_labels_changes_no_figure(labels, rename_true, rename_pred):
     y_true, y_pred = labels
     renamed_true = [f"speaker {rename_true[t]}" for t in y_true]
     renamed_pred = [p if p == -1 else 100 + rename_pred[p] for p in y_pred]
@@ -114,7 +114,7 @@ def test_one_id_for_all_conflates_and_one_id_each_fractures():
     assert metrics.conflation_fracture(y_true, list(range(10))) == (0.0, 0.7)
 
 
-def test_weights_turn_the_score_towards_one_kind_of_error():
+def test_a_weight_raises_the_cost_of_its_kind_of_error():
     y_true, conflated = [0, 0, 0, 1], [0, 0, 0, 0]
     assert metrics.weighted_score(y_true, conflated, fracture_weight=0) == 0.75
     assert metrics.weighted_score(y_true, conflated, conflation_weight=0) == 1.0
@@ -127,20 +127,20 @@ def test_a_stray_vector_costs_the_equal_weights_score_what_it_costs_accuracy():
 
 
 @pytest.mark.parametrize("weights", [(-1, 1), (float("nan"), 1), (1, float("inf")), (0, 0)])
-def test_weights_that_make_no_sense_are_refused(weights):
+def test_bad_weights_are_refused(weights):
     conflation, fracture = weights
     with pytest.raises(ArgumentError):
         metrics.weighted_score([0], [0], conflation_weight=conflation, fracture_weight=fracture)
 
 
 @given(pairs_of_labels)
-def test_pairs_are_those_counted_one_by_one(labels):
+def test_pair_counts_equal_those_of_brute_force(labels):
     scores = metrics.pair_scores(*labels)
     assert scores[3:] == brute_pairs(*labels)
 
 
 @given(st.tuples(*[st.lists(st.integers(0, 6), min_size=2, max_size=2)] * 2))
-def test_no_pair_to_judge_is_no_error(labels):
+def test_a_score_without_pairs_is_one(labels):
     scores = metrics.pair_scores(*labels)
     assert scores.pairs_predicted or scores.precision == 1
     assert scores.pairs_true or scores.recall == 1
@@ -159,27 +159,27 @@ def test_pairs_rand_and_information_agree_with_scikit_learn(labels):
     assert report.nmi == pytest.approx(peer.normalized_mutual_info_score(y_true, alone))
 
 
-def test_counts_of_pairs_are_exact_beyond_what_a_float_holds():
+def test_counts_of_pairs_are_exact_beyond_the_precision_of_a_float():
     n = 200_000
     scores = metrics.pair_scores(np.zeros(n, dtype=int), np.zeros(n, dtype=int))
     assert scores.pairs_together == n * (n - 1) // 2
 
 
-def test_thousands_of_ids_take_no_dense_table():
+def test_thousands_of_ids_need_no_dense_table():
     rng = np.random.default_rng(0)
     y_true = rng.integers(0, 20_000, 60_000)
     y_pred = np.where(rng.random(60_000) < 0.9, y_true, rng.integers(0, 40_000, 60_000))
     assert 0.88 < metrics.accuracy(y_true, y_pred) < 0.95
 
 
-def test_a_switch_is_a_return_under_another_id():
+def test_an_identity_that_returns_with_another_id_is_a_switch():
     assert metrics.id_switches([0, 1, 0, 1], [5, 6, 5, 6]) == 0  # others in between: no switch
     assert metrics.id_switches([0, 0, 0, 0], [5, 5, 6, 6]) == 1
     assert metrics.id_switches([0, 0, 0, 0], [5, 6, 5, 6]) == 3
     assert metrics.id_switches([0, 1, 2], [5, 5, 5]) == 0  # conflation is no switch
 
 
-def test_an_appearance_without_an_id_is_passed_over_by_switches():
+def test_switches_skip_vectors_without_an_id():
     assert metrics.id_switches([0, 0, 0], [5, -1, 5]) == 0
     assert metrics.id_switches([0, 0, 0], [5, -1, 6]) == 1
     assert metrics.id_switches([0, 0], [-1, -1]) == 0
@@ -193,7 +193,7 @@ def test_a_vector_without_an_id_is_never_right_and_conflates_nothing():
     assert metrics.accuracy([0, 0], [-1, -1]) == 0.0
 
 
-def test_in_the_truth_minus_one_is_an_identity_like_any_other():
+def test_minus_one_in_y_true_is_an_identity_like_any_other():
     assert metrics.accuracy([-1, -1, 0], [3, 3, 4]) == 1.0
 
 
@@ -216,11 +216,11 @@ def test_the_report_reads_as_a_table_and_as_json():
         ([0.0, float("nan")], [0, 1], "y_true is nan at position 1"),
         ([0, 1], [float("inf"), 0], "y_pred is inf at position 0"),
         ([0, None], [0, 1], "y_true holds object"),
-        ([[0], [1, 2]], [0, 1], "several kinds"),
+        ([[0], [1, 2]], [0, 1], "several types"),
         ([0, 1], [1j, 2j], "complex"),
     ],
 )
-def test_labels_that_make_no_sense_are_refused(y_true, y_pred, match):
+def test_bad_labels_are_refused(y_true, y_pred, match):
     for figure in (
         metrics.accuracy,
         metrics.match,
@@ -234,13 +234,13 @@ def test_labels_that_make_no_sense_are_refused(y_true, y_pred, match):
             figure(y_true, y_pred)
 
 
-def test_without_scipy_the_install_line_is_told(monkeypatch):
+def test_without_scipy_the_error_has_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(MissingExtraError, match=r'pip install "linkstream\[metrics\]"'):
         metrics.accuracy([0], [0])
 
 
-def test_without_scikit_learn_its_two_figures_are_none(monkeypatch):
+def test_without_scikit_learn_nmi_and_ari_are_none(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     report = metrics.report([0, 1], [0, 1])
     assert report.nmi is None

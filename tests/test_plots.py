@@ -1,4 +1,4 @@
-"""Pictures hold what they should: lanes, points, edges, and one colour an ID."""
+"""Contents of pictures: rows, points, edges, and one colour per ID."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def length_of(bars):
     return sum(np.ptp(corner[:, 0]) for corner in corners)
 
 
-def test_a_timeline_has_a_lane_for_each_identity_in_order_of_appearance():
+def test_a_timeline_has_a_row_for_each_identity_in_order_of_appearance():
     (axes,) = plots.timeline(SPEAKERS, IDS).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
 
@@ -54,7 +54,7 @@ def test_every_vector_is_drawn_once_in_the_colour_of_its_id():
         assert len({colour(bar) for bar in bars}) == 1
 
 
-def test_ids_that_stand_for_somebody_have_colours_of_their_own_and_fragments_are_grey():
+def test_matched_ids_have_different_colours_and_fragments_are_grey():
     (axes,) = plots.timeline(SPEAKERS, IDS).axes
     seen = {cluster: colour(bars_of(axes, cluster)[0]) for cluster in range(4)}
     assert seen[2] == plots.FRAGMENT
@@ -64,7 +64,7 @@ def test_ids_that_stand_for_somebody_have_colours_of_their_own_and_fragments_are
     assert set(known) <= set(plots.PALETTE)
 
 
-def test_the_matching_of_the_metrics_decides_when_it_is_given():
+def test_a_given_matching_replaces_the_default_one():
     (axes,) = plots.timeline(SPEAKERS, IDS, matched={2: "b"}).axes
     assert colour(bars_of(axes, 2)[0]) == plots.PALETTE[0]
     assert colour(bars_of(axes, 1)[0]) == plots.FRAGMENT
@@ -72,7 +72,7 @@ def test_the_matching_of_the_metrics_decides_when_it_is_given():
     assert texts == ["ID 2 · 25%"]
 
 
-def test_fragments_are_explained_only_where_there_are_any():
+def test_the_legend_names_fragments_only_if_there_are_any():
     assert plots.timeline(SPEAKERS, IDS).axes[0].get_legend() is not None
     assert plots.timeline(["a", "b"], [0, 1]).axes[0].get_legend() is None
 
@@ -83,7 +83,7 @@ def test_a_gap_in_time_ends_a_bar():
     assert len(bars_of(axes, 0)[0].get_paths()) == 2
 
 
-def test_times_that_jitter_leave_a_bar_whole():
+def test_small_differences_in_time_do_not_end_a_bar():
     (axes,) = plots.timeline(["a"] * 4, [0] * 4, np.float32([0.1, 0.5, 0.9000001, 1.3])).axes
     assert len(bars_of(axes, 0)[0].get_paths()) == 1
 
@@ -107,13 +107,13 @@ def test_nodes_of_one_cluster_have_one_colour(links):
         assert len(set(colours[clusters == cluster])) == 1
 
 
-def test_the_vectors_are_drawn_when_they_are_given(links):
+def test_given_vectors_are_drawn(links):
     (axes,) = plots.graph(links, vectors=self_check_vectors()).axes
     (dots,) = drawn(axes, "vectors")
     assert len(dots.get_offsets()) == links.n_vectors
 
 
-def test_the_plane_is_the_same_every_time_and_turns_with_nothing(links):
+def test_the_plane_is_the_same_every_time(links):
     offsets = [drawn(plots.graph(links).axes[0], "subclusters")[0].get_offsets() for _ in "ab"]
     np.testing.assert_array_equal(*offsets)
 
@@ -167,10 +167,10 @@ def test_drawing_needs_no_window_and_leaves_no_global_state():
         ([], [], None, "shapes"),
         ([[0]], [[0]], None, "shapes"),
         ([0, 1], ["x", "y"], None, "dtype"),
-        ([0, 1], [0, 1], [1.0, 0.0], "go back"),
+        ([0, 1], [0, 1], [1.0, 0.0], "decrease"),
     ],
 )
-def test_a_stream_that_makes_no_sense_is_refused(y, ids, times, match):
+def test_bad_labels_ids_and_times_are_refused(y, ids, times, match):
     with pytest.raises(ArgumentError, match=match):
         plots.timeline(y, ids, times)
 
@@ -180,12 +180,12 @@ def test_a_clusterer_without_vectors_cannot_be_drawn():
         plots.graph(Links(0.7, 0.6, 0.9))
 
 
-def test_other_vectors_than_those_seen_are_refused(links):
-    with pytest.raises(ArgumentError, match="2 vectors for a clusterer that has seen 100"):
+def test_other_vectors_than_those_added_are_refused(links):
+    with pytest.raises(ArgumentError, match="2 vectors for a clusterer with 100"):
         plots.graph(links, vectors=self_check_vectors()[:2])
 
 
-def test_without_matplotlib_the_install_line_is_told(monkeypatch):
+def test_without_matplotlib_the_error_has_the_install_line(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -193,11 +193,13 @@ def test_without_matplotlib_the_install_line_is_told(monkeypatch):
         plots.timeline([0], [0])
 
 
-# A clusterer or a store as a whole
+# Overviews of a clusterer or a store
 
 
-@pytest.mark.parametrize("picture", [plots.islands, plots.stream, plots.sizes, plots.margins])
-def test_a_whole_can_be_drawn_and_an_empty_one_cannot(links, picture, tmp_path):
+@pytest.mark.parametrize(
+    "picture", [plots.cluster_graphs, plots.stream, plots.sizes, plots.margins]
+)
+def test_a_clusterer_is_drawn_and_an_empty_one_is_refused(links, picture, tmp_path):
     plots.save(picture(links), tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
     with pytest.raises(ArgumentError, match="without vectors"):
@@ -210,8 +212,8 @@ def nodes_of(axes):
     ]
 
 
-def test_every_cluster_is_an_island_of_its_subclusters_and_edges(links):
-    (axes,) = plots.islands(links).axes
+def test_cluster_graphs_draw_all_subclusters_and_edges(links):
+    (axes,) = plots.cluster_graphs(links).axes
     assert sum(len(nodes.get_offsets()) for nodes in nodes_of(axes)) == links.n_subclusters
     edges = sum(len(each.get_segments()) for each in drawn(axes, "edges"))
     assert edges == len(links.state().edges)
@@ -219,29 +221,29 @@ def test_every_cluster_is_an_island_of_its_subclusters_and_edges(links):
     assert "all 9 clusters, 54 subclusters" in axes.get_title(loc="left")
 
 
-def test_islands_do_not_touch(links):
-    (axes,) = plots.islands(links).axes
-    islands = [np.asarray(nodes.get_offsets()) for nodes in nodes_of(axes)]
-    for place, one in enumerate(islands):
-        for other in islands[:place]:
+def test_the_graphs_of_two_clusters_do_not_overlap(links):
+    (axes,) = plots.cluster_graphs(links).axes
+    graphs = [np.asarray(nodes.get_offsets()) for nodes in nodes_of(axes)]
+    for place, one in enumerate(graphs):
+        for other in graphs[:place]:
             assert np.linalg.norm(one[:, None] - other[None], axis=2).min() > 0.35
 
 
-def test_of_a_large_clusterer_the_biggest_islands_are_drawn(links):
-    (axes,) = plots.islands(links, limit=12).axes
+def test_cluster_graphs_of_a_large_clusterer_draw_the_biggest_clusters(links):
+    (axes,) = plots.cluster_graphs(links, limit=12).axes
     sizes = [len(nodes.get_offsets()) for nodes in nodes_of(axes)]
     assert sum(sizes) <= 12
     assert max(sizes) == 2
     assert "of 9 clusters" in axes.get_title(loc="left")
 
 
-def test_the_stream_shows_every_vector_of_a_lane_where_it_came(links):
+def test_the_stream_draws_every_vector_at_its_arrival(links):
     upper, lower = plots.stream(links).axes
     assert len(drawn(upper, "vectors")) == len(drawn(upper, "span")) == links.n_clusters
     assert lower.get_lines()[0].get_ydata()[-1] == links.n_clusters
 
 
-def test_the_stream_of_vectors_that_are_not_tracked_shows_spans():
+def test_the_stream_without_tracked_vectors_draws_spans():
     links = Links(*SELF_CHECK_THRESHOLDS, track_vectors=False)
     links.add_many(self_check_vectors())
     upper, _ = plots.stream(links).axes
@@ -255,19 +257,19 @@ def test_the_sizes_add_up(links):
     assert sum(bar.get_height() for bar in right.patches) == links.n_clusters
 
 
-def test_the_margins_are_those_of_all_edges_and_pairs(links):
+def test_the_margins_of_all_edges_and_pairs_are_drawn(links):
     left, right = plots.margins(links).axes
     assert sum(bar.get_height() for bar in left.patches) == len(links.state().edges)
     assert sum(bar.get_height() for bar in right.patches) == 9 * 8 / 2
 
 
-def test_a_name_is_drawn_as_it_is_and_is_no_formula(links, tmp_path):
+def test_a_name_is_not_drawn_as_a_formula(links, tmp_path):
     named = Links.from_bytes(links.to_bytes())
     named.name(0, "$\\frac{ \x1b 日本")
-    for picture in (plots.graph, plots.islands, plots.stream, plots.sizes):
+    for picture in (plots.graph, plots.cluster_graphs, plots.stream, plots.sizes):
         plots.save(picture(named), tmp_path / "picture.png")
 
 
-def test_a_picture_where_none_can_be_written_is_a_typed_error(links, tmp_path):
+def test_a_picture_that_cannot_be_written_is_an_argument_error(links, tmp_path):
     with pytest.raises(ArgumentError, match="No such file"):
         plots.save(plots.sizes(links), tmp_path / "nowhere" / "picture.png")

@@ -1,4 +1,4 @@
-"""Presets: measured, sound, and ready to use."""
+"""Presets: their scores, their options, and vectors of another dimension."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from linkstream.store import Store
 NAMES = ("ge2e", "ge2e-windows", "xvector", "facenet", "arcface", "minilm", "minilm-items")
 
 
-def test_every_encoder_measured_has_a_preset():
+def test_every_measured_encoder_has_a_preset():
     assert tuple(presets()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_preset_is_a_clusterer_with_its_thresholds_and_the_name_of_its_encoder(name):
+def test_a_preset_makes_a_clusterer_with_its_thresholds_and_model(name):
     links = Links.preset(name)
     assert links.thresholds == presets()[name].thresholds
     assert links.space.model == name
@@ -31,7 +31,7 @@ def test_a_preset_is_a_clusterer_with_its_thresholds_and_the_name_of_its_encoder
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_preset_says_what_made_it_and_what_it_scores_elsewhere(name):
+def test_each_preset_names_its_sets_and_its_scores_elsewhere(name):
     preset = presets()[name]
     assert set(preset.figures) >= set(preset.made_from)
     for figures in preset.figures.values():
@@ -40,24 +40,24 @@ def test_each_preset_says_what_made_it_and_what_it_scores_elsewhere(name):
             assert 0 < current <= 1
 
 
-def test_options_come_before_those_of_the_preset():
+def test_given_options_override_those_of_the_preset():
     assert Links.preset("ge2e", heal=None, evidence="nearest").healing is None
 
 
-def test_the_voices_that_are_shipped_are_told_apart_by_the_preset():
+def test_the_preset_separates_the_shipped_voices():
     for half in voice_halves():
         links = Links.preset("ge2e-windows")
         links.add_many(half.X)
         assert accuracy(half.y, links.labels()) > 0.85
 
 
-def test_an_encoder_without_a_preset_is_refused_with_those_there_are():
+def test_an_unknown_preset_is_refused_with_the_known_names():
     with pytest.raises(ArgumentError, match="'ge2e', 'ge2e-windows'"):
         Links.preset("word2vec")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors_of_another_dimension_are_refused_with_the_encoder_of_the_preset(name):
+def test_the_error_for_another_dimension_names_the_encoder_of_the_preset(name):
     chosen = presets()[name]
     links = Links.preset(name)
     told = rf"dimension 100; expected dimension {chosen.dimension}: preset '{name}' is for"
@@ -73,13 +73,13 @@ def test_vectors_of_another_dimension_are_refused_with_the_encoder_of_the_preset
         links.add(np.ones(100))
 
 
-def test_arcface_no_longer_takes_256_d_voices_for_one_big_cluster():
+def test_arcface_refuses_256_d_voices():
     with pytest.raises(DimensionError, match=r"256; expected dimension 512: .* ArcFace"):
         Links.preset("arcface").add_many(voice_halves()[0].X)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_preset_says_the_dimension_and_the_model_that_its_words_say(name):
+def test_the_dimension_and_model_of_a_preset_match_its_description(name):
     chosen = presets()[name]
     assert f"{chosen.dimension}-d" in chosen.encoder
     assert set(re.findall(r"\w+", chosen.model)) <= set(re.findall(r"\w+", chosen.encoder))
@@ -117,7 +117,7 @@ def test_a_store_of_an_older_version_opens_with_its_preset(tmp_path):
         assert links.state_hash() == before
 
 
-def test_a_space_of_ones_own_goes_before_that_of_the_preset_and_brings_its_dimension():
+def test_a_given_space_replaces_that_of_the_preset_and_its_dimension():
     links = Links.preset("arcface", space=Space(model="ours", dimension=64))
     with pytest.raises(DimensionError, match="expected dimension 64: model 'ours' makes them"):
         links.add(np.ones(512))

@@ -1,4 +1,4 @@
-"""The space: a mean of many identities, fitted, refused where the sample is narrow, never mixed."""
+"""The space: fitting a mean, refusing samples of few identities, and not mixing spaces."""
 
 from __future__ import annotations
 
@@ -62,24 +62,24 @@ def test_five_identities_are_refused(labelled):
     assert "min_identities" in caught.value.remedy
 
 
-def test_five_real_speakers_are_refused_though_each_spoke_long():
+def test_five_real_speakers_with_many_vectors_are_refused():
     for half in voice_halves():
         with pytest.raises(SpaceError, match="identities"):
             Space.fit(half.X)
 
 
-def test_the_bar_may_be_lowered():
+def test_min_identities_may_be_lowered():
     X, _ = cone([60] * 5)
     assert Space.fit(X, min_identities=3).mean is not None
 
 
-def test_labels_make_the_mean_that_of_the_identities():
+def test_with_labels_the_mean_is_that_of_the_identities():
     X, y = cone([3, 200, *[10] * 20])
     space = Space.fit(X, y=y)
     np.testing.assert_allclose(space.mean, mean_of_identities(normalise(X), y), atol=1e-6)
 
 
-def test_a_few_big_identities_hardly_pull_the_mean():
+def test_a_few_big_identities_hardly_change_the_mean():
     X, y = cone([600, 600, *[15] * 58])
     right = mean_of_identities(X, y)
     fitted = np.linalg.norm(Space.fit(X).mean - right)
@@ -87,7 +87,7 @@ def test_a_few_big_identities_hardly_pull_the_mean():
     assert fitted < 0.35 * plain
 
 
-def test_copies_hardly_pull_the_mean():
+def test_copies_hardly_change_the_mean():
     X, _ = cone([15] * 40)
     copied = np.concatenate([X, np.repeat(X[:1], 400, axis=0)])
     fitted = np.linalg.norm(Space.fit(copied).mean - Space.fit(X).mean)
@@ -95,7 +95,7 @@ def test_copies_hardly_pull_the_mean():
     assert fitted < 0.35 * plain
 
 
-def test_where_strangers_are_perpendicular_nothing_is_taken_away():
+def test_perpendicular_strangers_give_a_space_without_a_mean():
     X, y = sample_stream(40, 10, DIMENSION, SIGMA, np.random.default_rng(1))
     assert Space.fit(X, model="m") == Space(model="m")
     assert Space.fit(X, y=y).mean is None
@@ -119,7 +119,7 @@ def test_the_number_of_identities_is_about_right(low, count, high):
     assert low <= survey(cone([20] * count)[0]).identities <= high
 
 
-def test_a_survey_without_labels_sees_the_cone_that_one_with_labels_sees():
+def test_surveys_with_and_without_labels_find_the_same_cone():
     X, y = cone([10] * 40)
     blind, told = survey(X), survey(X, y=y)
     assert blind.strangers == pytest.approx(told.strangers, abs=0.05)
@@ -127,14 +127,14 @@ def test_a_survey_without_labels_sees_the_cone_that_one_with_labels_sees():
     assert blind.length == pytest.approx(told.length, abs=0.05)
 
 
-def test_vectors_that_are_all_one_are_one_identity():
+def test_identical_vectors_count_as_one_identity():
     X = np.repeat(voice_stream().X[:1], 50, axis=0)
     assert survey(X).identities == pytest.approx(1.0)
     with pytest.raises(SpaceError, match="about 1 identities"):
         Space.fit(X)
 
 
-def test_what_is_no_sample_is_refused():
+def test_bad_samples_are_refused():
     with pytest.raises(VectorError, match="1 vectors"):
         Space.fit(np.ones((1, 4)))
     with pytest.raises(VectorError, match="not finite"):
@@ -143,7 +143,7 @@ def test_what_is_no_sample_is_refused():
         Space.fit(np.eye(4), y=[1, 2])
 
 
-def test_spaces_of_different_models_are_told_apart_by_name():
+def test_the_error_for_spaces_of_different_models_names_both():
     a, b = Space(model="ge2e"), Space(model="arcface")
     a.check_same(Space(model="ge2e"))
     with pytest.raises(SpaceError, match=r"'arcface'; expected model 'ge2e'"):
@@ -156,14 +156,14 @@ def test_spaces_of_one_model_with_different_means_are_not_the_same():
         a.check_same(Space(model="m"))
 
 
-def test_a_space_says_in_a_line_what_it_is():
+def test_the_repr_of_a_space_is_one_line():
     assert Space(mean=[0.3, 0.4], model="m").text() == (
         "model 'm', a mean vector of length 0.5 in 2 dimensions"
     )
     assert repr(Space()) == "Space(no model named, no mean vector)"
 
 
-def test_a_space_may_say_the_dimension_without_a_mean():
+def test_a_space_without_a_mean_may_have_a_dimension():
     space = Space(model="m", dimension=np.int64(4))
     assert (space.dimension, type(space.dimension)) == (4, int)
     assert space.text() == "model 'm', no mean vector, 4 dimensions"
@@ -175,7 +175,7 @@ def test_a_space_may_say_the_dimension_without_a_mean():
 
 
 @pytest.mark.parametrize("dimension", [0, 1, -4, True, 2.0, "4", 2**40])
-def test_a_dimension_that_is_none_is_refused(dimension):
+def test_a_bad_dimension_is_refused(dimension):
     with pytest.raises(SpaceError, match="whole number from 2"):
         Space(dimension=dimension)
 
@@ -186,7 +186,7 @@ def test_a_mean_of_another_dimension_than_the_space_is_refused():
         Space([0.5, 0.0, 0.0], dimension=4)
 
 
-def test_spaces_of_other_dimensions_are_not_mixed_and_one_that_does_not_say_fits():
+def test_spaces_of_two_dimensions_are_not_mixed_and_one_without_a_dimension_fits():
     known = Space(model="m", dimension=4)
     known.check_same(Space(model="m"))
     Space(model="m").check_same(known)
@@ -205,7 +205,7 @@ def test_a_snapshot_with_a_hostile_dimension_of_its_space_is_refused(dimension):
         Links.from_bytes(snapshot.encode(meta | {"space_dimension": dimension}, arrays))
 
 
-def test_a_store_tells_spaces_of_other_dimensions_apart(tmp_path):
+def test_a_store_refuses_a_space_of_another_dimension(tmp_path):
     path, thresholds = tmp_path / "a.links", Thresholds(0.7, 0.6, 0.9)
     options = {"thresholds": thresholds, "space": Space(model="m", dimension=4)}
     Store.open(path, **options).close()

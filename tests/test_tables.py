@@ -1,4 +1,4 @@
-"""The commands that make presets and judge calibrations: what they draw, mix and print."""
+"""The benchmarks of presets and calibration: their samples and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_pairs_are_of_one_identity_or_of_two_and_drawn_once():
         assert np.all((labelled.y[first] == labelled.y[second]) == alike)
 
 
-def test_streams_taken_together_keep_their_order_and_their_identities_apart():
+def test_combined_streams_keep_their_order_and_separate_identities():
     one, other = half(30, 3), half(90, 4, seed=1)
     both = together([one, other])
     assert len(both.y) == 120
@@ -34,7 +34,7 @@ def test_streams_taken_together_keep_their_order_and_their_identities_apart():
     assert max(places) > 100
 
 
-def test_what_could_not_decide_is_said_and_left_out_of_the_mean():
+def test_undecided_calibrations_are_marked_and_excluded_from_the_mean():
     nan = float("nan")
     assert cell([nan]) == "cannot decide"
     assert cell([0.5, nan, 0.7]) == "0.600 (1 undecided)"
@@ -43,7 +43,7 @@ def test_what_could_not_decide_is_said_and_left_out_of_the_mean():
     assert "0.800 (2 sets) | 0.500 (1 sets) |" in shown
 
 
-def test_every_encoder_of_the_command_is_a_preset_that_is_shipped():
+def test_every_encoder_of_the_benchmark_has_a_shipped_preset():
     shipped = presets()
     assert [encoder.name for encoder in ENCODERS] == list(shipped)
     for encoder in ENCODERS:

@@ -1,7 +1,7 @@
-"""The table behind the metrics: how many vectors of each identity were given each ID.
+"""The contingency table of the metrics: how many vectors of each identity have each ID.
 
-Kept sparse, so that thousands of identities and IDs cost no more than their vectors. In `y_pred`,
-−1 means that no ID was given.
+The table is sparse: its size does not exceed the number of vectors. In `y_pred`, −1 means that no
+ID was given.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ NO_ID = -1
 class Table:
     """The contingency table: `counts[i]` vectors of identity `rows[i]` have ID `columns[i]`.
 
-    Vectors without an ID are in `identity_sizes` and in no cell.
+    Vectors without an ID count in `identity_sizes` and in no cell.
+
+    Attributes:
+        identities, ids: the labels of rows and columns.
+        identity_sizes: number of vectors of each identity.
+        rows, columns, counts: the cells that are not zero.
+        n_vectors: number of vectors.
+        n_unassigned: number of vectors without an ID.
     """
 
     identities: npt.NDArray[Any]
@@ -37,7 +44,7 @@ class Table:
 
     @classmethod
     def of(cls, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Table:
-        """The table of two lists of labels, checked."""
+        """Check two lists of labels, and return their table."""
         labels_true, labels_pred = pair_of_labels(y_true, y_pred)
         identities, who, sizes = np.unique(labels_true, return_inverse=True, return_counts=True)
         given = ~without_id(labels_pred)
@@ -57,19 +64,19 @@ class Table:
 
 
 def best_matching(table: Table) -> tuple[Integers, Integers, Integers]:
-    """Rows, columns and counts of the cells of the best one-to-one matching.
+    """Return rows, columns and counts of the cells of the best one-to-one matching.
 
-    Solved on the sparse table. Each identity also gets a column of its own that is worth nothing,
-    so that every row can be matched; and each edge one more than it is worth, since the solver
-    takes a 0 for no edge. That adds the same to every full matching.
+    The matching is solved on the sparse table. Each identity also gets a column of its own of
+    weight 0, so that every row can be matched. Each weight is raised by 1, since the solver takes
+    0 for a missing edge; this adds the same to every full matching.
     """
     sparse, csgraph = _scipy()
     n, width = len(table.identities), len(table.ids)
     own = np.arange(n)
-    worth = np.concatenate([table.counts + 1, np.ones(n, dtype=np.int64)]).astype(np.float64)
+    weights = np.concatenate([table.counts + 1, np.ones(n, dtype=np.int64)]).astype(np.float64)
     rows = np.concatenate([table.rows, own])
     columns = np.concatenate([table.columns, width + own])
-    graph = sparse.csr_matrix((worth, (rows, columns)), shape=(n, width + n))
+    graph = sparse.csr_matrix((weights, (rows, columns)), shape=(n, width + n))
     row, column = csgraph.min_weight_full_bipartite_matching(graph, maximize=True)
     matched = column < width
     counts = np.asarray(graph[row, column]).ravel().astype(np.int64) - 1
@@ -90,8 +97,8 @@ def _scipy() -> tuple[Any, Any]:
 def pair_of_labels(
     y_true: npt.ArrayLike, y_pred: npt.ArrayLike
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Two lists of labels as arrays of equal length, or ArgumentError."""
-    labels_true, labels_pred = _labels("y_true", y_true), _labels("y_pred", y_pred)
+    """Return two lists of labels as arrays; raise ArgumentError if their lengths differ."""
+    labels_true, labels_pred = checked_labels("y_true", y_true), checked_labels("y_pred", y_pred)
     if len(labels_true) != len(labels_pred):
         raise ArgumentError(
             f"y_true has {len(labels_true)} labels and y_pred {len(labels_pred)}",
@@ -101,17 +108,27 @@ def pair_of_labels(
     return labels_true, labels_pred
 
 
-def _labels(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+def checked_labels(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return labels as an array.
+
+    Args:
+        name: the name of the argument, for errors.
+        values: the labels.
+
+    Raises:
+        ArgumentError: the labels are not one-dimensional, empty, not finite, or of another type
+            than numbers or strings.
+    """
     try:
         labels = np.asarray(values)
     except ValueError:  # rows of unequal lengths
         labels = np.empty(0, dtype=object)
-    expected = "a list or 1-D array of labels: whole numbers or strings"
+    expected = "a list or 1-D array of whole numbers or strings"
     if labels.dtype.kind not in "biufUS":
         raise ArgumentError(
-            f"{name} holds {labels.dtype if labels.size else 'values of several kinds'}",
+            f"{name} holds {labels.dtype if labels.size else 'values of several types'}",
             expected=expected,
-            remedy="Use one kind of label, without None.",
+            remedy="Use labels of one type, without None.",
         )
     if labels.ndim != 1 or not len(labels):
         raise ArgumentError(
@@ -124,13 +141,13 @@ def _labels(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
         raise ArgumentError(
             f"{name} is {labels[first]} at position {first}",
             expected=expected,
-            remedy="Leave such vectors out, or label them; −1 in y_pred says: no ID given.",
+            remedy="Label these vectors, or leave them out.",
         )
     return labels
 
 
 def without_id(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which vectors were given no ID."""
+    """Return which vectors have no ID."""
     if labels.dtype.kind in "if":
         return np.asarray(labels == NO_ID)
     return np.zeros(len(labels), dtype=np.bool_)

@@ -1,39 +1,45 @@
-"""Every error linkstream raises on purpose.
+"""All errors that linkstream raises.
 
 ```text
-LinkstreamError                      root of all
-├── ArgumentError (ValueError)       the caller's argument is wrong; nothing has changed
-│   ├── ThresholdError               thresholds outside their ranges
-│   ├── VectorError                  a vector that cannot be used; names its row
-│   │   └── DimensionError           a vector of another dimension
-│   ├── SpaceError                   a space that does not fit the vectors
-│   ├── InputFileError               a file of vectors that cannot be read
-│   ├── UnknownIdError               an ID that was never given
-│   │   └── RemovedError             a vector or cluster that is no longer there
-│   ├── ContradictionError           a correction that an earlier one forbids; names it
-│   ├── UndoError                    there is nothing there to undo
-│   └── IdempotencyError             a key that was used for another call
-├── SnapshotError                    a file that is damaged, hostile or from a newer version
-├── StoreError                       a store that cannot be used as it is
-│   ├── DamagedStoreError            bytes that are not what was written; names the place
-│   ├── StoreLockedError             another writer has it open
-│   ├── StoreMemoryError (MemoryError)  memory ran out; the files are as they were
-│   └── StoreClosedError             it was closed, or a write failed: open it again
-├── UnusableError                    a clusterer in which a change failed half-way
-├── NotTrackedError                  an answer that needs what the caller chose not to keep
-├── ConvergenceError                 an iteration that did not reach its tolerance
-├── EngineUnavailableError           the engine asked for is not there
+LinkstreamError                      root of all errors
+├── ArgumentError (ValueError)       an argument is wrong; nothing has changed
+│   ├── ThresholdError               thresholds are outside their ranges
+│   ├── VectorError                  a vector cannot be used; names its row
+│   │   └── DimensionError           a vector has another dimension
+│   ├── SpaceError                   a space does not fit the vectors or the model
+│   ├── InputFileError               a file of vectors cannot be read
+│   ├── UnknownIdError               an ID was never given
+│   │   └── RemovedError             a vector or cluster was removed
+│   ├── ContradictionError           an earlier correction forbids this one; names it
+│   ├── UndoError                    there is nothing to undo
+│   └── IdempotencyError             an idempotency key was used for another call
+├── SnapshotError                    a snapshot is damaged, malicious or of a newer version
+├── StoreError                       a store cannot be used as it is
+│   ├── DamagedStoreError            a store is damaged; names the location
+│   ├── StoreLockedError             another writer has opened the store
+│   ├── StoreMemoryError (MemoryError)  memory ran out; the files are unchanged
+│   └── StoreClosedError             the store was closed, or a write failed: open it again
+├── UnusableError                    a change of a clusterer failed half-way
+├── NotTrackedError                  the answer needs data that was not kept
+├── ConvergenceError                 an iteration did not reach its tolerance
+├── EngineUnavailableError           the requested engine is not available
 └── MissingExtraError (ImportError)  an optional dependency is not installed
 ```
 
-Each says what was *seen*, what was *expected*, and the *remedy*.
+Each message says what was *seen*, what was *expected*, and the *remedy*.
 """
 
 from __future__ import annotations
 
 
 class LinkstreamError(Exception):
-    """Root of all linkstream errors: seen, expected, remedy."""
+    """Root of all linkstream errors.
+
+    Args:
+        seen: what was seen.
+        expected: what was expected instead.
+        remedy: a sentence that says what to do.
+    """
 
     def __init__(self, seen: str, *, expected: str, remedy: str) -> None:
         super().__init__(f"{seen}; expected {expected}. {remedy}")
@@ -43,15 +49,15 @@ class LinkstreamError(Exception):
 
 
 class ArgumentError(LinkstreamError, ValueError):
-    """The caller's argument is wrong; nothing has changed."""
+    """An argument is wrong; nothing has changed."""
 
 
 class ThresholdError(ArgumentError):
-    """Thresholds outside their ranges."""
+    """Thresholds are outside their ranges."""
 
 
 class VectorError(ArgumentError):
-    """A vector that cannot be used; `row` is its place in the batch, or None."""
+    """A vector cannot be used; `row` is its row in the batch, or None."""
 
     def __init__(self, seen: str, *, expected: str, remedy: str, row: int | None = None) -> None:
         super().__init__(seen, expected=expected, remedy=remedy)
@@ -59,30 +65,30 @@ class VectorError(ArgumentError):
 
 
 class DimensionError(VectorError):
-    """A vector of another dimension than the ones before it."""
+    """A vector has another dimension than the vectors before it."""
 
 
 class SpaceError(ArgumentError):
-    """A space that does not fit the vectors or the model."""
+    """A space does not fit the vectors or the model."""
 
 
 class InputFileError(ArgumentError):
-    """A file of vectors that is missing, damaged, hostile or of another kind."""
+    """A file of vectors is missing, damaged, malicious or of another format."""
 
 
 class UnknownIdError(ArgumentError):
-    """An ID that was never given."""
+    """An ID was never given."""
 
 
 class RemovedError(UnknownIdError):
-    """A vector or a cluster that was there and was removed."""
+    """A vector or a cluster was removed."""
 
 
 class ContradictionError(ArgumentError):
-    """A correction that an earlier one forbids; the message names that one.
+    """An earlier correction forbids this one; the message names it.
 
-    `correction` is its number, which `retract` takes, or None where it is no correction: a name, a
-    group, an enrolment. `chain` has every step of the reason, in order, each once.
+    `correction` is the number of the earlier correction, for `retract`; None if the reason is a
+    name, a group or an enrolment. `chain` lists the steps of the reason in order, each once.
     """
 
     def __init__(
@@ -100,55 +106,61 @@ class ContradictionError(ArgumentError):
 
 
 class UndoError(ArgumentError):
-    """There is nothing there to undo."""
+    """There is nothing to undo."""
 
 
 class IdempotencyError(ArgumentError):
-    """An idempotency key that was used for another call."""
+    """An idempotency key was used for another call."""
 
 
 class StoreError(LinkstreamError):
-    """A store that cannot be used as it is."""
+    """A store cannot be used as it is."""
 
 
 class DamagedStoreError(StoreError):
-    """Bytes that are not what was written; the message names the place."""
+    """A store is damaged; the message names the location."""
 
 
 class StoreLockedError(StoreError):
-    """Another process, or another object of this one, writes to the store."""
+    """Another process, or another object of this process, has opened the store for writing."""
 
 
 class StoreMemoryError(StoreError, MemoryError):
-    """Memory ran out while a store was read; that says nothing about its files."""
+    """Memory ran out while a store was read; its files are unchanged."""
 
 
 class StoreClosedError(StoreError):
-    """The store was closed, or a write failed; what was acknowledged is safe."""
+    """The store was closed, or a write failed; all acknowledged changes are safe."""
 
 
 class SnapshotError(LinkstreamError):
-    """A snapshot that is damaged, hostile or from a newer version."""
+    """A snapshot is damaged, malicious or of a newer version."""
 
 
 class UnusableError(LinkstreamError):
-    """A clusterer whose last change failed, for want of memory, and could not be taken back."""
+    """The last change of a clusterer failed for lack of memory and could not be rolled back."""
 
 
 class NotTrackedError(LinkstreamError):
-    """An answer that needs what the caller chose not to keep."""
+    """The answer needs data that was not kept."""
 
 
 class ConvergenceError(LinkstreamError):
-    """An iteration that did not reach its tolerance."""
+    """An iteration did not reach its tolerance."""
 
 
 class EngineUnavailableError(LinkstreamError):
-    """The engine asked for is not there."""
+    """The requested engine is not available."""
 
 
 class MissingExtraError(LinkstreamError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Args:
+        module: the missing module.
+        extra: the extra of linkstream that installs the module.
+        purpose: what needs the module.
+    """
 
     def __init__(self, module: str, *, extra: str, purpose: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Why a vector gets the answer it gets: the nearest subclusters beside what each test asks."""
+"""Explanations of answers: the nearest subclusters of a vector, with the threshold of each."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from linkstream.identity.counterfactual import Judged
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What would happen to a vector, the evidence, and what would change the answer.
+    """The answer for a vector, the evidence for it, and what would change it.
 
     Attributes:
         kind: "joined", "linked" or "new".
-        cluster: the cluster it would belong to; None where it would be new.
+        cluster: the cluster of the vector; None if the vector would start a new one.
         nearest: the most similar subclusters, best first; the first is J (equation 19).
-        runner_up: the most similar subcluster of any other cluster than J's.
-        judged: what equation 21 was, or would be, asked of: J, or under `evidence="cluster"` the
-            whole cluster with the greatest margin.
-        threshold: what decided: T_s if it joins, else s~ of what was judged.
+        runner_up: the most similar subcluster of another cluster than J's, or None.
+        judged: the subcluster or cluster that equation 21 is applied to: J, or with
+            `evidence="cluster"` the cluster with the greatest margin.
+        threshold: the threshold that decided: T_s if the vector joins, else s~ for `judged`.
         margin: the similarity less that threshold.
-        to_join: how much more similar to J it would have to be to join it; None if it joins.
-        to_link: how much more similar to what was judged, to be linked; None unless it is new.
-        changes: what would change the answer, in sentences.
+        to_join: how much more similar to J the vector must be to join J; None if it joins.
+        to_link: how much more similar to `judged` the vector must be to be linked; None unless
+            it would start a new cluster.
+        changes: sentences that say what would change the answer.
     """
 
     kind: Kind
@@ -43,20 +44,20 @@ class Explanation:
     changes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain values, for JSON."""
+        """Return the explanation as plain values for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
         if not self.nearest:
-            return "new cluster: nothing has been added yet"
-        lines = [self._verdict()]
+            return "new cluster: no vector has been added yet"
+        lines = [self._first_line()]
         lines += [f"  {_describe(candidate)}" for candidate in self.nearest]
         if self.runner_up is not None:
             lines.append(f"next cluster: {_describe(self.runner_up)}")
         lines += [f"change: {change}" for change in self.changes]
         return "\n".join(lines)
 
-    def _verdict(self) -> str:
+    def _first_line(self) -> str:
         best, judged = self.nearest[0], self.judged
         if self.kind == "joined" or judged is None:
             return (
@@ -64,21 +65,27 @@ class Explanation:
                 f"similarity {best.similarity:.4f} reaches T_s {self.threshold:.4f}"
             )
         if judged.subcluster is None:
-            to, whom = "to the whole of it", f"the whole of cluster {judged.cluster}"
+            to, whom = "to the whole cluster", f"the whole of cluster {judged.cluster}"
         else:
             to = f"to subcluster {judged.subcluster}"
             whom = f"the nearest subcluster, {judged.subcluster} of cluster {judged.cluster},"
-        asked = f"s~({judged.mass:.6g}) {self.threshold:.4f}"
+        threshold = f"s~({judged.mass:.6g}) {self.threshold:.4f}"
         if self.kind == "linked":
             return (
                 f"new subcluster in cluster {judged.cluster}: similarity "
-                f"{judged.similarity:.4f} {to} reaches {asked}"
+                f"{judged.similarity:.4f} {to} reaches {threshold}"
             )
-        return f"new cluster: similarity {judged.similarity:.4f} to {whom} is below {asked}"
+        return f"new cluster: similarity {judged.similarity:.4f} to {whom} is below {threshold}"
 
 
 def explain(engine: Engine | None, vector: npt.NDArray[np.int32], *, limit: int) -> Explanation:
-    """Rank the subclusters for one vector, and ask the engine what it would do with it."""
+    """Explain what the engine would do with a vector, without adding it.
+
+    Args:
+        engine: the engine; None if no vector was added yet.
+        vector: the vector in fixed point.
+        limit: number of subclusters in `nearest`.
+    """
     ranked = _ranked_to_another_cluster(engine, vector, max(limit, 2)) if engine else []
     if engine is None or not ranked:
         return Explanation("new", None, (), None, None, None, None)
@@ -107,7 +114,7 @@ def explain(engine: Engine | None, vector: npt.NDArray[np.int32], *, limit: int)
 def _ranked_to_another_cluster(
     engine: Engine, vector: npt.NDArray[np.int32], limit: int
 ) -> list[Candidate]:
-    # The runner-up of another cluster may stand behind many subclusters of the first.
+    # Many subclusters of the first cluster may rank before the first one of another cluster.
     while True:
         ranked = engine.ranked(vector, limit)
         if len(ranked) < limit or any(c.cluster != ranked[0].cluster for c in ranked):

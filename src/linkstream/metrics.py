@@ -1,11 +1,16 @@
-"""How good the IDs are: accuracy after matching, conflation and fracture, switches, pairs.
+"""Metrics of IDs (section 3.6): accuracy after matching, conflation and fracture, switches, pairs.
 
-Section 3.6. All figures but the switches come from one table, kept sparse: how many vectors of
-each identity were given each ID. Thousands of identities and IDs cost no more than their vectors.
+All figures but the switches come from one sparse contingency table, whose size does not exceed the
+number of vectors.
 
-Two labels stand apart. In `y_pred`, −1 means *no ID was given* (as `Links.predict` answers for a
-vector that would be new): such a vector is never right, conflates nothing, is fractured from its
-identity, and forms no pair with any other. In `y_true`, −1 is an identity like any other.
+In `y_pred`, −1 means that no ID was given (`Links.predict` returns −1 for a vector that would be
+new). Such a vector is never right, conflates nothing, counts as fractured, and forms no pair. In
+`y_true`, −1 is an identity like any other.
+
+All functions take the same two arguments:
+
+- `y_true`: the identity of each vector, in order of arrival;
+- `y_pred`: the ID of each vector, in the same order; −1 for no ID.
 """
 
 from __future__ import annotations
@@ -24,14 +29,21 @@ from linkstream.errors import ArgumentError
 
 
 class ConflationFracture(NamedTuple):
-    """The two kinds of error, each a fraction of all vectors; a perfect answer has 0 and 0."""
+    """The two kinds of error as fractions of all vectors; a perfect answer has 0 and 0."""
 
     conflation: float
     fracture: float
 
 
 class PairScores(NamedTuple):
-    """Of the pairs of vectors put together, how many belong together, and the reverse."""
+    """Precision, recall and F1 over pairs of vectors, with the counts of pairs.
+
+    Attributes:
+        precision, recall, f1: the scores.
+        pairs_together: pairs with one ID and one identity.
+        pairs_predicted: pairs with one ID.
+        pairs_true: pairs of one identity.
+    """
 
     precision: float
     recall: float
@@ -43,9 +55,9 @@ class PairScores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Every figure of one answer; `str()` gives a table, `to_dict()` plain values for JSON.
+    """All figures of an answer; `str()` returns a table, `to_dict()` plain values for JSON.
 
-    `nmi` and `ari` are None where scikit-learn is not installed.
+    `nmi` and `ari` are None if scikit-learn is not installed.
     """
 
     n_vectors: int
@@ -64,11 +76,11 @@ class Report:
     ari: float | None
 
     def to_dict(self) -> dict[str, int | float | None]:
-        """The figures by name, as plain values."""
+        """Return the figures by name, as plain values for JSON."""
         return asdict(self)
 
     def text(self) -> str:
-        """The figures as a table, one a line."""
+        """Return the figures as a table, one per line."""
         return "\n".join(
             f"{label:<{_WIDEST}}  {_figure(getattr(self, name)):>8}"
             for name, label in _LABELS.items()
@@ -86,7 +98,7 @@ _LABELS = {
     "accuracy": "accuracy (Hungarian)",
     "conflation": "conflation",
     "fracture": "fracture",
-    "weighted_score": "1 − their mean",
+    "weighted_score": "weighted score",
     "id_switches": "ID switches",
     "pair_precision": "pair precision",
     "pair_recall": "pair recall",
@@ -98,10 +110,14 @@ _WIDEST = max(map(len, _LABELS.values()))
 
 
 def accuracy(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
-    """Fraction of vectors with the right ID, under the best matching of IDs to identities.
+    """Return the fraction of vectors with the right ID, under the best matching (section 3.6).
 
-    Section 3.6: a subset of the IDs is mapped one to one to a subset of the identities so that
-    the accuracy is the best possible (the Hungarian step). An ID without a partner is wrong.
+    A subset of the IDs is matched one to one to a subset of the identities, so that the accuracy
+    is maximal (the Hungarian step). An unmatched ID is wrong.
+
+    Args:
+        y_true: the identity of each vector.
+        y_pred: the ID of each vector; −1 for no ID.
 
     >>> accuracy(["ann", "ann", "ann", "bob"], [7, 7, 3, 5])
     0.75
@@ -112,7 +128,11 @@ def accuracy(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
 
 
 def match(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> dict[Any, Any]:
-    """The matching that `accuracy` is judged by: ID → identity, for the IDs that have one.
+    """Return the matching behind `accuracy`: identity by ID, for the matched IDs.
+
+    Args:
+        y_true: the identity of each vector.
+        y_pred: the ID of each vector; −1 for no ID.
 
     >>> match(["ann", "ann", "ann", "bob"], [7, 7, 3, 5])
     {5: 'bob', 7: 'ann'}
@@ -124,13 +144,17 @@ def match(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> dict[Any, Any]:
 
 
 def conflation_fracture(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> ConflationFracture:
-    """How much of the stream sits under somebody else's ID, and how much away from its own.
+    """Return the fractions of wrongly merged and of wrongly split vectors.
 
-    Conflation: the fraction of vectors whose ID is held, for the most part, by another identity.
-    Fracture: the fraction of vectors whose identity is, for the most part, under another ID; a
-    vector without an ID (−1) is among them. Where two are equally big, one counts as the most.
+    Conflation is the fraction of vectors whose ID mostly belongs to another identity. Fracture is
+    the fraction of vectors whose identity mostly has another ID; it includes vectors without an
+    ID (−1). In a tie, one of the biggest counts.
 
     Always 1 − (conflation + fracture) ≤ accuracy ≤ 1 − max(conflation, fracture).
+
+    Args:
+        y_true: the identity of each vector.
+        y_pred: the ID of each vector; −1 for no ID.
 
     >>> conflation_fracture([0, 0, 0, 1], [0, 0, 0, 0])  # two identities in one ID
     ConflationFracture(conflation=0.25, fracture=0.0)
@@ -138,12 +162,12 @@ def conflation_fracture(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Conflat
     ConflationFracture(conflation=0.0, fracture=0.25)
     """
     table = Table.of(y_true, y_pred)
-    at_home = int(_largest(table.columns, table.counts, len(table.ids)).sum())
-    together = int(_largest(table.rows, table.counts, len(table.identities)).sum())
+    majority_of_ids = int(_largest(table.columns, table.counts, len(table.ids)).sum())
+    majority_of_identities = int(_largest(table.rows, table.counts, len(table.identities)).sum())
     assigned = table.n_vectors - table.n_unassigned
     return ConflationFracture(
-        conflation=(assigned - at_home) / table.n_vectors,
-        fracture=(table.n_vectors - together) / table.n_vectors,
+        conflation=(assigned - majority_of_ids) / table.n_vectors,
+        fracture=(table.n_vectors - majority_of_identities) / table.n_vectors,
     )
 
 
@@ -154,11 +178,17 @@ def weighted_score(
     conflation_weight: float = 1.0,
     fracture_weight: float = 1.0,
 ) -> float:
-    """One figure to maximise where wrong merges and fragments hurt differently (section 3.6).
+    """Return 1 − (w_c · conflation + w_f · fracture) / (w_c + w_f), in [0, 1] (section 3.6).
 
-    It is 1 − (w_c · conflation + w_f · fracture) / (w_c + w_f), in [0, 1], 1 when perfect. A vector
-    that strays into another identity's ID is one conflated and one fractured vector, so with
-    equal weights it costs what it costs in accuracy: 1/n. A clean fragment costs half of that.
+    Maximise it if wrong merges and fragments have different costs. A vector with the ID of another
+    identity is one conflated and one fractured vector, so with equal weights it costs 1/n, as in
+    accuracy. A pure fragment costs half of that.
+
+    Args:
+        y_true: the identity of each vector.
+        y_pred: the ID of each vector; −1 for no ID.
+        conflation_weight: w_c, the weight of wrong merges; 0 or more.
+        fracture_weight: w_f, the weight of fragments; 0 or more.
 
     >>> weighted_score([0, 0, 0, 1], [0, 0, 0, 0], conflation_weight=3.0)
     0.8125
@@ -175,7 +205,7 @@ def weighted_score(
         raise ArgumentError(
             "both weights are 0",
             expected="at least one above 0",
-            remedy="Leave them out to weigh both kinds of error alike.",
+            remedy="Leave them out to give both kinds of error the same weight.",
         )
     parts = conflation_fracture(y_true, y_pred)
     loss = conflation_weight * parts.conflation + fracture_weight * parts.fracture
@@ -183,12 +213,15 @@ def weighted_score(
 
 
 def id_switches(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> int:
-    """How often somebody who comes back is given another ID than the last time.
+    """Count how often an identity gets another ID than the last time.
 
-    Labels are in order of arrival. Each identity's appearances are read in that order, and each
-    ID that differs from the one before counts once; what others were given in between does not
-    matter. Appearances without an ID (−1) are passed over: the last ID given is remembered. Two
-    identities that share one ID make no switch; that error is conflation.
+    The vectors of each identity are read in order of arrival, and each ID that differs from the
+    one before counts once. Vectors of other identities in between do not matter. Vectors without
+    an ID (−1) are skipped. Two identities with one ID make no switch: that error is conflation.
+
+    Args:
+        y_true: the identity of each vector, in order of arrival.
+        y_pred: the ID of each vector; −1 for no ID.
 
     >>> id_switches(list("aabbaab"), [0, 0, 1, 1, 0, 2, 1])
     1
@@ -202,11 +235,14 @@ def id_switches(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> int:
 
 
 def pair_scores(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> PairScores:
-    """Precision, recall and F1 over pairs of vectors, from exact counts of pairs.
+    """Return precision, recall and F1 over pairs of vectors, from exact counts of pairs.
 
-    A pair is predicted when both have one ID, true when both are one identity. Where there is no
-    pair to judge, nothing is wrong and the figure is 1. No pair is ever visited: the counts are
-    sums of k(k − 1)/2 over the table.
+    A pair is predicted if both vectors have one ID, and true if both are one identity. A score
+    without pairs is 1. The counts are sums of k(k − 1)/2 over the table.
+
+    Args:
+        y_true: the identity of each vector.
+        y_pred: the ID of each vector; −1 for no ID.
 
     >>> pair_scores([0, 0, 0, 1], [0, 0, 1, 1])[:3]
     (0.5, 0.3333333333333333, 0.4)
@@ -226,7 +262,11 @@ def pair_scores(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> PairScores:
 
 
 def report(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Report:
-    """All figures of an answer at once.
+    """Return all figures of an answer.
+
+    Args:
+        y_true: the identity of each vector, in order of arrival.
+        y_pred: the ID of each vector; −1 for no ID.
 
     >>> print(report([0, 0, 1], [5, 5, 6]).text().splitlines()[4])
     accuracy (Hungarian)    1.0000
@@ -256,7 +296,7 @@ def report(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Report:
 def _information_and_rand(
     y_true: npt.ArrayLike, y_pred: npt.ArrayLike
 ) -> tuple[float | None, float | None]:
-    """NMI and ARI by scikit-learn, or None twice; a vector without an ID stands alone."""
+    """Return NMI and ARI by scikit-learn, or None twice; a vector without an ID is a cluster."""
     if importlib.util.find_spec("sklearn") is None:
         return None, None
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -267,7 +307,7 @@ def _information_and_rand(
     alone = without_id(labels_pred)
     which[alone] = len(ids) + np.arange(np.count_nonzero(alone))
     with warnings.catch_warnings():
-        # It takes many IDs for a mistaken regression target; here they are a fair answer.
+        # scikit-learn takes many IDs for a regression target and warns.
         warnings.simplefilter("ignore", UserWarning)
         return (
             float(normalized_mutual_info_score(who, which)),
@@ -276,7 +316,7 @@ def _information_and_rand(
 
 
 def _largest(groups: Integers, counts: Integers, n: int) -> Integers:
-    """The largest count of each group; 0 for a group without any."""
+    """Return the largest count of each group; 0 for a group without counts."""
     largest = np.zeros(n, dtype=np.int64)
     np.maximum.at(largest, groups, counts)
     return largest

@@ -1,8 +1,8 @@
-"""Presets: thresholds and a space for an encoder, with the figures behind them.
+"""Presets: thresholds and a space for an encoder, with their scores.
 
-Made by `python -m benchmarks.presets FOLDER` from labelled sets; docs/tuning.md shows how well each
-does on sets that did not make it. A preset is a start: `tune` or `calibrate` on vectors of your
-own is better where there are labels or pairs.
+`python -m benchmarks.presets FOLDER` makes them from labelled sets; docs/tuning.md shows their
+scores on other sets. If you have labels or pairs, `tune` or `calibrate` on your own vectors is
+better.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from linkstream.space import Space
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preset:
-    """What suits an encoder.
+    """Thresholds, space and options for an encoder.
 
     Attributes:
-        name: what `Links.preset` is asked for.
-        encoder: the vectors it is for, in words.
+        name: the name for `Links.preset`.
+        encoder: description of the vectors.
         model: name of the encoder.
-        dimension: dimension of its vectors; vectors of another dimension are refused.
-        thresholds, space: what was found. The space has the name of the preset and the dimension.
-        evidence, heal: options of `Links` that it was found with.
-        made_from: the sets that made it.
-        figures: what it scored, by set: on sets that did not make it where there are several,
-            else on identities that did not.
+        dimension: dimension of the vectors; vectors of another dimension are refused.
+        thresholds, space: the thresholds and their space. The model of the space is the name of
+            the preset.
+        evidence, heal: options of `Links` that the thresholds were tuned with.
+        made_from: the sets that the preset was tuned on.
+        figures: scores by set: of thresholds tuned on other sets if there are several, else on
+            identities held out.
     """
 
     name: str
@@ -53,13 +54,20 @@ class Preset:
 
 @functools.cache
 def presets() -> dict[str, Preset]:
-    """All presets, by name."""
+    """Return all presets by name."""
     text = (resources.files("linkstream.data") / "presets.json").read_text("utf-8")
     return {values["name"]: _preset(values) for values in json.loads(text)}
 
 
 def preset(name: str) -> Preset:
-    """The preset of a name."""
+    """Return a preset.
+
+    Args:
+        name: one of the names in `presets()`.
+
+    Raises:
+        ArgumentError: there is no such preset.
+    """
     known = presets()
     if name not in known:
         raise ArgumentError(
@@ -71,7 +79,12 @@ def preset(name: str) -> Preset:
 
 
 def other_dimension(seen: str, space: Space) -> DimensionError:
-    """The error for vectors that have another dimension than their space; names the encoder."""
+    """Return the error for vectors of another dimension than their space.
+
+    Args:
+        seen: what was seen, for the message.
+        space: the space; the message names its preset or encoder.
+    """
     known = presets().get(space.model or "")
     if known is not None and known.space == space:
         maker = f"preset {known.name!r} is for {known.model}"
@@ -80,7 +93,7 @@ def other_dimension(seen: str, space: Space) -> DimensionError:
     return DimensionError(
         seen,
         expected=f"dimension {space.dimension}: {maker}",
-        remedy="Embed with that encoder, or choose the preset or the thresholds of your encoder.",
+        remedy="Embed with that encoder, or choose a preset or thresholds for your encoder.",
         row=0,
     )
 

@@ -1,16 +1,17 @@
-"""The space vectors live in: its mean vector, its dimension, and the model that made them.
+"""The space of vectors: its mean vector, its dimension, and the model that made the vectors.
 
-Real embeddings often sit in a cone, so that strangers are not perpendicular (lemma 1 fails).
-Taking away the mean vector of the space and normalising again restores it; the mean has to come
-from many identities (docs/choices.md, "the space belongs to the set-up").
+Real embeddings often lie in a cone, so that strangers (vectors of different identities) are not
+perpendicular and lemma 1 fails. Subtracting the mean vector of the space and normalising again
+restores the lemma. The mean must come from many identities (docs/choices.md, "the space belongs to
+the set-up").
 
-How many identities a sample holds is estimated without labels: vectors that are as like as
-neighbours are taken for one identity, and the chance that two vectors drawn at random are so is
-one over the number. Measured on subsets of eleven labelled sets: five voices or faces count as 4
-to 8, thirty as 14 to 37, and the more there are the more it falls short (261 voices count as 37
-to 52). It counts too many where one identity varies as much as several do (four speakers of a
-meeting count as 42, two speakers heard at length as 3 to 25, five broad intents as 6 to 32), and
-too few where identities come in families (thirty products count as 9 to 13). Labels settle it.
+Without labels, the number of identities in a sample is estimated: vectors as similar as neighbours
+count as one identity, and the number is one over the probability that two random vectors do.
+Measured on subsets of eleven labelled sets: five voices or faces count as 4 to 8, thirty as 14 to
+37. The estimate is too low for many identities (261 voices count as 37 to 52) and for identities
+that come in families (thirty products count as 9 to 13). It is too high if one identity varies as
+much as several do (four speakers of a meeting count as 42, two speakers with long speech as 3 to
+25, five broad intents as 6 to 32). Pass labels to count exactly.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from linkstream.engine import door
 from linkstream.engine.fixed_point import DIMENSION_MAX, norms
 from linkstream.errors import ArgumentError, SpaceError, VectorError
 
-# Fewer identities than this, and their mean is about them and not about the space. Measured on
-# eleven sets: a mean of five sometimes hurts pairs of others, a mean of ten or more hardly.
+# The mean of fewer identities describes them rather than the space. Measured on eleven sets: a
+# mean of five sometimes makes pairs of other identities worse, a mean of ten or more hardly.
 MIN_IDENTITIES = 12
 
-# Strangers less similar than this are perpendicular enough; there is no cone to take away.
+# Strangers less similar than this count as perpendicular: centring is not needed.
 PERPENDICULAR = 0.05
 
-_SURVEYED = 3000  # vectors compared with each other: some 200 MB at the peak
+_SURVEYED = 3000  # vectors compared with each other: about 200 MB of memory
 _PASSES = 4
-_NEAR = 0.4  # of the way from a random pair to a neighbour, two vectors count as one identity's
+_NEAR = 0.4  # of the way from a random pair to a neighbour: two vectors count as one identity
 _BLOCK = 8192
 
 Floats = npt.NDArray[np.float64]
@@ -41,13 +42,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
-    """A mean vector to take away (or None), the name of the encoder, and the dimension.
+    """A mean vector to subtract (or None), the name of the encoder, and the dimension.
 
     Attributes:
-        mean: mean of unit vectors of many identities; its own length is below 1. None: as given.
-        model: name of the encoder, kept with the model so that spaces are not mixed unseen.
-        dimension: dimension of the vectors. Vectors of another dimension are refused. A mean
-            fixes the dimension; without a mean and with None, the first vector fixes it.
+        mean: mean of unit vectors of many identities, of length below 1. None leaves vectors as
+            they are.
+        model: name of the encoder. Vectors of different models are not mixed.
+        dimension: dimension of the vectors; vectors of another dimension are refused. A mean
+            fixes the dimension; if both are None, the first vector fixes it.
 
     >>> Space(mean=[0.5, 0.0, 0.0], model="encoder-7").dimension
     3
@@ -83,24 +85,24 @@ class Space:
         min_identities: int = MIN_IDENTITIES,
         seed: int = 0,
     ) -> Space:
-        """The space of a sample of many identities, labelled or not.
+        """Fit the space to a sample of many identities, labelled or not.
 
-        Every identity weighs about the same, however many vectors it has. Where strangers are
-        perpendicular already (mean similarity below 0.05) there is nothing to take away: the
-        space has no mean then. Up to 3,000 vectors drawn with `seed` are compared; fit once and
-        keep the space, for the last digits depend on the machine.
+        Every identity weighs about the same, whatever its number of vectors. If strangers are
+        already perpendicular (mean similarity below 0.05), the space has no mean. At most 3,000
+        random vectors are compared. Fit once and keep the space: the last digits of the mean
+        depend on the machine.
 
         Args:
-            X: vectors of the encoder, one a row, of any length; at least two.
-            y: who each is. Without it the number of identities is estimated: see the head of
-                this file for how well.
+            X: vectors of the encoder, one per row, of any length; at least two.
+            y: the identity of each vector. Without labels, the number of identities is estimated;
+                the docstring of this module says how well.
             model: name of the encoder.
-            min_identities: how many identities the sample must hold. A mean of few is about them
-                and not about the space, and makes clustering worse.
-            seed: of the draw.
+            min_identities: minimum number of identities in the sample. The mean of few identities
+                describes them rather than the space, and makes clusters worse.
+            seed: seed of the random vectors.
 
         Raises:
-            SpaceError: the sample is too narrow.
+            SpaceError: the sample has too few identities.
 
         >>> from linkstream.paper.generative import sample_stream
         >>> X, y = sample_stream(30, 10, 64, 0.1, np.random.default_rng(0))
@@ -112,38 +114,41 @@ class Space:
             words = "" if seen.counted else "about "
             raise SpaceError(
                 f"a sample of {words}{seen.identities:.0f} identities",
-                expected=f"at least {min_identities}, so that their mean is that of the space",
+                expected=f"at least {min_identities}, so that the mean describes the space",
                 remedy="Take vectors of many more identities of the same encoder"
-                + ("." if seen.counted else ", or pass y= so that they are counted.")
-                + " To centre all the same, lower min_identities.",
+                + ("." if seen.counted else ", or pass y= to count them.")
+                + " To centre anyway, lower min_identities.",
             )
         return cls(seen.mean if seen.strangers >= PERPENDICULAR else None, model)
 
     def check_same(self, other: Space) -> None:
-        """Raise SpaceError unless vectors of the other space may be mixed with those of this.
+        """Raise SpaceError unless vectors of the other space may be mixed with those of this one.
 
-        A space that does not say its dimension fits one that does.
+        A space without a dimension matches any dimension.
+
+        Args:
+            other: the other space.
         """
         one_dimension = (
             None in (self.dimension, other.dimension) or self.dimension == other.dimension
         )
         if self._same_mean(other) and self.model == other.model and one_dimension:
             return
-        remedy = "Embed with one encoder, bring to one space, or keep one clusterer for each."
+        remedy = "Use one encoder and one space, or one clusterer for each space."
         if self.model != other.model:
             raise SpaceError(
                 f"vectors of model {other.model!r}",
-                expected=f"model {self.model!r}, as the ones here",
+                expected=f"model {self.model!r}",
                 remedy=remedy,
             )
         raise SpaceError(
             f"a space of model {other.model!r} with {other._mean_in_words()}",
-            expected=f"the one here, of the same model with {self._mean_in_words()}",
+            expected=f"a space of the same model with {self._mean_in_words()}",
             remedy=remedy,
         )
 
     def text(self) -> str:
-        """The space in a few words."""
+        """Return model, mean and dimension in one line."""
         model = "no model named" if self.model is None else f"model {self.model!r}"
         return f"{model}, {self._mean_in_words()}"
 
@@ -171,7 +176,14 @@ class Space:
     __hash__ = None  # type: ignore[assignment]  # holds an array
 
     def centre(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """Rows brought to unit length, less the mean."""
+        """Return the rows at unit length, less the mean.
+
+        Args:
+            rows: vectors of any length.
+
+        Raises:
+            VectorError: a row is zero or not finite.
+        """
         wide = rows.astype(np.float64)
         lengths = norms(wide)
         door.check_norms(rows, lengths)
@@ -185,7 +197,7 @@ def _checked_dimension(dimension: int) -> int:
         raise SpaceError(
             f"dimension={dimension!r:.80}",
             expected=f"a whole number from {door.DIMENSION_MIN} to {DIMENSION_MAX}, or None",
-            remedy="Pass how many numbers a vector of the encoder has.",
+            remedy="Pass the number of coordinates of a vector of the encoder.",
         )
     return int(dimension)
 
@@ -202,8 +214,8 @@ def _checked_mean(mean: npt.ArrayLike, dimension: int | None) -> npt.NDArray[np.
     if not length < 1.0:
         raise SpaceError(
             f"a mean vector of length {length:.6g}",
-            expected="less than 1, as a mean of unit vectors of several identities has",
-            remedy="Average vectors that were normalised first.",
+            expected="a length below 1: the mean of unit vectors of several identities",
+            remedy="Normalise vectors before averaging them.",
         )
     fixed: npt.NDArray[np.float64] = rows[0]
     fixed.flags.writeable = False
@@ -212,13 +224,13 @@ def _checked_mean(mean: npt.ArrayLike, dimension: int | None) -> npt.NDArray[np.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """What a sample says about the space it comes from.
+    """Measurements of a sample that describe its space.
 
     Attributes:
-        mean: mean of the unit vectors in which every identity weighs about the same.
-        identities: how many there are: a count, or an estimate.
-        counted: whether labels were there to count.
-        strangers: mean similarity of two vectors of different identities, as given.
+        mean: mean of the unit vectors, in which every identity weighs about the same.
+        identities: number of identities.
+        counted: whether `identities` is counted from labels; otherwise it is estimated.
+        strangers: mean similarity of two vectors of different identities, without centring.
     """
 
     mean: Floats
@@ -233,7 +245,13 @@ class Survey:
 
 
 def survey(X: npt.ArrayLike, *, y: npt.ArrayLike | None = None, seed: int = 0) -> Survey:
-    """Mean, number of identities and similarity of strangers of a sample; cost: seconds."""
+    """Measure the mean, the number of identities and the similarity of strangers of a sample.
+
+    Args:
+        X: vectors, one per row; at least two.
+        y: the identity of each vector; None estimates the number of identities.
+        seed: seed of the random vectors that are compared.
+    """
     rows = door.vectors(X, dimension=None)
     if len(rows) < 2:
         raise VectorError(
@@ -249,12 +267,12 @@ def survey(X: npt.ArrayLike, *, y: npt.ArrayLike | None = None, seed: int = 0) -
 
 
 def unit_rows(rows: npt.NDArray[np.float32]) -> Floats:
-    """Rows at unit length; VectorError where one has none."""
+    """Return the rows at unit length; raise VectorError if a row is zero."""
     return Space().centre(rows)
 
 
 def identities(y: npt.ArrayLike, count: int) -> npt.NDArray[np.intp]:
-    """The number of each vector's identity, from its label."""
+    """Return the identity of each of `count` vectors as a number."""
     who = np.asarray(y)
     if who.shape != (count,):
         raise ArgumentError(
@@ -266,7 +284,7 @@ def identities(y: npt.ArrayLike, count: int) -> npt.NDArray[np.intp]:
 
 
 def _counted(rows: npt.NDArray[np.float32], who: npt.NDArray[np.intp]) -> Survey:
-    """The mean of the identities' means, and the similarity of two of them."""
+    """Survey labelled vectors: the mean of the means of all identities."""
     counts = np.bincount(who)
     means = np.zeros((len(counts), rows.shape[1]))
     for start in range(0, len(rows), _BLOCK):
@@ -281,12 +299,12 @@ def _counted(rows: npt.NDArray[np.float32], who: npt.NDArray[np.intp]) -> Survey
 
 
 def _estimated(unit: npt.NDArray[np.float32]) -> Survey:
-    """The same from neighbours, with dense groups held down.
+    """Survey unlabelled vectors.
 
-    Vectors near each other (after centring) pass for one identity. A vector with more of them
-    than twice the typical number weighs less, so that a big identity pulls no more than a few
-    small ones; vectors that stand alone get no more weight than others, for they are often
-    noise. As the mean gets better so do the neighbours: a few passes settle both.
+    Vectors near each other after centring count as one identity. A vector with more than twice the
+    typical number of near vectors gets a lower weight, so that a big identity weighs no more than
+    a few small ones. Vectors without near ones get no extra weight, since they are often noise. A
+    better mean gives better neighbours, so a few passes are made.
     """
     count = len(unit)
     weights = np.full(count, 1.0 / count)
@@ -309,19 +327,19 @@ def _estimated(unit: npt.NDArray[np.float32]) -> Survey:
 
 
 def _centred(products: npt.NDArray[np.float32], weights: Floats) -> npt.NDArray[np.float32]:
-    """Similarities after the weighted mean is taken away, from the products alone."""
+    """Return the similarities after subtracting the weighted mean, from the products alone."""
     to_mean = (products @ weights.astype(np.float32)).astype(np.float64)
-    left = products - to_mean[:, np.newaxis].astype(np.float32)
-    left -= (to_mean - float(to_mean @ weights)).astype(np.float32)
-    # What is all but the mean itself has no direction; it is left perpendicular to all.
-    lengths = np.sqrt(np.maximum(np.diagonal(left), 1e-6))
-    left /= lengths[:, np.newaxis]
-    left /= lengths
-    return left
+    centred = products - to_mean[:, np.newaxis].astype(np.float32)
+    centred -= (to_mean - float(to_mean @ weights)).astype(np.float32)
+    # A vector that equals the mean has no direction; it stays perpendicular to all others.
+    lengths = np.sqrt(np.maximum(np.diagonal(centred), 1e-6))
+    centred /= lengths[:, np.newaxis]
+    centred /= lengths
+    return centred
 
 
 def _near(similarity: npt.NDArray[np.float32], weights: Floats) -> npt.NDArray[np.bool_]:
-    """Which pairs lie far enough from a random pair towards a pair of neighbours."""
+    """Return which pairs are near: `_NEAR` of the way from a random pair to neighbours."""
     np.fill_diagonal(similarity, -2.0)
     neighbour = float(np.median(similarity.max(axis=1)))
     np.fill_diagonal(similarity, 0.0)
@@ -333,5 +351,5 @@ def _near(similarity: npt.NDArray[np.float32], weights: Floats) -> npt.NDArray[n
 
 
 def _pair_share(near: npt.NDArray[np.bool_], weights: Floats) -> float:
-    """The chance that two vectors, drawn by weight, are near each other."""
+    """Return the probability that two vectors, drawn by weight, are near each other."""
     return float(weights @ (near @ weights)) / (1.0 - float(weights @ weights))

@@ -1,4 +1,4 @@
-"""`calibrate`: thresholds without full labels."""
+"""`calibrate`: thresholds from few labels or none."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from linkstream import Links, Space, Thresholds, metrics
 from linkstream.data import voice_halves
 from linkstream.errors import ArgumentError, DimensionError, SpaceError, VectorError
 from linkstream.paper.generative import sample_stream, sigma_of
-from linkstream.tuning.calibration import calibrate
-from linkstream.tuning.intervals import Rate
-from linkstream.tuning.lattice import agreement
+from linkstream.tuning.calibration import Rate, calibrate
+from linkstream.tuning.grid import agreement
 
 
 def identities(n=10, size=20, *, cosine=0.8, dimension=64, seed=0):
-    """Clusters of the paper's model, well apart, in mixed order."""
+    """Return well separated clusters of the paper's model, in random order."""
     sigma = sigma_of(math.acos(cosine), dimension)
     return sample_stream(n, size, dimension, sigma, np.random.default_rng(seed))
 
 
 def known_pairs(y, n, *, seed=0):
-    """Pairs of one identity and pairs of two, drawn at random."""
+    """Draw pairs of one identity and pairs of two at random."""
     rng = np.random.default_rng(seed)
     first, second = rng.integers(len(y), size=(2, 400 * n))
     one = (y[first] == y[second]) & (first != second)
@@ -34,7 +33,7 @@ def known_pairs(y, n, *, seed=0):
 
 
 def seen_together(y, *, size=3, seed=0):
-    """A key for each vector: different identities in each group, some vectors in none."""
+    """Return a key for each vector: different identities in each group, some vectors in none."""
     rng = np.random.default_rng(seed)
     keys = np.full(len(y), -1)
     for key in range(len(y) // (2 * size)):
@@ -65,39 +64,39 @@ def by_vectors(stream):
     return calibrate(stream[0])
 
 
-# What it finds
+# Decided calibrations
 
 
-def test_pairs_find_identities_that_are_well_apart(by_pairs):
+def test_pairs_give_thresholds_for_separate_identities(by_pairs):
     assert (by_pairs.decided, by_pairs.source) == (True, "pairs")
     assert score(by_pairs, *identities(seed=1)) > 0.95
 
 
-def test_groups_find_identities_that_are_well_apart(stream):
+def test_groups_give_thresholds_for_separate_identities(stream):
     X, y = stream
     found = calibrate(X, groups=seen_together(y))
     assert (found.decided, found.source) == (True, "groups")
     assert score(found, *identities(seed=1)) > 0.95
 
 
-def test_vectors_alone_find_identities_that_are_well_apart(by_vectors):
+def test_vectors_alone_give_thresholds_for_separate_identities(by_vectors):
     assert (by_vectors.decided, by_vectors.source) == (True, "unlabelled")
     assert score(by_vectors, *identities(seed=1)) > 0.95
 
 
-def test_few_vectors_of_many_identities_are_found_too():
+def test_few_vectors_of_many_identities_are_enough():
     X, y = identities(60, 3)
     assert score(calibrate(X), X, y) > 0.95
 
 
-def test_a_hundred_pairs_of_five_speakers_do_for_five_others():
+def test_thresholds_from_pairs_of_five_speakers_fit_five_others():
     tuning, held_out = voice_halves()
     same, different = known_pairs(tuning.y, 100)
     found = calibrate(tuning.X, same=same, different=different)
     assert score(found, held_out.X, held_out.y) > 0.8
 
 
-def test_vectors_of_any_length_and_of_a_cone_are_found_in_their_space(stream):
+def test_vectors_of_any_length_in_a_cone_are_calibrated_in_their_space(stream):
     X, y = stream
     cone = np.zeros(X.shape[1])
     cone[0] = 1.5
@@ -109,11 +108,11 @@ def test_vectors_of_any_length_and_of_a_cone_are_found_in_their_space(stream):
     assert score(found, shifted, y) > 0.95
 
 
-# What it cannot find
+# Undecided calibrations
 
 
 @pytest.mark.parametrize("dimension", [3, 16, 128])
-def test_one_cloud_of_noise_cannot_be_decided(dimension):
+def test_noise_cannot_be_decided(dimension):
     X = np.random.default_rng(0).normal(size=(200, dimension))
     found = calibrate(X)
     assert not found.decided
@@ -128,7 +127,7 @@ def test_copies_of_one_vector_cannot_be_decided():
     assert not calibrate(np.tile([1.0, 2.0, 3.0], (20, 1))).decided
 
 
-def test_strangers_only_cannot_be_decided():
+def test_vectors_of_strangers_only_cannot_be_decided():
     assert not calibrate(np.eye(40)).decided
 
 
@@ -216,7 +215,7 @@ def test_group_keys_may_be_names(stream):
     assert calibrate(X, groups=named).to_dict() == calibrate(X, groups=list(keys)).to_dict()
 
 
-def test_groups_stand_in_for_pairs_of_two_identities(stream):
+def test_groups_may_replace_pairs_of_two_identities(stream):
     X, y = stream
     found = calibrate(X, same=known_pairs(y, 60)[0], groups=seen_together(y))
     assert (found.decided, found.source) == (True, "pairs")
@@ -244,7 +243,7 @@ def test_all_figures_are_plain_values(by_pairs, by_vectors):
         assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
 
 
-def test_the_text_says_the_thresholds_the_rates_and_the_advice(by_pairs):
+def test_the_text_contains_the_thresholds_the_rates_and_the_advice(by_pairs):
     text = str(by_pairs)
     assert f"{by_pairs.thresholds.cluster_similarity:.4f}" in text
     assert "false merges" in text
@@ -295,7 +294,7 @@ def test_fewer_than_ten_vectors_are_refused():
         calibrate(np.eye(9))
 
 
-def test_vectors_that_are_no_numbers_are_refused(stream):
+def test_vectors_that_are_not_finite_are_refused(stream):
     X = stream[0].copy()
     X[3, 0] = np.nan
     with pytest.raises(VectorError):
@@ -307,12 +306,12 @@ def test_a_space_of_another_dimension_is_refused(stream):
         calibrate(stream[0], space=Space(mean=[0.1, 0.2]))
 
 
-# Its parts
+# Parts
 
 
 @pytest.mark.parametrize(("hits", "cases"), [(0, 10), (10, 10), (3, 10), (50, 600)])
-def test_the_interval_is_that_of_clopper_and_pearson(hits, cases):
-    """At its ends the outcome seen, or one further out, has half of the chance left."""
+def test_the_interval_is_the_clopper_pearson_interval(hits, cases):
+    """At each end, the probability of the counts beyond is half of 1 − confidence."""
     rate = Rate.of(hits, cases, confidence=0.9)
     at_most = [
         math.comb(cases, k) * rate.high**k * (1 - rate.high) ** (cases - k) for k in range(hits + 1)
@@ -322,7 +321,7 @@ def test_the_interval_is_that_of_clopper_and_pearson(hits, cases):
     assert rate.low == 0.0 if hits == 0 else sum(fewer) == pytest.approx(0.95)
 
 
-def test_agreement_is_one_for_renamed_cuts_and_about_zero_for_unrelated_ones():
+def test_agreement_is_one_for_renamed_clusters_and_about_zero_for_unrelated_ones():
     rng = np.random.default_rng(0)
     cut = rng.integers(5, size=500).astype(np.int32)
     assert agreement(cut, (4 - cut).astype(np.int32)) == pytest.approx(1.0)

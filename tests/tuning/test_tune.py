@@ -1,4 +1,4 @@
-"""`tune`: thresholds from labelled vectors."""
+"""`tune`: the search for thresholds on labelled vectors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ import pytest
 from linkstream import Links, Space, Thresholds, metrics
 from linkstream.data import voice_halves
 from linkstream.errors import ArgumentError, MissingExtraError, VectorError
-from linkstream.tuning import Tuned, tune
-from linkstream.tuning.candidate import Candidate, Objective, judge
-from linkstream.tuning.examples import Examples
-from linkstream.tuning.plateau import middle
-from linkstream.tuning.starts import Point, design, similarity_range
+from linkstream.tuning import TuneResult, tune
+from linkstream.tuning.candidates import (
+    Candidate,
+    Objective,
+    Point,
+    best_neighbourhood,
+    design,
+    judge,
+    similarity_range,
+)
+from linkstream.tuning.inputs import LabelledVectors
 
 QUICK = {"trials": 24, "orders": 2}
 
 
 @pytest.fixture(scope="module")
 def voices():
-    """A short stream of five speakers, by the first coordinates alone, and who they are."""
+    """Return a short stream of five speakers with their labels, in fewer dimensions."""
     stream = voice_halves()[0]
     return stream.X[::3, :96], stream.y[::3]
 
@@ -36,7 +42,7 @@ def tuned(voices):
 
 
 def families(n_identities, size, *, seed=0, cone=0.0):
-    """Identities around random directions, in 24 dimensions, in mixed order."""
+    """Return identities around random directions, in 24 dimensions, in random order."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(np.arange(n_identities), size))
     centres = rng.normal(size=(n_identities, 24)) / np.sqrt(24)
@@ -49,16 +55,16 @@ def params(tuned):
     return [trial.params for trial in tuned.study.trials]
 
 
-# What it finds
+# The result
 
 
-def test_thresholds_tuned_on_five_speakers_do_for_five_others():
+def test_thresholds_tuned_on_five_speakers_fit_five_others():
     tuning, held_out = voice_halves()
     links = tune(tuning.X, tuning.y, trials=64).links()
     assert metrics.accuracy(held_out.y, links.add_many(held_out.X)) > 0.8
 
 
-def test_the_score_is_what_a_clusterer_with_these_thresholds_gets(voices, tuned):
+def test_the_score_equals_that_of_a_clusterer_with_these_thresholds(voices, tuned):
     X, y = voices
     links = tuned.links()
     instant = metrics.accuracy(y, links.add_many(X))
@@ -77,12 +83,12 @@ def test_the_figures_agree_with_each_other(tuned):
     assert tuned.n_trials == QUICK["trials"]
 
 
-def test_the_chosen_one_was_tried_in_every_order(tuned):
+def test_the_chosen_trial_was_judged_in_every_order(tuned):
     assert min(t.value for t in tuned.study.trials if t.value) <= tuned.score
     assert tuned.score <= tuned.study.best_value
 
 
-def test_more_weight_on_conflation_gives_no_more_of_it(voices):
+def test_more_weight_on_conflation_gives_no_more_conflation(voices):
     X, y = voices
     parts = []
     for weight in (0.05, 20.0):
@@ -93,7 +99,7 @@ def test_more_weight_on_conflation_gives_no_more_of_it(voices):
     assert strict.fracture >= lax.fracture
 
 
-def test_with_a_weight_the_score_is_the_weighted_one(voices):
+def test_with_a_weight_the_score_is_the_weighted_score(voices):
     X, y = voices
     tuned = tune(X, y, fracture_weight=3.0, trials=8, orders=1)
     ids = tuned.links().add_many(X)
@@ -113,7 +119,7 @@ def test_vectors_need_not_be_of_unit_length(voices, tuned):
     assert tune(4.0 * X, y, **QUICK).thresholds == tuned.thresholds
 
 
-# The same outcome
+# Reproducibility
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -137,7 +143,7 @@ def test_the_estimator_takes_over_after_the_design(voices):
 
 
 def _rows(X, y):
-    examples = Examples.of(X, y)
+    examples = LabelledVectors.of(X, y)
     return examples.X, examples.y
 
 
@@ -151,7 +157,7 @@ def test_the_engines_agree(voices):
 # Studies
 
 
-def test_a_study_in_a_file_goes_on_as_if_it_had_not_been_broken_off(voices, tuned, tmp_path):
+def test_a_resumed_study_gives_the_result_of_an_uninterrupted_one(voices, tuned, tmp_path):
     path = tmp_path / "voices.study"
     first = tune(*voices, study=path, **(QUICK | {"trials": 8}))
     assert first.n_trials == 8
@@ -168,14 +174,14 @@ def test_a_complete_study_is_not_run_again(voices, tmp_path):
     assert again.to_dict() == first.to_dict()
 
 
-def test_trials_that_a_broken_run_left_open_are_tried_again(voices, tuned, tmp_path):
+def test_open_trials_of_an_interrupted_run_are_tried_again(voices, tuned, tmp_path):
     path = tmp_path / "voices.study"
 
-    def broken_off(done, total, best):
+    def interrupt(done, total, best):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tune(*voices, study=path, progress=broken_off, **QUICK)
+        tune(*voices, study=path, progress=interrupt, **QUICK)
     left = tune(*voices, study=path, **(QUICK | {"trials": 8})).study
     left.ask()
     left.enqueue_trial({"pair": 0.5, "join": 0.5, "pull": 0.5})
@@ -208,7 +214,7 @@ def test_a_study_of_other_data_is_refused(voices, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"not a study\n", b"\x80\x93\xff\n", b'{"a": 1}\n', b"[]\n"])
-def test_a_file_that_is_no_study_is_refused_and_left_alone(voices, tmp_path, content):
+def test_a_file_that_is_not_a_study_is_refused_and_unchanged(voices, tmp_path, content):
     path = tmp_path / "precious.txt"
     path.write_bytes(content)
     with pytest.raises(ArgumentError, match="not a study"):
@@ -216,12 +222,12 @@ def test_a_file_that_is_no_study_is_refused_and_left_alone(voices, tmp_path, con
     assert path.read_bytes() == content
 
 
-def test_a_study_in_a_folder_that_is_not_there_is_refused(voices, tmp_path):
+def test_a_study_in_a_missing_folder_is_refused(voices, tmp_path):
     with pytest.raises(ArgumentError, match="a study at"):
         tune(*voices, study=tmp_path / "nowhere" / "voices.study", trials=2)
 
 
-def test_optuna_is_quiet_and_its_settings_are_left_as_they_were(voices, capfd):
+def test_optuna_logs_nothing_and_keeps_its_settings(voices, capfd):
     X, y = voices
     before = optuna.logging.get_verbosity()
     with warnings.catch_warnings():
@@ -243,7 +249,7 @@ def test_the_space_given_is_used_for_all_trials(voices):
     assert "Space(mean=mean)" in tuned.python
 
 
-def test_a_cone_of_many_identities_is_centred_when_that_wins():
+def test_a_cone_of_many_identities_is_centred_if_that_scores_better():
     X, y = families(40, 8, cone=2.0)
     plain = tune(X, y, trials=40, orders=1)
     both = tune(X, y, trials=40, orders=1, search_space=True)
@@ -260,66 +266,66 @@ def test_too_few_identities_are_not_centred(voices):
     assert {trial.user_attrs["space"] for trial in tuned.study.trials} == {"given"}
 
 
-def test_vectors_that_are_all_but_one_are_not_centred():
+def test_almost_identical_vectors_are_not_centred():
     X = np.ones((80, 3)) + 1e-4 * np.random.default_rng(0).normal(size=(80, 3))
     tuned = tune(X, np.arange(80) % 40, trials=4, orders=1, search_space=True)
     assert tuned.space.mean is None
 
 
-# Where it looks
+# Points of the search
 
 
-def test_every_point_of_the_cube_gives_thresholds():
+def test_every_point_gives_valid_thresholds():
     X, y = families(12, 5)
     rows, codes = _rows(X, y)
     found = similarity_range(rows, codes, Space(), seed=0)
     corners = [Point(a, b, c) for a in (0.0, 1.0) for b in (0.0, 1.0) for c in (0.0, 1.0)]
-    for point in [*corners, *found.starts()]:
+    for point in [*corners, *found.first_points()]:
         thresholds = found.thresholds(point)
         assert found.low <= thresholds.subcluster_similarity <= found.high
         assert thresholds.pair_similarity_max >= thresholds.cluster_similarity**2
 
 
-def test_identical_vectors_leave_a_range_to_look_in():
+def test_identical_vectors_can_be_tuned():
     X, y = np.ones((20, 3)), np.arange(20) % 2
     assert tune(X, y, trials=8, orders=1).n_trials == 8
 
 
-def test_opposite_vectors_leave_a_range_to_look_in():
+def test_opposite_vectors_can_be_tuned():
     X = np.array([[1.0, 0.0], [-1.0, 0.0]] * 10)
     assert tune(X, np.arange(20) // 2, trials=8, orders=1).n_trials == 8
 
 
-def test_the_first_trials_are_the_same_however_many_there_are():
+def test_the_first_points_do_not_depend_on_their_number():
     rows, codes = _rows(*families(12, 5))
     found = similarity_range(rows, codes, Space(), seed=0)
     assert design(found, 40, seed=0)[:12] == design(found, 12, seed=0)
 
 
-# Which one it takes
+# Choice of the trial
 
 
-def test_a_lucky_trial_amid_bad_ones_is_not_taken():
+def test_a_good_trial_among_bad_neighbours_is_not_chosen():
     rng = np.random.default_rng(0)
     bad, good = 0.2 + 0.02 * rng.random((9, 3)), 0.7 + 0.02 * rng.random((9, 3))
-    places = np.column_stack([np.zeros(18), np.vstack([bad, good])])
+    points = np.column_stack([np.zeros(18), np.vstack([bad, good])])
     scores = np.array([0.95, *[0.3] * 8, *[0.9] * 9])
-    assert middle(places, scores, np.ones(18, dtype=bool)) >= 9
+    assert best_neighbourhood(points, scores, np.ones(18, dtype=bool)) >= 9
 
 
-def test_a_trial_given_up_early_is_not_taken():
-    places = np.array([[0.0, 0.1, 0.1, 0.1], [0.0, 0.9, 0.9, 0.9]])
-    assert middle(places, np.array([0.9, 0.2]), np.array([False, True])) == 1
+def test_a_pruned_trial_is_not_chosen():
+    points = np.array([[0.0, 0.1, 0.1, 0.1], [0.0, 0.9, 0.9, 0.9]])
+    assert best_neighbourhood(points, np.array([0.9, 0.2]), np.array([False, True])) == 1
 
 
-def test_trials_in_another_space_are_no_neighbours():
+def test_trials_in_another_space_are_not_neighbours():
     place = [0.5, 0.5, 0.5]
-    places = np.array([[0.0, *place], [1.0, *place], [0.0, 0.1, 0.1, 0.1]])
+    points = np.array([[0.0, *place], [1.0, *place], [0.0, 0.1, 0.1, 0.1]])
     scores = np.array([0.8, 0.1, 0.7])
-    assert middle(places, scores, np.ones(3, dtype=bool)) == 0
+    assert best_neighbourhood(points, scores, np.ones(3, dtype=bool)) == 0
 
 
-def test_hopeless_trials_are_not_run_in_every_order(tuned):
+def test_bad_trials_are_not_run_in_every_order(tuned):
     states = [trial.state.name for trial in tuned.study.trials]
     assert set(states) == {"COMPLETE", "PRUNED"}
     best_first = max(np.mean(t.user_attrs["figures"][0]) for t in tuned.study.trials)
@@ -329,7 +335,7 @@ def test_hopeless_trials_are_not_run_in_every_order(tuned):
             assert np.mean(trial.user_attrs["figures"][0]) < best_first - 0.04
 
 
-# A candidate
+# Candidates
 
 
 def test_a_candidate_builds_the_clusterer_it_describes():
@@ -341,7 +347,7 @@ def test_a_candidate_builds_the_clusterer_it_describes():
     assert candidate.links(track_vectors=True).track_vectors
 
 
-def test_a_judgement_is_the_mean_of_instant_and_current(voices):
+def test_the_score_is_the_mean_of_instant_and_current(voices):
     X, y = voices
     judgement = judge(Candidate(Thresholds(0.766, 0.645, 0.738)), X, y, Objective())
     links = Links(0.766, 0.645, 0.738)
@@ -349,10 +355,10 @@ def test_a_judgement_is_the_mean_of_instant_and_current(voices):
     assert judgement.score == (judgement.instant + judgement.current) / 2
 
 
-# Telling
+# Output
 
 
-def test_progress_is_told_batch_by_batch(voices):
+def test_progress_is_reported_after_each_batch(voices):
     calls = []
     tuned = tune(*voices, trials=20, orders=1, progress=lambda *seen: calls.append(seen))
     assert [done for done, _, _ in calls] == [8, 16, 20]
@@ -362,13 +368,13 @@ def test_progress_is_told_batch_by_batch(voices):
     assert bests[-1] == tuned.study.best_value
 
 
-def test_the_figures_survive_json(tuned):
+def test_the_figures_can_be_written_as_json(tuned):
     record = json.loads(json.dumps(tuned.to_dict(), allow_nan=False))
     assert Thresholds(**record["thresholds"]) == tuned.thresholds
     assert record["score"] == tuned.score
 
 
-def test_the_text_says_the_thresholds_and_the_score(tuned):
+def test_the_text_contains_the_thresholds_and_the_score(tuned):
     text = str(tuned)
     assert f"{tuned.thresholds.cluster_similarity:.4f}" in text
     assert f"{tuned.score:.4f}" in text
@@ -382,7 +388,7 @@ def test_the_python_line_makes_the_same_clusterer(tuned):
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_the_picture_is_drawn(tuned, tmp_path, ending):
-    path = tmp_path / f"landscape.{ending}"
+    path = tmp_path / f"trials.{ending}"
     tuned.picture(path)
     assert path.stat().st_size > 1000
 
@@ -399,7 +405,7 @@ def test_the_picture_of_two_spaces_and_of_one_trial_is_drawn(tmp_path):
     tune(X, y, trials=1, orders=1).picture(tmp_path / "one.png")
 
 
-# What it refuses
+# Bad arguments
 
 
 @pytest.mark.parametrize(
@@ -420,7 +426,7 @@ def test_the_picture_of_two_spaces_and_of_one_trial_is_drawn(tmp_path):
         ({"engine": "steam"}, "steam"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(voices, settings, match):
+def test_bad_settings_are_refused(voices, settings, match):
     with pytest.raises(ArgumentError, match=match):
         tune(*voices, **settings)
 
@@ -432,11 +438,11 @@ def test_settings_that_make_no_sense_are_refused(voices, settings, match):
         (np.zeros(20, dtype=int), "one identity"),
         (np.arange(20), "each seen once"),
         (np.arange(40).reshape(20, 2), "shape"),
-        ([None] * 20, "dtype object"),
-        ([0.0] * 19 + [float("nan")], "label nan"),
+        ([None] * 20, "y holds object"),
+        ([0.0] * 19 + [float("nan")], "y is nan"),
     ],
 )
-def test_labels_that_teach_nothing_are_refused(labels, match):
+def test_bad_labels_are_refused(labels, match):
     X = np.random.default_rng(0).normal(size=(20, 4))
     with pytest.raises(ArgumentError, match=match):
         tune(X, labels)
@@ -454,32 +460,32 @@ def test_a_vector_that_is_not_finite_is_refused_with_its_row():
         tune(X, np.arange(20) % 2)
 
 
-def test_nothing_is_written_where_the_input_is_refused(voices, tmp_path):
+def test_a_refused_input_writes_no_file(voices, tmp_path):
     X, y = voices
     with pytest.raises(ArgumentError):
         tune(X, y[:-1], study=tmp_path / "voices.study")
     assert not list(tmp_path.iterdir())
 
 
-def test_without_optuna_the_install_line_is_given(voices, monkeypatch):
+def test_without_optuna_the_error_has_the_install_line(voices, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"linkstream\[tune\]"):
         tune(*voices, trials=2)
 
 
-def test_without_matplotlib_the_install_line_is_given(tuned, monkeypatch, tmp_path):
+def test_without_matplotlib_the_error_has_the_install_line(tuned, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"linkstream\[plots\]"):
-        tuned.picture(tmp_path / "landscape.png")
+        tuned.picture(tmp_path / "trials.png")
 
 
-def test_what_comes_back_is_a_tuned(tuned):
-    assert isinstance(tuned, Tuned)
+def test_the_result_cannot_be_changed(tuned):
+    assert isinstance(tuned, TuneResult)
     with pytest.raises(AttributeError):
         tuned.study = None
 
 
-def test_with_cluster_evidence_subclusters_are_fine_and_two_thresholds_are_sought(voices):
+def test_with_cluster_evidence_t_s_is_fixed_and_two_thresholds_are_searched(voices):
     tuned = tune(*voices, trials=20, orders=1, evidence="cluster", heal="settle")
     links = tuned.links()
     assert (links.evidence, links.healing.mode) == ("cluster", "settle")
@@ -494,6 +500,6 @@ def test_with_cluster_evidence_subclusters_are_fine_and_two_thresholds_are_sough
     }
 
 
-def test_healing_that_cannot_be_is_refused_before_any_work(voices):
+def test_a_bad_heal_option_is_refused_before_any_work(voices):
     with pytest.raises(ArgumentError, match="mend"):
         tune(*voices, heal="mend")

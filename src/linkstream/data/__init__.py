@@ -1,4 +1,4 @@
-"""Real streams that come with the package; see README.md beside this file for their sources."""
+"""Real streams in the package; README.md in this folder names their sources."""
 
 from __future__ import annotations
 
@@ -10,23 +10,33 @@ import numpy.typing as npt
 
 
 class VoiceStream(NamedTuple):
-    """Voices in order of arrival: unit vectors, who spoke, and when each window began (s)."""
+    """A stream of voices in order of arrival.
+
+    Attributes:
+        X: unit vectors.
+        y: the speaker of each vector.
+        t: the start of each window, in seconds.
+    """
 
     X: npt.NDArray[np.float32]
     y: npt.NDArray[np.int64]
     t: npt.NDArray[np.float64]
 
     def only(self, speakers: npt.ArrayLike) -> VoiceStream:
-        """The windows of these speakers, in order of arrival."""
-        kept = np.isin(self.y, speakers)
-        return VoiceStream(self.X[kept], self.y[kept], self.t[kept])
+        """Return the windows of these speakers, in order of arrival.
+
+        Args:
+            speakers: numbers of speakers, as in `y`.
+        """
+        chosen = np.isin(self.y, speakers)
+        return VoiceStream(self.X[chosen], self.y[chosen], self.t[chosen])
 
 
 def voice_stream() -> VoiceStream:
-    """Ten readers taking turns: 1,581 windows of speech as 256-d GE2E voice embeddings.
+    """Return 1,581 windows of speech of ten readers in turn, as 256-d GE2E voice embeddings.
 
     LibriSpeech (Panayotov et al., 2015), CC BY 4.0; windows of 1.6 s every 0.4 s over simulated
-    turns, embedded with Resemblyzer 0.1.4 by the project and kept in float16.
+    turns, embedded with Resemblyzer 0.1.4 by the project and stored in float16.
 
     >>> stream = voice_stream()
     >>> stream.X.shape, len(set(stream.y.tolist()))
@@ -41,9 +51,9 @@ def voice_stream() -> VoiceStream:
 
 
 def voice_halves() -> tuple[VoiceStream, VoiceStream]:
-    """The stream of five speakers to tune on, and that of the five others, held out.
+    """Return the stream of five speakers for tuning, and that of the five others, held out.
 
-    Who is where was settled by a seeded permutation, before anything was measured.
+    A seeded permutation divided the speakers before anything was measured.
 
     >>> tuning, held_out = voice_halves()
     >>> len(tuning.X), len(held_out.X), sorted(set(tuning.y.tolist()))

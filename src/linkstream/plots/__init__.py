@@ -1,16 +1,14 @@
-"""Pictures: who was given which ID when, the graph of subclusters, a store as a whole.
+"""Pictures of IDs over time, of the graph of subclusters, and of a clusterer or store.
 
-Every function returns a `matplotlib.figure.Figure` that belongs to no window and no global state;
-write it with `save(figure, path)` or `figure.savefig(path)`. One colour is one ID throughout a
-picture. Grey, hatched, are the IDs that stand for nobody: fragments.
+Every function returns a `matplotlib.figure.Figure` without a window and without global state;
+write it with `save(figure, path)`. An ID has the same colour throughout a picture. Fragments, IDs
+that are matched to no identity, are grey and hatched.
 """
 
-from linkstream.plots.canvas import FAINT, FRAGMENT, INK, PALETTE, Clustering, new_figure, save
-from linkstream.plots.demo import demo_picture
-from linkstream.plots.islands import islands
-from linkstream.plots.lanes import timeline
-from linkstream.plots.nodes import graph
-from linkstream.plots.whole import margins, sizes, stream
+from linkstream.plots.graphs import cluster_graphs, graph
+from linkstream.plots.overviews import margins, sizes, stream
+from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, Clustering, new_figure, save
+from linkstream.plots.timelines import demo_picture, timeline
 
 __all__ = [
     "FAINT",
@@ -18,9 +16,9 @@ __all__ = [
     "INK",
     "PALETTE",
     "Clustering",
+    "cluster_graphs",
     "demo_picture",
     "graph",
-    "islands",
     "margins",
     "new_figure",
     "save",

@@ -1,6 +1,7 @@
-"""Thresholds for an encoder, and whether its vectors suit the model.
+"""Thresholds for an encoder, and a check that its vectors fit the model.
 
-`tune` searches with labels, `calibrate` makes do with less, `diagnose` says what vectors are like.
+`tune` searches thresholds with labels, `calibrate` finds them with few labels or none, and
+`diagnose` tests vectors and thresholds.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from linkstream.tuning.calibration import Calibration, calibrate
 from linkstream.tuning.diagnosis import Diagnosis, diagnose
 from linkstream.tuning.findings import Finding
+from linkstream.tuning.result import TuneResult
 from linkstream.tuning.search import tune
-from linkstream.tuning.tuned import Tuned
 
-__all__ = ["Calibration", "Diagnosis", "Finding", "Tuned", "calibrate", "diagnose", "tune"]
+__all__ = ["Calibration", "Diagnosis", "Finding", "TuneResult", "calibrate", "diagnose", "tune"]

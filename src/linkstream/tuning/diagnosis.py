@@ -1,4 +1,4 @@
-"""Will Links do well on these vectors, at these thresholds? Measured, and said in words."""
+"""`diagnose`: whether vectors fit the model of Links, and whether thresholds fit the vectors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from linkstream.engine import door
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import MIN_IDENTITIES, PERPENDICULAR, Space, Survey, identities, survey
-from linkstream.tuning import findings, groups, measurements, trial
+from linkstream.tuning import findings, groups, measurements, sample_runs
 from linkstream.tuning.findings import Cone, Finding
 from linkstream.tuning.groups import Groups
+from linkstream.tuning.inputs import check_whole_number
 from linkstream.tuning.measurements import Copies, Lengths, Rows, Similarities, Spectrum
-from linkstream.tuning.trial import Cliff, Growth
+from linkstream.tuning.sample_runs import Cliff, Growth
 
 SAMPLE = 2000
 _MARKS = {"ok": "ok     ", "note": "note   ", "warning": "WARNING"}
@@ -29,15 +30,16 @@ _INDENT = " " * 9
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was found about vectors and thresholds; `findings` say it in words, worst first.
+    """Measurements of vectors and thresholds, with the findings in words.
 
     Attributes:
-        vectors, dimension: what was given.
+        vectors: number of vectors.
+        dimension: dimension of the vectors.
         labelled: whether labels were given.
-        centred: whether a space took a mean vector away first.
-        thresholds: those given, or None.
-        findings: what it means, and what to do.
-        lengths, copies, similarities, spectrum, cone, groups, cliff, growth: the figures.
+        centred: whether the given space has a mean vector.
+        thresholds: the given thresholds, or None.
+        findings: the findings with their advice, warnings first.
+        lengths, copies, similarities, spectrum, cone, groups, cliff, growth: the measurements;
             `growth` is None without thresholds.
     """
 
@@ -58,15 +60,15 @@ class Diagnosis:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that ask for something to be done."""
+        """The findings of severity "warning"."""
         return tuple(found for found in self.findings if found.severity == "warning")
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, ready for JSON."""
+        """Return all measurements and findings as plain values for JSON."""
         return asdict(self)
 
     def text(self) -> str:
-        """The findings as paragraphs, worst first."""
+        """Return the findings as paragraphs, warnings first."""
         lines = [self.headline(), ""]
         for found in self.findings:
             lines.append(f"{_MARKS[found.severity]}  {found.title}")
@@ -77,17 +79,25 @@ class Diagnosis:
         return "\n".join(lines)
 
     def headline(self) -> str:
-        """What was looked at, and how many warnings there are."""
+        """Return one line with the size of the input and the number of warnings."""
         who = "with labels" if self.labelled else "without labels"
         count = len(self.warnings)
         warned = "no warnings" if not count else f"{count} warning" + "s" * (count > 1)
         return f"{self.vectors:,} vectors of dimension {self.dimension}, {who}: {warned}"
 
     def picture(self, path: str | os.PathLike[str]) -> None:
-        """Draw the figures to a file: .png, .svg or .pdf. Needs matplotlib."""
-        from linkstream.tuning.portrait import portrait
+        """Draw the measurements in six panels. Needs matplotlib.
 
-        portrait(self).savefig(path)
+        Args:
+            path: the file to write: .png, .svg or .pdf.
+
+        Raises:
+            ArgumentError: the file cannot be written.
+        """
+        from linkstream.plots import save
+        from linkstream.tuning.pictures import diagnosis_figure
+
+        save(diagnosis_figure(self), path)
 
     def __str__(self) -> str:
         return self.text()
@@ -102,19 +112,21 @@ def diagnose(
     seed: int = 0,
     sample: int = SAMPLE,
 ) -> Diagnosis:
-    """Test the model of Links on vectors, and thresholds on both; some seconds for 100,000.
+    """Test vectors against the model of Links, and thresholds against the vectors.
+
+    It takes some seconds for 100,000 vectors.
 
     Args:
-        X: vectors, one a row, as they will be given to Links, in order of arrival.
-        thresholds: `Thresholds`, or T_c, T_s and T_p. Without them only the vectors are judged.
-        y: who each vector is. With labels the lemmas are tested on the identities; without, on
-            groups made from neighbours, which look better than identities do.
-        space: the space Links is to be given.
-        seed: of the sample.
-        sample: vectors that are compared with each other; memory grows with its square.
+        X: vectors in order of arrival, one per row, as they will be given to Links.
+        thresholds: `Thresholds`, or T_c, T_s and T_p. Without them, only the vectors are judged.
+        y: the identity of each vector. With labels, the lemmas are tested on the identities;
+            without, on groups made from neighbours, which look better than identities do.
+        space: the space to be used with Links; None uses the vectors as given.
+        seed: seed of the sample.
+        sample: number of vectors to compare with each other; memory grows with its square.
 
     Raises:
-        VectorError: fewer than three vectors, or some that are not finite.
+        VectorError: there are fewer than three vectors, or some are not finite.
     """
     wanted = _thresholds(thresholds)
     given = door.vectors(X, dimension=None if space is None else space.dimension)
@@ -126,7 +138,7 @@ def diagnose(
         labels = labels[np.any(given != 0.0, axis=1)]
     _check(rows, sample)
     seen = measurements.digests(rows)
-    rows = measurements.brought(rows, space or Space())
+    rows = measurements.unit_vectors(rows, space or Space())
     return _diagnosed(rows, seen, lengths, wanted, labels, space, seed, sample)
 
 
@@ -140,7 +152,7 @@ def _diagnosed(
     seed: int,
     sample: int,
 ) -> Diagnosis:
-    """All measurements on unit vectors of the space, and the findings they give."""
+    """Measure unit vectors of the space, and derive the findings."""
     rng = np.random.default_rng(seed)
     drawn = np.sort(rng.permutation(len(rows))[:sample])
     who, nearest = measurements.neighbours(rows, drawn, rng)
@@ -168,10 +180,10 @@ def _diagnosed(
         spectrum=measurements.spectrum(rows[drawn]),
         cone=_cone(surveyed, rows[chosen], named, rng),
         groups=lemmas,
-        cliff=trial.cliff(
+        cliff=sample_runs.cliff(
             rows, thresholds, pair=pair, neighbour=similarities.neighbour, labels=labels
         ),
-        growth=None if thresholds is None else trial.growth(rows, thresholds),
+        growth=None if thresholds is None else sample_runs.growth(rows, thresholds),
     )
     return replace(made, findings=_findings(made))
 
@@ -197,11 +209,11 @@ def _findings(made: Diagnosis) -> tuple[Finding, ...]:
 def _cone(
     seen: Survey, sample: Rows, named: npt.NDArray[np.intp], rng: np.random.Generator
 ) -> Cone:
-    """The survey, and the similarities that taking its mean away would give on the sample."""
+    """Return the survey of the space, with the similarities of the sample after centring."""
     warranted = seen.strangers >= PERPENDICULAR
     strangers = pair = None
     if warranted:
-        strangers, pair = groups.once_centred(sample, named, seen.mean, rng)
+        strangers, pair = groups.similarities_after_centring(sample, named, seen.mean, rng)
     return Cone(
         length=seen.length,
         strangers=seen.strangers,
@@ -228,15 +240,11 @@ def _thresholds(given: Thresholds | Sequence[float] | None) -> Thresholds | None
 
 
 def _check(rows: Rows, sample: int) -> None:
-    if isinstance(sample, bool) or not isinstance(sample, (int, np.integer)) or sample < 10:
-        raise ArgumentError(
-            f"sample={sample!r}",
-            expected="a whole number of 10 or more",
-            remedy="It says how many vectors are compared with each other; 2000 is usual.",
-        )
+    remedy = "Give the number of vectors to compare with each other; 2000 is usual."
+    check_whole_number("sample", sample, least=10, remedy=remedy)
     if len(rows) < 3:
         raise VectorError(
             f"{len(rows)} vectors to diagnose",
             expected="at least three",
-            remedy="A few hundred are needed to learn much.",
+            remedy="Give a few hundred vectors or more.",
         )

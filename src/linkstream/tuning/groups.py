@@ -1,10 +1,11 @@
-"""The three lemmas on real vectors: groups of one identity each, and what they are like.
+"""The three lemmas of the paper, measured on groups of vectors of one identity each.
 
-With labels the groups are the identities. Without them they are made: a vector drawn at random and
-those that lie at least seven tenths of the way to it, from a random pair to a pair of neighbours.
-Measured on eleven labelled sets, such groups are mostly of one identity (82 to 100 % of their
-vectors; of product offers 20 %) and only a part of it: two of their vectors are more alike than
-two of an identity, by up to 0.08 for voices and faces, 0.2 for texts, 0.4 in a noisy meeting.
+With labels, the groups are the identities. Without labels, a group is a vector drawn at random and
+the vectors near it: their similarity lies at least seven tenths of the way from a random pair to a
+pair of neighbours. Measured on eleven labelled sets, such groups are mostly of one identity (82 to
+100 % of their vectors; 20 % for product offers) and cover only a part of it: two of their vectors
+are more similar than two of an identity, by up to 0.08 for voices and faces, 0.2 for texts, and
+0.4 in a noisy meeting. Strangers are vectors of different identities.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy.typing as npt
 from linkstream.paper.thresholds import Thresholds
 from linkstream.tuning.measurements import Floats, Rows
 
-SMALLEST = 5  # vectors of a group that lemmas 2 and 3 are measured on
-_NEAR = 0.7  # of the way from a random pair to a neighbour, two vectors share a group
-_LOBED = 40  # vectors of a group that is cut in two
+SIZE_MIN = 5  # vectors of a group, for lemmas 2 and 3
+_NEAR = 0.7  # of the way from a random pair to a pair of neighbours
+_HALVED_MIN = 40  # vectors of a group whose two halves are compared
 _PER_IDENTITY = 60
 _SEEDS = 200
 _BLOCK = 8192
-_MOST = 200_000
+_PAIRS_MAX = 200_000
 _DELTA, _EPSILON = 0.2, 0.01
 
 Labels = npt.NDArray[np.intp]
@@ -31,16 +32,16 @@ Labels = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Lemma:
-    """A quantity that a lemma says is almost constant, as the vectors have it.
+    """A quantity that is almost constant according to a lemma, as measured.
 
     Attributes:
-        mean: of a similarity (lemma 1), an angle (lemma 2) or a product (lemma 3).
-        spread: its standard deviation.
-        beyond: the share of cases further than 0.2 from where the lemma puts them: its ε.
-        delta: the distance that all but 1 % of the cases stay within: its δ.
-        dimensions: in how many dimensions vectors drawn evenly would have this spread; None for
-            lemma 2.
-        cases: pairs or vectors measured.
+        mean: mean of a similarity (lemma 1), an angle (lemma 2) or a product (lemma 3).
+        spread: standard deviation of the quantity.
+        beyond: share of cases more than 0.2 from the value of the lemma: its ε.
+        delta: distance that all but 1 % of the cases stay within: its δ.
+        dimensions: number of dimensions in which uniformly drawn vectors have this spread; None
+            for lemma 2.
+        cases: number of pairs or vectors measured.
     """
 
     mean: float
@@ -53,19 +54,19 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """What groups of one identity are like, and how they lie to each other.
+    """The lemmas on groups of one identity each, and the thresholds against the groups.
 
     Attributes:
-        labelled: whether the groups are labels or were made from neighbours.
-        count: groups of five vectors or more, on which lemmas 2 and 3 are measured.
-        pair: mean similarity of two vectors of one group: the T_c² of these vectors; None where
-            no group is big enough.
-        strangers, angles, residuals: lemmas 1, 2 and 3; None where there was nothing to measure.
+        labelled: whether the groups are given by labels, or made from neighbours.
+        count: number of groups of five vectors or more, for lemmas 2 and 3.
+        pair: mean similarity of two vectors of one group, the T_c² of these vectors; None if no
+            group is big enough.
+        strangers, angles, residuals: lemmas 1, 2 and 3; None if there is nothing to measure.
         strangers_pass: share of pairs of strangers at or above T_c²; None without thresholds.
         members_fail: share of vectors that fail s~ against the rest of their group as one
             subcluster; None without thresholds.
         lobes: for each big group, the similarity of its two halves along its longest direction.
-        lobes_fail: share of those that s~ would not link; None without thresholds or big groups.
+        lobes_fail: share of `lobes` that s~ would not link; None without thresholds or big groups.
     """
 
     labelled: bool
@@ -81,7 +82,7 @@ class Groups:
 
 
 def sample_of_identities(who: Labels, size: int, rng: np.random.Generator) -> Labels:
-    """Rows of identities drawn at random, up to sixty of each, about `size` in all."""
+    """Return rows of random identities, up to sixty of each, about `size` in total."""
     order = rng.permutation(len(who))
     by_identity = order[np.argsort(who[order], kind="stable")]
     parts = np.split(by_identity, np.flatnonzero(np.diff(who[by_identity])) + 1)
@@ -102,10 +103,20 @@ def neighbourhoods(
     mean: Floats,
     rng: np.random.Generator,
 ) -> tuple[Labels, Labels]:
-    """Groups without labels: rows, and the group of each; what is near a drawn row is its group.
+    """Make groups without labels: a group is the rows near a drawn row, after centring.
 
-    `nearest` is the nearest neighbour of each drawn row. Near is judged with the mean taken away.
-    A row near two drawn ones goes to the first, and drawn rows that are taken begin no group.
+    A row near two drawn rows belongs to the first. A drawn row that belongs to another group
+    starts none.
+
+    Args:
+        rows: unit vectors.
+        drawn: a sample of the rows.
+        nearest: the nearest neighbour of each drawn row.
+        mean: the mean vector to subtract.
+        rng: source of random numbers.
+
+    Returns:
+        The rows that belong to groups, and the group of each.
     """
     here = _centred(rows[drawn], mean)
     typical = float(np.median(np.einsum("ij,ij->i", here, _centred(rows[nearest], mean))))
@@ -119,8 +130,8 @@ def neighbourhoods(
         group[start : start + len(near)] = np.where(near.any(axis=1), near.argmax(axis=1), -1)
     group[seeds] = np.where(group[seeds] < 0, np.arange(len(seeds)), group[seeds])
     chosen = np.flatnonzero(group >= 0)
-    kept = sample_of_identities(group[chosen], len(chosen), rng)
-    return chosen[kept], group[chosen[kept]]
+    chosen = chosen[sample_of_identities(group[chosen], len(chosen), rng)]
+    return chosen, group[chosen]
 
 
 def _centred(rows: Rows, mean: Floats) -> Rows:
@@ -137,13 +148,20 @@ def measure_groups(
     thresholds: Thresholds | None,
     rng: np.random.Generator,
 ) -> Groups:
-    """The lemmas on a sample whose groups are known or guessed."""
+    """Measure the lemmas on a sample, with the group of each vector.
+
+    Args:
+        sample: unit vectors.
+        who: the group of each vector.
+        labelled: whether the groups are given by labels.
+        thresholds: the thresholds to test, or None.
+        rng: source of random numbers.
+    """
     strange = _strangers(sample, who, rng)
-    members = [sample[who == group].astype(np.float64) for group in np.unique(who)]
-    big = [rows for rows in members if len(rows) >= SMALLEST]
+    big = _big_groups(sample, who)
     angles = np.concatenate([_angles(rows) for rows in big]) if big else np.empty(0)
     residuals, sines = _residuals(big, rng)
-    lobes = [_lobes(rows) for rows in big if len(rows) >= _LOBED]
+    lobes = [_lobes(rows) for rows in big if len(rows) >= _HALVED_MIN]
     return Groups(
         labelled=labelled,
         count=len(big),
@@ -158,18 +176,21 @@ def measure_groups(
     )
 
 
-def once_centred(
+def similarities_after_centring(
     sample: Rows, who: Labels, mean: Floats, rng: np.random.Generator
 ) -> tuple[float | None, float | None]:
-    """Mean similarity of strangers, and of two of one group, with the mean taken away."""
-    left = _centred(sample, mean)
-    strange = _strangers(left, who, rng)
-    members = [left[who == group].astype(np.float64) for group in np.unique(who)]
-    big = [rows for rows in members if len(rows) >= SMALLEST]
+    """Return the mean similarity of strangers, and of two of one group, less the mean vector."""
+    centred = _centred(sample, mean)
+    strange, big = _strangers(centred, who, rng), _big_groups(centred, who)
     return (
         float(strange.mean()) if len(strange) else None,
         _pair_similarity(big) if big else None,
     )
+
+
+def _big_groups(sample: Rows, who: Labels) -> list[Floats]:
+    members = [sample[who == group].astype(np.float64) for group in np.unique(who)]
+    return [rows for rows in members if len(rows) >= SIZE_MIN]
 
 
 def _lemma(values: Floats, excess: Floats, *, scale: float | None) -> Lemma | None:
@@ -188,31 +209,31 @@ def _lemma(values: Floats, excess: Floats, *, scale: float | None) -> Lemma | No
 
 
 def _strangers(sample: Rows, who: Labels, rng: np.random.Generator) -> Floats:
-    """Similarities of pairs from different groups, every group alike, 200,000 at most."""
+    """Return similarities of 200,000 pairs from different groups, with equal group weights."""
     groups, inverse, counts = np.unique(who, return_inverse=True, return_counts=True)
     if len(groups) < 2:
         return np.empty(0)
-    # Two different groups, then one vector of each: a big group is no more of a stranger.
+    # Draw two different groups, then one vector of each, so that all groups weigh the same.
     order = np.argsort(inverse, kind="stable")
     starts = np.cumsum(counts) - counts
-    first = rng.integers(len(groups), size=_MOST)
-    second = (first + rng.integers(1, len(groups), size=_MOST)) % len(groups)
+    first = rng.integers(len(groups), size=_PAIRS_MAX)
+    second = (first + rng.integers(1, len(groups), size=_PAIRS_MAX)) % len(groups)
     a, b = (order[starts[g] + rng.integers(counts[g])] for g in (first, second))
-    blocks = [slice(start, start + _BLOCK) for start in range(0, _MOST, _BLOCK)]
+    blocks = [slice(start, start + _BLOCK) for start in range(0, _PAIRS_MAX, _BLOCK)]
     products = [np.einsum("ij,ij->i", sample[a[block]], sample[b[block]]) for block in blocks]
     return np.concatenate(products).astype(np.float64)
 
 
 def _angles(rows: Floats) -> Floats:
-    """The angle of each vector to the centroid of the others of its group."""
+    """Return the angle of each vector to the centroid of the rest of its group."""
     others = rows.sum(axis=0) - rows
-    length = np.maximum(np.linalg.norm(others, axis=1), 1e-12)  # opposites have no centroid
+    length = np.maximum(np.linalg.norm(others, axis=1), 1e-12)  # the sum may be zero
     cosine = np.einsum("ij,ij->i", rows, others) / length
     return np.asarray(np.arccos(np.clip(cosine, -1.0, 1.0)))
 
 
 def _residuals(big: list[Floats], rng: np.random.Generator) -> tuple[Floats, float]:
-    """Products of components across the centroid, over pairs of a group; and the mean sin²θ."""
+    """Return products of components perpendicular to the centroid, and the mean sin²θ."""
     products, squares = [np.empty(0)], [np.empty(0)]
     for rows in big:
         middle = rows.sum(axis=0)
@@ -222,13 +243,13 @@ def _residuals(big: list[Floats], rng: np.random.Generator) -> tuple[Floats, flo
         products.append(gram[np.triu_indices(len(rows), 1)])
         squares.append(np.diagonal(gram))
     pooled = np.concatenate(products)
-    if len(pooled) > _MOST:
-        pooled = rng.choice(pooled, _MOST, replace=False)
+    if len(pooled) > _PAIRS_MAX:
+        pooled = rng.choice(pooled, _PAIRS_MAX, replace=False)
     return pooled, float(np.concatenate(squares).mean()) if big else 0.0
 
 
 def _pair_similarity(big: list[Floats]) -> float:
-    """Mean similarity of two vectors of one group, every group alike."""
+    """Return the mean similarity of two vectors of one group, with equal group weights."""
     means = []
     for rows in big:
         total, k = rows.sum(axis=0), len(rows)
@@ -237,7 +258,7 @@ def _pair_similarity(big: list[Floats]) -> float:
 
 
 def _lobes(rows: Floats) -> tuple[float, int, int]:
-    """Similarity of the two halves of a group along its longest direction, and their counts."""
+    """Return the similarity of two halves of a group along its longest direction, and counts."""
     left = rows - rows.mean(axis=0)
     longest = np.linalg.svd(left, full_matrices=False)[2][0]
     side = left @ longest > 0.0

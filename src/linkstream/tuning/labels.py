@@ -1,4 +1,4 @@
-"""Who each vector of a file is: labels from the same archive or from a file of their own."""
+"""Read labels and pairs of vectors, from the archive of the vectors or from another file."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from linkstream.errors import InputFileError
 DEFAULT_KEY = "y"
 
 _PAIRS_MAX = 1_000_000
-_LABEL_BYTES_MAX = 4096  # a label longer than this is none
+_LABEL_BYTES_MAX = 4096  # of one label
 _DAMAGED = (ValueError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error)
 
 
 def read_labels(
     source: str | None, *, vectors: str | os.PathLike[str], n: int, option: str = "--labels"
 ) -> npt.NDArray[Any]:
-    """The labels of a file of n vectors, in the same order.
+    """Read the labels of n vectors, in the same order.
 
     Args:
-        source: name of an array in the `.npz` of the vectors, or a `.npy` file. None: `y` of the
-            `.npz`.
-        vectors: the file that holds the vectors.
-        n: how many there are.
-        option: how the caller says where labels are, for errors.
+        source: name of an array in the `.npz` of the vectors, or a `.npy` file. None reads the
+            array `y` of the `.npz`.
+        vectors: the file with the vectors.
+        n: number of vectors.
+        option: the caller's name for `source`, for errors.
 
     Raises:
-        InputFileError: no such array or file, damaged, pickled, or not one label a vector.
+        InputFileError: there is no such array or file, it is damaged or pickled, or it does not
+            hold one label for each vector.
     """
     archive = Path(vectors)
     name = DEFAULT_KEY if source is None else source
@@ -46,7 +47,7 @@ def read_labels(
     raise InputFileError(
         f"no labels {name!r}" + ("" if source is None else ", neither an array nor a file"),
         expected=f"an array of {archive} ({arrays})" if packed else "a .npy file of labels",
-        remedy=f"Name them with {option}.",
+        remedy=f"Name the labels with {option}.",
     )
 
 
@@ -54,13 +55,12 @@ def read_pairs(source: str, *, vectors: str | os.PathLike[str]) -> npt.NDArray[A
     """Read pairs of row numbers of a file of vectors.
 
     Args:
-        source: name of an array in the `.npz` of the vectors, a `.npy` file, or a file of text
-            with two whole numbers a line, between them a comma or blanks; a first line of words
-            is skipped.
-        vectors: the file that holds the vectors.
+        source: name of an array in the `.npz` of the vectors, a `.npy` file, or a text file with
+            two whole numbers per line, separated by a comma or spaces; a header is skipped.
+        vectors: the file with the vectors.
 
     Raises:
-        InputFileError: no such array or file, or one that cannot be read.
+        InputFileError: there is no such array or file, or it cannot be read.
     """
     archive, path = Path(vectors), Path(source)
     if f"{source}.npy" in _members(archive):
@@ -75,7 +75,7 @@ def read_pairs(source: str, *, vectors: str | os.PathLike[str]) -> npt.NDArray[A
 
 
 def _from_text(path: Path) -> npt.NDArray[Any]:
-    """Read two whole numbers a line."""
+    """Read two whole numbers per line."""
     try:
         lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
@@ -89,7 +89,7 @@ def _from_text(path: Path) -> npt.NDArray[Any]:
             raise InputFileError(
                 f"{path}, line {number}: {line[:40]!r}",
                 expected="two row numbers, such as 3,17",
-                remedy="Mend the line.",
+                remedy="Correct the line.",
             )
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -133,8 +133,8 @@ def _checked(where: str, labels: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
     if labels.shape != (n,) or labels.dtype.kind not in "biufUS":
         raise InputFileError(
             f"{where} has shape {labels.shape} and dtype {labels.dtype}",
-            expected=f"{n} whole numbers or strings, one a vector: shape ({n},)",
-            remedy="Save them in order of arrival, none left out.",
+            expected=f"{n} whole numbers or strings, one per vector: shape ({n},)",
+            remedy="Save one label for each vector, in order of arrival.",
         )
     return np.array(labels)
 

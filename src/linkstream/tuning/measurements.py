@@ -1,12 +1,13 @@
-"""What a diagnosis measures on vectors: lengths, copies, neighbours, groups, the three lemmas.
+"""Measurements of a diagnosis on vectors: lengths, copies, similarities, main directions.
 
-Everything that compares pairs looks at a sample; what is linear in the number of vectors looks at
-all of them, block by block. Results are plain numbers and tuples of them.
+Measurements over pairs use a sample. Measurements of linear cost use all vectors, block by block.
+Results are plain numbers and tuples.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,17 +22,23 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.intp]
 
-NEAR_COPY = 0.999  # a similarity that two takes of one thing hardly reach
+NEAR_COPY = 0.999  # two recordings of one identity hardly reach this similarity
 
 _BLOCK = 8192
-_POOL = 100_000  # neighbours are looked for among this many vectors at most
+_POOL = 100_000  # neighbours are searched among this many vectors at most
 _BINS = 80
-_SHOWN = 64  # eigenvalues kept for the picture
+_DIRECTIONS_SHOWN = 64  # in the picture
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Lengths of the vectors before they are normalised; the zero ones apart."""
+    """Lengths of the vectors before they are normalised, without zero vectors.
+
+    Attributes:
+        least, low, median, high, most: quantiles 0, 0.05, 0.5, 0.95 and 1.
+        zeros: number of zero vectors.
+        counts, edges: a histogram.
+    """
 
     least: float
     low: float
@@ -44,17 +51,18 @@ class Lengths:
 
     @property
     def spread(self) -> float:
-        """How many times longer a long vector is than a short one: 95th over 5th percentile."""
+        """The ratio of the 95th to the 5th percentile."""
         return self.high / self.low
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Vectors that are there more than once.
+    """Duplicate vectors.
 
     Attributes:
-        exact: rows that repeat an earlier row, number for number.
-        near: share of the sample with a neighbour of similarity 0.999 or more that is no such copy.
+        exact: number of rows that are equal to an earlier row.
+        near: share of the sample with a neighbour of similarity 0.999 or more, without rows that
+            have exact copies.
     """
 
     exact: int
@@ -66,11 +74,12 @@ class Similarities:
     """Histograms of similarities in the sample, over the same bins.
 
     Attributes:
-        edges: ends of the bins.
-        neighbours: each sampled vector with the nearest of all the others.
-        pairs: two vectors drawn at random.
-        neighbour: the median of the first; typical of two takes of one identity, or above it.
-        random_pair: the mean of the second.
+        edges: edges of the bins.
+        neighbours: counts for each sampled vector and its nearest neighbour.
+        pairs: counts for two vectors drawn at random.
+        neighbour: the median similarity of nearest neighbours. Two vectors of one identity are
+            about as similar, or less.
+        random_pair: the mean similarity of two vectors drawn at random.
     """
 
     edges: tuple[float, ...]
@@ -85,8 +94,8 @@ class Spectrum:
     """How many directions the vectors use.
 
     Attributes:
-        shares: of the variance, along the main directions, the greatest first.
-        effective_dimension: (Σλ)² / Σλ²; as many equal directions would vary alike.
+        shares: shares of the variance along the main directions, in descending order.
+        effective_dimension: (Σλ)² / Σλ², the number of equal directions with the same ratio.
     """
 
     shares: tuple[float, ...]
@@ -94,7 +103,7 @@ class Spectrum:
 
 
 def lengths(rows: Rows) -> Lengths:
-    """Lengths of all rows; VectorError for rows that are not finite or far too long."""
+    """Measure the lengths of all rows; raise VectorError if one is not finite or too long."""
     found = np.concatenate([norms(block.astype(np.float64)) for _, block in blocks(rows)])
     zero = found < door.NORM_MIN
     door.check_norms(rows, np.where(zero, 1.0, found))
@@ -116,22 +125,22 @@ def lengths(rows: Rows) -> Lengths:
 
 
 def usable_rows(rows: Rows) -> Rows:
-    """The rows that have a direction."""
+    """Return the rows that are not zero."""
     keep = np.concatenate([np.any(block != 0.0, axis=1) for _, block in blocks(rows)])
     return rows if keep.all() else rows[keep]
 
 
 def digests(rows: Rows) -> list[bytes]:
-    """A digest of each row, alike where the numbers are."""
+    """Return a digest of each row; equal rows have equal digests."""
     found = []
     for _, block in blocks(rows):
-        plain = block + np.float32(0.0)  # no −0
+        plain = block + np.float32(0.0)  # turns −0 into 0
         found += [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in plain]
     return found
 
 
-def brought(rows: Rows, space: Space) -> Rows:
-    """Unit vectors of the space, as Links clusters them."""
+def unit_vectors(rows: Rows, space: Space) -> Rows:
+    """Return the unit vectors of the space that Links would cluster."""
     made = np.empty(rows.shape, dtype=np.float32)
     for start, block in blocks(rows):
         centred = space.centre(block)
@@ -142,22 +151,22 @@ def brought(rows: Rows, space: Space) -> Rows:
 
 
 def neighbours(rows: Rows, drawn: Indices, rng: np.random.Generator) -> tuple[Indices, Floats]:
-    """The nearest other row of each drawn row, and their similarity.
+    """Return the nearest other row of each drawn row, and their similarity.
 
-    Among 100,000 rows drawn at random where there are more.
+    If there are more than 100,000 rows, only 100,000 random ones are searched.
     """
     best = np.full(len(drawn), -2.0, dtype=np.float32)
     who = np.zeros(len(drawn), dtype=np.intp)
     among = np.arange(len(rows))
     if len(rows) > _POOL:
         among = np.sort(rng.choice(len(rows), _POOL, replace=False))
-    place = np.full(len(rows), -1, dtype=np.intp)
-    place[drawn] = np.arange(len(drawn))
+    position = np.full(len(rows), -1, dtype=np.intp)
+    position[drawn] = np.arange(len(drawn))
     for start in range(0, len(among), _BLOCK):
         others = among[start : start + _BLOCK]
         products = rows[drawn] @ rows[others].T
-        itself = np.flatnonzero(place[others] >= 0)
-        products[place[others[itself]], itself] = -2.0
+        itself = np.flatnonzero(position[others] >= 0)
+        products[position[others[itself]], itself] = -2.0
         found = products.argmax(axis=1)
         similarity = products[np.arange(len(drawn)), found]
         better = similarity > best
@@ -166,17 +175,15 @@ def neighbours(rows: Rows, drawn: Indices, rng: np.random.Generator) -> tuple[In
 
 
 def copies(seen: list[bytes], drawn: Indices, nearest: Floats) -> Copies:
-    """Exact copies among all rows, near copies among the drawn ones."""
-    often: dict[bytes, int] = {}
-    for digest in seen:
-        often[digest] = often.get(digest, 0) + 1
-    alone = np.array([often[seen[row]] == 1 for row in drawn])
-    near = float(np.mean((nearest >= NEAR_COPY) & alone))
-    return Copies(exact=len(seen) - len(often), near=near)
+    """Count exact copies among all rows, and near copies among the drawn rows."""
+    counts = Counter(seen)
+    unique = np.array([counts[seen[row]] == 1 for row in drawn])
+    near = float(np.mean((nearest >= NEAR_COPY) & unique))
+    return Copies(exact=len(seen) - len(counts), near=near)
 
 
 def similarities(sample: Rows, nearest: Floats) -> Similarities:
-    """Histograms of the sample's similarities to neighbours and to each other."""
+    """Return histograms of the similarities to nearest neighbours and of random pairs."""
     pairs = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
     low = min(float(pairs.min()), float(nearest.min()))
     edges = np.linspace(np.floor(low * 20.0) / 20.0, 1.0 + 1e-6, _BINS + 1)
@@ -190,19 +197,20 @@ def similarities(sample: Rows, nearest: Floats) -> Similarities:
 
 
 def spectrum(sample: Rows) -> Spectrum:
-    """Variances along the main directions of the sample, about its mean."""
+    """Return the variances of the sample about its mean, along the main directions."""
     left = sample.astype(np.float64)
     left -= left.mean(axis=0)
     gram = left.T @ left if left.shape[1] <= len(left) else left @ left.T
     values = np.clip(np.linalg.eigvalsh(gram)[::-1], 0.0, None)
     total = float(values.sum())
-    if total <= 1e-12 * len(sample):  # one point
+    if total <= 1e-12 * len(sample):  # all vectors are equal
         return Spectrum((), 0.0)
     shares = values / total
-    return Spectrum(tuple(shares[:_SHOWN].tolist()), 1.0 / float(np.sum(shares * shares)))
+    shown = tuple(shares[:_DIRECTIONS_SHOWN].tolist())
+    return Spectrum(shown, 1.0 / float(np.sum(shares * shares)))
 
 
 def blocks(rows: Rows) -> Iterator[tuple[int, Rows]]:
-    """The rows a few thousand at a time, each block with the place of its first row."""
+    """Yield blocks of 8,192 rows, each with the number of its first row."""
     for start in range(0, len(rows), _BLOCK):
         yield start, rows[start : start + _BLOCK]

@@ -1,9 +1,9 @@
-"""`tune`: thresholds from labelled vectors, by a seeded search.
+"""`tune`: a seeded search for thresholds, on labelled vectors.
 
-Trials are proposed by Optuna's tree-structured Parzen estimator in batches of a fixed size and
-judged by a pool of threads. A batch depends on nothing but the batches before it, and has a seed
-of its own. So the outcome is the same for any number of workers, and a study that was broken off
-goes on as if it had not been.
+Optuna's tree-structured Parzen estimator proposes trials in batches of a fixed size, and a pool of
+threads judges them. A batch has its own seed and depends only on the batches before it. So the
+result is the same for any number of workers, and a resumed study gives the same result as one that
+was never interrupted.
 """
 
 from __future__ import annotations
@@ -13,32 +13,41 @@ import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import Links
+from linkstream.engine import choice
 from linkstream.errors import SpaceError
 from linkstream.identity.healing import Healing
 from linkstream.space import Space
-from linkstream.tuning import plateau, studies
-from linkstream.tuning.candidate import Candidate, Judgement, Objective, judge
-from linkstream.tuning.examples import Examples
-from linkstream.tuning.settings import Settings
-from linkstream.tuning.starts import FINE, Point, design, similarity_range
-from linkstream.tuning.tuned import Tuned
+from linkstream.tuning import studies
+from linkstream.tuning.candidates import (
+    HIGHEST_JOIN,
+    Candidate,
+    Judgement,
+    Objective,
+    Point,
+    best_neighbourhood,
+    design,
+    judge,
+    similarity_range,
+)
+from linkstream.tuning.inputs import LabelledVectors, check_whole_number
+from linkstream.tuning.result import TuneResult
 
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
 BATCH = 8
-METHOD = 1  # of searching; a study begun by another one is not gone on with
+METHOD = 1  # version of the search; a study of another version is not resumed
 GIVEN, CENTRED = "given", "centred"
 _DESIGN = 32  # trials before the estimator takes over
-_HOPELESS = 0.05  # so far below the best, and below the middle, one order is enough
+_HOPELESS = 0.05  # a trial this far below the best, and below the median, is pruned
 
 Progress = Callable[[int, int, float], None]
 
@@ -60,70 +69,96 @@ def tune(
     heal: Healing | str | None = None,
     progress: Progress | None = None,
     engine: str = "auto",
-) -> Tuned:
+) -> TuneResult:
     """Find thresholds for an encoder, from labelled vectors in order of arrival.
 
-    What is raised is the mean of instant and current accuracy (section 3.6) or, with either
-    weight given, of `metrics.weighted_score`; and of that the mean over several orders of arrival:
-    the one given, and seeded permutations. Not the luckiest trial is chosen, but one whose
-    neighbours are good, too. A few thousand vectors are enough, of as many identities as can be
-    had; keep others back to judge the outcome by.
+    The search maximises the mean of instant and current accuracy (section 3.6) or, if a weight is
+    given, of `metrics.weighted_score`. Each is averaged over several orders of arrival: the given
+    order and seeded permutations. The result is not the best single trial, but one whose
+    neighbours score well, too. A few thousand vectors of as many identities as possible are
+    enough; hold other identities out to judge the result.
 
     Args:
         X: vectors in order of arrival, at least ten.
-        y: who each is: two identities or more, at least one of them seen twice.
-        trials: settings to try, those of a resumed study among them.
-        conflation_weight: how much wrong merges hurt; 1 where only the other weight is given.
-        fracture_weight: how much fragments hurt; 1 where only the other weight is given.
-        orders: orders of arrival; what is hopeless in the first is not run in the others.
-        seed: the same seed gives the same outcome, whatever the number of workers.
-        workers: threads to judge trials with; None for one a core.
-        study: a file to keep the trials in. Where it is there, the search goes on from it.
-        space: the space of the trials; None for vectors as given.
-        search_space: also try the space that `Space.fit` finds, where X is wide enough for it.
-        evidence: as for `Links`. With "cluster", T_s only says how fine subclusters are: it is set
-            where the closest pairs of one identity lie, and the other two are searched for.
+        y: the identity of each vector: two identities or more, at least one of them seen twice.
+        trials: number of settings to try, including the trials of a resumed study.
+        conflation_weight: weight of wrong merges; 1 if only the other weight is given.
+        fracture_weight: weight of fragments; 1 if only the other weight is given.
+        orders: number of orders of arrival. A trial that scores badly in the first order is not
+            run in the others.
+        seed: the same seed gives the same result for any number of workers.
+        workers: number of threads that judge trials; None uses one per core.
+        study: a file to keep the trials in. If the file exists, the search resumes from it.
+        space: the space of the trials; None uses the vectors as given.
+        search_space: also try the space that `Space.fit` finds, if X has enough identities.
+        evidence: as for `Links`. With "cluster", T_s only sets how fine subclusters are: it is
+            fixed at the closest pairs of one identity, and the other two are searched.
         heal: as for `Links`.
-        progress: called with trials done, trials in all, and the best score so far.
+        progress: called with the trials done, the trials in total, and the best score so far.
         engine: as for `Links`.
 
     Raises:
-        ArgumentError: data or settings that cannot be used, or a study of other ones.
+        ArgumentError: the data or settings cannot be used, or differ from those of the study.
         MissingExtraError: Optuna or SciPy is not installed.
     """
-    settings = Settings(
-        Objective(conflation_weight, fracture_weight), trials, orders, seed, workers, engine
-    )
-    Links(0.7, 0.6, 0.9, evidence=evidence, heal=heal)  # refuses what cannot be
-    asked = {"evidence": evidence, "heal": heal}
-    options = {name: value for name, value in asked.items() if value not in (None, "nearest")}
-    examples = Examples.of(X, y, space)
+    objective = Objective(conflation_weight, fracture_weight)
+    settings = _Settings(objective, trials, orders, seed, workers, engine)
+    Links(0.7, 0.6, 0.9, evidence=evidence, heal=heal)  # checks both options
+    given = {"evidence": evidence, "heal": heal}
+    options = {name: value for name, value in given.items() if value not in (None, "nearest")}
+    examples = LabelledVectors.of(X, y, space)
     spaces = _spaces(examples, space, also_centred=search_space)
     search = _Search(examples, settings, spaces, options)
     opened = studies.open_study(study, search.fingerprint())
     search.run(opened, progress)
-    return search.outcome(opened)
+    return search.result(opened)
 
 
-def _spaces(examples: Examples, space: Space | None, *, also_centred: bool) -> dict[str, Space]:
-    """The spaces to try, by name."""
+def _spaces(
+    examples: LabelledVectors, space: Space | None, *, also_centred: bool
+) -> dict[str, Space]:
+    """Return the spaces to try, by name."""
     given = space or Space()
     if not also_centred:
         return {GIVEN: given}
     try:
         centred = Space.fit(examples.X, y=examples.y, model=given.model)
-    except SpaceError:  # a sample too narrow, or vectors that are all but one
+    except SpaceError:  # too few identities, or almost identical vectors
         return {GIVEN: given}
     return {GIVEN: given} if centred.mean is None else {GIVEN: given, CENTRED: centred}
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """Checked settings of `tune`."""
+
+    objective: Objective
+    trials: int
+    orders: int
+    seed: int
+    workers: int | None
+    engine: str
+
+    def __post_init__(self) -> None:
+        for name, least, remedy in (
+            ("trials", 1, "Give the number of settings to try."),
+            ("orders", 1, "The first order is the given one."),
+            ("seed", 0, "The same seed gives the same result."),
+        ):
+            check_whole_number(name, getattr(self, name), least=least, remedy=remedy)
+        if self.workers is not None:
+            remedy = "Leave it out for one worker per core."
+            check_whole_number("workers", self.workers, least=1, remedy=remedy)
+        choice.choose(self.engine, 1)
+
+
 class _Search:
-    """One search: what it learns from, how, and the spaces with the ranges to look in."""
+    """One search: labelled vectors, settings, and the spaces with their ranges of thresholds."""
 
     def __init__(
         self,
-        examples: Examples,
-        settings: Settings,
+        examples: LabelledVectors,
+        settings: _Settings,
         spaces: Mapping[str, Space],
         options: Mapping[str, Any],
     ) -> None:
@@ -131,7 +166,7 @@ class _Search:
         self._settings = settings
         self._spaces = spaces
         self._options = options
-        self._join = FINE if options.get("evidence") == "cluster" else None
+        self._join = HIGHEST_JOIN if options.get("evidence") == "cluster" else None
         self._ranges = {
             name: similarity_range(examples.X, examples.y, space, seed=settings.seed)
             for name, space in spaces.items()
@@ -139,7 +174,7 @@ class _Search:
         self._orders = examples.orders(settings.orders, seed=settings.seed)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a study belongs to, by name."""
+        """Return the data and settings that a study belongs to, by name."""
         means = [space.mean for space in self._spaces.values() if space.mean is not None]
         return {
             "method": METHOD,
@@ -153,58 +188,58 @@ class _Search:
         }
 
     def run(self, study: Study, progress: Progress | None) -> None:
-        """Try what is still to be tried, batch by batch."""
+        """Run the remaining trials, batch by batch."""
         total = self._settings.trials
-        with ThreadPoolExecutor(self._settings.threads) as pool:
+        with ThreadPoolExecutor(self._settings.workers or os.cpu_count() or 1) as pool:
             while len(trials := studies.finished(study)) < total:
-                name, points = self._next(trials)
+                name, points = self._next_batch(trials)
                 points = points[: total - len(trials)]
                 self._judge(study, name, points, pool)
                 if progress is not None:
                     progress(len(trials) + len(points), total, studies.best_score(study))
 
-    def _next(self, trials: Sequence[FrozenTrial]) -> tuple[str, list[Point]]:
-        """The space of the next batch, and what is left of its points."""
+    def _next_batch(self, trials: Sequence[FrozenTrial]) -> tuple[str, list[Point]]:
+        """Return the space of the next batch, and its remaining points."""
         batch, done = divmod(len(trials), BATCH)
         names = list(self._spaces)
         seed = self._settings.seed
         if batch < _DESIGN // BATCH:
-            name, part = names[batch % len(names)], batch // len(names) * BATCH
+            name, start = names[batch % len(names)], batch // len(names) * BATCH
             points = design(self._ranges[name], _DESIGN, seed=seed, join=self._join)
-            return name, points[part : part + BATCH][done:]
-        name = self._turn(trials, batch)
+            return name, points[start : start + BATCH][done:]
+        name = self._next_space(trials, batch)
         mine = [trial for trial in trials if studies.space_of(trial) == name]
         points = studies.propose(mine, BATCH - done, seed=seed, batch=batch)
         return name, [point.with_join(self._join) for point in points]
 
-    def _turn(self, trials: Sequence[FrozenTrial], batch: int) -> str:
-        """Two batches for the space with the best trial so far, then one for the other."""
+    def _next_space(self, trials: Sequence[FrozenTrial], batch: int) -> str:
+        """Give two batches to the space with the best trial so far, then one to the other."""
         best = max(trials, key=lambda trial: (len(studies.scores(trial)), trial.value or 0.0))
         others = [name for name in self._spaces if name != studies.space_of(best)]
         return others[0] if others and batch % 3 == 0 else studies.space_of(best)
 
-    def outcome(self, study: Study) -> Tuned:
-        """The middle of the best plateau, with its figures in every order."""
+    def result(self, study: Study) -> TuneResult:
+        """Return the trial with the best neighbourhood, with its figures in every order."""
         trials = studies.finished(study)
         names = list(self._spaces)
-        places = np.array(
+        points = np.array(
             [
-                [names.index(studies.space_of(trial)), *astuple(studies.place_of(trial))]
+                [names.index(studies.space_of(trial)), *astuple(studies.point_of(trial))]
                 for trial in trials
             ]
         )
         scores = np.array([statistics.fmean(studies.scores(trial)) for trial in trials])
-        whole = np.array([len(studies.scores(trial)) == len(self._orders) for trial in trials])
-        chosen = trials[plateau.middle(places, scores, whole)]
-        candidate = self._candidate(studies.space_of(chosen), studies.place_of(chosen))
+        complete = np.array([len(studies.scores(trial)) == len(self._orders) for trial in trials])
+        chosen = trials[best_neighbourhood(points, scores, complete)]
+        candidate = self._candidate(studies.space_of(chosen), studies.point_of(chosen))
         judged = tuple(Judgement(*figures) for figures in studies.figures(chosen))
-        return Tuned(candidate, judged, self._settings.objective, study)
+        return TuneResult(candidate, judged, self._settings.objective, study)
 
     def _candidate(self, space: str, point: Point) -> Candidate:
         return Candidate(self._ranges[space].thresholds(point), self._spaces[space], self._options)
 
     def _judge(self, study: Study, space: str, points: Sequence[Point], pool: Executor) -> None:
-        """Judge a batch: all in the first order, what is not hopeless in the others."""
+        """Judge a batch: all trials in the first order, the promising ones in the others."""
         begun = [studies.begin(study, point) for point in points]
         candidates = [self._candidate(space, point) for point in points]
         firsts = list(pool.map(lambda candidate: self._in_order(candidate, 0), candidates))
@@ -220,8 +255,8 @@ class _Search:
         ]
         for trial, candidate, first, more in zip(begun, candidates, firsts, running, strict=True):
             judged = [first, *(job.result() for job in more)]
-            whole = first.score >= needed
-            studies.tell(study, trial, candidate, judged, space=space, whole=whole)
+            complete = first.score >= needed
+            studies.tell(study, trial, candidate, judged, space=space, complete=complete)
 
     def _in_order(self, candidate: Candidate, k: int) -> Judgement:
         rows = self._orders[k]
@@ -231,7 +266,7 @@ class _Search:
 
 
 def _needed(firsts: Sequence[float]) -> float:
-    """The score in the first order that a trial needs to be worth the others."""
+    """Return the score in the first order from which on a trial is run in the other orders."""
     return min(statistics.median(firsts), max(firsts) - _HOPELESS)
 
 

@@ -1,4 +1,4 @@
-"""Optuna studies: opened quietly, kept in a file, refused where they belong to other data."""
+"""Optuna studies of `tune`: in memory or in a file, with a check that data and settings match."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkstream.errors import ArgumentError, MissingExtraError
-from linkstream.tuning.candidate import Candidate, Judgement
-from linkstream.tuning.starts import Point
+from linkstream.tuning.candidates import Candidate, Judgement, Point
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -27,10 +26,14 @@ _ATTRIBUTE = "linkstream"
 
 
 def open_study(path: str | os.PathLike[str] | None, fingerprint: dict[str, Any]) -> Study:
-    """A study in memory, or in a file that is begun or gone on with.
+    """Open a study in memory, or create or resume one in a file.
+
+    Args:
+        path: the file; None for a study in memory.
+        fingerprint: the data and settings of the search, by name.
 
     Raises:
-        ArgumentError: the file is no study, or one of other data or settings.
+        ArgumentError: the file is not a study, or a study of other data or settings.
         MissingExtraError: Optuna is not installed.
     """
     study = _memory() if path is None else _file(Path(path))
@@ -44,16 +47,16 @@ def open_study(path: str | os.PathLike[str] | None, fingerprint: dict[str, Any])
 
 
 def finished(study: Study) -> list[FrozenTrial]:
-    """Trials that were judged, in order; those broken off in the middle do not count."""
+    """Return the judged trials in order, without those that were interrupted."""
     optuna = _optuna()
     judged = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
     return list(study.get_trials(deepcopy=False, states=judged))
 
 
 def propose(trials: Sequence[FrozenTrial], n: int, *, seed: int, batch: int) -> list[Point]:
-    """The places of a batch, by a tree-structured Parzen estimator that has seen these trials.
+    """Return n points that a tree-structured Parzen estimator proposes after these trials.
 
-    It looks at nothing else, and has a seed of its own for each batch.
+    The points depend only on the trials, the seed and the number of the batch.
     """
     optuna = _optuna()
     own = int(np.random.default_rng([seed, batch]).integers(2**31))
@@ -62,21 +65,21 @@ def propose(trials: Sequence[FrozenTrial], n: int, *, seed: int, batch: int) -> 
             seed=own,
             n_startup_trials=0,
             multivariate=True,
-            constant_liar=True,  # the trials of a batch keep away from each other
+            constant_liar=True,  # keeps the trials of a batch apart
             n_ei_candidates=32,
         )
         study = optuna.create_study(sampler=sampler, direction="maximize")
     study.add_trials(trials)
-    return [Point(**study.ask(_cube()).params) for _ in range(n)]
+    return [Point(**study.ask(_unit_cube()).params) for _ in range(n)]
 
 
 def begin(study: Study, point: Point) -> Trial:
-    """A new trial at a place."""
+    """Start a trial at a point."""
     study.enqueue_trial(asdict(point))
-    return study.ask(_cube())
+    return study.ask(_unit_cube())
 
 
-def _cube() -> dict[str, Any]:
+def _unit_cube() -> dict[str, Any]:
     from optuna.distributions import FloatDistribution
 
     return {field.name: FloatDistribution(0.0, 1.0) for field in fields(Point)}
@@ -89,13 +92,13 @@ def tell(
     judged: Sequence[Judgement],
     *,
     space: str,
-    whole: bool,
+    complete: bool,
 ) -> None:
-    """Keep what a trial was worth; one that was not judged in every order counts as pruned."""
+    """Store the figures of a trial; a trial not judged in every order counts as pruned."""
     trial.set_user_attr("space", space)
     trial.set_user_attr("thresholds", list(asdict(candidate.thresholds).values()))
     trial.set_user_attr("figures", [[each.instant, each.current] for each in judged])
-    if whole:
+    if complete:
         study.tell(trial, statistics.fmean(each.score for each in judged))
         return
     trial.report(judged[0].score, 0)
@@ -103,27 +106,27 @@ def tell(
 
 
 def figures(trial: FrozenTrial) -> list[tuple[float, float]]:
-    """Instant and current, in each order that the trial was judged in."""
+    """Return the instant and current figures, for each order the trial was judged in."""
     return [(instant, current) for instant, current in trial.user_attrs["figures"]]
 
 
 def scores(trial: FrozenTrial) -> list[float]:
-    """The score in each order that the trial was judged in."""
+    """Return the score in each order the trial was judged in."""
     return [(instant + current) / 2 for instant, current in figures(trial)]
 
 
 def space_of(trial: FrozenTrial) -> str:
-    """Name of the space that the trial was in."""
+    """Return the name of the space of the trial."""
     return str(trial.user_attrs["space"])
 
 
-def place_of(trial: FrozenTrial) -> Point:
-    """Where in the search the trial was."""
+def point_of(trial: FrozenTrial) -> Point:
+    """Return the point of the trial."""
     return Point(**trial.params)
 
 
 def best_score(study: Study) -> float:
-    """The best score so far of a trial judged in every order."""
+    """Return the best score so far of a trial judged in every order."""
     return float(study.best_value)
 
 
@@ -151,7 +154,7 @@ def _file(path: Path) -> Study:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError, OSError) as error:
         raise ArgumentError(
             f"{path} is not a study ({type(error).__name__})",
-            expected="a file begun by tune(), or a new name",
+            expected="a file written by tune(), or a new name",
             remedy="Choose another name.",
         ) from None
     return study
@@ -161,19 +164,19 @@ def _check_place(path: Path) -> None:
     if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
         raise ArgumentError(
             f"a study at {str(path)!r}",
-            expected="a file in a folder that is there and may be written to",
-            remedy="Make the folder first, or choose another one.",
+            expected="a file in an existing folder with write permission",
+            remedy="Create the folder first, or choose another one.",
         )
 
 
 def _check_first_line(path: Path) -> None:
-    """Leave a file alone that does not begin as a journal does, before Optuna writes to it."""
+    """Raise ValueError if the file is not a journal, before Optuna writes to it."""
     if not path.exists():
         return
     with path.open("rb") as file:
         first = file.readline(2**16)
     if first and "op_code" not in json.loads(first):
-        raise ValueError("no journal")
+        raise ValueError("not a journal")
 
 
 def _other_study(
@@ -182,13 +185,13 @@ def _other_study(
     differing = [name for name, value in ours.items() if (seen or {}).get(name) != value]
     return ArgumentError(
         f"{os.fspath(path or '')} holds a study of other {', '.join(differing)}",
-        expected="the same data and settings as when it was begun",
-        remedy="Go on with the same ones, or choose another file.",
+        expected="the data and settings that the study was started with",
+        remedy="Use the same data and settings, or choose another file.",
     )
 
 
 def _drop_unfinished(study: Study) -> None:
-    """Close what a broken run left open, so that its batch is proposed again."""
+    """Close the open trials of an interrupted run, so that its batch is proposed again."""
     state = _optuna().trial.TrialState
     for _ in study.get_trials(deepcopy=False, states=(state.WAITING,)):
         study.ask()
@@ -198,7 +201,7 @@ def _drop_unfinished(study: Study) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No lines of Optuna's log, and no warnings that its samplers may change one day."""
+    """Suppress Optuna's log and its warnings about experimental samplers."""
     optuna = _optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -1,27 +1,26 @@
-"""What a search found, how sure that is, and how to use it."""
+"""The result of `tune`: thresholds, space and options, with their scores."""
 
 from __future__ import annotations
 
 import os
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkstream.clusterer import Links
-from linkstream.errors import ArgumentError
 from linkstream.identity.healing import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.tuning import studies
-from linkstream.tuning.candidate import Candidate, Judgement, Objective
+from linkstream.tuning.candidates import Candidate, Judgement, Objective
 
 if TYPE_CHECKING:
     from optuna.study import Study
 
 
 class Spread(NamedTuple):
-    """How much the score hangs on the order of arrival."""
+    """How much the score depends on the order of arrival."""
 
     std: float
     min: float
@@ -29,17 +28,17 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tuned:
-    """The chosen thresholds and space, with their score on the examples they were chosen by.
+class TuneResult:
+    """The chosen thresholds and space, with their score on the vectors they were chosen on.
 
-    The score is that of the examples: on other identities expect less. Keep some identities
-    back and judge by these.
+    Expect a lower score on other identities. To measure it, hold some identities out of `tune`.
 
     Attributes:
-        candidate: the thresholds, the space and the options that were chosen.
-        judgements: its figures, one for each order of arrival; the first is the order given.
-        objective: what was raised.
-        study: the Optuna study, with every trial.
+        candidate: the chosen thresholds, space and options.
+        judgements: the figures of the candidate, one for each order of arrival; the given order
+            comes first.
+        objective: the figure that was maximised.
+        study: the Optuna study with all trials.
     """
 
     candidate: Candidate
@@ -54,7 +53,7 @@ class Tuned:
 
     @property
     def space(self) -> Space:
-        """The space they belong to."""
+        """The space of the thresholds."""
         return self.candidate.space
 
     @property
@@ -69,42 +68,45 @@ class Tuned:
 
     @property
     def spread(self) -> Spread:
-        """Standard deviation, least and greatest score over the orders of arrival."""
+        """Standard deviation, minimum and maximum of the score over the orders of arrival."""
         return Spread(statistics.pstdev(self.scores), min(self.scores), max(self.scores))
 
     @property
     def instant(self) -> float:
-        """The objective of the IDs given at arrival, mean over the orders."""
+        """The objective of the IDs given at arrival: the mean over the orders."""
         return statistics.fmean(judgement.instant for judgement in self.judgements)
 
     @property
     def current(self) -> float:
-        """The objective of the IDs at the end, mean over the orders."""
+        """The objective of the final IDs: the mean over the orders."""
         return statistics.fmean(judgement.current for judgement in self.judgements)
 
     @property
     def n_trials(self) -> int:
-        """Trials judged, those of earlier runs of the study among them."""
+        """Number of judged trials, including those of earlier runs of the study."""
         return len(studies.finished(self.study))
 
     @property
     def python(self) -> str:
-        """The line that makes such a clusterer; `mean` is `tuned.space.mean`."""
+        """The line of Python that makes this clusterer; `mean` stands for `space.mean`."""
         figures = ", ".join(f"{value:g}" for value in asdict(self.thresholds).values())
         space = "" if self.space.mean is None else ", space=Space(mean=mean)"
         options = "".join(f", {name}={value!r}" for name, value in self.candidate.options.items())
         return f"links = Links({figures}{space}{options})"
 
     def links(self, **options: Any) -> Links:
-        """A clusterer with these thresholds in this space; options are those of `Links`."""
+        """Return a clusterer with these thresholds, space and options.
+
+        Args:
+            options: further options of `Links`; they override those of the result.
+        """
         return self.candidate.links(**options)
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures by name, as plain values for JSON."""
-        mean = self.space.mean
+        """Return all figures by name, as plain values for JSON."""
         return {
             "thresholds": asdict(self.thresholds),
-            "space": {"mean": None if mean is None else mean.tolist(), "model": self.space.model},
+            "space": space_to_dict(self.space),
             "options": {
                 name: asdict(value) if isinstance(value, Healing) else value
                 for name, value in self.candidate.options.items()
@@ -120,11 +122,11 @@ class Tuned:
         }
 
     def text(self) -> str:
-        """The figures as a table, one a line."""
-        return "\n".join(f"{name:<{_WIDEST}}  {figure}" for name, figure in self.rows())
+        """Return the figures as a table, one per line."""
+        return text_table(self.rows())
 
     def rows(self) -> list[tuple[str, str]]:
-        """Names and figures, as people read them."""
+        """Return the names and the formatted figures of the table."""
         thresholds, spread = self.thresholds, self.spread
         figures = (
             f"{thresholds.cluster_similarity:.4f}",
@@ -140,32 +142,40 @@ class Tuned:
         return list(zip(_NAMES, figures, strict=True))
 
     def picture(self, path: str | os.PathLike[str]) -> None:
-        """Draw the score over the thresholds, with every trial, to a .png, .svg or .pdf."""
-        from linkstream.tuning.picture import landscape
+        """Draw all trials over their thresholds, coloured by score. Needs matplotlib.
 
-        figure = landscape(self)
-        try:
-            figure.savefig(Path(path))
-        except (OSError, ValueError) as error:
-            raise ArgumentError(
-                f"{os.fspath(path)}: {error}",
-                expected="a .png, .svg or .pdf in a folder that may be written to",
-                remedy="Choose another name.",
-            ) from None
+        Args:
+            path: the file to write: .png, .svg or .pdf.
+
+        Raises:
+            ArgumentError: the file cannot be written.
+        """
+        from linkstream.plots import save
+        from linkstream.tuning.pictures import trials_figure
+
+        save(trials_figure(self), path)
 
     def __str__(self) -> str:
         return self.text()
 
 
-_NAMES = (
+THRESHOLD_NAMES = (
     "T_c, cluster similarity",
     "T_s, subcluster similarity",
     "T_p, pair similarity max",
-    "space",
-    "objective",
-    "score",
-    "instant, current",
-    "orders of arrival",
-    "trials",
 )
-_WIDEST = max(map(len, _NAMES))
+_NAMES = (
+    *THRESHOLD_NAMES,
+    *("space", "objective", "score", "instant, current", "orders of arrival", "trials"),
+)
+
+
+def space_to_dict(space: Space) -> dict[str, Any]:
+    """Return a space as plain values for JSON."""
+    return {"mean": None if space.mean is None else space.mean.tolist(), "model": space.model}
+
+
+def text_table(rows: Sequence[tuple[str, str]]) -> str:
+    """Return names and figures in two columns, one row per line."""
+    width = max(map(len, THRESHOLD_NAMES))
+    return "\n".join(f"{name:<{width}}  {figure}" for name, figure in rows)

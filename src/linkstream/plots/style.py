@@ -1,10 +1,10 @@
-"""What all pictures share: colours, figures, and names made fit to be drawn."""
+"""Shared parts of all pictures: colours, figures, files and labels."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers (their yellow is too pale for bars),
-# then darker ones for streams with more identities.
+# The colours of Okabe and Ito, which colour-blind readers can distinguish (without their yellow,
+# which is too pale for bars), then darker ones for streams with more identities.
 PALETTE = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"),
     *("#332288", "#8C6D31", "#882255", "#117733", "#AA99DD", "#F0A58F"),
@@ -32,28 +32,36 @@ Colours = Mapping[int, str]
 
 
 class Clustering(Protocol):
-    """What can be drawn: a clusterer or a store."""
+    """The methods of a clusterer or store that pictures use; see `Links`."""
 
     @property
     def space(self) -> Space:
-        """The space of its vectors."""
+        """The space of the vectors."""
 
     @property
     def n_vectors(self) -> int:
-        """Vectors seen."""
+        """Number of vectors added."""
 
     def state(self) -> State:
-        """The whole state as plain arrays."""
+        """Return the state as plain arrays."""
 
     def clusters(self) -> list[Cluster]:
-        """All clusters, by ID."""
+        """Return all clusters by ID."""
 
     def labels(self) -> npt.NDArray[np.int64]:
-        """Current cluster of every vector."""
+        """Return the current cluster of every vector."""
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches."""
+    """Return an empty figure.
+
+    Args:
+        width: in inches.
+        height: in inches.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
@@ -61,32 +69,40 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure; letters that the font does not have are boxes, not warnings."""
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure to a file. Characters that the font lacks are drawn as boxes.
+
+    Args:
+        figure: the figure.
+        path: the file: .png, .svg or .pdf.
+
+    Raises:
+        ArgumentError: the file cannot be written.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         try:
-            figure.savefig(path)
-        except OSError as error:
+            figure.savefig(os.fspath(path))
+        except (OSError, ValueError) as error:
             raise ArgumentError(
-                f"{path}: {error.strerror or error}",
-                expected="a place to write the picture to",
-                remedy="Choose another one.",
+                f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}",
+                expected="a .png, .svg or .pdf in a folder with write permission",
+                remedy="Choose another name.",
             ) from None
 
 
 def by_size(links: Clustering) -> list[Cluster]:
-    """All clusters, the biggest first."""
+    """Return all clusters, the biggest first."""
     return sorted(links.clusters(), key=lambda cluster: (-cluster.size, cluster.id))
 
 
 def colours_by_size(clusters: list[Cluster]) -> dict[int, str]:
-    """A colour for each of the biggest; `clusters` has them first."""
+    """Return a colour for each of the first clusters, by ID."""
     return {cluster.id: colour for cluster, colour in zip(clusters, PALETTE, strict=False)}
 
 
 def title(cluster: Cluster, width: int = 24) -> str:
-    """What to call a cluster in a picture: its name if it has one, with nothing odd in it."""
+    """Return the label of a cluster: its ID, or its name with unprintable characters replaced."""
     if cluster.name is None:
         return f"ID {cluster.id}"
     shown = "".join(
@@ -95,14 +111,14 @@ def title(cluster: Cluster, width: int = 24) -> str:
     return shown if len(shown) <= width else shown[: width - 1] + "…"
 
 
-def as_they_are(axes: Axes) -> None:
-    """Names may hold dollar signs; they are no formulas."""
+def plain_labels(axes: Axes) -> None:
+    """Show the labels of the axes as they are, although names may contain dollar signs."""
     for label in (*axes.get_yticklabels(), *axes.get_xticklabels()):
         label.set_parse_math(False)
 
 
 def refuse_empty(state: State) -> None:
-    """ArgumentError where there is nothing to draw."""
+    """Raise ArgumentError if there is nothing to draw."""
     if not len(state.numbers):
         raise ArgumentError(
             "a clusterer without vectors",
@@ -112,11 +128,11 @@ def refuse_empty(state: State) -> None:
 
 
 def heading(axes: Axes, words: str, **more: Any) -> None:
-    """The words above a panel."""
+    """Write the heading of a panel."""
     axes.set_title(words, loc="left", fontsize=10, color=INK, **more)
 
 
 def open_frame(axes: Axes, *sides: str) -> None:
-    """A panel without the lines of these sides."""
+    """Hide the frame of a panel on these sides."""
     axes.spines[list(sides)].set_visible(False)
     axes.tick_params(colors=INK, labelsize=8.5)
