@@ -47,7 +47,7 @@ def test_on_a_terminal_the_findings_are_words_in_colour(folder):
     code, shown = run_on_a_terminal("diagnose", "voices.npz", cwd=folder)
     assert code == 0
     assert "801 vectors of dimension 256, without labels" in shown
-    assert "Strangers are alike: a cone" in shown
+    assert "Strangers are similar: a cone" in shown
     assert "\x1b[1;31mwarning" in shown
     assert "--picture diagnosis.png" in shown
 

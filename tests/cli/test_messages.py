@@ -27,7 +27,7 @@ ALLOWED = ("body_max=", "people=write", "ge2e_", "store.json", "shape (")
 ELSEWHERE = (
     *("adapters/", "client/", "scaleout/", "service/", "contingency.py", "metrics.py"),
     *("clusterer/joining.py", "engine/choice.py", "engine/events.py", "paper/generative.py"),
-    *("paper/lemmas.py", "paper/sphere.py", "plots/lanes.py", "plots/nodes.py"),
+    *("paper/lemmas.py", "paper/sphere.py", "plots/graphs.py", "plots/timelines.py"),
 )
 NEVER = (
     "Leave such vectors out, or ask about them with predict().",
@@ -44,13 +44,12 @@ NEVER = (
     "None stands for nothing attached.",
     "Name the encoder, such as 'ge2e'.",
     "It is a yes or a no.",
-    "Pass how many numbers a vector of the encoder has.",
+    "Pass the number of coordinates of a vector of the encoder.",
     "Leave dimension= out: the mean vector fixes it.",
     "Leave one out: to= takes back all from an event on",
     "Give the name of the command; no names of people",
     "Pass the path and open it there; backup() writes a copy of the file.",
     "Take vectors of many more identities of the same encoder",
-    "It says how many vectors are compared with each other; 2000 is usual.",
 )
 
 

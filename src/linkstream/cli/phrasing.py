@@ -33,7 +33,7 @@ PHRASES = {
     "keep_vectors=True": "a store that keeps its vectors",
     "a file that Store.open wrote": "a linkstream store",
     "one that was given by name() or enrol()": "a name that a cluster has",
-    "a file begun by tune(), or a new name": "a file that linkstream tune began, or a new name",
+    "a file written by tune(), or a new name": "a file that linkstream tune wrote, or a new name",
     "True or False": "yes or no",
     "an array saved by numpy.save or numpy.savez": "an array in .npy or .npz",
     "an archive by numpy.savez or numpy.savez_compressed": "a plain or compressed .npz",
@@ -124,7 +124,6 @@ PHRASES = {
     "Save the labels with numpy.save(path, y).": "Save the labels as .npy, without objects.",
     "Name each vector by its row in X, from 0.": "Name each vector by its row, from 0.",
     "Give −1 or None to a vector that was seen alone.": "Give −1 to a vector that was seen alone.",
-    "Name the identity of each vector, without None.": "Name the identity of each vector.",
     "Give `different`, or `groups` of vectors that were seen together.": (
         "Give --different as well, or --groups."
     ),

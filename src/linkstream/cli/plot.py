@@ -34,7 +34,7 @@ def plot(
     from linkstream import plots
 
     drawings = {
-        "graph": lambda links: plots.islands(links, limit=limit),
+        "graph": lambda links: plots.cluster_graphs(links, limit=limit),
         "timeline": plots.stream,
         "sizes": plots.sizes,
         "margins": plots.margins,

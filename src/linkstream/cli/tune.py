@@ -20,9 +20,8 @@ from rich.progress import (
 from linkstream.cli import call, choosing, screen
 from linkstream.cli.options import AsJson, Column, Heal, Key
 from linkstream.io import read_vectors
-from linkstream.tuning import search
+from linkstream.tuning import TuneResult, search
 from linkstream.tuning.labels import read_labels
-from linkstream.tuning.tuned import Tuned
 
 
 def tune(
@@ -123,7 +122,7 @@ def _progress(total: int) -> Iterator[search.Progress]:
         yield show
 
 
-def _tell(tuned: Tuned, mean: Path | None, picture: Path | None) -> None:
+def _tell(tuned: TuneResult, mean: Path | None, picture: Path | None) -> None:
     console = screen.people(stderr=False)
     rows = screen.table("Thresholds", "", "")
     for name, figure in tuned.rows():
