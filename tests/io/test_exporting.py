@@ -139,15 +139,15 @@ def test_what_a_store_does_not_keep_is_told_before_anything_is_written(tmp_path)
 def test_a_store_that_was_compacted_has_no_beginning_to_replay(tmp_path):
     with filled(tmp_path / "a.links") as store:
         store.compact()
-        with pytest.raises(StoreError, match=r"cannot be done again.*backup"):
+        with pytest.raises(StoreError, match=r"cannot be replayed.*backup"):
             export(store, tmp_path / "out")
         export(store, tmp_path / "table.csv")
 
 
 def test_names_that_are_taken_are_refused(store, folder, tmp_path):
-    with pytest.raises(ArgumentError, match="there already"):
+    with pytest.raises(ArgumentError, match="already exists"):
         export(store, folder)
-    with pytest.raises(ArgumentError, match="there already"):
+    with pytest.raises(ArgumentError, match="already exists"):
         import_store(folder, store.path)
     with pytest.raises(ArgumentError, match="packing"):
         export(store, tmp_path / "out", packing="zip")
@@ -181,23 +181,23 @@ def _other_name(lines):
 @pytest.mark.parametrize(
     ("name", "change", "match"),
     [
-        ("operations.jsonl", _other_answer, "operation 1: its answer is another one"),
-        ("operations.jsonl", _other_verb, "operation 2: it cannot be done .*verb 'close'"),
-        ("operations.jsonl", _other_name, "event .*: it is another one"),
+        ("operations.jsonl", _other_answer, "operation 1: its result differs"),
+        ("operations.jsonl", _other_verb, "operation 2: it cannot be replayed .*verb 'close'"),
+        ("operations.jsonl", _other_name, "event .*: it differs"),
         ("operations.jsonl", lambda lines: lines.pop(), "ends after operation"),
         ("operations.jsonl", lambda lines: lines.pop(0), "operation 1: "),
-        ("operations.jsonl", lambda lines: lines.append("{}\n"), "cannot be done"),
+        ("operations.jsonl", lambda lines: lines.append("{}\n"), "cannot be replayed"),
         ("operations.jsonl", lambda lines: lines.append("[[[\n"), "line .* is not JSON|not JSON"),
-        ("payloads.jsonl", lambda lines: lines.pop(), "operation .*: it cannot be done"),
+        ("payloads.jsonl", lambda lines: lines.pop(), "operation .*: it cannot be replayed"),
         ("payloads.jsonl", lambda lines: lines.append("1\n"), "left over"),
-        ("events.jsonl", lambda lines: lines.pop(), "event .*: it is another one"),
+        ("events.jsonl", lambda lines: lines.pop(), "event .*: it differs"),
         ("events.jsonl", lambda lines: lines.append("{}\n"), "events now"),
         ("store.json", lambda lines: lines.append("x"), "not JSON"),
         ("store.json", lambda lines: lines.__setitem__(1, '"export": 2,\n'), "format 2"),
         (
             "store.json",
             lambda lines: lines.__setitem__(1, '"export": "x",\n'),
-            "describes no store",
+            "does not describe a store",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -95,7 +95,7 @@ def test_a_bomb_in_an_archive_is_refused_unopened(tmp_path):
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_packings_that_numpy_does_not_write_are_refused(tmp_path, method):
     path = archive(tmp_path / "v.npz", ("X.npy", npy((2, 2), bytes(16))), compression=method)
-    refused(path, "packed in a way of its own")
+    refused(path, "compressed by an unusual method")
 
 
 def test_an_archive_that_lies_about_its_sizes_is_refused(tmp_path):
@@ -147,7 +147,7 @@ def test_a_member_that_points_out_of_the_folder_is_read_and_never_written_out(tm
 
 
 def test_an_array_in_fortran_order_that_is_too_big_to_hold_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("linkstream.io.archives.FORTRAN_MAX", 100)
+    monkeypatch.setattr("linkstream.io.numpy_files.FORTRAN_MAX", 100)
     refused(made(tmp_path, "npz-fortran", X), "in Fortran order and takes")
 
 
@@ -215,7 +215,7 @@ def test_a_file_that_nobody_can_tell_is_refused_with_what_can_be_read(tmp_path):
     (tmp_path / "v.txt").write_text("hello")
     refused(tmp_path / "v.txt", r"no file of vectors.*\.parquet")
     (tmp_path / "v.f32").write_bytes(bytes(24))
-    refused(tmp_path / "v.f32", "says no dimension")
+    refused(tmp_path / "v.f32", "does not state the dimension")
     refused(tmp_path / "v.f32", "rows of 5 float32", dimension=5)
 
 

@@ -20,7 +20,7 @@ BOUND = 40 * 2**20
 READ = """
 import json, resource, sys
 import linkstream.io
-from linkstream.io.columns import arrow
+from linkstream.io.arrow_files import arrow
 path, options = sys.argv[1], json.loads(sys.argv[2])
 if path.endswith((".parquet", ".feather")):
     arrow("pyarrow.parquet"), arrow("pyarrow.ipc")

@@ -36,12 +36,12 @@ def check(lines, there, here, folder):
 def test_a_table_goes_as_the_page_shows(server, db, faces, tmp_path, monkeypatch):
     make(db, faces)
     before = [
-        (line, told.replace("localhost/people", f"localhost:{server.port}/postgres"))
+        (line, told.replace("localhost/people", f"{server.host}:{server.port}/postgres"))
         for line, told in NOT_QDRANT
     ]
     assert len(before) == 3
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    here = f"postgres@localhost:{server.port}/postgres"
+    here = f"postgres@{server.host}:{server.port}/postgres"
     check(before, "ann@localhost/people", here, tmp_path)
     assert written(db) == labels_in(tmp_path / "people.links")
 

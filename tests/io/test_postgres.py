@@ -170,7 +170,7 @@ def test_a_connection_that_is_lost_is_told(server, db, faces):
         blocks = iter(source)
         next(blocks)
         db.execute(ended, ("linkstream",))
-        with pytest.raises(InputFileError, match="the same command goes on"):
+        with pytest.raises(InputFileError, match="the same command continues"):
             list(blocks)
 
 

@@ -126,7 +126,7 @@ def test_points_that_tie_come_by_their_ids_and_each_once(tmp_path, faces, monkey
         with open_vectors(address, payload=["time"], block=block) as source:
             got = [each["time"] for part in source for each in part.payloads]
         assert got == expected
-    monkeypatch.setattr(reading, "TIES", 20)
+    monkeypatch.setattr(reading, "TIES_MAX", 20)
     with (
         open_vectors(address, block=10) as source,
         pytest.raises(InputFileError, match="one value"),
@@ -280,7 +280,7 @@ def test_a_point_that_went_meanwhile_is_passed_over(tmp_path, faces):
         source.prepare("cluster_id")
         for block in source:
             links.add_many(block.vectors)
-        source._client.delete("faces", [7])
+        source.reader.client.delete("faces", [7])
         assert list(source.write_back(links.labels())) == [50]
     expected = np.delete(links.labels(), 7).tolist()
     assert written(tmp_path / "q") == expected

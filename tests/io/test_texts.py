@@ -9,8 +9,7 @@ import pytest
 from tests.io.samples import read, rows
 
 from linkstream.errors import InputFileError
-from linkstream.io.jsonlines import DIGITS_MAX
-from linkstream.io.texts import LINE_MAX
+from linkstream.io.text_files import DIGITS_MAX, LINE_MAX
 
 GOOD = '{"embedding": [1, 2.5, -3e-2], "file": "a"}'
 

@@ -12,7 +12,7 @@ import pytest
 from tests.io.samples import read, rows, vectors
 
 from linkstream.errors import ArgumentError
-from linkstream.io import whole_file, write_table
+from linkstream.io import atomic_file, write_table
 
 X = vectors(30)
 PAYLOADS = [None, "text\n", {"a": [1, None]}, 3.5, [True], 'quo"te,'] * 5
@@ -111,7 +111,7 @@ def test_a_suffix_that_nobody_writes_is_refused(tmp_path):
 
 def test_a_file_takes_its_name_only_when_it_is_complete(tmp_path):
     path = tmp_path / "new.txt"
-    with whole_file(path, "w") as stream:
+    with atomic_file(path, "w") as stream:
         stream.write("all")
         assert not path.exists()
     assert path.read_text() == "all"
@@ -121,7 +121,7 @@ def test_a_file_takes_its_name_only_when_it_is_complete(tmp_path):
 def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
     (tmp_path / "there").write_text("old")
     (tmp_path / "link").symlink_to("there")
-    with whole_file(tmp_path / "link", "w") as stream:
+    with atomic_file(tmp_path / "link", "w") as stream:
         stream.write("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there").read_text() == "new"
@@ -130,7 +130,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
 def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "x", tmp_path / ("x" * 300)):
-        with pytest.raises(ArgumentError, match="cannot be written"), whole_file(path):
+        with pytest.raises(ArgumentError, match="cannot be written"), atomic_file(path):
             raise AssertionError("the work has begun")
 
 

@@ -1,8 +1,8 @@
-"""A store written out, to be read by others: a table, or a folder to make the store again from.
+"""Export a store to a table, or to a folder from which `import_store` makes the store again.
 
-The folder holds `store.json` (what the store was made with), `operations.jsonl` (every call, with
-its answer), the vectors of all calls as `vectors.npz` or `vectors.parquet`, `payloads.jsonl` (a
-line for each vector of a call that had any) and `events.jsonl`.
+The folder holds `store.json` (the settings of the store), `operations.jsonl` (every call with its
+result), the vectors of all calls as `vectors.npz` or `vectors.parquet`, `payloads.jsonl` (one line
+for each vector of a call with payloads) and `events.jsonl`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.errors import ArgumentError, StoreError
-from linkstream.io.tables import SUFFIXES, Table, json_lines, write_table
-from linkstream.io.whole import sync_folder, whole_file
+from linkstream.io.writing import (
+    SUFFIXES,
+    Table,
+    atomic_file,
+    json_lines,
+    sync_folder,
+    to_json,
+    write_table,
+)
 from linkstream.store import Operation, Store
 from linkstream.store.journal import IDS
 from linkstream.store.replaying import decoded
@@ -37,21 +44,21 @@ Integers = npt.NDArray[np.int64]
 def export(
     store: Store, target: str | os.PathLike[str], *, vectors: bool = False, packing: str = "npz"
 ) -> None:
-    """Write a store out; the target appears only when it is complete.
+    """Export a store; the target appears only when it is complete.
 
     Args:
-        store: an open store; a read-only one will do.
-        target: a name that ends in `.parquet`, `.npz`, `.jsonl` or `.csv` for a table, one row for
-            each vector that is there: `vector` (its number), `instant` (the ID that was answered),
-            `cluster` (the ID it has now), `name`, `payload`. Any other name for a folder, which
-            must not be there yet, from which `import_store` makes the same store again.
-        vectors: whether the table has the `embedding` too.
-        packing: how the folder holds the vectors, `npz` or `parquet`.
+        store: an open store; it may be read-only.
+        target: a name that ends in `.parquet`, `.npz`, `.jsonl` or `.csv` for a table with one row
+            for each vector that is not removed: `vector` (its number), `instant` (the ID that was
+            returned when it was added), `cluster` (the ID it has now), `name`, `payload`. Any
+            other name for a folder, which must not exist yet, from which `import_store` makes the
+            same store again.
+        vectors: whether the table has a column `embedding`, too.
+        packing: format of the vectors in the folder, `npz` or `parquet`.
 
     Raises:
-        NotTrackedError: the store does not keep what was asked for.
-        StoreError: the operations since the beginning, which a folder holds, are not all there:
-            compaction erased some.
+        NotTrackedError: the store does not keep its vectors.
+        StoreError: compaction erased some of the operations that a folder must hold.
     """
     target = Path(target)
     if packing not in PACKINGS:
@@ -68,11 +75,11 @@ def export_lines(store: Store, *, vectors: bool = False) -> Iterator[str]:
     """Return the table of a store as JSON lines, one for each vector, as `export` writes them.
 
     Args:
-        store: an open store; a read-only one will do.
-        vectors: whether each line has the `embedding` too.
+        store: an open store; it may be read-only.
+        vectors: whether each line has an `embedding`, too.
 
     Raises:
-        NotTrackedError: the store does not keep what was asked for.
+        NotTrackedError: the store does not keep its vectors.
     """
     for block in _table(store, embedding=vectors):
         yield from json_lines(block)
@@ -81,7 +88,7 @@ def export_lines(store: Store, *, vectors: bool = False) -> Iterator[str]:
 def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
     labels = store.labels()
     if embedding:
-        store.vectors([])  # refuses before anything is written
+        store.vectors([])  # raises before anything is written
     instants = _instants(store, len(labels))
     names = {cluster.id: cluster.name for cluster in store.clusters()}
     there = np.flatnonzero(labels >= 0)
@@ -100,7 +107,7 @@ def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
 
 
 def _instants(store: Store, n: int) -> Integers:
-    """The ID that was answered for each vector; a number that undo freed is given anew."""
+    """Return the ID returned for each vector; undo frees numbers, which are then used again."""
     instants = np.full(n, -1, dtype=np.int64)
     for operation in store.operations():
         if operation.n_rows:
@@ -111,7 +118,7 @@ def _instants(store: Store, n: int) -> Integers:
 
 
 def _ids(operation: Operation) -> Integers:
-    """The ID that was answered for each vector of a call that got a number."""
+    """Return the ID returned for each vector of an operation that got a number."""
     answer, taken = decoded(operation), operation.taken()
     if operation.verb in IDS:
         ids: Integers = answer[taken]
@@ -123,13 +130,13 @@ def _export_folder(store: Store, folder: Path, packing: str) -> None:
     about = store.info()
     if about["undo_from"]:
         raise StoreError(
-            f"{store.path}: operations up to {about['undo_from']} cannot be done again",
+            f"{store.path}: operations up to {about['undo_from']} cannot be replayed",
             expected="a store that was never compacted, and keeps its vectors",
             remedy="Copy it with store.backup(path), or export a table.",
         )
     if folder.exists():
         raise ArgumentError(
-            f"{str(folder)!r} is there already",
+            f"{str(folder)!r} already exists",
             expected=f"a name that is free, or a table ({', '.join(SUFFIXES)})",
             remedy="Choose another name.",
         )
@@ -156,10 +163,10 @@ def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> No
     rows = _write_operations(store, folder, last)
     if rows:
         write_table(folder / f"vectors.{packing}", _vectors(store, last))
-    with whole_file(folder / "events.jsonl", "w") as stream:
+    with atomic_file(folder / "events.jsonl", "w") as stream:
         for event in store.iter_events():
             if event.sequence < about["events"]:
-                stream.write(_line(event.to_dict()))
+                stream.write(to_json(event.to_dict()) + "\n")
     mean = store.space.mean
     described = {
         "export": FORMAT,
@@ -176,23 +183,23 @@ def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> No
         "events": about["events"],
         "rows": rows,
     }
-    with whole_file(folder / "store.json", "w") as stream:
+    with atomic_file(folder / "store.json", "w") as stream:
         stream.write(json.dumps(described, indent=1, allow_nan=False) + "\n")
 
 
 def _write_operations(store: Store, folder: Path, last: int) -> int:
-    """Calls and payloads, a line each; how many vectors came with them."""
+    """Write operations and payloads, one a line; return how many vectors they have."""
     rows = 0
     with (
-        whole_file(folder / "operations.jsonl", "w") as calls,
-        whole_file(folder / "payloads.jsonl", "w") as attached,
+        atomic_file(folder / "operations.jsonl", "w") as operations,
+        atomic_file(folder / "payloads.jsonl", "w") as payloads,
     ):
         for operation in store.operations():
             if operation.number > last:
                 break
-            calls.write(_line(_record(operation)))
+            operations.write(to_json(_record(operation)) + "\n")
             for payload in store.payloads_of(operation) or ():
-                attached.write(_line(payload))
+                payloads.write(to_json(payload) + "\n")
             rows += operation.n_rows
     return rows
 
@@ -206,13 +213,13 @@ def _record(operation: Operation) -> dict[str, Any]:
         "rows": operation.n_rows,
         "payloads": operation.has_payloads,
         "key": operation.key,
-        "result": plain_answer(decoded(operation)),
+        "result": plain_result(decoded(operation)),
         **step,
     }
 
 
-def plain_answer(answer: Any) -> Any:
-    """An answer as JSON has it; None for those that are no IDs."""
+def plain_result(answer: Any) -> Any:
+    """Return the result of a call as JSON has it; None if the result is no ID."""
     if isinstance(answer, np.ndarray):
         return answer.tolist()
     if isinstance(answer, int):
@@ -228,7 +235,3 @@ def _vectors(store: Store, last: int) -> Iterator[Table]:
             continue
         for start in range(0, len(rows), _ROWS):
             yield {"embedding": rows[start : start + _ROWS]}
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""A store made again from the folder that `export` wrote: every call, and every answer compared."""
+"""Make a store from an exported folder: replay every operation and compare every result."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import numpy as np
 
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
 from linkstream.identity.healing import Healing
-from linkstream.io.exporting import FORMAT, OPTIONS, PACKINGS, plain_answer
-from linkstream.io.flow import Flow
-from linkstream.io.jsonlines import DECODER
-from linkstream.io.opening import open_vectors, regular
+from linkstream.io.bytestream import ByteStream
+from linkstream.io.exporting import FORMAT, OPTIONS, PACKINGS, plain_result
+from linkstream.io.opening import open_regular, open_vectors
 from linkstream.io.source import Source
-from linkstream.io.whole import sync_folder
+from linkstream.io.text_files import DECODER
+from linkstream.io.writing import sync_folder
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import Store
 from linkstream.store.journal import ADDING
 from linkstream.store.replaying import VERBS
 
-_LINE_MAX = 2**28  # of a call of millions of vectors, with its answer
-_BAD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+_LINE_MAX = 2**28  # bytes: an operation on millions of vectors, with its result
+_BAD_RECORD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 def import_store(
@@ -37,24 +37,24 @@ def import_store(
     engine: str = "auto",
     threads: int | None = None,
 ) -> None:
-    """Make the store that was exported to a folder; it appears only when it is complete.
+    """Make the store that was exported to a folder; the store appears only when it is complete.
 
-    Every call is done again, and its answer must be the one that was exported.
+    Every operation is replayed, and its result must be the exported one.
 
     Args:
-        folder: what `export` wrote.
-        path: the store to make; the name must be free.
-        engine: as of `Store.open`.
-        threads: as of `Store.open`.
+        folder: a folder that `export` wrote.
+        path: the store to make; it must not exist yet.
+        engine: engine of the store, as for `Store.open`.
+        threads: threads of the engine, as for `Store.open`.
 
     Raises:
-        StoreError: the folder is not what `export` writes, or an answer differs; names the place.
-        InputFileError: a file of it is missing or damaged.
+        StoreError: the folder was not written by `export`, or a result differs.
+        InputFileError: a file of the folder is missing or damaged.
     """
     folder, path = Path(folder), Path(path)
     if path.exists():
         raise ArgumentError(
-            f"{str(path)!r} is there already", expected="a free name", remedy="Choose another."
+            f"{str(path)!r} already exists", expected="a new name", remedy="Choose another."
         )
     about = _about(folder)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
@@ -71,10 +71,10 @@ def import_store(
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    values = list(_lines(folder / "store.json", whole=True))
+    values = list(_lines(folder / "store.json", one=True))
     about = values[0] if len(values) == 1 else None
     if not isinstance(about, dict) or type(about.get("export")) is not int:
-        raise _differs(folder, "store.json", "it describes no store")
+        raise _differs(folder, "store.json", "it does not describe a store")
     if about["export"] > FORMAT:
         raise StoreError(
             f"{folder}: exported in format {about['export']}",
@@ -97,8 +97,8 @@ def _options(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
         )
     except LinkstreamError:
         raise
-    except _BAD as error:
-        raise _differs(folder, "store.json", f"it describes no store ({error!r})") from None
+    except _BAD_RECORD as error:
+        raise _differs(folder, "store.json", f"it does not describe a store ({error!r})") from None
     return options
 
 
@@ -111,7 +111,9 @@ def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
             with nullcontext() if mark is None else store.step(mark):
                 for record in records:
                     number += 1
-                    _check_done(folder, number, record, lambda r: _do(store, r, vectors, payloads))
+                    _check_replay(
+                        folder, number, record, lambda r: _replay_one(store, r, vectors, payloads)
+                    )
         if number != about.get("operations"):
             raise _differs(folder, "operations.jsonl", f"it ends after operation {number}")
         left = next(payloads, None) is not None or (
@@ -122,28 +124,28 @@ def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
 
 
 def _mark(record: Any) -> str | None:
-    """The command that a call was part of."""
+    """Return the command that an operation was part of, or None."""
     step = record.get("step") if isinstance(record, dict) else None
     return step[1] if isinstance(step, list) and len(step) == 2 else None
 
 
-def _check_done(folder: Path, number: int, record: Any, do: Callable[[Any], Any]) -> None:
-    """Do a call again; StoreError unless it is answered as it was."""
+def _check_replay(folder: Path, number: int, record: Any, replay: Callable[[Any], Any]) -> None:
+    """Replay an operation; raise StoreError if its result differs."""
     what = f"operation {number}"
     try:
-        same = record["number"] == number and plain_answer(do(record)) == record["result"]
-    except (LinkstreamError, StopIteration, *_BAD) as error:
-        raise _differs(folder, what, f"it cannot be done ({error})") from error
+        same = record["number"] == number and plain_result(replay(record)) == record["result"]
+    except (LinkstreamError, StopIteration, *_BAD_RECORD) as error:
+        raise _differs(folder, what, f"it cannot be replayed ({error})") from error
     if not same:
-        raise _differs(folder, what, "its answer is another one now")
+        raise _differs(folder, what, "its result differs")
 
 
-def _do(
+def _replay_one(
     store: Store, record: dict[str, Any], vectors: Source | None, payloads: Iterator[Any]
 ) -> Any:
     verb, count = record["verb"], record["rows"]
     if verb not in VERBS:
-        raise ValueError(f"a verb {verb!r}")
+        raise ValueError(f"an unknown verb {verb!r}")
     arguments = {**record["arguments"], "idempotency_key": record["key"]}
     if record["payloads"]:
         attached = [next(payloads) for _ in range(count)]
@@ -166,23 +168,23 @@ def _vectors(folder: Path) -> Source:
 
 
 def _compare_events(folder: Path, about: dict[str, Any], store: Store) -> None:
-    told = _lines(folder / "events.jsonl")
+    exported = _lines(folder / "events.jsonl")
     number = 0
     for event in store.iter_events():
-        if event.to_dict() != next(told, None):
-            raise _differs(folder, f"event {event.sequence}", "it is another one now")
+        if event.to_dict() != next(exported, None):
+            raise _differs(folder, f"event {event.sequence}", "it differs")
         number += 1
-    if next(told, None) is not None or number != about.get("events"):
+    if next(exported, None) is not None or number != about.get("events"):
         raise _differs(folder, "events.jsonl", f"there are {number} events now")
 
 
-def _lines(path: Path, *, whole: bool = False) -> Iterator[Any]:
-    """The values of a file of JSON, one a line, or one in all."""
-    with regular(path) as file:
-        flow = Flow(str(path), file)
+def _lines(path: Path, *, one: bool = False) -> Iterator[Any]:
+    """Yield the values of a JSON file: one for each line, or one for the file."""
+    with open_regular(path) as file:
+        stream = ByteStream(str(path), file)
         number = 0
         while True:
-            text = flow.read(_LINE_MAX + 1) if whole else flow.line(_LINE_MAX)
+            text = stream.read(_LINE_MAX + 1) if one else stream.read_line(_LINE_MAX)
             if not text:
                 return
             number += 1
@@ -191,14 +193,14 @@ def _lines(path: Path, *, whole: bool = False) -> Iterator[Any]:
                     raise ValueError("too long")
                 value = DECODER.decode(text.decode("utf-8"))
             except (ValueError, RecursionError) as error:
-                what = path.name if whole else f"{path.name}, line {number}"
+                what = path.name if one else f"{path.name}, line {number}"
                 raise _differs(path.parent, what, f"it is not JSON ({error})") from None
             yield value
 
 
-def _differs(folder: Path, place: str, why: str) -> StoreError:
+def _differs(folder: Path, where: str, why: str) -> StoreError:
     return StoreError(
-        f"{folder}, {place}: {why}",
-        expected="what was exported",
-        remedy="Export the store again, and leave the folder as it is.",
+        f"{folder}, {where}: {why}",
+        expected="the folder as it was exported",
+        remedy="Export the store again, and do not change the folder.",
     )

@@ -1,33 +1,60 @@
-"""What is read: blocks of rows, front to back, with no more than a block in memory."""
+"""Sources of vectors: blocks of rows, read front to back, with at most one block in memory."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.fixed_point import DIMENSION_MAX
-from linkstream.errors import ArgumentError, InputFileError
-from linkstream.io.faults import SAVE_AGAIN, fault
+from linkstream.errors import ArgumentError, InputFileError, MissingExtraError
 
-BLOCK = 1024
+BLOCK = 1024  # rows
 BLOCK_BYTES = 64 * 2**20
 ALL = "*"
 DEFAULT_COLUMNS = ("embedding", "vector")
+SAVE_AGAIN = "Save the file again from its source."
 
 Vectors = npt.NDArray[Any]
 Payloads = list[dict[str, Any]]
+Rows = tuple[Vectors, Payloads | None]
+Self = TypeVar("Self", bound="Source")
+
+
+def file_error(seen: str, expected: str, remedy: str) -> InputFileError:
+    """Return the error for a file or database that cannot be read."""
+    return InputFileError(seen, expected=expected, remedy=remedy)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of another library's error, cut to 100 characters."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:100] if lines else type(error).__name__
+
+
+def import_extra(module: str, *, extra: str, purpose: str) -> Any:
+    """Import a module of an optional package; raise MissingExtraError without it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingExtraError(package, extra=extra, purpose=purpose) from None
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Return the first ten names for an error message, each cut to 40 characters."""
+    return ", ".join(repr(name[:40]) for name in list(names)[:10])
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the caller asks of a file; see `open_vectors`."""
+class ReadOptions:
+    """Options of `open_vectors`, checked."""
 
     key: str | None
     column: str | None
@@ -44,8 +71,8 @@ class Wanted:
         dimension: int | None = None,
         payload: Sequence[str] | str = (),
         block: int = BLOCK,
-    ) -> Wanted:
-        """The same, checked."""
+    ) -> ReadOptions:
+        """Check the options of `open_vectors`; raise ArgumentError if one is wrong."""
         names = (payload,) if isinstance(payload, str) else tuple(payload)
         if not all(isinstance(name, str) for name in names) or (ALL in names and len(names) > 1):
             raise ArgumentError(
@@ -65,29 +92,38 @@ class Wanted:
             )
         return cls(key, column, dimension, names, block)
 
-    def refuse(self, where: str, *names: str) -> None:
-        """Refuse options that mean nothing for a file of this kind."""
-        for name in names:
-            if getattr(self, name):
-                raise fault(
-                    f"a {name} {getattr(self, name)!r} for {where}, which is a single array"
-                    if name == "key"
-                    else f"{name} {getattr(self, name)!r} for {where}, which has none",
+    def refuse(self, name: str, *options: str) -> None:
+        """Raise InputFileError if an option is set that this kind of file does not have."""
+        for option in options:
+            value = getattr(self, option)
+            if value:
+                raise file_error(
+                    f"a {option} {value!r} for {name}, which is a single array"
+                    if option == "key"
+                    else f"{option} {value!r} for {name}, which has none",
                     {
                         "key": "a .npz archive",
                         "column": "a file with columns",
                         "payload": "a file with columns: .parquet, .arrow, .jsonl or .csv",
-                    }[name],
-                    f"Leave the {name} out.",
+                    }[option],
+                    f"Leave the {option} out.",
                 )
+
+    def payload_names(self, names: Sequence[str], *without: str | None) -> list[str]:
+        """Return the payload columns: those asked for, or all of `names` but some."""
+        if self.payload != (ALL,):
+            return list(self.payload)
+        return [name for name in names if name not in without]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Some rows of a file, one after the other.
+    """Consecutive rows of a source.
 
-    `vectors` has one vector a row, in the file's own type of number. `payloads` has one dict a
-    row if payload columns were asked for, else it is None.
+    Attributes:
+        first_row: number of the first row in the source.
+        vectors: one vector a row, in the number type of the file.
+        payloads: one dict a row; None if no payload columns were asked for.
     """
 
     first_row: int
@@ -98,58 +134,87 @@ class Block:
         return len(self.vectors)
 
 
-class Source(ABC):
+class Reader(Protocol):
+    """Reads the rows of one kind of file or database for a `Source`."""
+
+    def take(self, source: Source, rows: int) -> Rows:
+        """Return at most `rows` of the next rows; none at the end."""
+
+    def skip(self, source: Source, rows: int) -> int:
+        """Skip at most `rows` rows; return how many there were."""
+
+
+class Source:
     """Vectors that arrive in blocks, once, front to back.
 
-    Iterate to get each `Block`; `skip` to begin further on. `n` and `dimension` are None where
-    the file does not say them in advance. Close it, or use it in a `with`.
+    Iterate to get each `Block`; call `skip` to begin further on. Close the source, or use it in a
+    `with` statement.
+
+    Args:
+        name: name of the file or database in error messages.
+        options: what the caller asked for.
+        reader: reads the rows.
+        kind: kind of the file, such as "npy".
+        n: number of rows, or None if it is not known in advance.
+        dimension: numbers in a vector, or None if it is not known in advance.
+        payload_columns: how many columns make the payload of a row.
+        location: identifies a table whose rows stay where they are; "" for files.
+        progress: returns the share that was read, from 0 to 1; None counts rows.
+
+    Attributes:
+        row: number of the next row.
+        resources: what is closed together with the source.
     """
 
-    place = ""  # of rows that stay where they are and grow at their end: see `DatabaseSource`
-
     def __init__(
-        self, name: str, wanted: Wanted, *, kind: str, n: int | None, dimension: int | None
+        self,
+        name: str,
+        options: ReadOptions,
+        reader: Reader,
+        *,
+        kind: str,
+        n: int | None = None,
+        dimension: int | None = None,
+        payload_columns: int = 0,
+        location: str = "",
+        progress: Callable[[], float | None] | None = None,
     ) -> None:
         self.name = name
+        self.options = options
         self.kind = kind
         self.n = n
-        self.dimension = dimension
+        self.dimension: int | None = None
         self.row = 0
-        self._wanted = wanted
-        self._owned = ExitStack()
-        if dimension is not None:
-            self._settle_dimension(dimension, f"{name} has vectors")
-
-    @property
-    def payload_columns(self) -> int:
-        """How many columns make the payload of a row."""
-        return 0
-
-    @abstractmethod
-    def _take(self, rows: int) -> tuple[Vectors, Payloads | None]:
-        """At most so many of the next rows; none at the end."""
-
-    @abstractmethod
-    def _pass_over(self, rows: int) -> int:
-        """Go over so many of the next rows; how many there were."""
+        self.payload_columns = payload_columns
+        self.location = location
+        self.resources = ExitStack()
+        self.reader = reader
+        self._progress = progress
+        if dimension is not None and n != 0:
+            self.set_dimension(dimension, f"{name} has vectors")
 
     @property
     def progress(self) -> float | None:
-        """How much has been read, from 0 to 1; None where nobody can know."""
+        """Share of the source that was read, from 0 to 1; None if it is not known."""
+        if self._progress is not None:
+            return self._progress()
         if self.n is None:
             return None
         return self.row / self.n if self.n else 1.0
 
     def skip(self, rows: int) -> None:
-        """Leave out so many of the next rows.
+        """Skip the next rows.
+
+        Args:
+            rows: how many.
 
         Raises:
-            InputFileError: there are not that many left.
+            InputFileError: fewer rows are left.
         """
         left = None if self.n is None else self.n - self.row
-        there = left if left is not None and rows > left else self._pass_over(rows)
+        there = left if left is not None and rows > left else self.reader.skip(self, rows)
         if there < rows:
-            raise fault(
+            raise file_error(
                 f"{self.name} has {self.row + there} rows, of which {self.row + rows} are to be "
                 "left out",
                 "at least as many",
@@ -158,16 +223,23 @@ class Source(ABC):
         self.row += rows
 
     def read(self, rows: int) -> Block:
-        """The next rows as one block, exactly so many; InputFileError where there are fewer."""
+        """Return the next rows as one block.
+
+        Args:
+            rows: how many.
+
+        Raises:
+            InputFileError: fewer rows are left.
+        """
         first = self.row
         parts: list[Vectors] = []
         payloads: Payloads = []
         while (left := first + rows - self.row) > 0:
-            vectors, more = (
-                self._take(left) if self.n is None or left <= self.n - self.row else _END
-            )
+            vectors, more = np.empty((0, 0)), None
+            if self.n is None or left <= self.n - self.row:
+                vectors, more = self.reader.take(self, left)
             if not len(vectors):
-                raise fault(
+                raise file_error(
                     f"{self.name} ends after {self.row} rows",
                     f"at least {first + rows}",
                     SAVE_AGAIN,
@@ -175,29 +247,24 @@ class Source(ABC):
             self.row += len(vectors)
             parts.append(vectors)
             payloads += more or []
-        whole = np.concatenate(parts) if parts else np.empty((0, self.dimension or 0))
-        return Block(first, whole, payloads if self._wanted.payload else None)
+        joined = np.concatenate(parts) if parts else np.empty((0, self.dimension or 0))
+        return Block(first, joined, payloads if self.options.payload else None)
 
     def __iter__(self) -> Iterator[Block]:
-        while True:
-            rows = self._rows_at_once() if self.n is None else self._rows_left()
-            if not rows:
-                return
-            vectors, payloads = self._take(rows)
+        while self.n is None or self.row < self.n:
+            rows = self.rows_per_block()
+            rows = rows if self.n is None else min(rows, self.n - self.row)
+            vectors, payloads = self.reader.take(self, rows)
             if not len(vectors):
                 return
             first, self.row = self.row, self.row + len(vectors)
             yield Block(first, vectors, payloads)
 
-    def owns(self, stack: ExitStack) -> None:
-        """Files that are closed with this source."""
-        self._owned.push(stack)
-
     def close(self) -> None:
-        """Let go of the file. A second time does nothing."""
-        self._owned.close()
+        """Close the file or the connection. Closing twice is allowed."""
+        self.resources.close()
 
-    def __enter__(self) -> Source:
+    def __enter__(self: Self) -> Self:
         return self
 
     def __exit__(
@@ -208,61 +275,28 @@ class Source(ABC):
     ) -> None:
         self.close()
 
-    def _rows_left(self) -> int:
-        assert self.n is not None
-        return min(self._rows_at_once(), self.n - self.row)
+    def rows_per_block(self) -> int:
+        """Return the rows of a block: as many as asked for that fit into 64 MiB of numbers."""
+        return max(1, min(self.options.block, BLOCK_BYTES // (8 * (self.dimension or 1))))
 
-    def _rows_at_once(self) -> int:
-        """Rows of a block: as many as asked for, unless their numbers would be too many bytes."""
-        return max(1, min(self._wanted.block, BLOCK_BYTES // (8 * (self.dimension or 1))))
+    def set_dimension(self, dimension: int, where: str) -> None:
+        """Set the dimension; raise InputFileError if it is not the expected one.
 
-    def _settle_dimension(self, dimension: int, where: str) -> None:
-        """The dimension of the first row is that of all; refuse one nobody asked for."""
+        Args:
+            dimension: numbers in the vector that was read.
+            where: beginning of the error message, such as "faces.csv, line 3 has a vector".
+        """
         if not 1 <= dimension <= DIMENSION_MAX:
-            raise fault(
+            raise file_error(
                 f"{where} of dimension {dimension}",
                 f"a dimension from 1 to {DIMENSION_MAX}",
-                "Rows are vectors and columns are coordinates; transpose if need be.",
+                "Rows are vectors and columns are coordinates; transpose the table if needed.",
             )
-        expected = self._wanted.dimension or self.dimension
+        expected = self.options.dimension or self.dimension
         if expected is not None and dimension != expected:
-            raise fault(
+            raise file_error(
                 f"{where} of dimension {dimension}",
                 f"dimension {expected}",
-                "Mend the row, or the dimension asked for.",
+                "Correct the row, or the dimension asked for.",
             )
         self.dimension = dimension
-
-
-_END: tuple[Vectors, None] = (np.empty((0, 0)), None)
-
-
-class ArraySource(Source):
-    """An array that is in memory already."""
-
-    def __init__(self, name: str, wanted: Wanted, array: Vectors, *, kind: str) -> None:
-        n, dimension = array.shape
-        super().__init__(name, wanted, kind=kind, n=n, dimension=dimension)
-        self._array = array
-
-    def _take(self, rows: int) -> tuple[Vectors, None]:
-        return self._array[self.row : self.row + rows], None
-
-    def _pass_over(self, rows: int) -> int:
-        return rows
-
-
-def finite_row(numbers: list[Any], where: str) -> npt.NDArray[np.float64]:
-    """The numbers of a row of text; where one cannot be a coordinate the error says so."""
-    try:
-        row = np.array(numbers, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError):
-        raise not_finite(where) from None
-    if not np.isfinite(row).all():
-        raise not_finite(where)
-    return row
-
-
-def not_finite(where: str) -> InputFileError:
-    """A coordinate that is too big for a float, NaN or infinite."""
-    return fault(f"{where} holds a number that is not finite", "finite numbers", "Mend the row.")

@@ -1,0 +1,426 @@
+"""`.parquet`, `.arrow` and `.feather`, read by pyarrow in batches.
+
+A column of vectors is a column of lists of numbers, all of one length and none missing. pyarrow is
+given a file only after `arrow_metadata` has compared what the file declares with its bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from linkstream.engine.fixed_point import DIMENSION_MAX
+from linkstream.errors import InputFileError
+from linkstream.io.arrow_metadata import (
+    FILE_MAGIC,
+    FILE_START,
+    RowGroup,
+    count_rows,
+    read_footer,
+)
+from linkstream.io.source import (
+    BLOCK_BYTES,
+    DEFAULT_COLUMNS,
+    SAVE_AGAIN,
+    Payloads,
+    ReadOptions,
+    Rows,
+    Source,
+    Vectors,
+    file_error,
+    first_line,
+    import_extra,
+    quoted,
+)
+
+_BUFFER = 2**20
+
+# pyarrow is not typed; its objects are Any throughout.
+RecordBatch = Any
+Array = Any
+Schema = Any
+
+
+def arrow(module: str = "pyarrow") -> Any:
+    """Import a module of pyarrow."""
+    return import_extra(module, extra="files", purpose="A Parquet or Arrow file")
+
+
+def read_errors() -> tuple[type[BaseException], ...]:
+    """Return the exceptions that pyarrow raises on a damaged or hostile file."""
+    kinds = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RuntimeError)
+    return (arrow().ArrowException, OSError, EOFError, struct.error, *kinds)
+
+
+def damaged(name: str, error: BaseException) -> InputFileError:
+    """Return the error for an exception of pyarrow; an InputFileError is returned unchanged."""
+    if isinstance(error, InputFileError):
+        return error
+    return file_error(f"{name} cannot be read ({first_line(error)})", "a sound file", SAVE_AGAIN)
+
+
+def open_parquet(path: Path, file: IO[bytes], options: ReadOptions) -> Source:
+    """Open a Parquet file; row groups that are skipped are not read."""
+    name = str(path)
+    options.refuse(name, "key")
+    pq = arrow("pyarrow.parquet")
+    read_footer(name, file, "")  # before pyarrow reads it
+    try:
+        parquet = pq.ParquetFile(
+            path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
+        )
+        schema = parquet.schema_arrow
+    except read_errors() as error:
+        raise damaged(name, error) from None
+    try:
+        columns = choose_columns(name, schema, options)
+        groups = read_footer(name, file, columns[0])
+        rows = _rows_of_batch(name, groups, options)
+        batches = _ParquetBatches(name, parquet, columns, groups, rows)
+        reader = BatchReader(batches.seek(0)[0], columns, batches.seek)
+        n = sum(group.rows for group in groups)
+        source = _batch_source(name, options, reader, "parquet", n)
+        source.resources.callback(parquet.close)
+        return source
+    except BaseException:
+        parquet.close()
+        raise
+
+
+def _rows_of_batch(name: str, groups: list[RowGroup], options: ReadOptions) -> int:
+    """Return the rows of a batch, by the longest vectors that a row group has on average."""
+    longest = max((-(-group.values // max(1, group.rows)) for group in groups), default=1)
+    if longest > DIMENSION_MAX:
+        raise file_error(
+            f"{name} has vectors of dimension {longest}",
+            f"a dimension from 1 to {DIMENSION_MAX}",
+            "Choose another column.",
+        )
+    return max(1, min(options.block, BLOCK_BYTES // (8 * max(1, longest))))
+
+
+class _ParquetBatches:
+    """Batches of a Parquet file, from any row group on."""
+
+    def __init__(
+        self,
+        name: str,
+        parquet: Any,
+        columns: tuple[str, list[str]],
+        groups: list[RowGroup],
+        rows: int,
+    ) -> None:
+        self._name = name
+        self._parquet = parquet
+        self._columns = [columns[0], *columns[1]]
+        self._groups = groups
+        self._rows = rows
+
+    def seek(self, row: int) -> tuple[Iterator[RecordBatch], int]:
+        """Return the batches from the row group of a row on, and the first row of that group."""
+        start = group = 0
+        while group < len(self._groups) and start + self._groups[group].rows <= row:
+            start += self._groups[group].rows
+            group += 1
+        try:
+            batches = self._parquet.iter_batches(
+                batch_size=self._rows,
+                row_groups=list(range(group, len(self._groups))),
+                columns=self._columns,
+                use_threads=False,
+            )
+        except read_errors() as error:
+            raise damaged(self._name, error) from None
+        return batches, start
+
+
+def open_ipc(path: Path, options: ReadOptions) -> Source:
+    """Open an Arrow file or stream; rows that are skipped are read."""
+    pa = arrow()
+    try:
+        mapped = pa.memory_map(str(path))
+    except read_errors() as error:
+        raise damaged(str(path), error) from None
+    return _open_ipc(str(path), mapped, options)
+
+
+def open_ipc_bytes(name: str, body: bytes, options: ReadOptions) -> Source:
+    """Open an Arrow file or stream that is in memory."""
+    return _open_ipc(name, arrow().BufferReader(body), options)
+
+
+def _open_ipc(name: str, mapped: Any, options: ReadOptions) -> Source:
+    try:
+        options.refuse(name, "key")
+        try:
+            start = _first_message(name, mapped)
+            n = count_rows(name, mapped, start, arrow("pyarrow.ipc"))
+            columns, batches = _ipc_batches(name, mapped, start, options)
+        except read_errors() as error:
+            raise damaged(name, error) from None
+        source = _batch_source(name, options, BatchReader(batches, columns), "arrow", n)
+        source.resources.callback(mapped.close)
+        return source
+    except BaseException:
+        mapped.close()
+        raise
+
+
+def _first_message(name: str, mapped: Any) -> int:
+    """Return the offset of the first message; raise InputFileError if a file has no end."""
+    size = mapped.size()
+    if mapped.read(len(FILE_MAGIC)) != FILE_MAGIC:
+        return 0
+    mapped.seek(max(0, size - len(FILE_MAGIC)))
+    if size < 2 * FILE_START or mapped.read(len(FILE_MAGIC)) != FILE_MAGIC:
+        raise file_error(f"{name} has no end", "a complete Arrow file", SAVE_AGAIN)
+    return FILE_START
+
+
+def _ipc_batches(
+    name: str, mapped: Any, start: int, options: ReadOptions
+) -> tuple[tuple[str, list[str]], Iterator[RecordBatch]]:
+    ipc = arrow("pyarrow.ipc")
+    mapped.seek(start)
+    schema = ipc.open_stream(mapped).schema
+    columns = choose_columns(name, schema, options)
+    fields = [schema.get_field_index(column) for column in (columns[0], *columns[1])]
+    read = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    mapped.seek(start)
+    return columns, iter(ipc.open_stream(mapped, options=read))
+
+
+def choose_columns(name: str, schema: Schema, options: ReadOptions) -> tuple[str, list[str]]:
+    """Return the column of the vectors, and those of the payload."""
+    names = list(schema.names)
+    column = options.column or _default_column(name, schema)
+    asked = options.payload_names(names, column)
+    for each in (column, *asked):
+        if names.count(each) != 1 or (each == column and each in asked):
+            raise file_error(
+                f"no single column {each!r} in {name}",
+                f"one of its columns: {quoted(names)}",
+                "Check the name.",
+            )
+    if not _is_vectors(schema.field(column).type):
+        raise file_error(
+            f"column {column!r} of {name} is of {schema.field(column).type}",
+            "lists of numbers",
+            "Choose another column.",
+        )
+    for each in asked:
+        if not _is_json(schema.field(each).type):
+            raise file_error(
+                f"column {each!r} of {name} is of {schema.field(each).type}",
+                "types that JSON has: texts, numbers, times, lists",
+                "Leave it out of the payload.",
+            )
+    return column, asked
+
+
+def _default_column(name: str, schema: Schema) -> str:
+    usual = [each for each in DEFAULT_COLUMNS if each in schema.names]
+    lists = [field.name for field in schema if _is_vectors(field.type)]
+    if usual or len(lists) == 1:
+        return str((usual or lists)[0])
+    raise file_error(
+        f"{name} has {len(lists)} columns of lists of numbers",
+        f"one, or a column {' or '.join(map(repr, DEFAULT_COLUMNS))}",
+        "Give the name of the vectors as column.",
+    )
+
+
+def _is_vectors(type_: Any) -> bool:
+    types = arrow("pyarrow.types")
+    if not (types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_)):
+        return False
+    inner = type_.value_type
+    return bool(types.is_floating(inner) or types.is_integer(inner))
+
+
+def _is_json(type_: Any) -> bool:
+    types = arrow("pyarrow.types")
+    if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
+        return _is_json_within(type_.value_type)
+    if types.is_dictionary(type_):
+        return _is_json(type_.value_type) and not types.is_nested(type_.value_type)
+    if types.is_struct(type_):
+        inner = [type_.field(index).type for index in range(type_.num_fields)]
+        return all(map(_is_json_within, inner))
+    plain = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
+    texts = (types.is_string, types.is_large_string)
+    return any(is_kind(type_) for is_kind in (*plain, *texts)) or _becomes_text(type_)
+
+
+def _is_json_within(type_: Any) -> bool:
+    """Return whether JSON has a nested type; dictionaries could unpack to gigabytes."""
+    dictionary = arrow("pyarrow.types").is_dictionary(type_)
+    return _is_json(type_) and not _becomes_text(type_) and not dictionary
+
+
+def _becomes_text(type_: Any) -> bool:
+    """Return whether values become texts: JSON has no times and no decimal numbers."""
+    types = arrow("pyarrow.types")
+    return bool(types.is_temporal(type_) or types.is_decimal(type_))
+
+
+def _batch_source(
+    name: str, options: ReadOptions, reader: BatchReader, kind: str, n: int
+) -> Source:
+    source = Source(
+        name, options, reader, kind=kind, n=n, payload_columns=len(reader.payload_columns)
+    )
+    reader.read_dimension(source)
+    return source
+
+
+class BatchReader:
+    """Reads rows from batches of pyarrow.
+
+    Args:
+        batches: all batches.
+        columns: the column of the vectors, and those of the payload.
+        seek: returns the batches from a row on, and the row that the first of them begins with;
+            None if skipped rows have to be read.
+    """
+
+    def __init__(
+        self,
+        batches: Iterator[RecordBatch],
+        columns: tuple[str, list[str]],
+        seek: Callable[[int], tuple[Iterator[RecordBatch], int]] | None = None,
+    ) -> None:
+        self._column, self.payload_columns = columns
+        self._batches = batches
+        self._seek = seek
+        self._batch: RecordBatch = None
+        self._next = 0  # row of the batch
+
+    def read_dimension(self, source: Source) -> None:
+        """Set the dimension of the source to that of the first row."""
+        if source.n and self._load(source.name):
+            first = self._batch.column(self._column).slice(self._next, 1)
+            if first.null_count:
+                raise _missing(source.name, 0)
+            source.set_dimension(len(first[0]), f"{source.name}, row {source.row} has a vector")
+
+    def skip(self, source: Source, rows: int) -> int:
+        """Skip rows; return how many there were."""
+        if self._seek is None:
+            return self._drop(source.name, rows)
+        target = source.row + rows
+        self._batches, start = self._seek(target)
+        self._batch = None
+        return self._drop(source.name, target - start) + start - source.row
+
+    def _drop(self, name: str, rows: int) -> int:
+        left = rows
+        while left and self._load(name):
+            count = min(left, self._batch.num_rows - self._next)
+            self._next += count
+            left -= count
+        return rows - left
+
+    def _load(self, name: str) -> bool:
+        """Load the next batch if the current one is used up; return False at the end."""
+        while self._batch is None or self._next >= self._batch.num_rows:
+            try:
+                self._batch = next(self._batches, None)
+                if self._batch is not None:
+                    self._batch.validate(full=True)
+            except read_errors() as error:
+                raise damaged(name, error) from None
+            self._next = 0
+            if self._batch is None:
+                return False
+        return True
+
+    def take(self, source: Source, rows: int) -> Rows:
+        """Return the next rows."""
+        pieces: list[Vectors] = []
+        payloads: Payloads = []
+        done = 0
+        while done < rows and self._load(source.name):
+            count = min(rows - done, self._batch.num_rows - self._next)
+            part = self._batch.slice(self._next, count)
+            pieces.append(_vectors(source, part.column(self._column), source.row + done))
+            if self.payload_columns:
+                payloads += self._payloads(source.name, part)
+            self._next += count
+            done += count
+        if done < rows:
+            raise file_error(
+                f"{source.name} ends after {source.row + done} rows", f"{source.n}", SAVE_AGAIN
+            )
+        vectors = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return vectors, payloads if source.options.payload else None
+
+    def _payloads(self, name: str, part: RecordBatch) -> Payloads:
+        names = self.payload_columns
+        try:
+            columns = [_values(part.column(each)) for each in names]
+        except read_errors() as error:
+            raise damaged(name, error) from None
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _vectors(source: Source, column: Array, row: int) -> Vectors:
+    """Return a column of lists as a table of numbers; `row` is the number of its first row."""
+    if column.null_count:
+        holes = column.is_null().to_numpy(zero_copy_only=False)
+        raise _missing(source.name, row + int(np.argmax(holes)))
+    lengths = _lengths(column)
+    uneven = lengths != (source.dimension or lengths[0])
+    if uneven.any():
+        first = int(np.argmax(uneven))
+        where = f"{source.name}, row {row + first} has a vector"
+        source.set_dimension(int(lengths[first]), where)
+    values = column.flatten()
+    if values.null_count:
+        holes = values.is_null().to_numpy(zero_copy_only=False)
+        raise _missing(source.name, row + int(np.argmax(holes)) // max(1, int(lengths[0])))
+    numbers: Vectors = values.to_numpy(zero_copy_only=False)
+    return numbers.reshape(len(lengths), -1)
+
+
+def _missing(name: str, row: int) -> InputFileError:
+    return file_error(
+        f"{name}, row {row}: the vector, or a number of it, is missing",
+        "every number of every vector",
+        "Drop such rows.",
+    )
+
+
+def _lengths(column: Array) -> Vectors:
+    if arrow("pyarrow.types").is_fixed_size_list(column.type):
+        return np.full(len(column), column.type.list_size)
+    lengths: Vectors = np.diff(column.offsets.to_numpy(zero_copy_only=False))
+    return lengths
+
+
+def _values(column: Array) -> list[Any]:
+    if arrow("pyarrow.types").is_dictionary(column.type):
+        # One object for each value, however often it occurs.
+        values = _values(column.dictionary)
+        return [None if index is None else values[index] for index in column.indices.to_pylist()]
+    if _becomes_text(column.type):
+        column = column.cast(arrow().string())
+    return [_without_nan(value) for value in column.to_pylist()]
+
+
+def _without_nan(value: Any) -> Any:
+    """Replace NaN, which tables use for missing values, by None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        if math.isinf(value):
+            raise ValueError("an infinite number in the payload")
+        return None
+    if isinstance(value, list):
+        return [_without_nan(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _without_nan(each) for name, each in value.items()}
+    return value
