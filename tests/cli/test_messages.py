@@ -76,7 +76,7 @@ def errors_of(path):
             if {"expected", "remedy"} <= named.keys() and node.args:
                 parts = [node.args[0], named["expected"], named["remedy"]]
                 yield node.lineno, [text_of(part) for part in parts]
-            elif getattr(node.func, "id", "") == "fault" and len(node.args) == 3:
+            elif getattr(node.func, "id", "") == "file_error" and len(node.args) == 3:
                 yield node.lineno, [text_of(part) for part in node.args]
 
 

@@ -59,7 +59,7 @@ def export(
 
 def _check(target: str, *, force: bool) -> None:
     """Refuse an ending that is no table's, and a file that is there, before anything is written."""
-    from linkstream.io.tables import SUFFIXES
+    from linkstream.io.writing import SUFFIXES
 
     path = Path(target)
     folder = target.endswith(("/", os.sep))

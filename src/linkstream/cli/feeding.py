@@ -91,7 +91,7 @@ def feed(
             break
         chain, piece = known
         yield piece
-    if source.place and not live:
+    if source.location and not live:
         check_unchanged(store, source, name, rows.row)
     flight = _Flight(rows, None if live else chain, stopped)
     first_vector = store.n_vectors

@@ -36,12 +36,12 @@ def check(output: str | None) -> None:
 @contextmanager
 def lines(output: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A place for JSON lines: stdout, or a file that appears only when it is complete."""
-    from linkstream.io import whole_file
+    from linkstream.io import atomic_file
 
     if output == STDOUT:
         yield screen.write_json
         return
-    with whole_file(output, "w") as stream:
+    with atomic_file(output, "w") as stream:
         yield lambda record: screen.write_json(record, stream)
     call.keep(f"{output} is written")
 
@@ -49,9 +49,9 @@ def lines(output: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
 @contextmanager
 def array(output: str) -> Iterator[Callable[[Ids], None]]:
     """A .npy of IDs, written block by block; it appears only when it is complete."""
-    from linkstream.io import whole_file
+    from linkstream.io import atomic_file
 
-    with whole_file(output, "wb") as stream:
+    with atomic_file(output, "wb") as stream:
         _header(stream, 0)
         written = 0
 

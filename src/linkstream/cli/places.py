@@ -32,9 +32,9 @@ def mark_of(source: Source, name: str) -> str:
 
     A digest, so that no store tells which database it was fed from.
     """
-    if not source.place:
+    if not source.location:
         return "rows"
-    words = f"{source.place}\0{name}".encode(errors="surrogateescape")
+    words = f"{source.location}\0{name}".encode(errors="surrogateescape")
     return f"rows@{hashlib.blake2b(words, digest_size=8).hexdigest()}"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from linkstream.errors import ArgumentError
-from linkstream.io.whole import whole_file
+from linkstream.io.writing import atomic_file
 
 ALL = "*"  # every namespace, and what belongs to none
 SCOPES = ("read", "write", "admin")  # each holds those before it
@@ -126,7 +126,7 @@ def write(path: Path, tokens: list[Token]) -> None:
             expected=f"at most {BYTES_MAX:,} bytes",
             remedy="Revoke some; linkstream token list shows them.",
         )
-    with whole_file(path, "w") as stream:
+    with atomic_file(path, "w") as stream:
         if os.name != "nt":
             os.fchmod(stream.fileno(), 0o600)
             _leave_to_owner(path, stream.fileno())
