@@ -187,8 +187,10 @@ def counted(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(turns.Cells, "_divide", counting("divided", turns.Cells._divide))
-    monkeypatch.setattr(turns._Fold, "take", counting("told", turns._Fold.take))
+    monkeypatch.setattr(
+        turns.SegmentTimes, "_divide", counting("divided", turns.SegmentTimes._divide)
+    )
+    monkeypatch.setattr(turns._ChunkTurns, "add", counting("told", turns._ChunkTurns.add))
     return counts
 
 

@@ -92,7 +92,7 @@ def test_neither_the_order_of_rows_nor_their_partitions_nor_their_type_matters(p
 
 
 def test_a_map_too_large_for_every_worker_gives_the_same_table(photos, by_hand, monkeypatch):
-    monkeypatch.setattr("linkstream.scaleout.corpus.EVERYWHERE", 0)
+    monkeypatch.setattr("linkstream.scaleout.corpus.BROADCAST_MAX", 0)
     corpus = clustered(photos)
     assert "strategy=broadcast" not in corpus.ids._jdf.queryExecution().optimizedPlan().toString()
     assert ids_of(corpus) == by_hand[0]
@@ -190,7 +190,7 @@ def test_what_cannot_be_is_refused_at_once(photos, asked, word):
 def test_null_and_repeated_ids_are_refused_before_anything_is_clustered(
     spark, monkeypatch, ids, words, bad
 ):
-    monkeypatch.delattr("linkstream.scaleout.spark.clustered")
+    monkeypatch.delattr("linkstream.scaleout.spark.cluster_rows")
     rows = [(name, [1.0, float(place)]) for place, name in enumerate(ids)]
     frame = spark.createDataFrame(rows, "`photo.id` LONG, v ARRAY<FLOAT>")
     with pytest.raises(ArgumentError) as said:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from linkstream import Links
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.scaleout import keyed
-from linkstream.scaleout.carried import Order
-from linkstream.scaleout.keyed import SAID_BY_ROW, KeyedLinks, Plan
+from linkstream.scaleout.columns import OrderColumn
+from linkstream.scaleout.keyed import ROW_EVENTS, KeyedLinks, Plan
 from streams import make
 
 KEY = ("camera 7", None)
@@ -42,7 +42,7 @@ class Stream:
     def __init__(self, links, *, now=NOW, **plan):
         chosen = {"order": ("n",), "kept": ("n",), "once": False, "mark": False, "ttl_ms": None}
         chosen |= plan
-        chosen["order"] = tuple(Order(name, f"their {name}", 0) for name in chosen["order"])
+        chosen["order"] = tuple(OrderColumn(name, f"their {name}", 0) for name in chosen["order"])
         self.plan = Plan(begin=links.to_bytes(), **chosen)
         self.state, self.now, self.asked = State(), now, []
 
@@ -88,7 +88,7 @@ def told_by_row(links, ids):
     """Events that rows do not tell by themselves, by the vector that brought them about."""
     told = [[] for _ in ids]
     for event in links.events():
-        if event.kind not in SAID_BY_ROW:
+        if event.kind not in ROW_EVENTS:
             told[event.vector].append(event.to_dict())
     return told
 
@@ -404,7 +404,7 @@ def test_events_before_the_beginning_are_not_told_again():
     since = begin.n_events
     out = Stream(begin).give(frame(stream.vectors[100:]))
     begin.add_many(stream.vectors[100:])
-    told = [event.to_dict() for event in begin.events(since) if event.kind not in SAID_BY_ROW]
+    told = [event.to_dict() for event in begin.events(since) if event.kind not in ROW_EVENTS]
     assert told
     assert [event for row in events_of(out) for event in row] == told
 

@@ -10,8 +10,13 @@ from pyspark.errors import StreamingQueryException
 
 from linkstream import Links, Space, Thresholds
 from linkstream.errors import ArgumentError
-from linkstream.scaleout.keyed import KeyedLinks, Plan
-from linkstream.scaleout.settings import check_settings, schema_of, settings_of
+from linkstream.scaleout.keyed import (
+    KeyedLinks,
+    Plan,
+    check_settings,
+    schema_of,
+    settings_of,
+)
 from scaleout.streaming import ROWS, Stream, table
 from streams import make
 

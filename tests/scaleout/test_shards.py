@@ -8,8 +8,8 @@ import pytest
 
 from linkstream import Links, Space
 from linkstream.errors import ArgumentError, VectorError
-from linkstream.scaleout import shards
-from linkstream.scaleout.shards import COLUMNS, GONE, MAPS, Part
+from linkstream.scaleout import corpus
+from linkstream.scaleout.corpus import COLUMNS, GONE, MAPS, ShardGroup
 from streams import make
 
 KINDS = ("generative", "lobes", "drifting", "chains", "hub", "grid", "duplicates")
@@ -38,7 +38,7 @@ class Twin:
     def __init__(self, shard, vectors, stream, **options):
         links = tracked(stream, **options)
         links.add_many(vectors)
-        self.part, self.whole = Part.of_shard(shard, links), links
+        self.part, self.whole = ShardGroup.of_shard(shard, links), links
         self.held = {shard: links.state().vectors}
         self.numbers = {shard: np.arange(len(vectors))}
 
@@ -79,7 +79,7 @@ def cut(stream, n, seed):
 
 def sent(part):
     """As the next worker would have it."""
-    (made,) = shards.read_parts(part.pieces())
+    (made,) = corpus.read_groups(part.pieces())
     return made
 
 
@@ -146,7 +146,9 @@ def test_what_is_gone_stays_gone():
     stream = make("lobes", 2)
     twins = [Twin(i, v, stream) for i, v in enumerate(cut(stream, 3, 2))]
     first = twins[0].part
-    part = Part(0, first.links, first.shards, first.numbers, np.full(len(first.numbers), GONE))
+    part = ShardGroup(
+        0, first.links, first.shards, first.numbers, np.full(len(first.numbers), GONE)
+    )
     for other in twins[1:]:
         part = part.joined(other.part)
     mine = part.shards == 0
@@ -158,7 +160,7 @@ def test_names_come_through_the_tree():
     stream = make("generative", 4)
     twins = [Twin(i, v, stream) for i, v in enumerate(cut(stream, 2, 4))]
     twins[1].whole.name(0, "Ann")
-    part = Part.of_shard(1, twins[1].whole)
+    part = ShardGroup.of_shard(1, twins[1].whole)
     joined = sent(twins[0].part).joined(sent(part))
     assert joined.links.named("Ann") >= 0
 
@@ -174,9 +176,9 @@ def test_a_space_with_a_mean_is_carried():
 # As rows
 
 
-@pytest.mark.parametrize("size", [100, shards.PIECE])
+@pytest.mark.parametrize("size", [100, corpus.PIECE])
 def test_a_part_comes_through_in_pieces_that_arrive_in_any_order(monkeypatch, size):
-    monkeypatch.setattr(shards, "PIECE", size)
+    monkeypatch.setattr(corpus, "PIECE", size)
     stream = make("chains", 5)
     twin = Twin(2, stream.vectors, stream)
     pieces = list(twin.part.pieces())
@@ -184,7 +186,7 @@ def test_a_part_comes_through_in_pieces_that_arrive_in_any_order(monkeypatch, si
     assert all(len(row["body"]) <= size for piece in pieces for row in piece.to_pylist())
     assert len(pieces) > 10 or size > 100
     np.random.default_rng(0).shuffle(pieces)
-    (again,) = shards.read_parts(pieces)
+    (again,) = corpus.read_groups(pieces)
     for name in MAPS:
         assert np.array_equal(getattr(again, name), getattr(twin.part, name))
     assert again.number == 2
@@ -194,7 +196,7 @@ def test_a_part_comes_through_in_pieces_that_arrive_in_any_order(monkeypatch, si
 
 
 def test_a_part_of_nothing_is_a_part_too():
-    part = Part.of_shard(1, Links(0.6, 0.5, 0.8, keep_vectors=False))
+    part = ShardGroup.of_shard(1, Links(0.6, 0.5, 0.8, keep_vectors=False))
     again = sent(part)
     assert (again.links.n_vectors, len(again.numbers), len(again.clusters())) == (0, 0, 0)
     stream = make("lobes", 1)
@@ -207,13 +209,13 @@ def test_a_part_of_nothing_is_a_part_too():
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("together", [True, False])
 def test_parts_of_a_pair_become_one_in_the_order_of_their_numbers(monkeypatch, n, together):
-    monkeypatch.setattr(shards, "PIECE", 1_000)
+    monkeypatch.setattr(corpus, "PIECE", 1_000)
     stream = make("drifting", 6)
     twins = [Twin(4 + i, v, stream) for i, v in enumerate(cut(stream, n, 6))]
     batches = [piece for twin in reversed(twins) for piece in twin.part.pieces()]
     if together:
         batches = [pa.Table.from_batches(batches).combine_chunks().to_batches()[0]]
-    (joined,) = shards.read_parts(shards.join_parts(iter(batches)))
+    (joined,) = corpus.read_groups(corpus.join_groups(iter(batches)))
     first = twins[0]
     for other in twins[1:]:
         first.join(other)
@@ -223,9 +225,9 @@ def test_parts_of_a_pair_become_one_in_the_order_of_their_numbers(monkeypatch, n
 
 
 def test_no_parts_give_no_part():
-    assert list(shards.join_parts(iter(()))) == []
+    assert list(corpus.join_groups(iter(()))) == []
     empty = pa.RecordBatch.from_pylist([], schema=COLUMNS)
-    assert list(shards.join_parts(iter([empty]))) == []
+    assert list(corpus.join_groups(iter([empty]))) == []
 
 
 # The first round
@@ -246,9 +248,9 @@ def batches_of(rows, shard=7, *, size=40, written=list, ids=None):
 
 def worked(links, batches, *, mark=False):
     """Rows and the part that the work of a shard gives."""
-    out = list(shards.cluster_shard(links.to_bytes(), mark=mark)(iter(batches)))
+    out = list(corpus.cluster_shard(links.to_bytes(), mark=mark)(iter(batches)))
     rows = [row for batch in out for row in batch.to_pylist() if row["body"] is None]
-    return rows, shards.read_parts(batch for batch in out if not batch["body"].null_count)
+    return rows, corpus.read_groups(batch for batch in out if not batch["body"].null_count)
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, 1_000])
@@ -269,7 +271,7 @@ def test_a_shard_is_clustered_as_one_run_however_its_rows_come(size, written):
 def test_batches_all_have_the_columns_that_are_declared():
     stream = make("lobes", 7)
     made = list(
-        shards.cluster_shard(tracked(stream).to_bytes(), mark=False)(
+        corpus.cluster_shard(tracked(stream).to_bytes(), mark=False)(
             iter(batches_of(stream.vectors))
         )
     )
@@ -332,4 +334,4 @@ def test_what_was_said_of_single_vectors_cannot_be_sent():
     links.add_many(np.eye(3))
     links.different(0, 1)
     with pytest.raises(ArgumentError, match="constraints"):
-        Part.of_shard(0, links)
+        ShardGroup.of_shard(0, links)

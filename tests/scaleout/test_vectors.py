@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DoubleType, FloatType, Inte
 from linkstream import Links
 from linkstream.errors import ArgumentError, DimensionError, VectorError
 from linkstream.scaleout import vectors
-from linkstream.scaleout.chosen import choose
+from linkstream.scaleout.columns import find_column
 
 ROWS = np.random.default_rng(7).normal(size=(9, 5)).astype(np.float32)
 FLOATS = pa.list_(pa.float32())
@@ -266,7 +266,7 @@ def test_other_columns_are_refused_with_their_type(kind):
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(given):
     """Spark is not asked, which would log its stack."""
     with pytest.raises(ArgumentError) as said:
-        choose(SimpleNamespace(columns=["id", "v"]), given)
+        find_column(SimpleNamespace(columns=["id", "v"]), given)
     assert said.value.seen == f"a column {given!r}"
     assert said.value.expected == "one of id, v"
 

@@ -1,5 +1,4 @@
-"""Adapters: linkstream from the tools people already have. They hold no algorithm.
+"""Use linkstream from other libraries: `sklearn`, `river`, `bertopic`, `diarization`.
 
-Each is a module of its own, so that what one needs is not asked of the others: `sklearn`, `river`,
-`bertopic`, `diarization`.
+Each adapter is a module of its own and needs only the packages of its library.
 """

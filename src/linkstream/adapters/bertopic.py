@@ -1,6 +1,6 @@
-"""BERTopic: `LinksTopics`, to be passed as `hdbscan_model=`: topic numbers that last.
+"""`LinksTopics`, to be passed to BERTopic as `hdbscan_model=`, for stable topic numbers.
 
-It needs scikit-learn alone; BERTopic calls it, not the other way round.
+The module needs scikit-learn, but not BERTopic.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from linkstream.errors import ArgumentError
 
 
 class LinksTopics(LinksClusterer):
-    """`LinksClusterer` as BERTopic wants it: `labels_` are those of the last call alone.
+    """`LinksClusterer` for BERTopic: `labels_` holds the labels of the last call only.
 
-    BERTopic reads `labels_` after each `fit` or `partial_fit`, and takes one for each document of
-    that call. Documents in clusters of fewer than `min_size` are outliers, −1, until there are
-    enough of them.
+    BERTopic reads `labels_` after each `fit` or `partial_fit` and expects one label for each
+    document of that call. Documents in clusters of fewer than `min_size` documents are outliers,
+    −1, until the cluster is large enough.
 
-    Without a preset, `evidence` is "cluster" unless you say otherwise: what arrives then never
-    splits a cluster, and a document keeps its topic for good. Healing (`heal`, and every preset)
-    and `evidence="nearest"` may find better topics later, and move old documents to them; each
-    such move is an event of `links_`. Everything else is as in `LinksClusterer`.
+    Without a preset, `evidence` defaults to "cluster": new documents then never split a cluster,
+    and a document keeps its topic. Healing (`heal`, and every preset) and `evidence="nearest"` may
+    find better topics later and move old documents to them; each move is an event of `links_`. All
+    parameters are those of `LinksClusterer`.
 
     >>> topics = LinksTopics(0.7, 0.6, 0.9).fit([[1.0, 0.0, 0.1], [0.0, 1.0, 0.0]])
     >>> topics.partial_fit([[0.9, 0.1, 0.0]]).labels_, topics.all_labels_
@@ -62,11 +62,14 @@ class LinksTopics(LinksClusterer):
 
 
 def current_topics(topic_model: Any) -> npt.NDArray[np.int64]:
-    """Topic of every document so far, in order of arrival, by the numbers of a BERTopic model.
+    """Return BERTopic's topic number of every document so far, in order of arrival.
 
-    BERTopic itself remembers the topics of the last `partial_fit` alone. A cluster that was split
-    off and has had no document since is not known to BERTopic: its documents are then told under
-    the topic it was split from, until `refresh_topics` gives it a number. −1 for outliers.
+    BERTopic itself stores the topics of the last `partial_fit` only. A cluster that was split off
+    and has had no document since is unknown to BERTopic: its documents are returned under the
+    topic it was split from, until `refresh_topics` gives it a number. Outliers are −1.
+
+    Args:
+        topic_model: a fitted BERTopic model with `hdbscan_model=LinksTopics(...)`.
     """
     model = _clusterer(topic_model)
     numbers = _numbers(topic_model)
@@ -83,26 +86,26 @@ def current_topics(topic_model: Any) -> npt.NDArray[np.int64]:
 def refresh_topics(
     topic_model: Any, documents: Sequence[str], embeddings: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.int64]:
-    """Bring BERTopic's own tables up to date, and return `current_topics`.
+    """Update BERTopic's tables to the current topics, and return `current_topics`.
 
-    BERTopic counts words and sizes when a document comes and never again. Where old documents move
+    BERTopic counts words and sizes when a document arrives and never again. When old documents move
     (healing, every preset, `evidence="nearest"`, corrections of `links_`), its tables go stale:
-    `get_topic_info` lists topics that are gone. This call counts all documents anew by the topics
-    they have now. Topics that are still there keep their numbers, topics that are gone have no row
-    and their numbers are not used again, and clusters that BERTopic has not met get new numbers.
-    Afterwards `partial_fit` goes on as before. Costs about one `fit` of BERTopic without embedding.
+    `get_topic_info` lists topics that no longer exist. This call counts all documents again by
+    their current topics. Existing topics keep their numbers, the numbers of topics that no longer
+    exist are not used again, and clusters new to BERTopic get new numbers. Afterwards `partial_fit`
+    continues as before. The cost is about one `fit` of BERTopic without embedding.
 
-    A `decay` of the vectorizer starts anew. Representative documents and labels of
-    `set_topic_labels` are forgotten: BERTopic keeps them by row.
+    A `decay` of the vectorizer starts again. Representative documents and labels of
+    `set_topic_labels` are dropped: BERTopic stores them by row.
 
     Args:
         topic_model: a fitted BERTopic model with `hdbscan_model=LinksTopics(...)`.
         documents: all documents since the first `partial_fit` or `fit`, in order of arrival.
-        embeddings: their vectors; then the vectors of topics are the means of their documents.
-            None: they come from words, where the model has an encoder, as after `partial_fit`.
+        embeddings: vectors of the documents; the vector of a topic is then the mean of its
+            documents. Default: vectors from the words of the topics, if the model has an encoder.
 
     Raises:
-        ArgumentError: not such a model, or not one document for each vector. Nothing has changed.
+        ArgumentError: another kind of model, or not one document for each vector. Nothing changed.
     """
     model = _clusterer(topic_model)
     _check_count("documents", documents, len(model.all_labels_))
@@ -112,8 +115,8 @@ def refresh_topics(
     rows = [list(row) for row in topic_model.topic_mapper_.mappings_]
     try:
         topics, empty = _renumber(topic_model, model)
-        _count_anew(topic_model, list(documents), topics, empty)
-        _place_topics(topic_model, topics, embeddings)
+        _count_again(topic_model, list(documents), topics, empty)
+        _set_topic_vectors(topic_model, topics, embeddings)
     except BaseException:
         for each, values in kept:
             each.__dict__ = values
@@ -128,7 +131,7 @@ def _clusterer(topic_model: Any) -> LinksTopics:
         raise ArgumentError(
             f"a {type(topic_model).__name__} without topics by LinksTopics",
             expected="a BERTopic model, fitted, with hdbscan_model=LinksTopics(...)",
-            remedy="Pass the clusterer when the model is made; fit or partial_fit it first.",
+            remedy="Pass the clusterer to BERTopic(), and call fit or partial_fit first.",
         )
     return model
 
@@ -139,7 +142,7 @@ def _check_count(what: str, given: Any, n: int) -> None:
         raise ArgumentError(
             f"{seen} for {n} vectors",
             expected=f"all {n}, in order of arrival",
-            remedy="Keep the documents of every batch: BERTopic does not.",
+            remedy="Keep the documents of every batch; BERTopic does not keep them.",
         )
 
 
@@ -148,29 +151,29 @@ def _changed_by_refresh(topic_model: Any) -> tuple[Any, ...]:
 
 
 def _numbers(topic_model: Any) -> dict[int, int]:
-    """BERTopic's number of each cluster that it knows; outliers are −1 unless it says otherwise."""
+    """Return BERTopic's number of each cluster it knows; outliers are −1 by default."""
     known: dict[int, int] = topic_model.topic_mapper_.get_mappings()
     return {-1: -1} | known
 
 
 def _renumber(topic_model: Any, model: LinksTopics) -> tuple[npt.NDArray[np.int64], dict[int, str]]:
-    """Number clusters that BERTopic has not met, and retire the numbers of those that are gone.
+    """Number the clusters new to BERTopic, and retire the numbers of removed clusters.
 
-    Returns the topic of each document, and the topics that have no document but may get some:
-    outliers, and clusters that are pending. They keep their rows, as BERTopic's counts of words
-    are by row: a topic that came back in the middle would be given the words of another.
+    Return the topic of each document, and the topics without documents that may get some: outliers
+    and pending clusters. These keep their rows: BERTopic counts words by row, and a topic that came
+    back in the middle would get the words of another.
     """
     mapper, labels = topic_model.topic_mapper_, model.all_labels_
     live = {-1, *(cluster.id for cluster in model.links_.clusters())}
     for row in mapper.mappings_:
         if row[0] >= 0 and row[0] not in live:
-            row[0] = -2 - row[0]  # the number stays taken; an ID that came back gets a new one
+            row[0] = -2 - row[0]  # the number stays in use; an ID that comes back gets a new one
     known = mapper.get_mappings()
     fresh = sorted(set(labels.tolist()) - set(known))
     if -1 in fresh:
         mapper.add_new_topics({-1: fresh.pop(0)})
     first = max(known.values()) + 1
-    mapper.add_new_topics({each: first + place for place, each in enumerate(fresh)})
+    mapper.add_new_topics({each: first + index for index, each in enumerate(fresh)})
     ids, which = np.unique(labels, return_inverse=True)
     numbers = _numbers(topic_model)
     topics = np.array([numbers[each] for each in ids.tolist()], dtype=np.int64)[which]
@@ -178,14 +181,14 @@ def _renumber(topic_model: Any, model: LinksTopics) -> tuple[npt.NDArray[np.int6
     return topics, dict.fromkeys(sorted(held - set(topics.tolist())), " ")
 
 
-def _count_anew(
+def _count_again(
     topic_model: Any,
     documents: list[str],
     topics: npt.NDArray[np.int64],
     empty: dict[int, str],
 ) -> None:
-    """Words, sizes and labels of all topics, from all documents."""
-    counting = _CountingAnew(topic_model.vectorizer_model)
+    """Set the words, sizes and labels of all topics from all documents."""
+    counting = _RestartedVectorizer(topic_model.vectorizer_model)
     topic_model.topics_ = [*topics.tolist(), *empty]
     topic_model.update_topics(
         [*documents, *empty.values()],
@@ -199,18 +202,20 @@ def _count_anew(
     for topic in empty:
         del topic_model.topic_sizes_[topic]
     if -1 in empty:
-        topic_model.topic_sizes_[-1] = 0  # BERTopic looks here whether its first row is outliers
+        topic_model.topic_sizes_[-1] = (
+            0  # BERTopic reads here whether its first row is the outliers
+        )
     topic_model.representative_docs_ = {}
     topic_model.custom_labels_ = None
 
 
-def _place_topics(
+def _set_topic_vectors(
     topic_model: Any, topics: npt.NDArray[np.int64], embeddings: npt.ArrayLike | None
 ) -> None:
-    """The vectors of all topics, in the order of BERTopic's rows."""
+    """Set the vectors of all topics, in the order of BERTopic's rows."""
     topic_model.topic_embeddings_ = None
     if embeddings is None:
-        topic_model._create_topic_vectors()  # as its partial_fit does
+        topic_model._create_topic_vectors()  # BERTopic has no public method for this
         return
     given = np.asarray(embeddings)
     none = np.zeros(given.shape[1:])
@@ -222,17 +227,17 @@ def _place_topics(
     )
 
 
-class _CountingAnew:
-    """A vectorizer that forgets what it has counted before it is fitted, and can go on after."""
+class _RestartedVectorizer:
+    """A vectorizer whose `fit_transform` first drops the earlier counts."""
 
     def __init__(self, vectorizer: Any) -> None:
         self.vectorizer = vectorizer
 
     def fit_transform(self, documents: Any) -> Any:
-        """Count the words of all topics."""
+        """Count the words of all topics from the beginning."""
         for name in ("X_", "vocabulary_"):
             vars(self.vectorizer).pop(name, None)
-        if hasattr(self.vectorizer, "update_bow"):  # that of an online model keeps its counts
+        if hasattr(self.vectorizer, "update_bow"):  # the vectorizer of an online model
             return self.vectorizer.partial_fit(documents).update_bow(documents)
         return self.vectorizer.fit_transform(documents)
 

@@ -1,15 +1,13 @@
-"""Diarization: segments of speech with embeddings in, one by one; who spoke when out.
+"""Streaming diarization: segments of speech with embeddings in, who spoke when out.
 
-`Diarizer` stands before a clusterer or a store. Each segment gets its speaker at once (*instant*).
-Later segments may show that a cluster was two, or two were one: *current* turns are told anew from
-the labels of this moment. Both can be had at any time, as turns, as RTTM, and as an `Annotation` of
-pyannote.
+`Diarizer` uses a clusterer or a store. Each segment gets its speaker at once (*instant*). Later
+segments may split or join clusters: *current* turns follow the current labels. Both are available
+at any time, as turns, as RTTM, and as an `Annotation` of pyannote.
 
-Encoders are often run over windows that overlap. With `overlaps="cut"` nobody speaks twice: each
-moment goes to the segment, of those that cover it, whose middle is nearest (of two as near, the
-shorter; of two as long, the earlier). Of windows of one length each keeps what is around its
-middle. With `overlaps="keep"` segments stay as they are, for a front end that finds several
-speakers at once.
+Encoders are often run over windows that overlap. With `overlaps="cut"` each moment belongs to one
+segment: the one with the nearest middle (the shorter of two as near, the earlier of two as long).
+Windows of equal length thus keep the time around their middle. With `overlaps="keep"` segments stay
+unchanged, for a front end that finds several speakers at once.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.adapters.rttm import Turn, check_span, load_rttm, read_rttm, write_rttm
-from linkstream.adapters.turns import Cells, Told
+from linkstream.adapters.turns import SegmentTimes, TurnList
 from linkstream.clusterer import Cluster
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import Event
@@ -36,44 +34,45 @@ __all__ = ["Diarizer", "Turn", "load_rttm", "read_rttm", "to_annotation", "turns
 
 MOMENTS = ("current", "instant")
 OVERLAPS = ("cut", "keep")
-_NUMBERED = re.compile(r"speaker-[0-9]+")
-_FEW_EVENTS = 1000  # more than these are not looked at one by one
-_ARRIVALS = {
+_DEFAULT_NAME = re.compile(r"speaker-[0-9]+")
+_EVENTS_MAX = 1000  # more new events than this are not examined one by one
+# Kinds of events that change no name.
+_NAME_STAYS = {
     *("created", "joined", "linked", "merged", "severed", "rejoined", "split"),
     *("weighed", "grouped"),
 }
 
 
 class Clustering(Protocol):
-    """What decides: a `Links` or a `Store`."""
+    """The methods of `Links` and `Store` that a `Diarizer` uses."""
 
     def add(self, x: npt.ArrayLike, *, group: str | None = None) -> Decision:
-        """Take one vector."""
+        """Add one vector."""
 
     def labels(self) -> npt.NDArray[np.int64]:
-        """Current cluster of every vector."""
+        """Return the current cluster of every vector."""
 
     def clusters(self) -> list[Cluster]:
-        """All clusters, by ID."""
+        """Return all clusters, by ID."""
 
     @property
     def n_events(self) -> int:
-        """Events so far."""
+        """Number of events so far."""
 
     def events(self, since: int = 0) -> list[Event]:
-        """Events from a number on."""
+        """Return the events from a number on."""
 
 
 class Diarizer:
-    """Who speaks, segment by segment, by a clusterer or a store that may know people already.
+    """Assign speakers to segments of a recording, segment by segment.
+
+    The name of a speaker is the name of the cluster, or else `speaker-` and its ID.
 
     Args:
         links: a `Links` or a `Store`, empty or with the speakers of earlier recordings.
-        uri: name of the recording, in what is written.
-        overlaps: "cut" or "keep": what becomes of segments that overlap (see the module).
-        gap: a pause of so many seconds within a turn does not end it, if nobody else speaks.
-
-    A speaker is called by the name of the cluster, or else `speaker-` and its ID.
+        uri: name of the recording in RTTM and annotations.
+        overlaps: "cut" or "keep": how to treat segments that overlap (see the module).
+        gap: a pause of up to this many seconds does not end a turn, if nobody else speaks.
 
     >>> from linkstream import Links
     >>> diarizer = Diarizer(Links(0.7, 0.6, 0.9))
@@ -88,68 +87,75 @@ class Diarizer:
     def __init__(
         self, links: Clustering, *, uri: str = "stream", overlaps: str = "cut", gap: float = 0.0
     ) -> None:
-        write_rttm([], uri=uri)  # an uri that cannot be written is refused now, not at the end
+        write_rttm([], uri=uri)  # raises now if the uri cannot be written
         _check_rules(overlaps, gap)
         self.links = links
         self.uri = uri
-        self._cells = Cells(overlaps)
-        self._told = {moment: Told(gap) for moment in MOMENTS}
+        self._times = SegmentTimes(overlaps)
+        self._turns = {moment: TurnList(gap) for moment in MOMENTS}
         self._stale: dict[str, set[int]] = {moment: set() for moment in MOMENTS}
         self._given: list[int] = []
-        self._numbers = array("q")  # of each segment's vector
-        self._labels: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)  # last told as current
+        self._numbers = array("q")  # vector number of each segment
+        self._labels: npt.NDArray[np.int64] = np.empty(
+            0, dtype=np.int64
+        )  # of the last call of current()
         self._speakers = _Speakers(links)
 
     def __len__(self) -> int:
-        """Segments so far."""
+        """Return the number of segments so far."""
         return len(self._given)
 
     def add(
         self, start: float, end: float, embedding: npt.ArrayLike, *, group: str | None = None
     ) -> Turn:
-        """Take one segment (seconds); say at once who it is. The turn is the segment, uncut.
+        """Add one segment; return it as a turn, uncut, with its speaker.
 
-        Segments of one `group` are different speakers, as of `Links.add`: those that a front end
-        heard at the same time. Segments may come in any order of time.
+        Args:
+            start: start in seconds. Segments may arrive in any order of time.
+            end: end in seconds.
+            embedding: vector of the segment.
+            group: segments of one group have different speakers, as for `Links.add`: those that a
+                front end heard at the same time.
         """
         span = check_span(start, end)
         decision = self.links.add(embedding, group=group)
         self._given.append(decision.cluster)
         self._numbers.append(decision.sequence)
-        changed = self._cells.add(span)
+        changed = self._times.add(span)
         for stale in self._stale.values():
             stale.update(changed)
-        self._follow_names()
+        self._update_names()
         return Turn(*span, self._speakers(decision.cluster), decision.cluster)
 
     def instant(self) -> list[Turn]:
-        """Turns by the IDs as they were given, in order of time; they never change.
-
-        Only a name does: it is the one that the ID has now.
-        """
+        """Return the turns by the IDs as first given, in order of time, with current names."""
         return self.turns("instant")
 
     def current(self) -> list[Turn]:
-        """Turns by the IDs that the segments have now, after all splits and joins.
+        """Return the turns by the current IDs, after all splits and joins, in order of time.
 
-        A segment whose vector was removed since is left out. Told as often as wanted: a call
-        compares the labels with those of the last call, and works out anew only what changed.
+        A segment whose vector was removed is left out. A call compares the labels with those of
+        the last call and computes only what changed.
         """
         return self.turns("current")
 
     def turns(self, moment: str = "current") -> list[Turn]:
-        """`current()` or `instant()`, by word."""
+        """Return `current()` or `instant()`.
+
+        Args:
+            moment: "current" or "instant".
+        """
         _check_word("moment", moment, MOMENTS)
         ids = self._current_ids() if moment == "current" else self._given
-        told, stale = self._told[moment], self._stale[moment]
+        turns, stale = self._turns[moment], self._stale[moment]
         for segment in stale:
-            told.put(segment, self._cells.kept[segment], int(ids[segment]))
+            turns.put(segment, self._times.kept[segment], int(ids[segment]))
         stale.clear()
-        self._follow_names()
-        return told.turns(self._speakers)
+        self._update_names()
+        return turns.turns(self._speakers)
 
     def _current_ids(self) -> npt.NDArray[np.int64]:
-        """The label of each segment now; segments that have another one than before are stale."""
+        """Return the current label of each segment; mark segments whose label changed."""
         if not self._numbers:
             return self._labels
         before = self._labels
@@ -159,18 +165,26 @@ class Diarizer:
         self._labels = now
         return now
 
-    def _follow_names(self) -> None:
-        renamed = self._speakers.follow()
+    def _update_names(self) -> None:
+        renamed = self._speakers.update()
         if renamed:
-            for told in self._told.values():
-                told.rename(renamed)
+            for turns in self._turns.values():
+                turns.rename(renamed)
 
     def rttm(self, moment: str = "current") -> str:
-        """The turns as RTTM."""
+        """Return the turns as RTTM.
+
+        Args:
+            moment: "current" or "instant".
+        """
         return write_rttm(self.turns(moment), uri=self.uri)
 
     def annotation(self, moment: str = "current") -> Annotation:
-        """The turns as an `Annotation` of pyannote.core."""
+        """Return the turns as an `Annotation` of pyannote.core.
+
+        Args:
+            moment: "current" or "instant".
+        """
         return to_annotation(self.turns(moment), uri=self.uri)
 
 
@@ -181,9 +195,13 @@ def turns_of(
     overlaps: str = "cut",
     gap: float = 0.0,
 ) -> list[Turn]:
-    """Turns of segments whose speakers are known: labels of any method, or the truth.
+    """Return the turns of segments whose speakers are known.
 
-    Overlaps and pauses are treated as by `Diarizer`; −1 is nobody.
+    Args:
+        spans: start and end of each segment, in seconds.
+        ids: speaker of each segment, −1 for none: labels of any method, or the truth.
+        overlaps: "cut" or "keep", as for `Diarizer`.
+        gap: longest pause within a turn, as for `Diarizer`.
 
     >>> [(turn.start, turn.end) for turn in turns_of([(0, 2), (1, 3), (2, 4)], [0, 0, 1])]
     [(0.0, 2.5), (2.5, 4.0)]
@@ -197,16 +215,21 @@ def turns_of(
             expected="one whole number for each",
             remedy="Pass what add_many() or labels() returned.",
         )
-    cells, told = Cells(overlaps), Told(gap)
+    times, turns = SegmentTimes(overlaps), TurnList(gap)
     for span in checked:
-        cells.add(span)
+        times.add(span)
     for segment, label in enumerate(labels.tolist()):
-        told.put(segment, cells.kept[segment], label)
-    return told.turns("speaker-{}".format)
+        turns.put(segment, times.kept[segment], label)
+    return turns.turns("speaker-{}".format)
 
 
 def to_annotation(turns: Iterable[Turn], *, uri: str = "stream") -> Annotation:
-    """Turns as an `Annotation` of pyannote.core, a track for each; names are not escaped there."""
+    """Return turns as an `Annotation` of pyannote.core, one track a turn, names unescaped.
+
+    Args:
+        turns: the turns.
+        uri: name of the recording.
+    """
     try:
         from pyannote.core import Annotation, Segment
     except ImportError as missing:
@@ -220,21 +243,21 @@ def to_annotation(turns: Iterable[Turn], *, uri: str = "stream") -> Annotation:
 
 
 class _Speakers:
-    """What clusters are called. Names are read again only after events that may change them."""
+    """Names of clusters, read again only after events that may change them."""
 
     def __init__(self, links: Clustering) -> None:
         self._links = links
         self._names: dict[int, str] = {}
-        self._seen: int | None = None  # events that were looked at
+        self._seen: int | None = None  # events that were examined
 
     def __call__(self, cluster: int) -> str:
-        """The name of a cluster, or else `speaker-` and its ID."""
+        """Return the name of a cluster, or else `speaker-` and its ID."""
         return self._names.get(cluster, f"speaker-{cluster}")
 
-    def follow(self) -> set[int]:
-        """Read the names anew if they may have changed; the clusters that are called otherwise.
+    def update(self) -> set[int]:
+        """Read the names again if they may have changed; return the renamed clusters.
 
-        A name that looks like the number of a cluster is not used: it would be taken for another.
+        A name of the form `speaker-3` is not used: it would be taken for the ID of a cluster.
         """
         if self._unchanged():
             return set()
@@ -242,22 +265,22 @@ class _Speakers:
         self._names = {
             each.id: each.name
             for each in self._links.clusters()
-            if each.name and not _NUMBERED.fullmatch(each.name)
+            if each.name and not _DEFAULT_NAME.fullmatch(each.name)
         }
         every = {*before, *self._names}
         return {each for each in every if before.get(each) != self._names.get(each)}
 
     def _unchanged(self) -> bool:
-        """Whether all events since are of vectors that came; they change no name."""
+        """Return whether no event since the last call can have changed a name."""
         now = self._links.n_events
-        if self._seen is None or not 0 <= now - self._seen <= _FEW_EVENTS:
+        if self._seen is None or not 0 <= now - self._seen <= _EVENTS_MAX:
             return False
         try:
             fresh = self._links.events(self._seen) if now > self._seen else []
-        except NotTrackedError:  # the log no longer has them
+        except NotTrackedError:  # the log no longer holds these events
             return False
         self._seen = now if not fresh else fresh[-1].sequence + 1
-        return all(event.kind in _ARRIVALS for event in fresh)
+        return all(event.kind in _NAME_STAYS for event in fresh)
 
 
 def _check_rules(overlaps: object, gap: Any) -> None:

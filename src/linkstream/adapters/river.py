@@ -1,4 +1,4 @@
-"""river: `LinksRiver`, a clusterer for streams of dictionaries, arrays or frames."""
+"""`LinksRiver`, a river clusterer for streams of dictionaries, arrays or frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.adapters import making
+from linkstream.adapters.parameters import THRESHOLDS, make_links
 from linkstream.clusterer import Links
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, MissingExtraError, VectorError
@@ -27,25 +27,34 @@ Floats = npt.NDArray[np.float32]
 class LinksRiver(base.Clusterer):
     """Links as a river clusterer: `learn_one`, `predict_one`, `learn_many`, `predict_many`.
 
-    A vector is a dictionary of features, as river's streams have them, or an array. The features of
-    the first vector learnt, in its order, are those of all that follow: a feature that is missing
-    or new is an error, for a vector of an encoder has all its coordinates. Arrays are read in
-    that order too; where an array came first, its features are 0, 1, 2, ….
+    A vector is a dictionary of features, as in river's streams, or an array. The first vector
+    determines the features and their order: a missing or new feature raises VectorError, since an
+    encoder always returns all coordinates. Arrays are read in the same order; if an array comes
+    first, its features are 0, 1, 2, ….
 
-    Thresholds have no defaults, for they belong to an encoder: give the three, or a preset, or a
-    preset and those that should differ from it.
+    Thresholds belong to an encoder and have no defaults: give the three, or a preset, or a preset
+    and the thresholds that differ from it.
 
     Args:
-        cluster_similarity, subcluster_similarity, pair_similarity_max: as those of `Links`.
+        cluster_similarity: threshold T_c, as for `Links`.
+        subcluster_similarity: threshold T_s, as for `Links`.
+        pair_similarity_max: threshold T_p, as for `Links`.
         preset: name of a preset (docs/tuning.md): its thresholds, space, evidence and healing.
-        space, evidence, heal: as those of `Links`. None: the preset's, if there is one;
-            `heal=False`: none, whatever the preset says.
-        track_vectors: as that of `Links`, but False by default: memory then grows with the
-            subclusters, not with the stream.
-        min_size, max_subclusters, max_idle, keep_vectors, engine, threads: as those of `Links`.
+        space: as for `Links`. None takes that of the preset, if there is one.
+        evidence: as for `Links`. None takes that of the preset, if there is one.
+        heal: as for `Links`. None takes that of the preset, if there is one; False means no
+            healing even with a preset.
+        track_vectors: as for `Links`, but False by default, so that memory grows with the
+            subclusters and not with the stream.
+        min_size: as for `Links`.
+        max_subclusters: as for `Links`.
+        max_idle: as for `Links`.
+        keep_vectors: as for `Links`.
+        engine: as for `Links`.
+        threads: as for `Links`.
 
     Attributes:
-        links: the clusterer itself: to name, correct, explain, save.
+        links: the clusterer, to name, correct, explain and save.
 
     >>> model = LinksRiver(0.7, 0.6, 0.9)
     >>> model.learn_one({"a": 1.0, "b": 0.0, "c": 0.1})
@@ -86,23 +95,32 @@ class LinksRiver(base.Clusterer):
         self.keep_vectors = keep_vectors
         self.engine = engine
         self.threads = threads
-        self.links: Links = making.links(self._get_params())
+        self.links: Links = make_links(self._get_params())
         self._features: Names | None = None
 
     def learn_one(self, x: Mapping[Hashable, Any] | npt.ArrayLike) -> None:
-        """Cluster one vector."""
+        """Cluster one vector.
+
+        Args:
+            x: a dictionary of features, or an array.
+        """
         names, values = self._vector(x)
         self.links.add(values)
         self._features = names
 
     def predict_one(self, x: Mapping[Hashable, Any] | npt.ArrayLike) -> int:
-        """The ID that a vector would be given, changing nothing; −1 where it would be new."""
+        """Return the ID that a vector would get, or −1 for a new cluster; change nothing.
+
+        Args:
+            x: a dictionary of features, or an array.
+        """
         return int(self.links.predict(self._vector(x)[1][np.newaxis])[0])
 
     def learn_many(self, X: Any) -> None:
-        """Cluster vectors in their order: a frame, an array of rows, or a list of dictionaries.
+        """Cluster vectors in their order, as `learn_one` does; if one is unusable, add none.
 
-        The outcome is that of `learn_one` on each; if one is not usable, none is learnt.
+        Args:
+            X: a frame, an array of rows, or a list of dictionaries.
         """
         names, rows = self._block(X)
         if len(rows):
@@ -110,18 +128,22 @@ class LinksRiver(base.Clusterer):
             self._features = names
 
     def predict_many(self, X: Any) -> npt.NDArray[np.int64]:
-        """`predict_one` of each vector, as an array."""
+        """Return `predict_one` of each vector as an array.
+
+        Args:
+            X: a frame, an array of rows, or a list of dictionaries.
+        """
         return self.links.predict(self._block(X)[1])
 
     def _vector(self, x: Any) -> tuple[Names, Floats]:
-        """The features and the coordinates of one vector, in the order of the features."""
+        """Return the features and the coordinates of one vector, in the order of the features."""
         names = self._names(tuple(x)) if isinstance(x, Mapping) else None
         values = x if names is None else [x[name] for name in names]
         row = door.vector(values, dimension=None)[0]  # the clusterer checks the dimension
-        return names or self._places(len(row)), row
+        return names or self._default_names(len(row)), row
 
     def _block(self, X: Any) -> tuple[Names, Floats]:
-        """The features and the rows of a batch."""
+        """Return the features and the rows of a batch."""
         if not hasattr(X, "__len__"):
             raise VectorError(
                 f"vectors in a {type(X).__name__}",
@@ -130,10 +152,10 @@ class LinksRiver(base.Clusterer):
             )
         names, values = self._named(X) if len(X) else ((), [])
         rows = door.vectors(values, dimension=None if len(X) else self.links.dimension)
-        return names or self._places(rows.shape[1]), rows
+        return names or self._default_names(rows.shape[1]), rows
 
     def _named(self, X: Any) -> tuple[Names, Any]:
-        """The features of a batch, none where they have no names, and its rows as they come."""
+        """Return the features of a batch, if they have names, and its rows."""
         if hasattr(X, "columns"):  # a frame of pandas or polars, or a table of pyarrow
             names = self._names(tuple(getattr(X, "column_names", X.columns)))
             return names, np.column_stack([np.asarray(X[name]) for name in names])
@@ -145,33 +167,37 @@ class LinksRiver(base.Clusterer):
         return (), X
 
     def _names(self, seen: Names) -> Names:
-        """The features in the order of the first vector; VectorError where these are others."""
+        """Return the features in the order of the first vector; raise VectorError for others."""
         names = seen if self._features is None else self._features
         _check_same(names, seen)
         return names
 
-    def _places(self, dimension: int) -> Names:
-        """The features of vectors that come without names."""
+    def _default_names(self, dimension: int) -> Names:
+        """Return the features of vectors without names."""
         return self._features or tuple(range(dimension))
 
     def clone(
         self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
     ) -> LinksRiver:
-        """A model with the same parameters; with `include_attributes`, all that was learnt too.
+        """Return a new model with the same parameters.
+
+        Args:
+            new_params: parameters that differ.
+            include_attributes: whether to copy the clusterer, too.
 
         Raises:
-            ArgumentError: new parameters and what was learnt under the old ones.
+            ArgumentError: both arguments are given.
         """
         if new_params and include_attributes:
             raise ArgumentError(
-                f"new {', '.join(new_params)} for a clone of what was learnt",
+                f"new {', '.join(new_params)} for a clone with its clusterer",
                 expected="the parameters that the vectors were learnt with",
                 remedy="Leave include_attributes out, and learn the vectors again.",
             )
         copied: LinksRiver = super().clone(new_params, include_attributes)
         return copied
 
-    # A pickle holds our own snapshot (plain arrays, checksummed) and no object of an engine.
+    # A pickle holds a snapshot (plain arrays with a checksum), no engine object.
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"links": self.links.to_bytes()}
@@ -180,11 +206,9 @@ class LinksRiver(base.Clusterer):
         options = {"engine": state["engine"], "threads": state["threads"]}
         vars(self).update(state, links=Links.from_bytes(state["links"], **options))
 
-    # What river asks of its models
-
     @property
     def _raw_memory_usage(self) -> int:
-        """River's figure, which is that of Python's objects, and what the engine holds."""
+        """Return river's count of the Python objects, plus the arrays of the engine."""
         links = self.links
         arrays = sum(array.nbytes for array in links.state().arrays().values())
         kept = 4 * (links.dimension or 0) * links.n_vectors if links.keep_vectors else 0
@@ -192,11 +216,11 @@ class LinksRiver(base.Clusterer):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield dict(zip(making.NAMES, (0.7, 0.6, 0.9), strict=True))
+        yield dict(zip(THRESHOLDS, (0.7, 0.6, 0.9), strict=True))
 
     def _unit_test_skips(self) -> set[str]:
-        # A vector of an encoder has all its coordinates, always: one with fewer or more comes from
-        # elsewhere, and is refused rather than filled up with zeros, which would turn it.
+        # A vector with missing or additional coordinates is refused: filling it up with zeros would
+        # change its direction.
         return {
             "check_emerging_features",
             "check_disappearing_features",

@@ -1,11 +1,10 @@
-"""RTTM: who spoke when, as lines of text. A writer that no name can break, and a strict reader.
+"""Read and write RTTM, a text format for who spoke when.
 
 A line has ten fields between blanks: SPEAKER, the recording, channel 1, start, duration, and the
-speaker in the eighth; the others are `<NA>`. A name may hold anything, a field may not. Blanks and
-control characters are written as `%` and two hexadecimal digits for each byte of UTF-8, as in web
-addresses: `Ann Lee` is `Ann%20Lee`. Reading turns it back. All else is written as it is, so a name
-without blanks stays as it is. Two exceptions keep different names different: `<NA>`, and a `%`
-that two hexadecimal digits follow.
+speaker in the eighth; the others are `<NA>`. In names, blanks and control characters are written as
+`%` and two hexadecimal digits for each byte of UTF-8, as in web addresses: `Ann Lee` becomes
+`Ann%20Lee`. Reading reverses this. So that different names stay different, `<NA>` and a `%` before
+two hexadecimal digits are escaped, too.
 """
 
 from __future__ import annotations
@@ -23,21 +22,25 @@ from linkstream.errors import ArgumentError, InputFileError
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _FIELDS = (9, 10)  # the older form has no tenth
-_NOTHING = "<NA>"
-# Other types of lines that RTTM has: words, sounds, sentences and the like. They are no turns.
+_EMPTY = "<NA>"
+# Other types of RTTM lines: words, sounds, sentences. They are no turns.
 _OTHER_TYPES = {
     *("SEGMENT", "NOSCORE", "NO_RT_METADATA", "LEXEME", "NON-LEX", "NON-SPEECH"),
     *("FILLER", "EDIT", "SU", "IP", "CB", "A/P", "SPKR-INFO"),
 }
 _LOOKS_ESCAPED = re.compile("%(?=[0-9A-Fa-f]{2})")
-_BOM = "\ufeff"  # some editors write it before the first line
+_BOM = "\ufeff"  # some editors write it at the beginning of a file
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One speaker, speaking from `start` to `end` (seconds).
+    """A time span in which one speaker speaks.
 
-    `cluster` is the ID behind the speaker; None where it is not known, as in a file.
+    Attributes:
+        start: start in seconds.
+        end: end in seconds.
+        speaker: name of the speaker.
+        cluster: cluster ID of the speaker; None if it is not known, as in a file.
     """
 
     start: float
@@ -52,10 +55,14 @@ class Turn:
 
 
 def write_rttm(turns: Iterable[Turn], *, uri: str = "stream") -> str:
-    """Turns as RTTM, one a line, in the order given; `uri` names the recording.
+    """Return turns as RTTM, one a line, in the order given.
 
-    Times are whole milliseconds: turns that touch still touch. One that has less than a
-    millisecond left is not written.
+    Times are rounded to milliseconds; turns that touch still touch. A turn that becomes empty is
+    not written.
+
+    Args:
+        turns: the turns.
+        uri: name of the recording.
 
     >>> print(write_rttm([Turn(0.5, 2.0, "Ann Lee")], uri="monday"), end="")
     SPEAKER monday 1 0.500 1.500 <NA> <NA> Ann%20Lee <NA> <NA>
@@ -68,17 +75,22 @@ def write_rttm(turns: Iterable[Turn], *, uri: str = "stream") -> str:
         if end > start:
             lines.append(
                 f"SPEAKER {recording} 1 {_seconds(start)} {_seconds(end - start)} "
-                f"{_NOTHING} {_NOTHING} {speaker} {_NOTHING} {_NOTHING}\n"
+                f"{_EMPTY} {_EMPTY} {speaker} {_EMPTY} {_EMPTY}\n"
             )
     return "".join(lines)
 
 
 def read_rttm(text: str) -> dict[str, list[Turn]]:
-    """Turns of every recording of an RTTM text, in the order of its lines.
+    """Return the turns of every recording of an RTTM text, in the order of its lines.
 
-    Empty lines, comments (`;;`) and the other types of lines that RTTM has, such as LEXEME,
-    NON-SPEECH and SPKR-INFO, are passed over. Anything else that is not a whole SPEAKER line is an
-    InputFileError that names the line; nothing is guessed.
+    Empty lines, comments (`;;`) and other types of RTTM lines, such as LEXEME, NON-SPEECH and
+    SPKR-INFO, are skipped.
+
+    Args:
+        text: lines of RTTM.
+
+    Raises:
+        InputFileError: a line is not a complete SPEAKER line; the message names the line.
 
     >>> read_rttm("SPEAKER monday 1 0.5 1.5 <NA> <NA> Ann%20Lee <NA> <NA>")
     {'monday': [Turn(start=0.5, end=2.0, speaker='Ann Lee', cluster=None)]}
@@ -100,7 +112,11 @@ def read_rttm(text: str) -> dict[str, list[Turn]]:
 
 
 def load_rttm(path: str | os.PathLike[str]) -> dict[str, list[Turn]]:
-    """`read_rttm` of a file."""
+    """Return `read_rttm` of a file.
+
+    Args:
+        path: a file of RTTM lines in UTF-8.
+    """
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -113,7 +129,7 @@ def load_rttm(path: str | os.PathLike[str]) -> dict[str, list[Turn]]:
 
 
 def check_span(start: object, end: object) -> tuple[float, float]:
-    """Times of a segment as numbers; ArgumentError where they are none, or in the wrong order."""
+    """Return the times of a segment; raise ArgumentError if they are no span of time."""
     try:
         times = float(start), float(end)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -128,15 +144,15 @@ def check_span(start: object, end: object) -> tuple[float, float]:
 
 
 def escaped(text: str) -> str:
-    """A text without anything that could end a field or a line, or be taken for another text."""
-    if text == _NOTHING:
+    """Return a text with all characters escaped that could end a field or a line."""
+    if text == _EMPTY:
         return _hexadecimal("<") + text[1:]
     marked = _LOOKS_ESCAPED.sub(_hexadecimal("%"), text)
     return "".join(_hexadecimal(letter) if _breaks(letter) else letter for letter in marked)
 
 
 def _breaks(letter: str) -> bool:
-    """Whether it is a blank, a control character, or half a character, which no file can hold."""
+    """Return whether a character is a blank, a control character or a lone surrogate."""
     return letter.isspace() or unicodedata.category(letter) in ("Cc", "Cs")
 
 
@@ -144,8 +160,8 @@ def _hexadecimal(letter: str) -> str:
     return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
 
 
-def _plain(field: str) -> str:
-    """What was escaped, as it was; a field of another writer that is no such thing, as it is."""
+def _unescaped(field: str) -> str:
+    """Return a field unescaped; return a field of another writer unchanged."""
     try:
         return unquote(field, errors="strict")
     except UnicodeDecodeError:
@@ -171,27 +187,27 @@ def _seconds(milliseconds: int) -> str:
 
 
 def _turn(fields: list[str], number: int) -> tuple[str, Turn]:
-    """Recording and turn of a line."""
+    """Return the recording and the turn of a line."""
     if fields[0] != "SPEAKER" or len(fields) not in _FIELDS:
-        raise _fault(number, f"{len(fields)} fields, the first {fields[0][:40]!r}")
-    for place in (3, 4):
-        if not _NUMBER.fullmatch(fields[place]) or not math.isfinite(float(fields[place])):
-            raise _fault(number, f"{fields[place][:40]!r} for a time")
+        raise _line_error(number, f"{len(fields)} fields, the first {fields[0][:40]!r}")
+    for time in fields[3:5]:
+        if not _NUMBER.fullmatch(time) or not math.isfinite(float(time)):
+            raise _line_error(number, f"{time[:40]!r} for a time")
     start, duration = float(fields[3]), float(fields[4])
-    if duration == 0 or fields[7] == _NOTHING:
-        raise _fault(number, f"duration {fields[4]} and speaker {fields[7][:40]!r}")
+    if duration == 0 or fields[7] == _EMPTY:
+        raise _line_error(number, f"duration {fields[4]} and speaker {fields[7][:40]!r}")
     end = (_milliseconds(start) + _milliseconds(duration)) / 1000
     if not start < end or abs(end - (start + duration)) > 1e-9 * (1 + end):
-        end = start + duration  # finer than milliseconds: as near as numbers go
+        end = start + duration  # finer than milliseconds
     if not (math.isfinite(end) and start < end):
-        raise _fault(number, f"start {fields[3]} and duration {fields[4]}")
-    return _plain(fields[1]), Turn(start, end, _plain(fields[7]))
+        raise _line_error(number, f"start {fields[3]} and duration {fields[4]}")
+    return _unescaped(fields[1]), Turn(start, end, _unescaped(fields[7]))
 
 
-def _fault(number: int, seen: str) -> InputFileError:
+def _line_error(number: int, seen: str) -> InputFileError:
     return InputFileError(
         f"RTTM line {number}: {seen}",
         expected="SPEAKER recording channel start duration <NA> <NA> speaker <NA> [<NA>], "
         "times in seconds, the duration above 0",
-        remedy="Mend or remove the line.",
+        remedy="Correct or remove the line.",
     )

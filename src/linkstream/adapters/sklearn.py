@@ -1,4 +1,4 @@
-"""scikit-learn: `LinksClusterer`, an estimator for scikit-learn 1.5 and later."""
+"""`LinksClusterer`, an estimator for scikit-learn 1.5 and later."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.adapters import making
+from linkstream.adapters.parameters import make_links
 from linkstream.clusterer import Links
 from linkstream.engine import door
-from linkstream.errors import MissingExtraError
+from linkstream.errors import ArgumentError, MissingExtraError
 from linkstream.identity.healing import Healing
 from linkstream.space import Space
 
@@ -22,19 +22,15 @@ except ImportError as missing:
 
 try:
     from sklearn.utils.validation import validate_data
-except ImportError:  # scikit-learn 1.5 has it as a method
+except ImportError:  # scikit-learn 1.5 has a method instead
+    validate_data = None
 
-    def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
-        """X as a checked array, with the estimator's own notes of its columns."""
-        return estimator._validate_data(X, **options)
-
-
-# Checks of `sklearn.utils.estimator_checks` that do not apply, and why: they are what
-# `check_estimator(..., expected_failed_checks=NOT_APPLICABLE)` asks for.
+# Checks of `sklearn.utils.estimator_checks` that do not apply, with the reason, for
+# `check_estimator(..., expected_failed_checks=NOT_APPLICABLE)`.
 NOT_APPLICABLE = {
     "check_estimators_dtypes": (
-        "its whole numbers include a row of zeros, which has no direction to cluster by; "
-        "rows of any dtype that are not zero are taken"
+        "its whole numbers include a row of zeros, which has no direction; "
+        "rows of any dtype that are not zero are accepted"
     ),
 }
 
@@ -42,22 +38,31 @@ NOT_APPLICABLE = {
 class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
     """Links as an estimator: `fit`, `partial_fit`, `predict`, `fit_predict`, `labels_`.
 
-    Rows are clustered in their order, as `Links.add_many` does; `fit` starts anew, `partial_fit`
-    goes on. Thresholds have no defaults, for they belong to an encoder: give the three, or a
-    preset, or a preset and those that should differ from it. As scikit-learn wants it, they are
-    looked at by `fit`, not before.
+    Rows are clustered in their order, as by `Links.add_many`; `fit` starts again, `partial_fit`
+    continues. Thresholds belong to an encoder and have no defaults: give the three, or a preset, or
+    a preset and the thresholds that differ from it. `fit` checks the parameters.
 
     Args:
-        cluster_similarity, subcluster_similarity, pair_similarity_max: as those of `Links`.
+        cluster_similarity: threshold T_c, as for `Links`.
+        subcluster_similarity: threshold T_s, as for `Links`.
+        pair_similarity_max: threshold T_p, as for `Links`.
         preset: name of a preset (docs/tuning.md): its thresholds, space, evidence and healing.
-        space, evidence, heal: as those of `Links`. None: the preset's, if there is one;
-            `heal=False`: none, whatever the preset says.
-        min_size, max_subclusters, max_idle, keep_vectors, engine, threads: as those of `Links`.
+        space: as for `Links`. None takes that of the preset, if there is one.
+        evidence: as for `Links`. None takes that of the preset, if there is one.
+        heal: as for `Links`. None takes that of the preset, if there is one; False means no
+            healing even with a preset.
+        min_size: as for `Links`.
+        max_subclusters: as for `Links`.
+        max_idle: as for `Links`.
+        keep_vectors: as for `Links`.
+        engine: as for `Links`.
+        threads: as for `Links`.
 
     Attributes:
-        links_: the clusterer itself: to name, correct, explain, save.
+        links_: the clusterer, to name, correct, explain and save.
         labels_: current ID of every row since `fit`.
-        n_features_in_, feature_names_in_: as scikit-learn defines them.
+        n_features_in_: number of columns, as scikit-learn defines it.
+        feature_names_in_: names of the columns, as scikit-learn defines them.
 
     >>> X = [[1.0, 0.0, 0.1], [0.0, 1.0, 0.0], [0.9, 0.1, 0.0]]
     >>> LinksClusterer(0.7, 0.6, 0.9).fit_predict(X)
@@ -98,43 +103,53 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
         self.threads = threads
 
     def fit(self, X: Any, y: object = None) -> LinksClusterer:
-        """Cluster the rows of X, in their order, from nothing; `y` is not looked at."""
+        """Cluster rows in their order, starting from an empty clusterer.
+
+        Args:
+            X: vectors, one a row.
+            y: ignored.
+        """
         parameters = self._parameters()
-        self._take(making.links(parameters), X)
+        self._take(make_links(parameters), X)
         self._fitted_with_ = parameters
         return self
 
     def partial_fit(self, X: Any, y: object = None) -> LinksClusterer:
         """Cluster more rows; the IDs are those of one `fit` of all rows at once.
 
+        Args:
+            X: vectors, one a row.
+            y: ignored.
+
         Raises:
-            ArgumentError: a parameter was changed since `fit`; call `fit` to start with it.
+            ArgumentError: a parameter was changed since `fit`.
         """
         if not self._fitted():
             return self.fit(X)
-        making.check_unchanged(self._fitted_with_, self._parameters())
+        _check_unchanged(self._fitted_with_, self._parameters())
         return self._take(self.links_, X)
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
-        """The ID that each row would be given, changing nothing; −1 where it would be new."""
+        """Return the ID that each row would get, or −1 for a new cluster; change nothing.
+
+        Args:
+            X: vectors, one a row.
+        """
         check_is_fitted(self)
         return self.links_.predict(self._rows(X, reset=False))
 
     @property
     def labels_(self) -> npt.NDArray[np.int64]:
-        """Current ID of every row since `fit`, in order of arrival.
-
-        Counted when asked for: a stream of many small `partial_fit` does not pay for it.
-        """
+        """Current ID of every row since `fit`, in order of arrival, computed on access."""
         check_is_fitted(self)
         return self.links_.labels()
 
     def _parameters(self) -> dict[str, Any]:
-        """The parameters that the clusterer is made from."""
+        """Return the parameters of the clusterer."""
         return dict(self.get_params(deep=False))
 
     def _take(self, links: Links, X: Any) -> LinksClusterer:
-        """Add the rows to a clusterer and keep it, or leave all as it was."""
+        """Add rows to a clusterer and store it; on an error, leave the estimator unchanged."""
         before = dict(self.__dict__)
         try:
             links.add_many(self._rows(X, reset=not (self._fitted() and links is self.links_)))
@@ -145,15 +160,21 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
         return self
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        """X as a dense array of finite numbers, by scikit-learn's own rules."""
-        least = door.DIMENSION_MIN if reset else 1  # later it is n_features_in_ that counts
-        numbers = [np.float32, np.float64]
-        return validate_data(self, X, reset=reset, dtype=numbers, ensure_min_features=least)
+        """Return X as a dense array of finite numbers, checked by scikit-learn."""
+        options = {
+            "reset": reset,
+            "dtype": [np.float32, np.float64],
+            # After the first fit, n_features_in_ is checked instead.
+            "ensure_min_features": door.DIMENSION_MIN if reset else 1,
+        }
+        if validate_data is None:
+            return self._validate_data(X, **options)
+        return validate_data(self, X, **options)
 
     def _fitted(self) -> bool:
         return "links_" in vars(self)
 
-    # A pickle holds our own snapshot (plain arrays, checksummed) and no object of an engine.
+    # A pickle holds a snapshot (plain arrays with a checksum), no engine object.
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -167,3 +188,14 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
             options = {"engine": state["engine"], "threads": state["threads"]}
             state["links_"] = Links.from_bytes(state["links_"], **options)
         super().__setstate__(state)
+
+
+def _check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise ArgumentError if a parameter was changed since the last fit."""
+    changed = [name for name, value in now.items() if before[name] != value]
+    if changed:
+        raise ArgumentError(
+            "; ".join(f"{name}={now[name]!r} after {before[name]!r}" for name in changed),
+            expected="the parameters of the last fit()",
+            remedy="Set them back to continue, or call fit() to start again with them.",
+        )

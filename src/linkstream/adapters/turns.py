@@ -1,12 +1,12 @@
-"""Turns of segments, kept up to date: a change costs what it touches, not the whole recording.
+"""Turns of segments, updated incrementally: a change costs what it touches, not all segments.
 
-`Cells` keeps what each segment keeps of its time where segments overlap. A new segment changes the
-cells of those it overlaps, and no others.
+`SegmentTimes` divides the time that segments share. A new segment changes only the segments it
+overlaps.
 
-`Told` joins the cells of one speaker that touch, or nearly, into turns. Whether a cell begins a
-turn depends on when each speaker was last heard up to then, and of that only on the last `gap`
-seconds. So cells lie in chunks, in order of time; each chunk keeps its turns and when the speakers
-before it were last heard. A chunk is told again only if its cells changed, or what came before it.
+`TurnList` joins pieces of one speaker that touch, or nearly touch, into turns. Whether a piece
+begins a turn depends on when each speaker spoke last, within the last `gap` seconds. So pieces are
+kept in chunks, in order of time; each chunk stores its turns and when the speakers before it spoke
+last. A chunk is computed again only if its pieces changed, or that end state before it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dataclasses import dataclass, field, replace
 
 from linkstream.adapters.rttm import Turn
 
-_TOUCH = 1e-6  # seconds: what is nearer than this touches
-_CHUNK = 64  # pieces; a chunk with twice as many is cut in two
+_TOUCH = 1e-6  # seconds: spans nearer than this touch
+_CHUNK = 64  # pieces; a chunk with twice as many is divided
 
 Span = tuple[float, float]
-Piece = tuple[float, float, int]  # start, end, and whose
-Ends = dict[int, float]  # when each speaker was last heard
+Piece = tuple[float, float, int]  # start, end, speaker or segment
+Ends = dict[int, float]  # when each speaker spoke last
 
 
-class Cells:
-    """What each segment keeps of its time; together all that any of them covers.
+class SegmentTimes:
+    """The spans that each segment keeps; together they cover all segments.
 
     Args:
-        overlaps: "cut" gives each moment to the segment whose middle is nearest (of two as near,
-            the shorter; of two as long, the earlier); "keep" leaves segments as they are.
+        overlaps: "cut" gives each moment to the segment with the nearest middle (the shorter of
+            two as near, the earlier of two as long); "keep" leaves segments unchanged.
     """
 
     def __init__(self, overlaps: str) -> None:
@@ -38,37 +38,37 @@ class Cells:
         self._cut = overlaps == "cut"
         self._spans: list[Span] = []
         self._lost: list[list[Span]] = []
-        self._placed = _Chunks()
+        self._segments = _Chunks()
 
     def add(self, span: Span) -> list[int]:
-        """Take one segment; the numbers of all segments that keep something else now."""
+        """Add a segment; return the numbers of all segments whose spans changed."""
         new = len(self._spans)
         self._spans.append(span)
         self._lost.append([])
         self.kept.append([span])
         if not self._cut:
             return [new]
-        met = list(self._placed.overlapping(span))
-        for other in met:
+        others = list(self._segments.overlapping(span))
+        for other in others:
             self._divide(*sorted((new, other), key=self._middle))
-        self._placed.add((*span, new))
-        for each in (*met, new):
+        self._segments.add((*span, new))
+        for each in (*others, new):
             self.kept[each] = _without(self._spans[each], self._lost[each])
-        return [*met, new]
+        return [*others, new]
 
     def _middle(self, segment: int) -> tuple[float, float, int]:
-        """Order of two segments: the earlier middle first; of one middle, who loses first."""
+        """Return the sort key of a segment: by middle; for equal middles, the loser first."""
         start, end = self._spans[segment]
         return start + end, start - end, -segment
 
     def _divide(self, early: int, late: int) -> None:
-        """Give each moment that two segments share to the one whose middle is nearer."""
+        """Divide the time that two segments share at the border between their middles."""
         one, other = self._spans[early], self._spans[late]
         start, end = max(one[0], other[0]), min(one[1], other[1])
-        if sum(one) == sum(other):  # one middle: all of it to the later of the order
+        if sum(one) == sum(other):  # equal middles: `late` gets all of it
             self._lost[early].append((start, end))
             return
-        border = (sum(one) + sum(other)) / 4  # half-way between the two middles
+        border = (sum(one) + sum(other)) / 4  # halfway between the middles
         if border < end:
             self._lost[early].append((max(start, border), end))
         if border > start:
@@ -76,7 +76,7 @@ class Cells:
 
 
 def _without(span: Span, taken: list[Span]) -> list[Span]:
-    """What is left of a segment, in order; splinters of rounding are not."""
+    """Return what is left of a span, in order, without rounding errors."""
     left, (start, end) = [], span
     for begin, stop in sorted(taken):
         if begin - start > _TOUCH:
@@ -87,17 +87,21 @@ def _without(span: Span, taken: list[Span]) -> list[Span]:
     return left
 
 
-class Told:
-    """Turns of cells, in order of time; `gap` is the longest pause within a turn."""
+class TurnList:
+    """Turns of segments, in order of time.
+
+    Args:
+        gap: longest pause within a turn, in seconds.
+    """
 
     def __init__(self, gap: float) -> None:
         self._gap = gap
         self._chunks = _Chunks()
         self._held: dict[int, list[Piece]] = {}  # pieces of each segment
 
-    def put(self, segment: int, cells: Iterable[Span], who: int) -> None:
-        """Say what a segment keeps and who it is, in place of what was said before; −1: nobody."""
-        pieces = [(*cell, who) for cell in cells] if who >= 0 else []
+    def put(self, segment: int, spans: Iterable[Span], speaker: int) -> None:
+        """Set the spans and the speaker of a segment; −1 for no speaker."""
+        pieces = [(*span, speaker) for span in spans] if speaker >= 0 else []
         before = self._held.get(segment, [])
         if pieces == before:
             return
@@ -108,86 +112,86 @@ class Told:
         self._held[segment] = pieces
 
     def rename(self, clusters: set[int]) -> None:
-        """Tell anew the turns of clusters that are called something else now."""
+        """Compute the turns of renamed clusters again."""
         for chunk in self._chunks:
-            if chunk.fold is not None and not clusters.isdisjoint(chunk.fold.places):
-                chunk.fold = None
+            if chunk.result is not None and not clusters.isdisjoint(chunk.result.last):
+                chunk.result = None
 
-    def turns(self, call: Callable[[int], str]) -> list[Turn]:
-        """All turns, in order of time; `call` gives the name of a cluster."""
-        told: list[Turn] = []
-        last: dict[int, int] = {}  # the place of each speaker's last turn
+    def turns(self, name_of: Callable[[int], str]) -> list[Turn]:
+        """Return all turns, in order of time; `name_of` returns the name of a cluster."""
+        turns: list[Turn] = []
+        last: dict[int, int] = {}  # index of each speaker's last turn
         ends: Ends = {}
         for chunk in self._chunks:
-            fold = self._folded(chunk, ends, call)
-            for who, end in fold.longer.items():
-                told[last[who]] = replace(told[last[who]], end=end)
-            last.update((who, len(told) + place) for who, place in fold.places.items())
-            told += fold.turns
-            ends = fold.after
-        return told
+            result = self._result(chunk, ends, name_of)
+            for speaker, end in result.longer.items():
+                turns[last[speaker]] = replace(turns[last[speaker]], end=end)
+            last.update((speaker, len(turns) + index) for speaker, index in result.last.items())
+            turns += result.turns
+            ends = result.after
+        return turns
 
-    def _folded(self, chunk: _Chunk, ends: Ends, call: Callable[[int], str]) -> _Fold:
-        """The turns of a chunk, as kept if nothing changed that bears on them."""
+    def _result(self, chunk: _Chunk, ends: Ends, name_of: Callable[[int], str]) -> _ChunkTurns:
+        """Return the turns of a chunk; compute them only if something changed."""
         start = chunk.pieces[0][0]
         near = {who: end for who, end in ends.items() if start - end <= self._gap + _TOUCH}
-        if chunk.fold is None or chunk.fold.before != near:
-            chunk.fold = _Fold(before=near, after=dict(near))
+        if chunk.result is None or chunk.result.before != near:
+            chunk.result = _ChunkTurns(before=near, after=dict(near))
             for piece in chunk.pieces:
-                chunk.fold.take(piece, self._gap, call)
-        return chunk.fold
+                chunk.result.add(piece, self._gap, name_of)
+        return chunk.result
 
 
 @dataclass(slots=True)
-class _Fold:
+class _ChunkTurns:
     """The turns of one chunk.
 
     Attributes:
-        before, after: when each speaker was last heard, before and after the chunk; before it,
-            only those who may go on.
+        before: when each speaker spoke last before the chunk, if the turn may continue.
+        after: when each speaker spoke last after the chunk.
         longer: new ends of turns that began in an earlier chunk.
-        turns: turns that begin here.
-        places: the place of each speaker's last turn among them.
+        turns: turns that begin in this chunk.
+        last: index of each speaker's last turn in `turns`.
     """
 
     before: Ends
     after: Ends
     longer: Ends = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
-    places: dict[int, int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
 
-    def take(self, piece: Piece, gap: float, call: Callable[[int], str]) -> None:
-        """Take the next piece: it lengthens its speaker's last turn, or begins one."""
-        start, end, who = piece
-        heard = self.after.get(who)
-        if heard is None or not self._goes_on(start, who, heard, gap):
-            self.places[who] = len(self.turns)
-            self.turns.append(Turn(start, end, call(who), who))
-            self.after[who] = end
+    def add(self, piece: Piece, gap: float, name_of: Callable[[int], str]) -> None:
+        """Extend the speaker's last turn by the next piece, or begin a new turn."""
+        start, end, speaker = piece
+        before = self.after.get(speaker)
+        if before is None or not self._continues(start, speaker, before, gap):
+            self.last[speaker] = len(self.turns)
+            self.turns.append(Turn(start, end, name_of(speaker), speaker))
+            self.after[speaker] = end
             return
-        self.after[who] = longer = max(heard, end)
-        if who in self.places:
-            place = self.places[who]
-            self.turns[place] = replace(self.turns[place], end=longer)
+        self.after[speaker] = longer = max(before, end)
+        if speaker in self.last:
+            index = self.last[speaker]
+            self.turns[index] = replace(self.turns[index], end=longer)
         else:
-            self.longer[who] = longer
+            self.longer[speaker] = longer
 
-    def _goes_on(self, start: float, who: int, heard: float, gap: float) -> bool:
-        """Whether what starts now touches the speaker's last turn, or nobody spoke in the pause."""
-        pause = start - heard
+    def _continues(self, start: float, speaker: int, before: float, gap: float) -> bool:
+        """Return whether the speaker's last turn touches, or nobody spoke in a short pause."""
+        pause = start - before
         return pause <= _TOUCH or (
             pause <= gap + _TOUCH
-            and all(end <= heard + _TOUCH for other, end in self.after.items() if other != who)
+            and all(end <= before + _TOUCH for who, end in self.after.items() if who != speaker)
         )
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """Some pieces, in order; `reach` is no less than the latest end among them."""
+    """Pieces in order; no piece ends after `reach`."""
 
     pieces: list[Piece]
     reach: float
-    fold: _Fold | None = None
+    result: _ChunkTurns | None = None
 
 
 class _Chunks:
@@ -200,37 +204,37 @@ class _Chunks:
         return iter(self._chunks)
 
     def add(self, piece: Piece) -> None:
-        """Take a piece to its place."""
+        """Insert a piece."""
         if not self._chunks:
             self._chunks.append(_Chunk([piece], piece[1]))
             return
-        place = self._place(piece)
-        chunk = self._chunks[place]
+        index = self._index(piece)
+        chunk = self._chunks[index]
         insort(chunk.pieces, piece)
-        chunk.reach, chunk.fold = max(chunk.reach, piece[1]), None
+        chunk.reach, chunk.result = max(chunk.reach, piece[1]), None
         if len(chunk.pieces) > 2 * _CHUNK:
             halves = chunk.pieces[:_CHUNK], chunk.pieces[_CHUNK:]
-            self._chunks[place : place + 1] = [
+            self._chunks[index : index + 1] = [
                 _Chunk(half, max(end for _, end, _ in half)) for half in halves
             ]
 
     def remove(self, piece: Piece) -> None:
-        """Take a piece away that is there."""
-        place = self._place(piece)
-        chunk = self._chunks[place]
+        """Remove a piece."""
+        index = self._index(piece)
+        chunk = self._chunks[index]
         del chunk.pieces[bisect_left(chunk.pieces, piece)]
-        chunk.fold = None
+        chunk.result = None
         if not chunk.pieces:
-            del self._chunks[place]
+            del self._chunks[index]
 
     def overlapping(self, span: Span) -> Iterator[int]:
-        """Whose pieces share some time with a span."""
+        """Yield the segments of the pieces that overlap a span."""
         start, end = span
         for chunk in self._chunks[: bisect_left(self._chunks, end, key=_start)]:
             if chunk.reach > start:
                 yield from (who for a, b, who in chunk.pieces if a < end and b > start)
 
-    def _place(self, piece: Piece) -> int:
+    def _index(self, piece: Piece) -> int:
         return max(bisect_right(self._chunks, piece, key=_first) - 1, 0)
 
 

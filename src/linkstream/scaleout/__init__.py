@@ -1,4 +1,1 @@
-"""Beyond one machine: `linkstream.scaleout.spark`, on an engine that people already run.
-
-Nothing is decided here: workers run `Links`, and exchange its snapshots.
-"""
+"""Run linkstream on several machines: `linkstream.scaleout.spark`. Workers run `Links`."""

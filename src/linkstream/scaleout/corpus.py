@@ -1,34 +1,55 @@
-"""One large corpus: shards clustered in parallel, joined by a tree of `absorb`, and the table."""
+"""One large corpus: shards are clustered in parallel, then joined two by two.
+
+Little data goes from worker to worker: a snapshot without vectors, and for each subcluster of each
+shard the subcluster that now holds it. Vectors stay where they are, with the number of the
+subcluster of their shard.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import functions as f
 
 from linkstream.clusterer import Links
-from linkstream.errors import ArgumentError
-from linkstream.scaleout import shards
-from linkstream.scaleout.shards import PIECES, Part
+from linkstream.errors import ArgumentError, VectorError
+from linkstream.identity.ledger import GONE
+from linkstream.scaleout import vectors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-EVERYWHERE = 10_000_000  # rows of the map of subclusters that each worker is given
+BROADCAST_MAX = 10_000_000  # rows of the map of subclusters that is sent to every worker
+Integers = npt.NDArray[np.int64]
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+# A group goes from worker to worker in pieces: Spark is slow with rows of several megabytes, and
+# rows are limited to two gigabytes.
+PIECE = 1 << 20
+COLUMNS = pa.schema(
+    [("part", pa.int32()), ("field", pa.string()), ("place", pa.int32()), ("body", pa.binary())]
+)
+_SPARK_TYPES = {pa.int32(): "INT", pa.string(): "STRING", pa.binary(): "BINARY"}
+PIECE_SCHEMA = ", ".join(f"{column.name} {_SPARK_TYPES[column.type]}" for column in COLUMNS)
+MAPS = ("shards", "numbers", "holders")  # fields of a group besides its clusterer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """A corpus that was clustered.
+    """A clustered corpus.
 
     Attributes:
-        ids: a row for each vector: its id, and `cluster`, the ID that it has now; null where the
-            vector could not be used.
-        links: the clusterer of all of it, without vectors: to ask, to save, to go on with.
-        shards: how many there were.
+        ids: one row a vector: its id, and `cluster`, its current cluster ID; null if the vector
+            was not usable.
+        links: the clusterer of the corpus, without vectors: to query, save and continue.
+        shards: how many shards there were.
     """
 
     ids: DataFrame
@@ -37,16 +58,16 @@ class Corpus:
     _rows: DataFrame = field(repr=False)
 
     def release(self) -> None:
-        """Let go of what Spark holds for the table; read it before."""
+        """Free what Spark caches for `ids`. Read the table before."""
         self._rows.unpersist()
 
 
 def check_ids(ids: DataFrame, name: str) -> int:
-    """Return how many rows there are; ArgumentError if an id is null or two rows have it.
+    """Return the number of rows; raise ArgumentError if an id is null or occurs twice.
 
     Args:
         ids: a frame of one column, `id`.
-        name: what the caller calls that column.
+        name: the caller's name of that column.
     """
     lacks, again = f.col("id").isNull(), f.col("id").isNotNull() & (f.col("rows") > 1)
     seen = (
@@ -77,38 +98,199 @@ def check_ids(ids: DataFrame, name: str) -> int:
     return int(seen["rows"] or 0)
 
 
-def clustered(rows: DataFrame, id_name: str, begin: bytes, n_shards: int, *, mark: bool) -> Corpus:
-    """Cluster rows of `shard`, `order`…, `id` and `vector`, spread by shard and in order there."""
+def cluster_rows(
+    rows: DataFrame, id_name: str, begin: bytes, n_shards: int, *, mark: bool
+) -> Corpus:
+    """Cluster rows of `shard`, `id` and `vector` that are partitioned by shard and sorted."""
     id_type = rows.schema["id"].dataType.simpleString()
     leaves = rows.select("shard", "id", "vector").mapInArrow(
-        shards.cluster_shard(begin, mark=mark),
-        f"id {id_type}, shard INT, subcluster BIGINT, {PIECES}",
+        cluster_shard(begin, mark=mark),
+        f"id {id_type}, shard INT, subcluster BIGINT, {PIECE_SCHEMA}",
     )
     leaves = leaves.persist(StorageLevel.MEMORY_AND_DISK)
-    whole = _joined(leaves.where("body IS NOT NULL").drop("id", "shard", "subcluster"), n_shards)
+    joined = _joined(leaves.where("body IS NOT NULL").drop("id", "shard", "subcluster"), n_shards)
     placed = leaves.where("body IS NULL").select("id", "shard", "subcluster")
     session = rows.sparkSession
-    if whole is None:
+    if joined is None:
         empty = placed.select(
             f.col("id").alias(id_name), f.lit(None).cast("bigint").alias("cluster")
         )
         return Corpus(empty, Links.from_bytes(begin).without_vectors(), n_shards, leaves)
     table = pd.DataFrame(
-        {"shard": whole.shards, "subcluster": whole.numbers, "cluster": whole.clusters()}
+        {"shard": joined.shards, "subcluster": joined.numbers, "cluster": joined.clusters()}
     )
     holders = session.createDataFrame(table, "shard INT, subcluster BIGINT, cluster BIGINT")
-    if len(table) <= EVERYWHERE:
+    if len(table) <= BROADCAST_MAX:
         holders = f.broadcast(holders)
     found = placed.join(holders, ["shard", "subcluster"], "left")
     cluster = f.when(f.col("cluster") >= 0, f.col("cluster")).alias("cluster")
-    return Corpus(found.select(f.col("id").alias(id_name), cluster), whole.links, n_shards, leaves)
+    return Corpus(found.select(f.col("id").alias(id_name), cluster), joined.links, n_shards, leaves)
 
 
-def _joined(parts: DataFrame, n: int) -> Part | None:
-    """All parts as one: two by two, round by round; None where there is none."""
+def _joined(pieces: DataFrame, n: int) -> ShardGroup | None:
+    """Join all groups two by two, round by round; return None if there is none."""
     while n > 1:
         n = (n + 1) // 2
-        pairs = parts.repartitionById(n, (f.col("part") / 2).cast("int"))
-        parts = pairs.mapInArrow(shards.join_parts, PIECES)
-    whole = shards.read_parts(parts.toArrow().to_batches())
-    return whole[0] if whole else None
+        pairs = pieces.repartitionById(n, (f.col("part") / 2).cast("int"))
+        pieces = pairs.mapInArrow(join_groups, PIECE_SCHEMA)
+    groups = read_groups(pieces.toArrow().to_batches())
+    return groups[0] if groups else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardGroup:
+    """Shards that were joined into one clusterer.
+
+    Attributes:
+        number: index among the groups of its round.
+        links: the clusterer, without vectors.
+        shards: for each subcluster of each shard: the shard.
+        numbers: the number of the subcluster in its shard.
+        holders: the number of the subcluster of `links` that now holds it.
+    """
+
+    number: int
+    links: Links
+    shards: Integers
+    numbers: Integers
+    holders: Integers
+
+    @classmethod
+    def of_shard(cls, shard: int, links: Links) -> ShardGroup:
+        """Return the group of one shard."""
+        numbers = links.state().numbers
+        return cls(shard, links.without_vectors(), np.full(len(numbers), shard), numbers, numbers)
+
+    @classmethod
+    def from_pieces(cls, number: int, rows: list[dict[str, Any]]) -> ShardGroup:
+        """Return the group that `pieces` wrote; the rows may be in any order."""
+        bodies: dict[str, list[bytes]] = {}
+        for row in sorted(rows, key=lambda row: row["place"]):
+            bodies.setdefault(row["field"], []).append(row["body"])
+        fields = {name: b"".join(some) for name, some in bodies.items()}
+        links = Links.from_bytes(fields["links"], threads=1)
+        return cls(number, links, *(np.frombuffer(fields[name], dtype="<i8") for name in MAPS))
+
+    def pieces(self) -> Iterator[pa.RecordBatch]:
+        """Yield the group as rows for the next worker."""
+        fields = {"links": self.links.to_bytes(history=False)}
+        fields |= {name: getattr(self, name).astype("<i8").tobytes() for name in MAPS}
+        for name, body in fields.items():
+            for place, first in enumerate(range(0, len(body) or 1, PIECE)):
+                row = {"part": self.number, "field": name, "place": place}
+                row["body"] = body[first : first + PIECE]
+                yield pa.RecordBatch.from_pylist([row], schema=COLUMNS)
+
+    def joined(self, other: ShardGroup) -> ShardGroup:
+        """Absorb the other clusterer into this one; return the joined group."""
+        moved = self.links.absorb(other.links)
+        mine = _looked_up(self.holders, moved.merged, default=None)
+        theirs = _looked_up(other.holders, moved.subclusters, default=GONE)
+        return ShardGroup(
+            self.number,
+            self.links,
+            np.concatenate([self.shards, other.shards]),
+            np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([mine, theirs]),
+        )
+
+    def clusters(self) -> Integers:
+        """Return the cluster of each subcluster of the map; −1 if it was removed."""
+        state = self.links.state()
+        known = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
+        return _looked_up(self.holders, known, default=GONE)
+
+
+def _looked_up(keys: Integers, found: dict[int, int], *, default: int | None) -> Integers:
+    """Return the value of each key: without one the default, or the key if that is None."""
+    values = [found.get(key, key if default is None else default) for key in keys.tolist()]
+    return np.array(values, dtype=np.int64)
+
+
+def cluster_shard(begin: bytes, *, mark: bool) -> Work:
+    """Return the work of the first round: cluster the sorted rows of one shard."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        links, shard = Links.from_bytes(begin, threads=1), 0
+        ids: list[pa.Array] = []
+        taken: list[npt.NDArray[np.bool_]] = []
+        for batch in batches:
+            if batch.num_rows:
+                shard = batch["shard"][0].as_py()
+                ids.append(batch["id"])
+                taken.append(_add_batch(links, batch, mark=mark))
+        if ids:
+            holders = np.full(sum(map(len, taken)), GONE)
+            holders[np.concatenate(taken)] = links.state().vectors
+            yield from _vector_rows(ids, shard, holders)
+            for row in ShardGroup.of_shard(shard, links).pieces():
+                yield _piece_row(row, ids[0].type)
+
+    return work
+
+
+def _add_batch(links: Links, batch: pa.RecordBatch, *, mark: bool) -> npt.NDArray[np.bool_]:
+    """Add a batch to the clusterer; return which rows were added."""
+    try:
+        links.add_many(vectors.block(batch["vector"]))
+        return np.ones(batch.num_rows, dtype=bool)
+    except VectorError as error:
+        if not mark:
+            row = "" if error.row is None else f" (id {batch['id'][error.row].as_py()!r})"
+            raise VectorError(
+                f"{error.seen}{row}",
+                expected=error.expected,
+                remedy="Leave such rows out, or pass bad='mark': they then have no cluster.",
+                row=error.row,
+            ) from None
+    values = np.empty(batch.num_rows, dtype=object)
+    values[:] = batch["vector"].to_pylist()
+    good, problems = vectors.usable(links, values)
+    if len(good):
+        links.add_many(good)
+    return np.array([problem is None for problem in problems])
+
+
+def _vector_rows(ids: list[pa.Array], shard: int, holders: Integers) -> Iterator[pa.RecordBatch]:
+    """Yield the id, shard and subcluster of each vector; the columns of pieces are null."""
+    first = 0
+    for some in ids:
+        n = len(some)
+        columns = {
+            "id": some,
+            "shard": pa.array(np.full(n, shard, dtype=np.int32)),
+            "subcluster": pa.array(holders[first : first + n]),
+        }
+        columns |= {column.name: pa.nulls(n, column.type) for column in COLUMNS}
+        first += n
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def _piece_row(piece: pa.RecordBatch, id_type: pa.DataType) -> pa.RecordBatch:
+    """Return a piece with the columns of `_vector_rows`, which are null."""
+    columns = {
+        "id": pa.nulls(1, id_type),
+        "shard": pa.nulls(1, pa.int32()),
+        "subcluster": pa.nulls(1, pa.int64()),
+    }
+    columns |= {name: piece[name] for name in COLUMNS.names}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def read_groups(batches: Iterable[pa.RecordBatch]) -> list[ShardGroup]:
+    """Return the groups that the rows hold, in order of their numbers."""
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            rows.setdefault(row["part"], []).append(row)
+    return [ShardGroup.from_pieces(number, rows.pop(number)) for number in sorted(rows)]
+
+
+def join_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run the work of each further round: join the groups of one pair."""
+    groups = read_groups(batches)
+    if groups:
+        joined = groups[0]
+        for group in groups[1:]:
+            joined = joined.joined(group)
+        yield from replace(joined, number=joined.number // 2).pieces()

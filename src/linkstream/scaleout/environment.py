@@ -1,4 +1,4 @@
-"""What Spark needs around it, checked before anything runs: errors instead of stack traces."""
+"""Check packages, Java and the Spark session before a job starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 JAVA_MIN = 17
 
-# Package → the versions that were tried together: from, and below. The extra "spark" asks for them.
+# Package → the tested versions: the lowest, and the first too new. The extra "spark" asks for them.
 VERSIONS = {
     "pyspark": ((4, 1), (5,)),
     "pandas": ((2, 2), (3,)),
@@ -30,7 +30,7 @@ VERSIONS = {
 
 
 def check_packages() -> None:
-    """MissingExtraError or EngineUnavailableError unless the packages of the extra are there."""
+    """Raise MissingExtraError or EngineUnavailableError if a package is missing or untested."""
     for package, (least, below) in VERSIONS.items():
         try:
             seen = metadata.version(package)
@@ -55,10 +55,10 @@ def _range(package: str) -> str:
 
 
 def _check_messages() -> None:
-    """Spark's messages between Python and Java load with the protobuf that is there."""
+    """Raise EngineUnavailableError if PySpark's messages do not load with this protobuf."""
     try:
         import_module("pyspark.sql.streaming.proto.StateMessage_pb2")
-    except Exception as refused:  # protobuf's own error, of a class that it does not promise
+    except Exception as refused:  # protobuf raises an error of an undocumented class
         raise EngineUnavailableError(
             f"protobuf {metadata.version('protobuf')}, which PySpark "
             f"{metadata.version('pyspark')} refuses ({refused})",
@@ -68,7 +68,7 @@ def _check_messages() -> None:
 
 
 def check_java() -> str:
-    """The command that starts Java; EngineUnavailableError unless it is 17 or newer."""
+    """Return the command that starts Java; raise EngineUnavailableError if it is too old."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     found = shutil.which(java)
@@ -78,31 +78,31 @@ def check_java() -> str:
         raise EngineUnavailableError(
             f"no Java {where}", expected=f"Java {JAVA_MIN} or newer", remedy=remedy
         )
-    said = _said_of_itself(found)
-    version = re.search(r'version "(\d+)', said)
+    output = _version_output(found)
+    version = re.search(r'version "(\d+)', output)
     if version is None or int(version[1]) < JAVA_MIN:
         raise EngineUnavailableError(
-            f"Java that calls itself {said.strip().partition(chr(10))[0]!r}",
+            f"Java that reports {output.strip().partition(chr(10))[0]!r}",
             expected=f"Java {JAVA_MIN} or newer",
             remedy=remedy,
         )
     return found
 
 
-def _said_of_itself(java: str) -> str:
+def _version_output(java: str) -> str:
     try:
-        asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    except OSError as error:  # of another machine, say
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError as error:  # a program of another platform, for example
         return str(error)
-    return asked.stderr + asked.stdout
+    return done.stderr + done.stdout
 
 
 def check_session(session: SparkSession, *, streams: bool) -> None:
-    """EngineUnavailableError unless a session can run what is asked of it.
+    """Raise EngineUnavailableError if a session cannot run the job.
 
     Args:
-        session: the caller's; nothing in it is changed.
-        streams: whether state is to be kept from batch to batch.
+        session: the session of the caller; it is not changed.
+        streams: whether the job keeps state between batches.
     """
     check_packages()
     _check_workers(session)
@@ -116,9 +116,9 @@ def check_session(session: SparkSession, *, streams: bool) -> None:
 
 
 def _check_workers(session: SparkSession) -> None:
-    """On this machine workers are started by us: they have to be this Python, which has linkstream.
+    """Raise EngineUnavailableError if workers on this machine would run another Python.
 
-    On a cluster that is the administrator's to see to; Spark compares versions itself.
+    On a cluster the administrator installs linkstream; Spark compares versions itself.
     """
     if (session.conf.get("spark.master", "") or "").split("[")[0] not in ("local", "local-cluster"):
         return

@@ -1,8 +1,18 @@
-"""Many streams: one clusterer a key, kept by Spark between batches as a snapshot."""
+"""Many streams: one clusterer a key, kept by Spark between batches as a snapshot.
+
+A key keeps the settings that it began with. A stream that is started again with other settings
+would use them for new keys only (docs/choices.md, "A checkpoint keeps its settings"), so that is
+refused. The settings are part of the schema of the state: Spark writes the schema into the
+checkpoint and compares it when a query starts. Spark shows names and compares types: by position in
+its own encoding of the state, by name in Avro. So the schema has fields whose names show the
+settings, and fields of fixed names whose types are a digest of them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,20 +25,44 @@ from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessorHandle,
     TimerValues,
 )
+from pyspark.sql.types import ArrayType, BooleanType, DataType, DoubleType, StringType, StructType
 
 from linkstream.clusterer import Links
 from linkstream.engine.contract import KINDS
 from linkstream.engine.events import Created, Joined, Linked
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.scaleout import vectors
-from linkstream.scaleout.carried import NULLS, Order
-from linkstream.scaleout.settings import check_settings, schema_of, settings_of
+from linkstream.scaleout.columns import NULLS, OrderColumn
+from linkstream.store import about
 
 VECTOR = "vector"  # the column of vectors, in a worker
-PIECE = 2_000  # vectors after which events are read: the log of a clusterer is bounded
-SAID = ("cluster", "number", "kind", "events")  # of a vector that was taken
-SAID_BY_ROW = (Created.kind, Joined.kind, Linked.kind)  # events that tell what the row tells
+PIECE = 2_000  # vectors between two reads of the event log, which is bounded
+RESULTS = ("cluster", "number", "kind", "events")  # columns of a vector that was added
+ROW_EVENTS = (Created.kind, Joined.kind, Linked.kind)  # events that the row itself tells
 
+# A digit of the digest is one of these types in 0, 1 or 2 arrays; Spark converts none to another.
+DIGIT_TYPES = (BooleanType(), StringType(), DoubleType())
+DEPTHS = 3
+DIGITS = 14  # of base 9: 44 bits
+HEADING = "linkstream_settings"
+SETTING_CHARACTERS = 60  # of a setting in the name of a field
+# In a fixed order, without settings that later versions add: checkpoints outlive versions.
+SETTING_NAMES = (
+    "cluster_similarity",
+    "subcluster_similarity",
+    "pair_similarity_max",
+    "model",
+    "mean",
+    "evidence",
+    "heal",
+    "max_subclusters",
+    "max_idle",
+    "min_size",
+    "track_vectors",
+    "keep_vectors",
+)
+
+Settings = dict[str, str]
 Objects = npt.NDArray[np.object_]
 Integers = npt.NDArray[np.int64]
 _KINDS = np.array(KINDS, dtype=object)
@@ -36,19 +70,19 @@ _KINDS = np.array(KINDS, dtype=object)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What each worker is told.
+    """Options of the workers.
 
     Attributes:
         begin: snapshot that each key begins with.
-        order: columns that say what comes first.
-        kept: columns that come out again.
-        once: whether a row at or below the last that was seen of its key is left out.
-        mark: whether a vector that cannot be used is marked; otherwise the stream stops.
-        ttl_ms: how long a key without vectors is kept; None: for ever.
+        order: columns to sort the rows of a batch by.
+        kept: columns that are returned.
+        once: whether a row at or below the last row of its key is dropped.
+        mark: whether an unusable vector is marked; otherwise it stops the stream.
+        ttl_ms: milliseconds after which a key without vectors is dropped; None for never.
     """
 
     begin: bytes
-    order: tuple[Order, ...]
+    order: tuple[OrderColumn, ...]
     kept: tuple[str, ...]
     once: bool
     mark: bool
@@ -56,7 +90,7 @@ class Plan:
 
 
 class KeyedLinks(StatefulProcessor):
-    """What Spark runs for each key of a batch."""
+    """The processor that Spark runs for each key of a batch."""
 
     STATE = "links BINARY, last BIGINT, began BIGINT"
 
@@ -65,34 +99,35 @@ class KeyedLinks(StatefulProcessor):
         self._settings = settings_of(Links.from_bytes(plan.begin, threads=1))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called once a task, and by the driver when the query starts."""
+        """Declare the state. Spark calls this once a task, and when the query starts."""
         self._state = handle.getValueState("links", self.STATE, self._plan.ttl_ms)
-        # Nothing is written there: Spark compares its schema with that of the checkpoint.
+        # Never written to: Spark compares its schema with that of the checkpoint.
         handle.getValueState("settings", schema_of(self._settings), None)
 
     def close(self) -> None:
-        """Nothing is held between tasks."""
+        """Do nothing: no resources are held between tasks."""
 
     def handleInputRows(  # noqa: N802 - the name that Spark calls
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
-        """All rows of one key in this batch."""
+        """Cluster all rows of one key in this batch."""
         plan, frame = self._plan, _one_frame(rows)
-        links, last, began = self._found(key, timerValues)
-        places = _in_order(frame, plan, key)
+        links, last, began = self._load(key, timerValues)
+        rows_in_order = _in_order(frame, plan, key)
         if plan.once:
-            places, last = _unseen(frame[plan.order[0].column].to_numpy(), places, last)
-        if not len(places):
+            offsets = frame[plan.order[0].column].to_numpy()
+            rows_in_order, last = _new_rows(offsets, rows_in_order, last)
+        if not len(rows_in_order):
             return
-        answers = _answers(links, frame[VECTOR].to_numpy()[places], plan, key)
+        results = _cluster(links, frame[VECTOR].to_numpy()[rows_in_order], plan, key)
         self._state.update((links.to_bytes(history=False), last, began))
-        columns = {name: frame[name].array[places] for name in plan.kept} | answers
+        columns = {name: frame[name].array[rows_in_order] for name in plan.kept} | results
         if plan.ttl_ms is not None:
             columns["began"] = began
         yield pd.DataFrame(columns, copy=False)
 
-    def _found(self, key: Any, timer: TimerValues) -> tuple[Links, int | None, int | None]:
-        """The clusterer of the key, the last row that it saw, and when it began (ms, UTC)."""
+    def _load(self, key: Any, timer: TimerValues) -> tuple[Links, int | None, int | None]:
+        """Return the clusterer of a key, its last row, and when it began (ms, UTC)."""
         held = self._state.get()
         if held is not None:
             links = Links.from_bytes(bytes(held[0]), threads=1)
@@ -100,7 +135,7 @@ class KeyedLinks(StatefulProcessor):
             return links, held[1], held[2]
         began = None
         if self._plan.ttl_ms is not None:
-            # The time of the batch, which is the same however often the batch is run.
+            # The time of the batch, which is the same if the batch is run again.
             began = int(timer.getCurrentProcessingTimeInMs())
         return Links.from_bytes(self._plan.begin, threads=1), None, began
 
@@ -111,96 +146,146 @@ def _one_frame(rows: Iterator[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _in_order(frame: pd.DataFrame, plan: Plan, key: Any) -> Integers:
-    """Places of the rows, first come first; rows that are equal stay as they are."""
-    places = np.arange(len(frame))
+    """Return the row indices sorted by the order columns; the sort is stable."""
+    rows = np.arange(len(frame))
     nulls = set(frame[NULLS]) if plan.order else ()
     for order in reversed(plan.order):
         column = frame[order.column].to_numpy()
         gone = column.dtype.kind != "i" and pd.isna(column).any()
-        if gone or any(flags[order.place] == "1" for flags in nulls):
+        if gone or any(flags[order.flag] == "1" for flags in nulls):
             raise ArgumentError(
                 f"of key {key}: a row without {order.name!r}, by which rows are ordered",
                 expected="a value in each row",
                 remedy="Leave such rows out of the stream.",
             )
-        places = places[np.argsort(column[places], kind="stable")]
-    return places
+        rows = rows[np.argsort(column[rows], kind="stable")]
+    return rows
 
 
-def _unseen(order: Any, places: Integers, last: int | None) -> tuple[Integers, int | None]:
-    """Places of rows above the last that was seen, each once, and the last now."""
-    ordered = order[places]
+def _new_rows(offsets: Any, rows: Integers, last: int | None) -> tuple[Integers, int | None]:
+    """Return the rows above the last offset, each offset once, and the new last offset."""
+    ordered = offsets[rows]
     new = np.append(True, ordered[1:] != ordered[:-1])
     if last is not None:
         new &= ordered > last
-    places = places[new]
-    return places, int(order[places[-1]]) if len(places) else last
+    rows = rows[new]
+    return rows, int(offsets[rows[-1]]) if len(rows) else last
 
 
-def _answers(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, Any]:
-    """Give all vectors to the clusterer; columns of what it said."""
+def _cluster(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, Any]:
+    """Add all vectors to the clusterer; return the columns of the results."""
     pieces = [values[first : first + PIECE] for first in range(0, len(values), PIECE)]
-    said = [_said(links, piece, plan, key) for piece in pieces]
-    if len(said) == 1:
-        return said[0]
-    return {name: np.concatenate([each[name] for each in said]) for name in said[0]}
+    results = [_cluster_piece(links, piece, plan, key) for piece in pieces]
+    if len(results) == 1:
+        return results[0]
+    return {name: np.concatenate([each[name] for each in results]) for name in results[0]}
 
 
-def _said(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, Any]:
-    problems, taken = _nothing(len(values)), None
+def _cluster_piece(links: Links, values: Objects, plan: Plan, key: Any) -> dict[str, Any]:
+    problems, added = _nones(len(values)), None
     since = links.n_events
     try:
         links.add_many(vectors.rows(values))
     except VectorError as error:
         if not plan.mark:
-            raise _named(error, key) from None
+            raise _with_key(error, key) from None
         good, problems[:] = vectors.usable(links, values)
-        taken = np.flatnonzero(problems == None)  # noqa: E711 - element by element
-        if not len(taken):
-            return _spread({}, taken, problems)
+        added = np.flatnonzero(problems == None)  # noqa: E711 - element by element
+        if not len(added):
+            return _expanded({}, added, problems)
         links.add_many(good)
     decisions = links.last_decisions
     assert decisions is not None, "vectors were added"
     n, first = len(decisions.cluster), decisions.first_sequence
-    said = {
+    results = {
         "cluster": decisions.cluster,
         "number": np.arange(first, first + n),
         "kind": _KINDS[decisions.kind],
-        "events": _told(links, since, first, n),
+        "events": _other_events(links, since, first, n),
     }
-    return said | {"problem": problems} if taken is None else _spread(said, taken, problems)
+    if added is None:
+        return results | {"problem": problems}
+    return _expanded(results, added, problems)
 
 
-def _told(links: Links, since: int, first: int, n: int) -> Objects:
-    """For each of the newest vectors, the events that it brought besides its own; or None."""
-    told = _nothing(n)
-    if links.n_events == since + n:  # each vector has one that says what its row does
-        return told
+def _other_events(links: Links, since: int, first: int, n: int) -> Objects:
+    """Return for each new vector its events beyond those the row tells, as JSON; or None."""
+    others = _nones(n)
+    if links.n_events == since + n:  # each vector has one event, which its row tells
+        return others
     for event in links.events(since):
-        if event.kind not in SAID_BY_ROW:
-            place = event.vector - first
-            told[place] = told[place] or []
-            told[place].append(json.dumps(event.to_dict(), separators=(",", ":")))
-    return told
+        if event.kind not in ROW_EVENTS:
+            row = event.vector - first
+            others[row] = others[row] or []
+            others[row].append(json.dumps(event.to_dict(), separators=(",", ":")))
+    return others
 
 
-def _spread(said: dict[str, Any], places: Integers, problems: Objects) -> dict[str, Any]:
-    """Columns of the rows that were taken, as columns of all rows."""
-    whole: dict[str, Any] = {name: _nothing(len(problems)) for name in SAID}
-    for name, values in said.items():
-        whole[name][places] = values
-    return whole | {"problem": problems}
+def _expanded(results: dict[str, Any], rows: Integers, problems: Objects) -> dict[str, Any]:
+    """Return the columns of the added rows as columns of all rows."""
+    columns: dict[str, Any] = {name: _nones(len(problems)) for name in RESULTS}
+    for name, values in results.items():
+        columns[name][rows] = values
+    return columns | {"problem": problems}
 
 
-def _nothing(n: int) -> Objects:
+def _nones(n: int) -> Objects:
     return np.full(n, None, dtype=object)
 
 
-def _named(error: VectorError, key: Any) -> VectorError:
-    """The same error, saying of which key."""
+def _with_key(error: VectorError, key: Any) -> VectorError:
+    """Return an error of a vector with the key in its message."""
     return VectorError(
         f"of key {key}: {error.seen}",
         expected=error.expected,
-        remedy="Mend the source, or pass bad='mark': such rows then come out with their problem.",
+        remedy="Correct the source, or pass bad='mark' to return such rows with their problem.",
         row=error.row,
+    )
+
+
+def settings_of(links: Links) -> Settings:
+    """Return the settings that determine the results of a clusterer, as text by name."""
+    described = about.of(links, keep=links.keep_vectors)
+    plain: dict[str, Any] = {**described, **described["thresholds"], **described["space"]}
+    return {name: _text(plain[name]) for name in SETTING_NAMES}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else repr(value)
+
+
+def schema_of(settings: Settings) -> StructType:
+    """Return a schema whose types differ if the settings differ, for Spark to compare.
+
+    The names hold only characters that every encoding of the state allows.
+    """
+    schema = StructType().add(HEADING, BooleanType())
+    for name, value in settings.items():
+        legal = re.sub(r"\W+", "_", f"{name}_{value}", flags=re.ASCII).strip("_")
+        schema = schema.add(legal[:SETTING_CHARACTERS], BooleanType())
+    number = int.from_bytes(hashlib.sha256(json.dumps(settings).encode()).digest(), "big")
+    for index in range(DIGITS):
+        number, digit = divmod(number, DEPTHS * len(DIGIT_TYPES))
+        schema = schema.add(f"digest_{index}", _digit(digit))
+    return schema
+
+
+def _digit(digit: int) -> DataType:
+    depth, leaf = divmod(digit, len(DIGIT_TYPES))
+    kind: DataType = DIGIT_TYPES[leaf]
+    for _ in range(depth):
+        kind = ArrayType(kind)
+    return kind
+
+
+def check_settings(asked: Settings, links: Links, key: Any) -> None:
+    """Raise ArgumentError if the checkpoint holds a key with other settings."""
+    held = settings_of(links)
+    if held == asked:
+        return
+    name = next(name for name in asked if held.get(name) != asked[name])
+    raise ArgumentError(
+        f"{name}={asked[name]} for key {key}, which the checkpoint holds with {name}={held[name]}",
+        expected="the settings that the stream began with",
+        remedy="Start with those settings; for others begin a new checkpoint.",
     )

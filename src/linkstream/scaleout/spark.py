@@ -1,8 +1,8 @@
-"""Spark: many streams at once, one clusterer a key; and one large corpus, in shards.
+"""Cluster on Spark: many streams with one clusterer a key, or one large corpus in shards.
 
-`cluster_by_key` is for endless streams with a key (a camera, a customer, a meeting): each key has
-its own clusterer, kept by Spark between batches, exactly once. `cluster_corpus` is for one corpus
-that one machine would be too long about: shards in parallel, then joined (docs/scale-out.md).
+`cluster_by_key` is for streams with a key (a camera, a customer, a meeting): each key has its own
+clusterer, which Spark keeps between batches, exactly once. `cluster_corpus` is for a corpus that
+takes too long on one machine: shards are clustered in parallel, then joined (docs/scale-out.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linkstream.store.about import wanted
 environment.check_packages()
 
 from pyspark.sql import functions as f  # noqa: E402
-from pyspark.sql.types import (  # noqa: E402 - what is missing is said in our words first
+from pyspark.sql.types import (  # noqa: E402 - after the check, which names what is missing
     ArrayType,
     IntegralType,
     LongType,
@@ -29,173 +29,183 @@ from pyspark.sql.types import (  # noqa: E402 - what is missing is said in our w
     StructType,
 )
 
-from linkstream.scaleout.carried import NULLS, Carried, key_column  # noqa: E402
-from linkstream.scaleout.chosen import Choice, Chosen, all_but, choose, choose_all  # noqa: E402
-from linkstream.scaleout.corpus import Corpus, check_ids, clustered  # noqa: E402
-from linkstream.scaleout.keyed import SAID, VECTOR, KeyedLinks, Plan  # noqa: E402
+from linkstream.scaleout.columns import (  # noqa: E402
+    NULLS,
+    ColumnOrName,
+    FoundColumn,
+    WorkerColumns,
+    all_but,
+    find_column,
+    find_columns,
+    key_column,
+)
+from linkstream.scaleout.corpus import Corpus, check_ids, cluster_rows  # noqa: E402
+from linkstream.scaleout.keyed import RESULTS, VECTOR, KeyedLinks, Plan  # noqa: E402
 from linkstream.scaleout.vectors import check_type  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SHARD = 125_000  # vectors in one, unless the caller says how many shards there are
-ANSWERS = (*SAID, "problem", "began")
+SHARD = 125_000  # vectors of a shard, unless the caller gives the number of shards
+OUTPUT = (*RESULTS, "problem", "began")
 
 
 def cluster_by_key(
     stream: DataFrame,
-    key: Choice | Sequence[Choice],
-    vector: Choice,
+    key: ColumnOrName | Sequence[ColumnOrName],
+    vector: ColumnOrName,
     *,
     thresholds: Thresholds | None = None,
     preset: str | None = None,
     begin: Links | None = None,
-    order: Choice | Sequence[Choice] | None = None,
+    order: ColumnOrName | Sequence[ColumnOrName] | None = None,
     once: bool = False,
     bad: str = "raise",
-    keep: Choice | Sequence[Choice] | None = None,
+    keep: ColumnOrName | Sequence[ColumnOrName] | None = None,
     expire_after: timedelta | None = None,
     **options: Any,
 ) -> DataFrame:
-    """Cluster a stream of vectors, each key by itself; each row comes out with its ID.
+    """Cluster a stream of vectors separately for each key; return each row with its ID.
 
-    Each key has a `Links` of its own, which gives the IDs that it would give on one machine. Spark
-    keeps its snapshot between batches; with a checkpoint each vector is taken exactly once, whoever
-    is killed. Works on frames that do not stream, too: they are one batch.
+    Each key has a `Links` of its own, which gives the same IDs as on one machine. Spark keeps its
+    snapshot between batches; with a checkpoint each vector is added exactly once, even if processes
+    are killed. A frame that does not stream is one batch.
 
     Columns are names, found as Spark finds them, or `Column` objects of the stream. A checkpoint
-    keeps the settings that decide: a query that starts from it with others fails at once.
+    keeps the settings: a query that starts from it with other settings fails at once.
 
     Args:
-        stream: the caller's; the session's state store has to be RocksDB.
+        stream: the frame; the state store of its session has to be RocksDB.
         key: one or more columns; rows of equal keys are clustered together.
         vector: the column of vectors: array<float>, array<double>, or binary (float32 bytes).
-        thresholds: of each clusterer.
-        preset: instead of thresholds, a preset by name.
-        begin: instead of both, the clusterer that each key begins as, with the people it knows.
-        order: columns that say which of a key's rows in one batch comes first. None: as Spark
-            happens to bring them, which is not the same in each run.
-        once: `order` is one whole number that rises within a key (an offset, say): a row at or
-            below the last one taken is a repetition, and left out.
-        bad: a vector that cannot be used stops the stream ("raise") or comes out without an ID
-            and with its `problem` ("mark").
-        keep: columns that come out again; None: all but the vector.
-        expire_after: a key without vectors for so long is forgotten, and begins anew if it comes
-            again; the column `began` tells such lives apart.
-        options: those of `Links`. `track_vectors` is False unless you say otherwise: state then
-            grows with the subclusters, not with the stream.
+        thresholds: thresholds of each clusterer.
+        preset: name of a preset, instead of `thresholds`.
+        begin: clusterer that each key begins with, with the people it knows; instead of both.
+        order: columns to sort the rows of a key in one batch by. Default: the order in which
+            Spark delivers them, which may differ from run to run.
+        once: drop a row at or below the last one that was added. `order` must then be one column
+            of whole numbers that rise within a key, such as an offset.
+        bad: "raise" stops the stream at an unusable vector; "mark" returns its row without an ID
+            and with a `problem`.
+        keep: columns to return. Default: all but the vector.
+        expire_after: forget a key that has no vectors for this long; it begins anew if it comes
+            again, with another time in the column `began`. Default: never.
+        options: options of `Links`. `track_vectors` is False by default, so that the state grows
+            with the subclusters and not with the stream.
 
     Returns:
-        The kept columns, and `cluster` (the ID), `number` (the vector's place in its key), `kind`
-        (joined, linked or new), `events` (JSON of what else it brought about: merges, splits), and
-        `problem`.
+        The kept columns, and `cluster` (the ID), `number` (the vector's number within its key),
+        `kind` (joined, linked or new), `events` (its other events, such as merges and splits, as
+        JSON), and `problem`.
     """
-    pattern = _pattern(thresholds, preset, begin, options)
-    keys, vectors = choose_all(stream, key), choose(stream, vector)
-    orders = () if order is None else choose_all(stream, order)
-    kept = all_but(stream, vectors) if keep is None else choose_all(stream, keep)
+    first = _first_links(thresholds, preset, begin, options)
+    keys, vectors = find_columns(stream, key), find_column(stream, vector)
+    orders = () if order is None else find_columns(stream, order)
+    kept = all_but(stream, vectors) if keep is None else find_columns(stream, keep)
     _check_columns(keys, orders, kept, vectors)
-    carried = Carried.of((*orders, *kept))
+    passed = WorkerColumns.of((*orders, *kept))
     plan = Plan(
-        begin=pattern.to_bytes(),
-        order=tuple(map(carried.order, orders)),
-        kept=(*carried.inner(kept), NULLS),
+        begin=first.to_bytes(),
+        order=tuple(map(passed.order, orders)),
+        kept=(*passed.names(kept), NULLS),
         once=_checked_once(once, orders),
         mark=_marks(bad),
         ttl_ms=_milliseconds(expire_after),
     )
     environment.check_session(stream.sparkSession, streams=True)
-    inner_keys = [key_column(each).alias(f"key{place}") for place, each in enumerate(keys)]
-    answers = (
-        stream.select(*inner_keys, vectors.column.alias(VECTOR), *carried.there())
-        .groupBy(*(f"key{place}" for place in range(len(keys))))
+    inner_keys = [key_column(each).alias(f"key{index}") for index, each in enumerate(keys)]
+    results = (
+        stream.select(*inner_keys, vectors.column.alias(VECTOR), *passed.encoded())
+        .groupBy(*(f"key{index}" for index in range(len(keys))))
         .transformWithStateInPandas(
             KeyedLinks(plan),
-            _schema(carried.schema(kept), plan),
+            _schema(passed.schema(kept), plan),
             "Append",
             "None" if plan.ttl_ms is None else "ProcessingTime",
         )
     )
-    told = [f.col(name) for name in ANSWERS if name != "began"]
+    output = [f.col(name) for name in OUTPUT if name != "began"]
     if plan.ttl_ms is not None:
-        told.append(f.timestamp_millis("began").alias("began"))
-    return answers.select(*map(carried.back, kept), *told)
+        output.append(f.timestamp_millis("began").alias("began"))
+    return results.select(*map(passed.decoded, kept), *output)
 
 
 def cluster_corpus(
     corpus: DataFrame,
-    id: Choice,  # noqa: A002 - what people call it
-    vector: Choice,
+    id: ColumnOrName,  # noqa: A002 - the usual name
+    vector: ColumnOrName,
     *,
     thresholds: Thresholds | None = None,
     preset: str | None = None,
-    order: Choice | Sequence[Choice] | None = None,
+    order: ColumnOrName | Sequence[ColumnOrName] | None = None,
     shards: int | None = None,
     bad: str = "raise",
     **options: Any,
 ) -> Corpus:
-    """Cluster a corpus: shards in parallel, joined two by two; vector → the ID that it has now.
+    """Cluster a corpus in shards, in parallel; return the cluster ID of each vector.
 
-    A vector's shard follows from its id, and its place there from `order`: the answer depends on
-    the data and on how many shards there are, not on machines. Runs at once; progress is Spark's.
+    The shard of a vector follows from its id, and its position there from `order`: the result
+    depends on the data and on the number of shards, not on machines. The job runs at once; Spark
+    shows its progress.
 
     Args:
         corpus: a frame that does not stream.
-        id: the column that names a vector, each one once. Null, or an id that two rows have, is
-            refused before anything is clustered.
+        id: the column of unique ids. Null, or an id that occurs twice, is refused before anything
+            is clustered.
         vector: the column of vectors: array<float>, array<double>, or binary (float32 bytes).
-        thresholds: of the clusterer.
-        preset: instead of thresholds, a preset by name.
-        order: columns that say which vector came first; None: the order of ids.
-        shards: how many; None: one for each 125,000 vectors. Fewer are closer to one run.
-        bad: a vector that cannot be used stops the work ("raise") or has no cluster ("mark").
-        options: those of `Links`.
+        thresholds: thresholds of the clusterer.
+        preset: name of a preset, instead of `thresholds`.
+        order: columns to sort the vectors by. Default: the order of ids.
+        shards: number of shards. Default: one for each 125,000 vectors. The fewer shards, the
+            closer the result to that of one machine.
+        bad: "raise" stops the job at an unusable vector; "mark" leaves it without a cluster.
+        options: options of `Links`.
     """
     tracked = {"track_vectors": True, "keep_vectors": False}
-    pattern = _pattern(thresholds, preset, None, options | tracked)
+    first = _first_links(thresholds, preset, None, options | tracked)
     mark = _marks(bad)
-    names, vectors = choose(corpus, id), choose(corpus, vector)
-    orders = () if order is None else choose_all(corpus, order)
+    ids, vectors = find_column(corpus, id), find_column(corpus, vector)
+    orders = () if order is None else find_columns(corpus, order)
     check_type(vectors.name, vectors.type)
-    _check_corpus(corpus, names)
+    _check_corpus(corpus, ids)
     if shards is not None:
         shards = whole_number("shards", shards, "in how many parts the corpus is clustered")
     environment.check_session(corpus.sparkSession, streams=False)
-    n_rows = check_ids(corpus.select(names.column.alias("id")), names.name)
+    n_rows = check_ids(corpus.select(ids.column.alias("id")), ids.name)
     n = shards or max(1, -(-n_rows // SHARD))
     rows = corpus.select(
-        f.pmod(f.xxhash64(names.column), f.lit(n)).cast("int").alias("shard"),
-        names.column.alias("id"),
+        f.pmod(f.xxhash64(ids.column), f.lit(n)).cast("int").alias("shard"),
+        ids.column.alias("id"),
         vectors.column.alias("vector"),
-        *(each.column.alias(f"order{place}") for place, each in enumerate(orders)),
+        *(each.column.alias(f"order{index}") for index, each in enumerate(orders)),
     )
     inner = [name for name in rows.columns if name.startswith("order")]
     rows = rows.repartitionById(n, f.col("shard")).sortWithinPartitions(*inner, "id")
-    return clustered(rows, names.name, pattern.to_bytes(), n, mark=mark)
+    return cluster_rows(rows, ids.name, first.to_bytes(), n, mark=mark)
 
 
-def _check_corpus(corpus: DataFrame, ids: Chosen) -> None:
+def _check_corpus(corpus: DataFrame, ids: FoundColumn) -> None:
     if corpus.isStreaming:
         raise ArgumentError(
             "a frame that streams",
             expected="one that ends",
-            remedy="For streams there is cluster_by_key.",
+            remedy="Use cluster_by_key for streams.",
         )
     if ids.name.lower() == "cluster":
         raise ArgumentError(
-            f"ids in a column {ids.name!r}, which the answer has too",
+            f"ids in a column {ids.name!r}, which the result has too",
             expected="another name",
             remedy="Rename it: corpus.withColumnRenamed('cluster', 'id').",
         )
 
 
-def _pattern(
+def _first_links(
     thresholds: Thresholds | None,
     preset: str | None,
     begin: Links | None,
     options: dict[str, Any],
 ) -> Links:
-    """What each clusterer begins as."""
+    """Return the clusterer that each key or shard begins with."""
     if begin is not None and (thresholds is not None or preset is not None or options):
         raise ArgumentError(
             "begin, and thresholds, a preset or options beside it",
@@ -217,7 +227,7 @@ def _marks(bad: str) -> bool:
         raise ArgumentError(
             f"bad={bad!r}",
             expected="'raise' or 'mark'",
-            remedy="'mark' lets rows whose vector cannot be used come out with their problem.",
+            remedy="'mark' returns rows with an unusable vector together with their problem.",
         )
     return bad == "mark"
 
@@ -229,23 +239,26 @@ def _milliseconds(expire_after: timedelta | None) -> int | None:
         raise ArgumentError(
             f"expire_after={expire_after!r}",
             expected="a timedelta above zero, or None",
-            remedy="timedelta(days=30), say: how long a key without vectors is remembered.",
+            remedy="Pass how long to keep a key without vectors, such as timedelta(days=30).",
         )
     return expire_after // timedelta(milliseconds=1)
 
 
-def _checked_once(once: bool, orders: Sequence[Chosen]) -> bool:
+def _checked_once(once: bool, orders: Sequence[FoundColumn]) -> bool:
     if once and (len(orders) != 1 or not isinstance(orders[0].type, IntegralType)):
         raise ArgumentError(
             f"once=True with order={[each.name for each in orders]}",
             expected="one column of whole numbers that rise within a key",
-            remedy="An offset or a sequence number tells repetitions; a time does not.",
+            remedy="Order by an offset or a sequence number; times may be equal.",
         )
     return bool(once)
 
 
 def _check_columns(
-    keys: Sequence[Chosen], orders: Sequence[Chosen], kept: Sequence[Chosen], vector: Chosen
+    keys: Sequence[FoundColumn],
+    orders: Sequence[FoundColumn],
+    kept: Sequence[FoundColumn],
+    vector: FoundColumn,
 ) -> None:
     check_type(vector.name, vector.type)
     other = {each.name.lower() for each in (*keys, *orders)}
@@ -256,17 +269,17 @@ def _check_columns(
             expected="a key, and a column of vectors that is neither key nor order",
             remedy="Without a key use a constant column: one clusterer, one task.",
         )
-    taken = sorted(each.name for each in kept if each.name.lower() in ANSWERS)
+    taken = sorted(each.name for each in kept if each.name.lower() in OUTPUT)
     if taken:
         raise ArgumentError(
-            f"columns {', '.join(taken)}, which the answer has too",
-            expected=f"other names than {', '.join(ANSWERS)}",
+            f"columns {', '.join(taken)}, which the result has too",
+            expected=f"other names than {', '.join(OUTPUT)}",
             remedy="Rename them, or leave them out by keep=.",
         )
 
 
 def _schema(kept: StructType, plan: Plan) -> StructType:
-    """What workers give: the columns that they carry, and their answers."""
+    """Return the schema of what workers return: the kept columns and the results."""
     schema = (
         StructType(list(kept.fields))
         .add("cluster", LongType())

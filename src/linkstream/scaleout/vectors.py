@@ -1,4 +1,4 @@
-"""Vectors from the column of a frame: lists of numbers, or the bytes of float32."""
+"""Vectors of a column of a frame: lists of numbers, or bytes of float32."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = ("float", "double")
 
 
 def check_type(name: str, kind: DataType) -> None:
-    """ArgumentError unless a column of this type can hold vectors."""
+    """Raise ArgumentError if a column of this type cannot hold vectors."""
     seen = kind.simpleString()
     if seen not in ("binary", *(f"array<{number}>" for number in NUMBERS)):
         raise ArgumentError(
@@ -32,7 +32,7 @@ def check_type(name: str, kind: DataType) -> None:
 
 
 def one(value: Any) -> Floats:
-    """One vector; VectorError where there is none."""
+    """Return one vector; raise VectorError for null and for bytes of another length."""
     if value is None or (isinstance(value, (bytes, bytearray)) and len(value) % 4):
         raise VectorError(
             "null" if value is None else f"{len(value)} bytes",
@@ -41,12 +41,12 @@ def one(value: Any) -> Floats:
         )
     if isinstance(value, (bytes, bytearray)):
         return np.frombuffer(value, dtype="<f4")
-    with np.errstate(over="ignore"):  # what overflows is not finite, and refused as that
+    with np.errstate(over="ignore"):  # an overflow is not finite, and is refused later
         return np.asarray(value, dtype=np.float32)
 
 
 def rows(values: npt.NDArray[np.object_]) -> Floats:
-    """All of them as one block; VectorError where they are not of one dimension."""
+    """Return values as one block; raise VectorError if their dimensions differ."""
     if not len(values):
         return np.empty((0, DIMENSION_MIN), dtype=np.float32)
     if all(type(value) is np.ndarray and value.dtype == np.float32 for value in values):
@@ -64,7 +64,7 @@ def rows(values: npt.NDArray[np.object_]) -> Floats:
 
 
 def block(column: pa.Array) -> Floats:
-    """A column of Arrow as one block, without a copy where it can be had."""
+    """Return an Arrow column as one block, without a copy if possible."""
     listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     if listed and not column.null_count:
         sizes = np.diff(column.offsets.to_numpy())
@@ -79,25 +79,25 @@ def block(column: pa.Array) -> Floats:
 
 
 def usable(links: Links, values: npt.NDArray[np.object_]) -> tuple[Floats, list[str | None]]:
-    """The vectors that can be taken, and for each row what is wrong with it, or None.
+    """Return the usable vectors, and for each row its problem or None.
 
-    The first that can be taken settles the dimension, where the clusterer has none yet.
+    The first usable vector determines the dimension if the clusterer has none yet.
     """
-    taken: list[Floats] = []
+    good: list[Floats] = []
     problems: list[str | None] = []
     for value in values:
         try:
             vector = one(value)
-            if taken and links.dimension is None and len(vector) != len(taken[0]):
+            if good and links.dimension is None and len(vector) != len(good[0]):
                 raise VectorError(
                     f"a vector of dimension {len(vector)}",
-                    expected=f"dimension {len(taken[0])}",
+                    expected=f"dimension {len(good[0])}",
                     remedy="Vectors of another encoder need a key of their own.",
                 )
-            links.predict(vector[np.newaxis])  # the tests of the door; nothing is learnt
+            links.predict(vector[np.newaxis])  # checks the vector and adds nothing
         except VectorError as error:  # noqa: PERF203 - each row for itself
             problems.append(str(error))
         else:
-            taken.append(vector)
+            good.append(vector)
             problems.append(None)
-    return np.stack(taken) if taken else np.empty((0, 0), dtype=np.float32), problems
+    return np.stack(good) if good else np.empty((0, 0), dtype=np.float32), problems

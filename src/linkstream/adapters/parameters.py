@@ -1,4 +1,4 @@
-"""Making: a clusterer from the parameters that the adapters share."""
+"""Make a clusterer from the parameters that the adapters share."""
 
 from __future__ import annotations
 
@@ -10,38 +10,27 @@ from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import Preset
 from linkstream.presets import preset as preset_of
 
-NAMES = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
+THRESHOLDS = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
 
 
-def links(parameters: dict[str, Any]) -> Links:
-    """The clusterer that an adapter's parameters stand for; ArgumentError where they are wrong.
+def make_links(parameters: dict[str, Any]) -> Links:
+    """Return the clusterer for an adapter's parameters; raise ArgumentError if one is wrong.
 
-    Thresholds come from a preset, from the three names, or from both: a name that is given goes
-    before the preset. `space`, `evidence` and `heal` of None are the preset's, or else those of
-    `Links`; `heal=False` is no healing, whatever the preset says. All others are options of
-    `Links`.
+    Thresholds come from a preset, from the three parameters, or from both: a parameter takes
+    precedence over the preset. If `space`, `evidence` or `heal` is None, that of the preset
+    applies, or else the default of `Links`; `heal=False` means no healing even with a preset. All
+    other parameters are options of `Links`.
     """
     rest = dict(parameters)
     name = rest.pop("preset")
     preset = None if name is None else preset_of(name)
-    thresholds = _thresholds({name: rest.pop(name) for name in NAMES}, preset)
+    thresholds = _thresholds({name: rest.pop(name) for name in THRESHOLDS}, preset)
     own = {key: rest.pop(key) for key in ("space", "evidence", "heal")}
     chosen: dict[str, Any] = preset.options if preset is not None else {"evidence": "nearest"}
     chosen |= {key: value for key, value in own.items() if value is not None}
     if chosen.get("heal") is False:
         chosen["heal"] = None
     return Links.from_thresholds(thresholds, **chosen, **rest)
-
-
-def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raise ArgumentError if parameters are no longer those that the vectors were taken with."""
-    changed = [name for name, value in now.items() if before[name] != value]
-    if changed:
-        raise ArgumentError(
-            "; ".join(f"{name}={now[name]!r} after {before[name]!r}" for name in changed),
-            expected="the parameters of the last fit()",
-            remedy="Set them back to go on, or call fit() to start anew with them.",
-        )
 
 
 def _thresholds(given: dict[str, float | None], preset: Preset | None) -> Thresholds:
@@ -53,7 +42,7 @@ def _thresholds(given: dict[str, float | None], preset: Preset | None) -> Thresh
     if missing:
         raise ArgumentError(
             f"no {', '.join(missing)}",
-            expected=f"{', '.join(NAMES)}, or a preset",
+            expected=f"{', '.join(THRESHOLDS)}, or a preset",
             remedy="Thresholds belong to an encoder: take preset=..., or linkstream.tuning.tune.",
         )
     return Thresholds(**values)

@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from linkstream import Links, Thresholds
 from linkstream.errors import ArgumentError
-from linkstream.scaleout.chosen import all_but, choose, choose_all
+from linkstream.scaleout.columns import all_but, find_column, find_columns
 from linkstream.scaleout.spark import cluster_by_key, cluster_corpus
 from streams import make
 
@@ -78,7 +78,7 @@ def test_each_way_to_name_columns_gives_the_same_ids(rows):
 def test_what_is_kept_without_asking_is_all_but_the_vector_however_that_is_named(rows):
     frame = rows.alias("rows")
     for given in ("VOICE", rows.voice, f.col("rows.voice"), f.col("voice").cast("array<double>")):
-        names = [each.name for each in all_but(frame, choose(frame, given))]
+        names = [each.name for each in all_but(frame, find_column(frame, given))]
         assert names == ["camera", "later", "seen.by"]
 
 
@@ -112,12 +112,12 @@ def test_what_cannot_be_is_refused_at_once(rows, asked, word):
 def test_a_name_that_could_be_two_columns_is_refused(rows):
     doubled = rows.withColumn("later again", f.lit(1)).select("*", f.col("later").alias("LATER"))
     with pytest.raises(ArgumentError, match="AMBIGUOUS"):
-        choose(doubled, "later")
-    assert choose(doubled, "later again").name == "later again"
+        find_column(doubled, "later")
+    assert find_column(doubled, "later again").name == "later again"
 
 
 def test_columns_of_one_name_are_the_same_and_column_objects_are_each_their_own(rows):
-    one, other, column, again = choose_all(rows, ["later", "later", rows.later, rows.later])
+    one, other, column, again = find_columns(rows, ["later", "later", rows.later, rows.later])
     assert one == other
     assert len({one, column, again}) == 3
 
