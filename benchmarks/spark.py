@@ -314,7 +314,7 @@ def _counted(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _parts(spark: Any, folder: Path) -> tuple[int, Any]:
     """Size of a shard's clusterer, and a frame of eight of them, held by Spark."""
-    from linkstream.scaleout.shards import PIECES, Part
+    from linkstream.scaleout.corpus import PIECE_SCHEMA, ShardGroup
 
     links = Links.from_thresholds(THRESHOLDS, threads=1, keep_vectors=False)
     links.add_many(np.concatenate([part(number)[1] for number in range(FILES // SHARDS)]))
@@ -323,22 +323,22 @@ def _parts(spark: Any, folder: Path) -> tuple[int, Any]:
 
     def made(batches: Iterator[Any]) -> Iterator[Any]:
         for number in (number for batch in batches for number in batch["id"].to_pylist()):
-            yield from Part.of_shard(number, Links.load(path)).pieces()
+            yield from ShardGroup.of_shard(number, Links.load(path)).pieces()
 
-    parts = spark.range(SHARDS, numPartitions=SHARDS).mapInArrow(made, PIECES).persist()
+    parts = spark.range(SHARDS, numPartitions=SHARDS).mapInArrow(made, PIECE_SCHEMA).persist()
     parts.count()
     return os.path.getsize(path), parts
 
 
 def _passed_on(parts: Any) -> Any:
     """Each part to another worker, which unpacks it and packs it again."""
-    from linkstream.scaleout import shards
+    from linkstream.scaleout.corpus import PIECE_SCHEMA, read_groups
 
     def passed(batches: Iterator[Any]) -> Iterator[Any]:
-        for each in shards.read_parts(batches):
+        for each in read_groups(batches):
             yield from each.pieces()
 
-    return parts.repartition(SHARDS // 2, "part").mapInArrow(passed, shards.PIECES)
+    return parts.repartition(SHARDS // 2, "part").mapInArrow(passed, PIECE_SCHEMA)
 
 
 MEASURED = {"streams": streams, "corpus": corpus, "units": unit_costs}
