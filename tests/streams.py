@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from naive import cosine, fixed_point
+from linkstream.paper.algorithm import cosine, fixed_point
 
 # Engines that every agreement and law is tested on. An installation made without the compiled core
 # on purpose says so by the variable that made it.

@@ -22,7 +22,12 @@ from linkstream import Links, Space, Thresholds
 from linkstream.data import voice_stream
 from linkstream.paper.generative import sample_stream, sigma_of
 from linkstream.paper.sphere import normalise
-from linkstream.paper.thresholds import anisotropic_multi, anisotropic_single, multi, single
+from linkstream.paper.thresholds import (
+    anisotropic_pair_threshold,
+    anisotropic_vector_threshold,
+    pair_threshold,
+    vector_threshold,
+)
 
 IMG = Path(__file__).resolve().parent.parent / "img"
 
@@ -227,11 +232,11 @@ def threshold_curves() -> Figure:
     k = np.geomspace(1, 1000, 200)
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    left.plot(k, single(t_c, k), color=BLUE, lw=2.2, ls="--", label="s(k)")
-    left.plot(k, anisotropic_single(t_c, t_p, k), color=RED, lw=2.2, label="s̃(k)")
+    left.plot(k, vector_threshold(t_c, k), color=BLUE, lw=2.2, ls="--", label="s(k)")
+    left.plot(k, anisotropic_vector_threshold(t_c, t_p, k), color=RED, lw=2.2, label="s̃(k)")
     left.set_title("a new vector against a subcluster of k", fontsize=11)
-    right.plot(k, multi(t_c, k, k), color=BLUE, lw=2.2, ls="--", label="s(k, k)")
-    right.plot(k, anisotropic_multi(t_c, t_p, k, k), color=RED, lw=2.2, label="s̃(k, k)")
+    right.plot(k, pair_threshold(t_c, k, k), color=BLUE, lw=2.2, ls="--", label="s(k, k)")
+    right.plot(k, anisotropic_pair_threshold(t_c, t_p, k, k), color=RED, lw=2.2, label="s̃(k, k)")
     right.set_title("two subclusters of k each", fontsize=11)
     marks = {t_c * t_c: "$T_c^2$ = 0.49", t_c: "$T_c$ = 0.70", t_p: "$T_p$ = 0.90"}
     for axes in (left, right):

@@ -28,7 +28,7 @@ from linkstream.paper.predictive import (
     stranger_similarity,
 )
 from linkstream.paper.sphere import angle, centroid, model_centroid, spherical_mean
-from linkstream.paper.thresholds import single
+from linkstream.paper.thresholds import vector_threshold
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -115,7 +115,7 @@ def thresholds_picture():
             ks, most, strangers, where=most < strangers, interpolate=True,
             facecolor="none", edgecolor=STRANGER, hatch="////", lw=0,
         )  # fmt: skip
-        axes.plot(ks, single(COSINE, ks), color=INK, lw=1.6)
+        axes.plot(ks, vector_threshold(COSINE, ks), color=INK, lw=1.6)
         axes.plot(ks, half, color=OWN, lw=1.6, ls=(0, (4, 2)))
         axes.plot(ks, most, color=OWN, lw=1.8)
         axes.set_title(f"N = {dimension}", loc="left", fontsize=11)

@@ -7,7 +7,8 @@ import pytest
 
 from linkstream import Links
 from linkstream.errors import ArgumentError
-from naive import cosine, fixed_point, s_tilde
+from linkstream.paper.algorithm import cosine, fixed_point
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 from replay import Replay
 from streams import ENGINES, KINDS, make
 
@@ -36,8 +37,8 @@ def test_a_vector_goes_to_the_whole_cluster_with_the_greatest_margin(engine, kin
         for cluster in np.unique(labels).tolist():
             members = np.flatnonzero(labels == cluster)
             score = cosine(fixed[n], sum(fixed[i] for i in members))
-            if score >= s_tilde(t_c, t_p, 1, 1):
-                margins[cluster] = score - s_tilde(t_c, t_p, len(members), 1)
+            if score >= anisotropic_pair_threshold(t_c, t_p, 1, 1):
+                margins[cluster] = score - anisotropic_pair_threshold(t_c, t_p, len(members), 1)
         if margins and max(margins.values()) >= 0:
             assert decision.kind == "linked"
             assert margins[decision.cluster] == max(margins.values()) == decision.margin

@@ -9,7 +9,7 @@ from linkstream import Thresholds
 from linkstream.engine import linkage
 from linkstream.engine.choice import choose
 from linkstream.errors import ArgumentError
-from naive import s_tilde
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 from streams import ENGINES, around, unit
 
 
@@ -44,7 +44,9 @@ def test_the_pair_of_greatest_margin_is_united_until_none_is_left(engine, seed):
     def margin(a, b):
         (s, k), (t, j) = groups[a], groups[b]
         cosine = s @ t / np.sqrt((s @ s) * (t @ t))
-        return cosine - s_tilde(test.cluster_similarity, test.pair_similarity_max, k, j)
+        return cosine - anisotropic_pair_threshold(
+            test.cluster_similarity, test.pair_similarity_max, k, j
+        )
 
     found = run(engine, sums, counts, test)
     for kept, gone, seen in zip(found.kept, found.gone, found.margins, strict=True):

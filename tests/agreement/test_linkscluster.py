@@ -15,7 +15,7 @@ from linkscluster import LinksClusterer
 
 from linkstream import Links, Thresholds
 from linkstream.errors import VectorError
-from naive import NaiveLinks
+from linkstream.paper.algorithm import PaperLinks
 from streams import ENGINES, KINDS, make
 
 # Kinds in which no two similarities tie exactly.
@@ -57,7 +57,7 @@ def test_the_thresholds_are_the_same():
                 assert ours.edge(k, k2) == pytest.approx(theirs.s_tilde(k, k2), abs=1e-14)
 
 
-class Watched(NaiveLinks):
+class Watched(PaperLinks):
     """The oracle, noting whether a choice arose where the paper leaves one."""
 
     chose = False

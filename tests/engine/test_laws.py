@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from linkstream import Links
-from naive import cosine, fixed_point, s_tilde
+from linkstream.paper.algorithm import cosine, fixed_point
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 from replay import Replay
 from streams import ENGINES, KINDS, Stream, make, unit
 
@@ -265,7 +266,7 @@ class LinksMachine(RuleBasedStateMachine):
         )
         for a, b in state.edges.tolist():
             similarity = cosine(node[a][0], node[b][0])
-            assert similarity >= s_tilde(t_c, t_p, node[a][1], node[b][1])
+            assert similarity >= anisotropic_pair_threshold(t_c, t_p, node[a][1], node[b][1])
             assert similarity < t_s or (a, b) in self.replay.rejoined_edges
 
     @invariant()

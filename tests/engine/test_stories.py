@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from naive import cosine, s_tilde
+from linkstream.paper.algorithm import cosine
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 from streams import ENGINES, roots
 
 
@@ -73,7 +74,9 @@ def needed(links, a, b):
     state = links.state()
     count = dict(zip(state.numbers.tolist(), state.counts.astype(float).tolist(), strict=True))
     t = links.thresholds
-    return s_tilde(t.cluster_similarity, t.pair_similarity_max, count[a], count[b])
+    return anisotropic_pair_threshold(
+        t.cluster_similarity, t.pair_similarity_max, count[a], count[b]
+    )
 
 
 # Section 3.3: assessing cluster membership.
@@ -139,7 +142,7 @@ def test_a_new_cluster_shows_its_similarity_when_the_lowest_threshold_is_reached
     decision, _ = then(tell((0.8, 0.9, 1.0), *[polar(0)] * 10), polar(45))
     assert decision.kind == "new"
     assert decision.similarity == pytest.approx(math.sqrt(0.5))
-    assert decision.threshold == s_tilde(0.8, 1.0, 10.0, 1.0)
+    assert decision.threshold == anisotropic_pair_threshold(0.8, 1.0, 10.0, 1.0)
     assert decision.margin < 0
 
 
@@ -160,14 +163,14 @@ def test_only_the_most_similar_subcluster_is_asked(tell):
     # cos 41°, s~(1, 1) for less than cos 44°; the vector is new all the same.
     links = tell((0.8, 0.95, 1.0), *[polar(0)] * 10, polar(85))
     assert links.n_clusters == 2
-    assert math.cos(math.radians(44)) > s_tilde(0.8, 1.0, 1.0, 1.0)
+    assert math.cos(math.radians(44)) > anisotropic_pair_threshold(0.8, 1.0, 1.0, 1.0)
     _, happened = then(links, polar(41))
     assert happened == [("created", 2, 2)]
 
 
 def test_joining_asks_for_t_s_alone_even_where_s_is_stricter(tell):
     links = tell((0.9, 0.5, 1.0), *[polar(0)] * 10)
-    assert s_tilde(0.9, 1.0, 10.0, 1.0) > math.cos(math.radians(55))
+    assert anisotropic_pair_threshold(0.9, 1.0, 10.0, 1.0) > math.cos(math.radians(55))
     decision, happened = then(links, polar(55))
     assert happened == [("joined", 0, 0)]
     assert decision.threshold == 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from identity.graph_model import LOOSE
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import from_dict
-from naive import Answer
+from linkstream.paper.algorithm import Answer
 
 
 class Comparison:

@@ -1,6 +1,6 @@
 """The graph of Links with weights, locks, claims, firm edges and removal, as naively as can be.
 
-It goes on from tests/naive.py and, like it, shares no code with the package: a node is the list of
+It extends paper/algorithm.py and shares no code with the engines: a node is the list of
 its member vectors, every sum is added up from the kept vectors each time, every component is
 searched for afresh, and all numbers that decide are Python integers.
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 
-from naive import Answer, NaiveLinks, cosine, s_tilde
+from linkstream.paper.algorithm import Answer, PaperLinks, cosine
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 
 FULL = 256
 LOOSE, FIRM, LAW = range(3)
@@ -20,7 +21,7 @@ def pair(a, b):
     return min(a, b), max(a, b)
 
 
-class GraphModel(NaiveLinks):
+class GraphModel(PaperLinks):
     """Nodes are lists of members; `edges` maps a pair (the older first) to its firmness."""
 
     def __init__(self, t_c, t_s, t_p, *, whole_clusters=False):
@@ -54,7 +55,7 @@ class GraphModel(NaiveLinks):
         return sum(self.light[i] for i in self.members[node])
 
     def needed(self, a, b):
-        return s_tilde(self.t_c, self.t_p, self.mass([a]), self.mass([b]))
+        return anisotropic_pair_threshold(self.t_c, self.t_p, self.mass([a]), self.mass([b]))
 
     def node_of(self, member):
         return next((node for node, held in self.members.items() if member in held), None)
@@ -100,14 +101,14 @@ class GraphModel(NaiveLinks):
         near = {node: cosine(q, self.sum(node)) for node in sorted(self.members)}
         nearest = max(near, key=near.get, default=None)
         similarity = -math.inf if nearest is None else near[nearest]
-        lowest = min(self.t_s, s_tilde(self.t_c, self.t_p, 1.0, 1.0))
+        lowest = min(self.t_s, anisotropic_pair_threshold(self.t_c, self.t_p, 1.0, 1.0))
         if similarity >= self.t_s:
             return "joined", nearest, similarity, self.t_s, LOOSE
         if self.whole_clusters:
             return self.assess_wholes(q, nearest if similarity >= lowest else None)
         if similarity < lowest:
             return "new", None, None, None, LOOSE
-        threshold = s_tilde(self.t_c, self.t_p, self.mass([nearest]), 1.0)
+        threshold = anisotropic_pair_threshold(self.t_c, self.t_p, self.mass([nearest]), 1.0)
         if similarity >= threshold:
             return "linked", nearest, similarity, threshold, LOOSE
         return "new", None, similarity, threshold, LOOSE
@@ -119,8 +120,8 @@ class GraphModel(NaiveLinks):
             if not self.total(nodes).any():
                 continue  # what cancels out is similar to nothing
             similarity = cosine(q, self.total(nodes))
-            threshold = s_tilde(self.t_c, self.t_p, self.mass(nodes), 1.0)
-            if similarity < s_tilde(self.t_c, self.t_p, 1.0, 1.0):
+            threshold = anisotropic_pair_threshold(self.t_c, self.t_p, self.mass(nodes), 1.0)
+            if similarity < anisotropic_pair_threshold(self.t_c, self.t_p, 1.0, 1.0):
                 continue
             if best is None or similarity - threshold > best[1] - best[2]:
                 best = nodes, similarity, threshold
@@ -142,8 +143,8 @@ class GraphModel(NaiveLinks):
                 return self.update(target)
             self.light[member] = FULL
             return target
-        node = self.born
-        self.born += 1
+        node = self.next_subcluster
+        self.next_subcluster += 1
         self.members[node] = [member]
         self.seen[node] = member, member
         if outcome == "linked":

@@ -10,7 +10,8 @@ import itertools
 from typing import NamedTuple
 
 from identity.graph_model import FIRM, LAW, LOOSE, GraphModel, pair
-from naive import cosine, s_tilde
+from linkstream.paper.algorithm import cosine
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 
 
 class RefusedError(Exception):
@@ -368,7 +369,7 @@ class LawsModel(GraphModel):
         totals = [self.total(part) for part in (ones, others)]
         if not all(total.any() for total in totals):
             return False
-        needed = s_tilde(self.t_c, self.t_p, self.mass(ones), self.mass(others))
+        needed = anisotropic_pair_threshold(self.t_c, self.t_p, self.mass(ones), self.mass(others))
         return cosine(*totals) >= needed
 
     def way(self, a, b):

@@ -13,10 +13,17 @@ import copy
 
 from identity.graph_model import CLAIM, FIRM, FULL, LAW, LOCKED, LOOSE
 from identity.laws_model import ENROLLED, Law, LawsModel, Pin, RefusedError, speaks
-from naive import Answer, cosine, fixed_point, s_tilde
+from linkstream.paper.algorithm import Answer, cosine, fixed_point
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 
 OF = ("vectors", "subclusters", "clusters")
-LASTING = ("events", "marks", "born", "clusters_born", "undone")  # what no undo takes back
+LASTING = (
+    "events",
+    "marks",
+    "next_subcluster",
+    "next_cluster",
+    "undone",
+)  # what no undo takes back
 SCALE = 2**40  # totals of similarities are sums of whole numbers
 
 
@@ -86,7 +93,7 @@ class Model(LawsModel):
         self.events += events
         for kind, _, *numbers in events:
             if kind == "split":
-                self.clusters_born = max(self.clusters_born, numbers[3] + 1)
+                self.next_cluster = max(self.next_cluster, numbers[3] + 1)
             elif kind == "united":
                 self.leave(numbers[3], numbers[2])
         self.cluster, self.edges = dict(clusters), dict(edges)
@@ -233,7 +240,7 @@ class Model(LawsModel):
             raise RefusedError("RemovedError")
 
     def check_cluster(self, number):
-        if not 0 <= number < self.clusters_born:
+        if not 0 <= number < self.next_cluster:
             raise RefusedError("UnknownIdError")
         live = self.resolve(number)
         if live < 0:
@@ -299,12 +306,16 @@ class Model(LawsModel):
             if outcome == "linked" and self.whole_clusters:
                 if not self.total(nodes).any():
                     continue
-                if similarity < min(self.t_s, s_tilde(self.t_c, self.t_p, 1.0, 1.0)):
+                if similarity < min(
+                    self.t_s, anisotropic_pair_threshold(self.t_c, self.t_p, 1.0, 1.0)
+                ):
                     nearest = min(nodes)
                 similarity, firm = cosine(q, self.total(nodes)), FIRM
-                threshold = s_tilde(self.t_c, self.t_p, self.mass(nodes), 1.0)
+                threshold = anisotropic_pair_threshold(self.t_c, self.t_p, self.mass(nodes), 1.0)
             elif outcome == "linked":
-                threshold = s_tilde(self.t_c, self.t_p, self.mass([nearest]), 1.0)
+                threshold = anisotropic_pair_threshold(
+                    self.t_c, self.t_p, self.mass([nearest]), 1.0
+                )
             if similarity >= threshold:
                 found[cluster] = outcome, nearest, similarity, threshold, firm
         return found
@@ -319,7 +330,7 @@ class Model(LawsModel):
             q, outcome, target = fixed_point(x), "new", None
             if cluster is not None:
                 outcome, target = "linked", self.nearest_in(q, cluster)[1]
-            self.names[self.clusters_born if cluster is None else cluster] = name
+            self.names[self.next_cluster if cluster is None else cluster] = name
             answer = self.take(q, outcome=outcome, target=target, firm=LAW)
             cluster = answer.cluster
             nodes.append(answer.subcluster)

@@ -9,7 +9,8 @@ import pytest
 
 from linkstream import Links
 from linkstream.errors import ArgumentError, VectorError
-from naive import cosine, fixed_point, s_tilde
+from linkstream.paper.algorithm import cosine, fixed_point
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 from streams import ENGINES, around, make, unit
 
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -32,7 +33,7 @@ def admissible(links, x, taken=()):
     ):
         similarity = cosine(q, total)  # by number, so that of equals the older is kept
         if cluster not in best or similarity > best[cluster][0]:
-            best[cluster] = similarity, min(t_s, s_tilde(t_c, t_p, mass, 1.0))
+            best[cluster] = similarity, min(t_s, anisotropic_pair_threshold(t_c, t_p, mass, 1.0))
     return {c: s for c, (s, needed) in best.items() if s >= needed and c not in taken}
 
 

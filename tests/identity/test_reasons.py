@@ -14,7 +14,7 @@ from linkstream.engine.kept import Kept
 from linkstream.engine.reference import ReferenceEngine
 from linkstream.explanation import explain
 from linkstream.identity import exemplars, paths, suggestions
-from naive import fixed_point
+from linkstream.paper.algorithm import fixed_point
 from streams import ENGINES, around, make, unit
 
 engines = pytest.mark.parametrize("engine", ENGINES)

@@ -9,7 +9,7 @@ import pytest
 
 from linkstream import Links, Thresholds
 from linkstream.errors import NotTrackedError, UnknownIdError
-from naive import s_tilde
+from linkstream.paper.thresholds import anisotropic_pair_threshold
 from streams import ENGINES, KINDS, around, make, unit
 
 
@@ -80,7 +80,7 @@ def test_the_way_between_two_vectors_is_made_of_edges_with_their_own_figures(eng
             one, other = step.subclusters
             assert one == start
             assert (min(one, other), max(one, other)) in edges
-            needed = s_tilde(t_c, t_p, counts[one], counts[other])
+            needed = anisotropic_pair_threshold(t_c, t_p, counts[one], counts[other])
             assert step.threshold == pytest.approx(needed, abs=1e-12)
             made = links.events(since=step.made)[0]
             assert made.kind in ("linked", "rejoined", "united")

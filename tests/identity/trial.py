@@ -262,10 +262,10 @@ class Trial(Comparison):
             "subclusters": sorted(model.members),
             "clusters": sorted(model.live()),
         }[kind]
-        ever = {"vectors": len(model.vectors), "subclusters": model.born}
+        ever = {"vectors": len(model.vectors), "subclusters": model.next_subcluster}
         if number % 8 and there:
             return there[number % len(there)]
-        return number % (ever.get(kind, model.clusters_born) + 1)
+        return number % (ever.get(kind, model.next_cluster) + 1)
 
     def agree(self, verb, *arguments, **options):
         """The verb on the model and on each engine; all do it, or all refuse it alike."""

@@ -28,7 +28,7 @@ from linkstream.paper.predictive import (
     stranger_similarity,
 )
 from linkstream.paper.sphere import normalise
-from linkstream.paper.thresholds import single
+from linkstream.paper.thresholds import vector_threshold
 
 BLOCK = 200  # of what is simulated: small enough for a cache
 
@@ -148,7 +148,8 @@ def test_the_finite_threshold_is_the_similarity_that_the_fraction_reaches(k):
 def test_the_median_threshold_tends_to_s_of_k(k, cosine):
     # The difference falls as 1/N, so four times the dimension leaves a quarter of it.
     gaps = [
-        finite_threshold(k, dimension, sigma_at(cosine, dimension), 0.5) - single(cosine, float(k))
+        finite_threshold(k, dimension, sigma_at(cosine, dimension), 0.5)
+        - vector_threshold(cosine, float(k))
         for dimension in (256, 1024, 4096)
     ]
     assert abs(gaps[-1]) < 1e-4
@@ -192,7 +193,7 @@ def test_a_count_below_one_is_refused(k):
 def test_derived_thresholds_let_nearly_all_of_a_clusters_own_vectors_in(k, cosine, dimension):
     sigma = sigma_at(cosine, dimension)
     t_c = derived(cosine, dimension).cluster_similarity
-    asked = single(t_c, float(min(k, 1e12)))
+    asked = vector_threshold(t_c, float(min(k, 1e12)))
     assert float(cumulative(asked, k, sigma, dimension)) >= 0.99 - 1e-6
 
 

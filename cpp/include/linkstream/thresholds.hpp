@@ -22,10 +22,10 @@ struct Thresholds {
     return 1.0 + tan2 / k;
   }
   double required(double spread, double spread2) const {
-    const double multi = 1.0 / std::sqrt(spread * spread2);  // equation 16
+    const double pair_threshold = 1.0 / std::sqrt(spread * spread2);  // equation 16
     const double c2 = cluster_similarity * cluster_similarity;
     const double slope = std::max(pair_similarity_max - c2, 0.0) / (1.0 - c2);
-    return c2 + slope * (multi - c2);
+    return c2 + slope * (pair_threshold - c2);
   }
 
   // The least similarity that can matter: below it the outcome is a new cluster.

@@ -18,7 +18,7 @@ from linkstream.engine.forest import FULL
 from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.totals import Totals
-from linkstream.paper.thresholds import Thresholds, anisotropic_multi
+from linkstream.paper.thresholds import Thresholds, anisotropic_pair_threshold
 
 _DIGITS = 10_000  # of thresholds and similarities in sentences
 
@@ -75,7 +75,9 @@ class Asked:
         """s~ with another T_c."""
         ones = np.ones_like(self.masses)
         with np.errstate(over="ignore"):  # a tiny T_c asks for nothing
-            return anisotropic_multi(t_c, self.thresholds.pair_similarity_max, self.masses, ones)
+            return anisotropic_pair_threshold(
+                t_c, self.thresholds.pair_similarity_max, self.masses, ones
+            )
 
     def passes(self, t_c: float) -> bool:
         """Whether equation 21 holds for any with another T_c."""
@@ -122,8 +124,8 @@ def _mass(candidate: Candidate, thresholds: Thresholds) -> float:
     if not slope or thresholds.edge(candidate.count, 1) == candidate.link_threshold:
         return float(candidate.count)
     tan2 = 1.0 / c2 - 1.0
-    multi = (candidate.link_threshold - c2) / slope + c2
-    inverse = (1.0 / (multi * multi * (1.0 + tan2)) - 1.0) / tan2
+    pair_threshold = (candidate.link_threshold - c2) / slope + c2
+    inverse = (1.0 / (pair_threshold * pair_threshold * (1.0 + tan2)) - 1.0) / tan2
     return 1.0 / inverse if 1.0 / candidate.count < inverse <= 1.0 else float(candidate.count)
 
 

@@ -1,11 +1,11 @@
-"""The thresholds of the paper: s(k), s(k, k'), s~(k, k'), s~(k), and the limits they tend to.
+"""The thresholds of the paper: s(k), s(k, k'), s~(k, k') and s~(k) (equations 13–18, 23–25).
 
-Equations 13–18 and 23–25. Every function takes Python numbers or NumPy arrays and performs the
-same IEEE operations in the same order on either, so that a vectorised caller and a scalar one
-get the same bits; the engines rely on that (docs/choices.md, "one formula, one operation order").
+Every function takes Python numbers or NumPy arrays and performs the same IEEE operations in the
+same order on both, so that scalar and vectorised callers get the same bits. The engines rely on
+that (docs/choices.md, "one formula, one operation order").
 
-Symbols are the paper's: `t_c` is T_c = cos θ_c, `t_s` is T_s, `t_p` is T_p, `k` and `k2` are the
-counts k and k' of two subclusters.
+Symbols are the paper's: `t_c` is T_c = cos θ_c, `t_p` is T_p, `k` and `k2` are the counts k and k'
+of two subclusters.
 """
 
 from __future__ import annotations
@@ -23,50 +23,61 @@ from linkstream.errors import ThresholdError
 Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 
-def single(t_c: float, k: Number) -> Number:
-    """s(k): similarity that a vector of the same cluster has to the centroid of k (equation 13).
+def vector_threshold(t_c: float, k: Number) -> Number:
+    """Return s(k), the similarity of a new vector to the centroid of k others (equation 13).
 
-    >>> single(0.8, 1.0) == 0.8 * 0.8
+    s(k) rises with k from T_c² to T_c (equation 15).
+
+    Args:
+        t_c: T_c, in (0, 1).
+        k: the number of vectors in the subcluster, at least 1.
+
+    >>> vector_threshold(0.8, 1.0) == 0.8 * 0.8
     True
     """
     c2 = t_c * t_c
     return c2 / _sqrt(1.0 / k + (1.0 - 1.0 / k) * c2)
 
 
-def multi(t_c: float, k: Number, k2: Number) -> Number:
-    """s(k, k'): similarity that centroids of k and k' vectors of one cluster have (equation 16)."""
+def pair_threshold(t_c: float, k: Number, k2: Number) -> Number:
+    """Return s(k, k'), the similarity of two centroids of one cluster (equation 16).
+
+    s(k, 1) is s(k) (equation 17); s(k, k') tends to 1 as both counts grow (equation 18).
+
+    Args:
+        t_c: T_c, in (0, 1).
+        k: the number of vectors in one subcluster, at least 1.
+        k2: the number of vectors in the other one.
+    """
     tan2 = 1.0 / (t_c * t_c) - 1.0
     return 1.0 / _sqrt((1.0 + tan2 / k) * (1.0 + tan2 / k2))
 
 
-def anisotropic_multi(t_c: float, t_p: float, k: Number, k2: Number) -> Number:
-    """s~(k, k'): s(k, k') drawn down to the pair similarity maximum T_p (equation 24).
+def anisotropic_pair_threshold(t_c: float, t_p: float, k: Number, k2: Number) -> Number:
+    """Return s~(k, k'): s(k, k') interpolated to end at T_p instead of 1 (equations 23 and 24).
 
-    Never falls as k or k' rises: each operation is rounded correctly, hence monotone.
+    s~ never falls as a count rises: each operation is rounded correctly, hence monotone.
+
+    Args:
+        t_c: T_c, in (0, 1).
+        t_p: T_p, in [T_c², 1]; 1 gives s(k, k').
+        k: the number of vectors in one subcluster, at least 1.
+        k2: the number of vectors in the other one.
     """
     c2 = t_c * t_c
     slope = max(t_p - c2, 0.0) / (1.0 - c2)
-    return c2 + slope * (multi(t_c, k, k2) - c2)
+    return c2 + slope * (pair_threshold(t_c, k, k2) - c2)
 
 
-def anisotropic_single(t_c: float, t_p: float, k: Number) -> Number:
-    """s~(k) = s~(k, 1): what a new vector needs to share the cluster of k others (equation 25)."""
-    return anisotropic_multi(t_c, t_p, k, k * 0.0 + 1.0)
+def anisotropic_vector_threshold(t_c: float, t_p: float, k: Number) -> Number:
+    """Return s~(k) = s~(k, 1), the least similarity that links a new vector (equation 25).
 
-
-def single_limit(t_c: float) -> float:
-    """Where s(k) tends as k grows: T_c itself (equation 15)."""
-    return t_c
-
-
-def multi_limit() -> float:
-    """Where s(k, k') tends as both grow: the two centres are one (equation 18)."""
-    return 1.0
-
-
-def anisotropic_multi_limit(t_p: float) -> float:
-    """Where s~(k, k') tends as both grow: T_p (equation 23)."""
-    return t_p
+    Args:
+        t_c: T_c, in (0, 1).
+        t_p: T_p, in [T_c², 1].
+        k: the number of vectors in the most similar subcluster.
+    """
+    return anisotropic_pair_threshold(t_c, t_p, k, k * 0.0 + 1.0)
 
 
 def _sqrt(value: Number) -> Number:
@@ -76,12 +87,12 @@ def _sqrt(value: Number) -> Number:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The three hyperparameters of Links, checked.
+    """The three hyperparameters of Links, checked: ThresholdError if one is out of range.
 
     Attributes:
-        cluster_similarity: T_c, in (0, 1): cosine between a vector and its cluster's true centre.
-        subcluster_similarity: T_s, in (0, 1): at or above it a vector joins a subcluster.
-        pair_similarity_max: T_p, in [T_c², 1]: the most that s~ ever asks of two centroids.
+        cluster_similarity: T_c, in (0, 1): the cosine between a vector and its cluster's centre.
+        subcluster_similarity: T_s, in (0, 1): a vector this similar joins a subcluster.
+        pair_similarity_max: T_p, in [T_c², 1]: the upper limit of s~, for large subclusters.
 
     >>> Thresholds(0.7, 0.6, 0.9).edge(10, 20) > Thresholds(0.7, 0.6, 0.9).edge(1, 1)
     True
@@ -96,33 +107,45 @@ class Thresholds:
             object.__setattr__(self, name, _number(name, getattr(self, name)))
         for name in ("cluster_similarity", "subcluster_similarity"):
             _require(name, getattr(self, name), low=0.0, high=1.0, closed=False)
-        # The least s~ can be is T_c² = s(1, 1); typed decimals may miss it by a rounding.
+        # T_p is at least T_c² = s(1, 1); a typed decimal may miss it by a rounding.
         floor = self.cluster_similarity * self.cluster_similarity
         if not floor > 1e-300:
             raise ThresholdError(
                 f"cluster_similarity is {self.cluster_similarity!r}",
-                expected="a value whose square is a number apart from 0",
-                remedy="Cosines of one cluster's vectors are far above it.",
+                expected="a value whose square is above 1e-300",
+                remedy="Vectors of one cluster have cosines far above it, such as 0.7.",
             )
         _require("pair_similarity_max", self.pair_similarity_max, low=floor, high=1.0, closed=True)
 
     @property
     def lowest(self) -> float:
-        """The least similarity that can matter: below it the outcome is a new cluster."""
+        """The lowest threshold: a vector less similar to all subclusters begins a new cluster."""
         return min(self.subcluster_similarity, self.edge(1, 1))
 
     def edge(self, k: float, k2: float) -> float:
-        """s~(k, k') for these thresholds: what an edge between two subclusters needs (eq 24)."""
-        return anisotropic_multi(
+        """Return s~(k, k'), the similarity that an edge between two subclusters needs (eq 24).
+
+        Args:
+            k: the number of vectors (or their weight) in one subcluster, at least 1.
+            k2: the number of vectors in the other one.
+        """
+        return anisotropic_pair_threshold(
             self.cluster_similarity, self.pair_similarity_max, float(k), float(k2)
         )
 
     def edges(
         self, k: npt.NDArray[np.float64], k2: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
-        """`edge` over arrays of counts, bit for bit the same."""
-        with np.errstate(over="ignore"):  # a tiny T_c asks for nothing
-            return anisotropic_multi(self.cluster_similarity, self.pair_similarity_max, k, k2)
+        """Return `edge` for arrays of counts, with the same bits.
+
+        Args:
+            k: the counts of one subcluster of each pair.
+            k2: the counts of the other one.
+        """
+        with np.errstate(over="ignore"):  # 1 / T_c² overflows for a tiny T_c; s is then 0
+            return anisotropic_pair_threshold(
+                self.cluster_similarity, self.pair_similarity_max, k, k2
+            )
 
 
 def _number(name: str, value: object) -> float:
@@ -134,7 +157,7 @@ def _number(name: str, value: object) -> float:
         )
     try:
         return float(value)
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # an integer of hundreds of digits
         return math.inf
 
 
