@@ -103,6 +103,13 @@ def test_every_attribute_of_a_class_that_a_page_names_exists(page):
 
 
 @each_page
+def test_every_private_name_that_a_page_mentions_is_in_the_sources(page):
+    named = {span for span in code_spans(page) if re.fullmatch(r"_[a-z]\w+", span)}
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert sorted(name for name in named if not re.search(rf"\b{name}\b", code)) == []
+
+
+@each_page
 def test_every_benchmark_that_a_page_runs_exists(page):
     named = set(re.findall(r"python -m (benchmarks\.\w+)", page.read_text("utf-8")))
     paths = [ROOT / f"{name.replace('.', '/')}.py" for name in sorted(named)]
