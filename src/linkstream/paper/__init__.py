@@ -1,1 +1,1 @@
-"""The mathematics of the paper as pure functions, each naming its equation."""
+"""The paper: the algorithm as one class (algorithm.py), and its equations as pure functions."""

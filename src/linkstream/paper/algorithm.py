@@ -59,6 +59,10 @@ class PaperLinks:
         cluster: the cluster ID of each subcluster.
         events: every step, as a tuple: its name, the newest vector, then the numbers concerned.
 
+    In the methods, `node`, `a` and `b` are subcluster numbers and `nodes` a set of them; `j` is the
+    most similar subcluster J; `similarity` and `threshold` are those of the answer; `kind` and
+    `numbers` make an event.
+
     Three vectors point in similar directions, a fourth does not:
 
     >>> links = PaperLinks(t_c=0.8, t_s=0.95, t_p=0.9)

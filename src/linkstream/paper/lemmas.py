@@ -1,8 +1,7 @@
-"""The three lemmas on which Links stands, measured on vectors at hand: equations 9–11.
+"""The three lemmas of the paper, measured on given vectors (equations 9–11).
 
-Each says that something is almost always almost constant when N is large. Each function here
-returns the two numbers of its lemma, δ and ε, as the vectors have them, so that a caller can see
-how far the approximation holds on real data.
+Each lemma says that a quantity is almost always almost constant for large N. Each function returns
+δ and ε of its lemma for the given vectors, and so shows how far the approximation holds.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from linkstream.paper.sphere import angle, normalise, vector_rows
 
 Floats = npt.NDArray[np.float64]
 
-# A lemma about pairs looks at all of them up to this many, and samples this many beyond.
+# Measure all pairs up to this number, and a sample of this number if there are more.
 MOST_PAIRS = 200_000
 
-# Pairs are compared in blocks of about this many coordinates, to keep memory flat.
+# Compare pairs in blocks of about this many coordinates, to bound memory.
 _BLOCK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Concentration:
-    """How tightly a quantity of the vectors gathers where a lemma says it does.
+    """How tightly the quantity of a lemma is concentrated.
 
     Attributes:
-        beyond: the fraction of cases that exceed the δ asked about: the lemma's ε.
-        delta: the δ that all but the ε asked about stay within.
+        beyond: ε for the given δ: the fraction of cases beyond δ.
+        delta: δ for the given ε: a fraction ε of the cases is beyond it.
         mean: the mean of the quantity (a similarity in lemmas 1 and 3, an angle in lemma 2).
-        spread: its standard deviation.
-        cases: how many vectors or pairs were measured.
+        spread: the standard deviation of the quantity.
+        cases: the number of vectors or pairs measured.
     """
 
     beyond: float
@@ -50,11 +49,16 @@ def strangers_concentration(
     epsilon: float = 0.01,
     rng: np.random.Generator | None = None,
 ) -> Concentration:
-    """Whether vectors of different clusters are almost perpendicular (lemma 1, equation 9).
+    """Measure whether vectors of different clusters are almost perpendicular (lemma 1, equation 9).
 
-    X holds one vector per cluster, or vectors that are mostly strangers. The quantity is the
-    similarity of two of them. A mean well above 0 says that the space sits in a cone and should
-    be centred. Above MOST_PAIRS pairs a sample is drawn with `rng`.
+    The quantity is the similarity of two vectors. If its mean is well above 0, the vectors sit in
+    a cone and should be centred.
+
+    Args:
+        X: one vector per row, most of them of different clusters.
+        delta: the δ for which `beyond` is measured.
+        epsilon: the ε for which `delta` is measured.
+        rng: the generator to sample with; needed for more than MOST_PAIRS pairs.
     """
     rows = normalise(vector_rows(X))
     products = _pair_products(rows, rng)
@@ -69,10 +73,16 @@ def angle_concentration(
     delta: float = 0.2,
     epsilon: float = 0.01,
 ) -> Concentration:
-    """Whether a cluster's vectors all lie at one angle from its centre (lemma 2, equation 10).
+    """Measure whether a cluster's vectors are at one angle from its centre (lemma 2, equation 10).
 
-    The quantity is the angle θ in radians; δ bounds |θ - θ_c|. Without `theta_c` the median
-    angle stands for it. One pass over X.
+    The quantity is the angle θ in radians; δ bounds |θ - θ_c|.
+
+    Args:
+        X: the vectors of one cluster, one per row.
+        center: the centre of the cluster.
+        theta_c: θ_c; None takes the median angle.
+        delta: the δ for which `beyond` is measured.
+        epsilon: the ε for which `delta` is measured.
     """
     theta = angle(vector_rows(X), _vector(center))
     middle = float(np.median(theta)) if theta_c is None else theta_c
@@ -87,11 +97,18 @@ def residual_concentration(
     epsilon: float = 0.01,
     rng: np.random.Generator | None = None,
 ) -> Concentration:
-    """Whether a cluster's vectors leave its centre in perpendicular directions (lemma 3, eq 11).
+    """Measure whether components across the centre are perpendicular (lemma 3, equation 11).
 
-    The quantity is the product of two vectors' components across the centre, as the paper writes
-    it: not scaled to unit length, so at most sin²θ. A mean above 0 says that the centre is not
-    the middle, or that the cluster is elongated. Above MOST_PAIRS pairs a sample is drawn.
+    The quantity is the product of two vectors' components across the centre. The components are
+    not scaled to unit length, so the product is at most sin²θ. If its mean is above 0, the centre
+    is wrong or the cluster is elongated.
+
+    Args:
+        X: the vectors of one cluster, one per row.
+        center: the centre of the cluster.
+        delta: the δ for which `beyond` is measured.
+        epsilon: the ε for which `delta` is measured.
+        rng: the generator to sample with; needed for more than MOST_PAIRS pairs.
     """
     rows, middle = normalise(vector_rows(X)), normalise(_vector(center))
     across = rows - np.multiply.outer(rows @ middle, middle)
@@ -104,7 +121,7 @@ def _measured(values: Floats, excess: Floats, delta: float, epsilon: float) -> C
         raise ArgumentError(
             f"δ = {delta!r} and ε = {epsilon!r}",
             expected="δ above 0 and ε in (0, 1)",
-            remedy="The lemmas ask for both to be small, such as 0.2 and 0.01.",
+            remedy="Pass small numbers, such as 0.2 and 0.01.",
         )
     return Concentration(
         beyond=float(np.mean(excess > delta)),
@@ -116,13 +133,13 @@ def _measured(values: Floats, excess: Floats, delta: float, epsilon: float) -> C
 
 
 def _pair_products(rows: Floats, rng: np.random.Generator | None) -> Floats:
-    """x·x' over all pairs of rows, or over MOST_PAIRS drawn ones when there are more."""
+    """Return x·x' of all pairs of rows, or of a sample of MOST_PAIRS pairs if there are more."""
     count = len(rows)
     if count < 2:
         raise VectorError(
             f"{count} vector",
             expected="at least two vectors",
-            remedy="The lemma speaks of pairs.",
+            remedy="Pass more vectors; the lemma is about pairs.",
         )
     if count * (count - 1) // 2 <= MOST_PAIRS:
         first, second = np.triu_indices(count, 1)
@@ -134,7 +151,7 @@ def _pair_products(rows: Floats, rng: np.random.Generator | None) -> Floats:
             remedy="Pass rng=np.random.default_rng(seed).",
         )
     first = rng.integers(count, size=MOST_PAIRS)
-    # A shift of 1 to count-1 around the ring reaches every other row alike, never the same one.
+    # A shift by 1 to count-1 gives every other row with equal probability, never the same row.
     second = (first + rng.integers(1, count, size=MOST_PAIRS)) % count
     step = max(1, _BLOCK // rows.shape[1])
     blocks = [slice(start, start + step) for start in range(0, MOST_PAIRS, step)]

@@ -1,24 +1,23 @@
-"""What k vectors of a cluster say about the next one, at finite N: equations 7 and 8, and s_p(k).
+"""The distribution of the next vector of a cluster at finite N: equations 7 and 8, and s_p(k).
 
-*The model.* Equation 7 conditions on the vectors themselves; Links keeps of a subcluster its
-centroid and its count. So we condition on those two. The paper's prior of μ is uniform and its
-clusters are isotropic, hence turning all vectors together changes nothing, and given the centroid
-μ lies around it in a uniform direction, at an angle ψ whose law depends on k, σ and N alone. The
-predictive density is then a function of the angle φ to the centroid alone, as section 2.3 wants.
-With θ the new vector's angle to μ, and w the cosine between the directions, seen from μ, of the
-new vector and of the centroid,
+*The model.* Equation 7 conditions on the k vectors. Links keeps only the centroid and the count of
+a subcluster, so we condition on these two. The prior of μ is uniform and clusters are isotropic.
+Hence, given the centroid, μ lies in a uniform direction from it, at an angle ψ whose distribution
+depends on k, σ and N alone, and the predictive density depends on the angle φ to the centroid
+alone. Let θ be the angle of the new vector to μ, and w the cosine between the directions from μ to
+the new vector and to the centroid. Then
 
     cos φ = cos θ cos ψ + sin θ sin ψ · w,        θ, ψ, w independent,
 
-w being a coordinate of a uniform vector in R^(N-1).
+where w is a coordinate of a uniform vector in R^(N-1).
 
-*Exact and approximate.* For k = 1, ψ is distributed as θ; for k = ∞ it is 0: exact up to
-quadrature. In between the centroid is the direction of (a, B), a = Σ cos θ_i along μ and
-B = Σ sin θ_i u_i across it, u_i uniform. We take a normal and |B|² given a gamma, with their exact
-means, variances and covariance: right in the limit of many vectors, since B then is an isotropic
-Gaussian. Measured against simulation (docs/model.md), probabilities are off by up to .0065 in
-dimension 2, .0025 in dimensions 3 and 4, .002 in dimension 8, all at k = 2 or 3; at 32 and above
-no error shows above the noise of a million draws, some .0015.
+*Exact and approximate.* For k = 1, ψ is distributed as θ; for k = ∞ it is 0. Both are exact up to
+quadrature. In between, the centroid is the direction of (a, B), with a = Σ cos θ_i along μ and
+B = Σ sin θ_i u_i across it, u_i uniform. We take a as normal and |B|², given a, as gamma, with
+their exact means, variances and covariance. This is exact in the limit of many vectors, where B is
+an isotropic Gaussian. Compared with simulation (docs/model.md), probabilities are off by up to
+.0065 in dimension 2, .0025 in dimensions 3 and 4, and .002 in dimension 8, all at k = 2 or 3. From
+dimension 32 on, errors are below the noise of a million draws, about .0015.
 """
 
 from __future__ import annotations
@@ -41,22 +40,27 @@ from linkstream.paper.thresholds import Thresholds
 
 Floats = npt.NDArray[np.float64]
 
-# Gauss nodes in each direction of the law of the centroid, and of w.
+# The numbers of Gauss nodes for the distributions of the centroid (in each direction) and of w.
 _CENTROID_NODES = 16
 _SIDE_NODES = 24
 _NEGLIGIBLE = 1e-13
 
-# T_s of `derive_thresholds`: seven pairs in ten of one cluster are more similar than that. Lower,
-# and strangers join, which nothing undoes; higher, and T_s nears its cliff (docs/model.md).
+# T_s of `derive_thresholds`: seven in ten pairs of one cluster are more similar. With a lower T_s
+# vectors of other clusters join, for good; a higher T_s is near its cliff (docs/model.md).
 _PAIRS_THAT_JOIN = 0.7
 
 
 def log_predictive(angle: npt.ArrayLike, k: float, sigma: float, dimension: int) -> Floats:
-    """How likely a new vector of the cluster is at an angle from the centroid of k (equation 7).
+    """Return log ρ̂, the density of a new vector around a centroid of k vectors (equation 7).
 
-    The logarithm of ρ̂, a density per area of the sphere, falling as the angle grows. k is a count
-    of at least 1, or infinity, where ρ̂ is f itself. Reliable to some six standard deviations from
-    the typical angle. Cost: some 10 ms for each angle.
+    ρ̂ is a density per area of the sphere and falls as the angle grows. It is reliable to about six
+    standard deviations from the typical angle, and takes about 10 ms for each angle.
+
+    Args:
+        angle: angles of the new vector to the centroid.
+        k: the number of vectors, at least 1; infinity gives f itself.
+        sigma: σ, above 0.
+        dimension: N, from 2.
     """
     psi, weight = _centroid_angles(k, sigma, dimension)
     side, log_side = _side_cosines(dimension)
@@ -73,18 +77,24 @@ def log_predictive(angle: npt.ArrayLike, k: float, sigma: float, dimension: int)
 
 
 def cumulative(similarity: npt.ArrayLike, k: float, sigma: float, dimension: int) -> Floats:
-    """The part of a cluster's new vectors at least this similar to the centroid of k (equation 8).
+    """Return the fraction of new vectors at least this similar to a centroid of k (equation 8).
 
-    ρ̂ falls with the angle, so the region of equation 8 is the cap around the centroid that
-    reaches to the vector: small for a vector in the middle, near 1 for one at the rim. Cost:
-    some 5 ms for each similarity.
+    ρ̂ falls with the angle, so the region of equation 8 is the cap around the centroid up to the
+    vector. The integral is small for a vector near the centroid and near 1 for one at the edge of
+    the cluster. It takes about 5 ms for each similarity.
+
+    Args:
+        similarity: similarities to the centroid.
+        k: the number of vectors, at least 1, or infinity.
+        sigma: σ, above 0.
+        dimension: N, from 2.
     """
     law = angle_law(sigma, dimension)
     turn, scale, weight = _mixture(k, sigma, dimension)
     out = []
     for value in np.ravel(np.asarray(similarity, dtype=np.float64)):
-        # For given ψ and w, cos φ = scale · cos(θ - turn): at least `value` within `width` of
-        # `turn`, once around the circle included.
+        # For given ψ and w, cos φ = scale · cos(θ - turn). It is at least `value` for θ within
+        # `width` of `turn`, modulo 2π.
         width = np.arccos(np.clip(value / scale, -1.0, 1.0))
         inside = law.cdf(turn + width) - law.cdf(turn - width)
         inside += 1.0 - law.cdf(2.0 * math.pi + turn - width)
@@ -93,11 +103,16 @@ def cumulative(similarity: npt.ArrayLike, k: float, sigma: float, dimension: int
 
 
 def finite_threshold(k: float, dimension: int, sigma: float, probability: float) -> float:
-    """s_p(k; N, σ): the similarity to the centroid of k that a fraction p of new vectors reach.
+    """Return s_p(k; N, σ), the similarity to a centroid of k that a fraction p of vectors reach.
 
-    The finite-dimensional s(k), from equation 8: with p = ½ it tends to s(k) of equation 13 as N
-    grows, and s_p(∞) is the cosine of the p-quantile of θ. Accurate to the error of `cumulative`
-    over the density there; the solution itself is halved down to 1e-10. Cost: about 0.1 s.
+    This is s(k) at finite N, from equation 8. With p = ½ it tends to s(k) of equation 13 as N
+    grows; s_p(∞) is the cosine of the p-quantile of θ. It is solved to 1e-10, in about 0.1 s.
+
+    Args:
+        k: the number of vectors, at least 1, or infinity.
+        dimension: N, from 2.
+        sigma: σ, above 0.
+        probability: p, in (0, 1).
 
     >>> s = finite_threshold(1, 256, 0.05, 0.5)
     >>> bool(abs(cumulative(s, 1, 0.05, 256) - 0.5) < 1e-6)
@@ -115,10 +130,14 @@ def finite_threshold(k: float, dimension: int, sigma: float, probability: float)
 
 
 def stranger_similarity(dimension: int, probability: float) -> float:
-    """The similarity that a fraction of strangers reach: lemma 1 with its numbers (equation 9).
+    """Return δ of lemma 1 for a given ε, for uniform vectors (equation 9).
 
-    δ for a given ε = `probability`, exactly, when strangers are uniform on the sphere. The same
-    for a vector and for any centroid that does not depend on it.
+    It is the similarity that a fraction ε of vectors reach to a vector or a centroid of another
+    cluster.
+
+    Args:
+        dimension: N, from 2.
+        probability: ε, in (0, 1).
 
     >>> round(stranger_similarity(256, 0.01), 3)
     0.145
@@ -128,15 +147,22 @@ def stranger_similarity(dimension: int, probability: float) -> float:
 
 
 def derive_thresholds(sigma: float, dimension: int, probability: float = 0.99) -> Thresholds:
-    """Thresholds for the paper's own clusters, for a known σ, without labelled data.
+    """Return thresholds for clusters of the paper's model with a known σ, without labelled data.
 
-    T_c: such that s(k) asks of a cluster's vectors no more than a fraction `probability` of them
-    reach; the mode would turn away half. One vector against another is the hardest case, so
-    T_c² = s_p(1). T_s: under the cliff at cos²θ_c, where seven pairs in ten join. T_p: half-way
-    from T_c, the similarity of a centre to a subcluster of near copies, to 1, of two random ones.
+    T_c is such that a fraction `probability` of a cluster's vectors reach s(k); with T_c = cos θ_c
+    only half would. One vector against another is the hardest case, so T_c² = s_p(1). T_s is below
+    its cliff at cos²θ_c: seven in ten pairs join. T_p is half-way from T_c, for subclusters of near
+    copies, to 1, for subclusters of random vectors.
 
-    Real data are not the paper's model: take this as a start. Raises ThresholdError where the
-    cluster is so wide that s_p(1) is not positive. Cost: about 0.3 s.
+    Real data differ from the model, so tune these values. The call takes about 0.3 s.
+
+    Args:
+        sigma: σ, above 0; `generative.sigma_of` gives it for a typical angle.
+        dimension: N, from 2.
+        probability: the fraction of a cluster's own vectors that pass, in (0, 1).
+
+    Raises:
+        ThresholdError: the cluster is so wide that s_p(1) is not positive.
     """
     own = finite_threshold(1, dimension, sigma, probability)
     joining = finite_threshold(1, dimension, sigma, min(_PAIRS_THAT_JOIN, probability))
@@ -144,7 +170,7 @@ def derive_thresholds(sigma: float, dimension: int, probability: float = 0.99) -
         raise ThresholdError(
             f"σ = {sigma!r} in dimension {dimension}: {probability:.4g} of pairs reach {own:.3g}",
             expected="a positive similarity between the vectors of one cluster",
-            remedy="Clusters this wide overlap with strangers; lower probability, or narrow σ.",
+            remedy="Lower probability, or use a smaller σ; clusters this wide overlap.",
         )
     t_c = math.sqrt(own)
     return Thresholds(t_c, joining, 0.5 * (1.0 + t_c))
@@ -152,7 +178,7 @@ def derive_thresholds(sigma: float, dimension: int, probability: float = 0.99) -
 
 @lru_cache(maxsize=64)
 def _mixture(k: float, sigma: float, dimension: int) -> tuple[Floats, Floats, Floats]:
-    """Nodes over (ψ, w) as amplitude and phase: cos φ = scale · cos(θ - turn), and weights."""
+    """Return turn, scale and weight of nodes over (ψ, w), with cos φ = scale · cos(θ - turn)."""
     psi, psi_weight = _centroid_angles(k, sigma, dimension)
     side, side_weight = _gauss_side(dimension)
     along = np.multiply.outer(np.cos(psi), np.ones_like(side))
@@ -164,13 +190,13 @@ def _mixture(k: float, sigma: float, dimension: int) -> tuple[Floats, Floats, Fl
 
 
 def _centroid_angles(k: float, sigma: float, dimension: int) -> tuple[Floats, Floats]:
-    """Nodes and weights of ψ, the angle between the centre and the centroid of k vectors."""
+    """Return nodes and weights of ψ, the angle between the centre and a centroid of k vectors."""
     require_model(sigma, dimension)
     if not k >= 1.0:
         raise ArgumentError(
             f"k is {k!r}",
             expected="a count of at least 1, or infinity",
-            remedy="A subcluster holds at least one vector.",
+            remedy="Pass the number of vectors in the subcluster.",
         )
     theta, weight = angle_law(sigma, dimension).nodes()
     if math.isinf(k):
@@ -182,7 +208,7 @@ def _centroid_angles(k: float, sigma: float, dimension: int) -> tuple[Floats, Fl
 
 
 def _sum_angles(k: float, dimension: int, cosine: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Nodes of ψ for k ≥ 2: the direction of (a, |B|), a normal, |B|² given a gamma.
+    """Return nodes and weights of ψ for k ≥ 2: the direction of (a, |B|), normal and gamma.
 
     Means, variances and the covariance are exact. With c = cos θ and q = sin²θ,
     E a = k E c, Var a = k Var c, E|B|² = k E q, Cov(a, |B|²) = k Cov(c, q). In |B|² = Σ q_i +
@@ -202,7 +228,7 @@ def _sum_angles(k: float, dimension: int, cosine: Floats, weight: Floats) -> tup
     step = np.arange(_CENTROID_NODES, dtype=np.float64)
     gamma, gamma_weight = _gauss(2 * step + shape, step[1:] * (step[1:] + shape - 1.0))
     drift = normal * math.sqrt(k * var_c)
-    # The regression line may cross zero only far out, at a few nodes of no weight.
+    # The regression line may cross zero only far out, at a few nodes of negligible weight.
     mean_given_a = np.maximum(k * mean_q + drift * (cov / var_c), 1e-3 * k * mean_q)
     across = np.sqrt(np.multiply.outer(mean_given_a, np.maximum(gamma, 0.0) / shape))
     psi = np.arctan2(across, (k * mean_c + drift)[:, np.newaxis])
@@ -210,12 +236,12 @@ def _sum_angles(k: float, dimension: int, cosine: Floats, weight: Floats) -> tup
 
 
 def _gauss_side(dimension: int) -> tuple[Floats, Floats]:
-    """Gauss nodes of w, a coordinate of a uniform vector in R^(N-1); in dimension 2 just ±1."""
+    """Return Gauss nodes of w, a coordinate of a uniform vector in R^(N-1); ±1 in dimension 2."""
     if dimension == 2:
         return np.array([-1.0, 1.0]), np.array([0.5, 0.5])
     n = np.arange(1.0, _SIDE_NODES)
-    # The recurrence of the Gegenbauer polynomials; its first term is the variance of w, and is
-    # written out because the general form is 0/0 there in dimension 3.
+    # The recurrence of the Gegenbauer polynomials. Its first term is the variance of w; the general
+    # form would be 0/0 there in dimension 3.
     squared = np.full(len(n), 1.0 / (dimension - 1))
     m = n[1:]
     squared[1:] = m * (m + dimension - 4) / ((2 * m + dimension - 3) * (2 * m + dimension - 5))
@@ -223,10 +249,10 @@ def _gauss_side(dimension: int) -> tuple[Floats, Floats]:
 
 
 def _side_cosines(dimension: int) -> tuple[Floats, Floats]:
-    """The law of w again, on panels over its whole range, with log weights.
+    """Return nodes of w on panels over its whole range, with log weights.
 
-    For given φ equation 7 draws its weight from directions that are rare in the prior, far
-    outside the reach of the Gauss nodes when N is large; these panels resolve them to N = 4096.
+    For a given φ the integral of equation 7 comes from directions that are rare in the prior, far
+    outside the Gauss nodes when N is large. These panels resolve them up to N = 4096.
     """
     if dimension == 2:
         return np.array([-1.0, 1.0]), np.log([0.5, 0.5])
@@ -238,7 +264,7 @@ def _side_cosines(dimension: int) -> tuple[Floats, Floats]:
 
 
 def _gauss(diagonal: Floats, squared: Floats) -> tuple[Floats, Floats]:
-    """Gauss nodes and weights of a law, from the recurrence of its orthogonal polynomials.
+    """Return Gauss nodes and weights, from the recurrence of the orthogonal polynomials.
 
     The nodes are the eigenvalues of the symmetric tridiagonal matrix of the recurrence, the
     weights the squared first entries of its eigenvectors (Golub and Welsch).
@@ -254,5 +280,5 @@ def _require_probability(probability: float) -> None:
         raise ArgumentError(
             f"probability is {probability!r}",
             expected="a fraction in (0, 1)",
-            remedy="0.99 lets one in a hundred of a cluster's own vectors fail.",
+            remedy="Pass a fraction, such as 0.99.",
         )

@@ -1,8 +1,7 @@
-"""Unit vectors: the angle between them, and three ways to say where their middle is.
+"""Unit vectors: the angle between them, and three kinds of centre (equations 1, 6 and 12).
 
-Equations 1, 6 and 12. `centroid` is what the algorithm keeps, `model_centroid` is what the paper
-writes for large N, `spherical_mean` is the maximum-likelihood centre itself; docs/model.md
-compares the three.
+`centroid` is the one that the algorithm uses, `model_centroid` the one that the paper writes for
+large N, and `spherical_mean` the maximum-likelihood centre. docs/model.md compares the three.
 """
 
 from __future__ import annotations
@@ -16,17 +15,19 @@ from linkstream.errors import ArgumentError, ConvergenceError, VectorError
 
 Floats = npt.NDArray[np.float64]
 
-# A sum of k unit vectors shorter than k times this is rounding, not a direction.
+# A sum of k unit vectors that is shorter than k times this has no direction, only rounding errors.
 _VANISHING = 1e-13
 
 
 def angle(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """How far apart two vectors are, in radians from 0 to π (equation 1).
+    """Return the angle between two vectors, in radians from 0 to π (equation 1).
 
-    Equal in exact arithmetic to arccos(x·y) on unit vectors, but precise to a few rounding
-    errors at every angle, where arccos loses half the digits near 0 and π. The lengths do not
-    matter. The last axis holds the coordinates; leading axes broadcast. Cost: a few passes over
-    the larger argument.
+    The result is precise to a few rounding errors at every angle; arccos(x·y) would lose half the
+    digits near 0 and π.
+
+    Args:
+        x: one or several vectors of any length above 0; the last axis holds the coordinates.
+        y: the same for the other side; leading axes broadcast.
 
     >>> float(angle([1.0, 0.0], [0.0, 1.0])) == math.pi / 2
     True
@@ -38,16 +39,21 @@ def angle(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
             expected="vectors of one dimension",
             remedy="Compare vectors of the same encoder.",
         )
-    # In the rhombus 0, a, a+b, b the diagonals a+b and a-b are perpendicular and halve the angle:
-    # tan(angle / 2) = |a-b| / |a+b|. Neither length cancels where the other one carries the answer.
+    # The diagonals a+b and a-b of the rhombus 0, a, a+b, b are perpendicular and halve the angle:
+    # tan(angle / 2) = |a-b| / |a+b|. Where one of these lengths cancels, the other one is precise.
     return np.asarray(2.0 * np.arctan2(_length(a - b), _length(a + b)))
 
 
 def normalise(X: npt.ArrayLike) -> Floats:
-    """The same directions at unit length, as a new float64 array; the last axis is coordinates.
+    """Return vectors scaled to unit length, as a new float64 array.
 
-    Raises VectorError for a vector that is zero or not finite, and names its row. Neither huge
-    nor tiny coordinates overflow.
+    Huge and tiny coordinates do not overflow.
+
+    Args:
+        X: one or several vectors; the last axis holds the coordinates.
+
+    Raises:
+        VectorError: a vector is zero or not finite; the error names its row.
 
     >>> normalise([[3.0, 4.0]]).tolist()
     [[0.6, 0.8]]
@@ -62,10 +68,15 @@ def normalise(X: npt.ArrayLike) -> Floats:
 
 
 def centroid(X: npt.ArrayLike) -> Floats:
-    """The middle that Links keeps for a subcluster: the vectors' sum at unit length.
+    """Return the centroid that Links uses: the sum of the vectors, scaled to unit length.
 
-    The direction of the mean, hence the unit vector with the greatest total similarity to the
-    rows of X. Raises VectorError if the sum vanishes: opposite vectors have no middle.
+    It is the unit vector with the greatest total similarity to the rows.
+
+    Args:
+        X: one vector per row.
+
+    Raises:
+        VectorError: the vectors cancel each other, so that their sum has no direction.
 
     >>> centroid([[1.0, 0.0], [0.0, 1.0]]).round(4).tolist()
     [0.7071, 0.7071]
@@ -76,18 +87,22 @@ def centroid(X: npt.ArrayLike) -> Floats:
     if length <= _VANISHING * float(_length(rows).sum()):
         raise VectorError(
             f"{len(rows)} vectors whose sum has length {length:.3g}",
-            expected="vectors that leave a direction when added",
-            remedy="Opposite vectors cancel; they are not of one cluster.",
+            expected="vectors whose sum has a direction",
+            remedy="Pass vectors of one cluster; opposite vectors cancel.",
         )
     return np.asarray(total / length)
 
 
 def model_centroid(X: npt.ArrayLike, t_c: float) -> Floats:
-    """The middle as the paper writes it: the sum over the length the model expects (equation 12).
+    """Return the centroid of equation 12: the sum divided by √(k² cos²θ_c + k sin²θ_c).
 
-    Divides by √(k² cos²θ_c + k sin²θ_c), t_c being cos θ_c. It points where `centroid` points but
-    is *not of unit length* in general: only for vectors that lie exactly at θ_c from the centre
-    with perpendicular remainders. Its length thus measures how well the approximation holds.
+    It has the direction of `centroid`, but unit length only if every vector is exactly at θ_c from
+    the centre and their components across it are perpendicular. Its length therefore measures how
+    well the approximation holds.
+
+    Args:
+        X: one vector per row.
+        t_c: cos θ_c, in [0, 1].
 
     >>> model_centroid([[0.6, 0.8]], 0.7).round(12).tolist()
     [0.6, 0.8]
@@ -97,30 +112,30 @@ def model_centroid(X: npt.ArrayLike, t_c: float) -> Floats:
         raise ArgumentError(
             f"t_c is {t_c!r}",
             expected="a cosine in [0, 1]",
-            remedy="t_c is cos θ_c: see typical_angle.",
+            remedy="Pass cos θ_c; typical_angle gives θ_c.",
         )
     k = float(len(rows))
     c2 = t_c * t_c
     return np.asarray(rows.sum(axis=0) / math.sqrt(k * k * c2 + k * (1.0 - c2)))
 
 
-# Why the iteration of `spherical_mean` descends, from any start.
+# Why the iteration of `spherical_mean` descends from any start.
 #
-# Let the weights add up to 1 and F(μ) = ½ Σ w_i ∠(x_i, μ)². Moving μ by a small tangent vector v
+# Let the weights add up to 1 and F(μ) = ½ Σ w_i ∠(x_i, μ)². A step by a small tangent vector v
 # changes the angle θ to x_i as in flat space along the line of sight, and less than that across
-# it, because meridians converge: the Hessian of ½θ² has eigenvalue 1 along and θ cot θ across,
-# and θ cot θ ≤ 1. At the antipode of x_i, ½θ² is the lower envelope of smooth functions, which
-# only lowers it. So no direction curves upwards faster than 1, and with the gradient
-# g = -Σ w_i log_μ(x_i) every step v of any length has
+# it, because meridians converge: the Hessian of ½θ² has eigenvalue 1 along and θ cot θ ≤ 1 across.
+# At the antipode of x_i, ½θ² is the lower envelope of smooth functions, which only lowers it. So
+# no direction curves upwards faster than 1. With the gradient g = -Σ w_i log_μ(x_i), every step v
+# of any length has
 #     F(exp_μ(v)) ≤ F(μ) + g·v + ½|v|².
-# The right side is least at v = -g = Σ w_i log_μ(x_i), exactly the step of Buss and Fillmore:
-# average the points in the tangent plane, go there. It gains at least ½|g|²; as F ≥ 0, the
+# The right side is least at v = -g = Σ w_i log_μ(x_i). That is the step of Buss and Fillmore: it
+# goes to the average of the points in the tangent plane. It gains at least ½|g|²; as F ≥ 0, the
 # gradients tend to 0.
 #
-# Why the limit is the one we want. Let every point lie in the open hemisphere H around c. A
+# Why the limit is the wanted one. Let every point lie in the open hemisphere H around c. A
 # minimum outside H could be mirrored into H across its boundary, nearer to every point; so the
 # minima lie in H, and there the critical point is unique (Buss and Fillmore, theorem 1). Hence
-# the certificate checked below: x_i·c > 0 for all i with c the start, and the result within H.
+# the two checks below: x_i·c > 0 for all i, with c the start, and the result is in H.
 # The steps shrink by a factor of about 1 - Σ w_i θ_i cot θ_i each.
 def spherical_mean(
     X: npt.ArrayLike,
@@ -129,12 +144,20 @@ def spherical_mean(
     tolerance: float = 1e-12,
     iterations: int = 10_000,
 ) -> Floats:
-    """The most likely centre of the vectors' cluster: least sum of squared angles (equation 6).
+    """Return the maximum-likelihood centre: the least sum of squared angles (equation 6).
 
-    Buss and Fillmore's spherical average. The answer is certified: every vector lies in one open
-    hemisphere, where the minimum is unique, and the mean of the tangent vectors has length at
-    most `tolerance`. Raises ConvergenceError otherwise. Weights, if given, are positive; only
-    their ratios matter. Cost: some ten to fifty passes over X for angles up to 75 degrees.
+    This is the spherical average of Buss and Fillmore. It takes ten to fifty passes over X for
+    angles up to 75 degrees.
+
+    Args:
+        X: one vector per row.
+        weights: a positive weight for each row; only ratios matter. None: equal weights.
+        tolerance: the greatest length of the mean tangent vector, in radians.
+        iterations: the greatest number of passes.
+
+    Raises:
+        ConvergenceError: the vectors do not lie in one open hemisphere, where the minimum is
+            unique, or the tolerance was not reached.
 
     >>> spherical_mean([[1.0, 0.0], [0.0, 1.0]]).round(4).tolist()
     [0.7071, 0.7071]
@@ -153,29 +176,29 @@ def spherical_mean(
     raise ConvergenceError(
         f"a step of {step:.3g} radians after {iterations} iterations",
         expected=f"at most {tolerance:.3g}, in the hemisphere of the start",
-        remedy="Vectors near the rim of a hemisphere converge slowly; raise iterations.",
+        remedy="Raise iterations; vectors near the rim of a hemisphere converge slowly.",
     )
 
 
 def _log_map(base: Floats, rows: Floats) -> Floats:
-    """Each row as a tangent vector at `base`: its direction from there, its angle as length."""
+    """Return each row as a tangent vector at `base`, with its angle from `base` as length."""
     along = rows @ base
     across = rows - along[:, np.newaxis] * base
     sine = _length(across)
     angles = np.arctan2(sine, along)
-    # A row at the base itself has no direction and needs none: its tangent vector is 0.
+    # A row equal to the base has the tangent vector 0.
     return np.asarray(across * (angles / np.where(sine > 0.0, sine, 1.0))[:, np.newaxis])
 
 
 def _exp_map(base: Floats, tangent: Floats) -> Floats:
-    """Where one arrives from `base` along the great circle of `tangent`, after its length."""
+    """Return the point at the end of a tangent vector, along its great circle from `base`."""
     length = float(_length(tangent))
-    # np.sinc(t) is sin(πt)/(πt) and whole at 0. Scaling removes the drift of rounding.
+    # np.sinc(t) is sin(πt)/(πt), and 1 at 0. normalise removes rounding errors.
     return normalise(math.cos(length) * base + float(np.sinc(length / math.pi)) * tangent)
 
 
 def _shares(weights: npt.ArrayLike | None, count: int) -> Floats:
-    """The weights as positive numbers that add up to one."""
+    """Return the weights scaled to add up to one."""
     if weights is None:
         return np.full(count, 1.0 / count)
     array = np.asarray(weights, dtype=np.float64)
@@ -183,7 +206,7 @@ def _shares(weights: npt.ArrayLike | None, count: int) -> Floats:
         raise ArgumentError(
             f"weights of shape {array.shape}, least {array.min(initial=math.inf)!r}",
             expected=f"{count} finite positive numbers",
-            remedy="Leave a vector out instead of giving it no weight.",
+            remedy="Leave a vector out instead of giving it weight 0.",
         )
     return np.asarray(array / array.sum())
 
@@ -194,12 +217,16 @@ def _require_hemisphere(similarities: Floats) -> None:
         raise ConvergenceError(
             f"the vector in row {least} has similarity {similarities[least]:.3g} to the centroid",
             expected="all vectors in an open hemisphere around their centroid",
-            remedy="Vectors this far apart may have several means; use centroid, or cluster first.",
+            remedy="Use centroid, or cluster first; vectors this far apart may have several means.",
         )
 
 
 def vector_rows(X: npt.ArrayLike) -> Floats:
-    """X as float64, one finite vector per row; VectorError otherwise."""
+    """Return X as float64 with one finite vector per row; raise VectorError if it is not so.
+
+    Args:
+        X: an array of shape (count, dimension).
+    """
     array = _finite(X)
     if array.ndim != 2 or len(array) == 0:
         raise VectorError(
@@ -224,7 +251,7 @@ def _finite(X: npt.ArrayLike) -> Floats:
 
 
 def _reject(good: npt.NDArray[np.bool_], seen: str, expected: str) -> None:
-    """Raise for the first vector that is not `good`, naming its row where there are rows."""
+    """Raise VectorError for the first vector that is not `good`, with its row."""
     row = int(np.flatnonzero(~good.reshape(-1))[0]) if good.ndim else None
     name = "the vector" if row is None else f"the vector in row {row}"
     raise VectorError(
