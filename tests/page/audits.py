@@ -1,4 +1,4 @@
-"""What is looked for in every view, run in the page itself."""
+"""Accessibility checks that run inside the page, for every view."""
 
 # Texts that cannot be read: contrast, as WCAG 2 defines it, to what is painted behind them.
 CONTRAST = """

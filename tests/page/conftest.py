@@ -1,4 +1,4 @@
-"""The real service, and a real browser to look at it. Without Chromium these tests fail."""
+"""Fixtures: the service, and the page in Chromium. Without Chromium these tests fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--disable-dev-shm-usage",
 )
-# What the page's own rules forbid is told to the page as an event; it is kept for the test.
+# Collect the violations of the content security policy of the page.
 WATCH = """
 window.refused = [];
 document.addEventListener("securitypolicyviolation",
@@ -33,10 +33,11 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for a file of tests: its loop must not outlive them."""
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chrome")
+    """Start one browser for each test file, because its event loop must not outlive the file."""
+    found = map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))
+    chromium = os.environ.get("CHROMIUM") or next(filter(None, found), None)
     if chromium is None:
-        pytest.fail("no Chromium: install Debian's package `chromium`, or set CHROMIUM to its path")
+        pytest.fail("no Chromium: install the Debian package `chromium`, or set CHROMIUM to a path")
     with sync_playwright() as playwright:
         expect.set_options(timeout=PATIENCE)
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
@@ -46,14 +47,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """A service without tokens, without namespaces."""
+    """Start a service without tokens and without namespaces."""
     with background(Settings(data=tmp_path / "data", port=0, threads=1)) as url:
         yield Served(url.rstrip("/"))
 
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Open]:
-    """Open the page; at the end nothing may have gone wrong in it, nor been refused."""
+    """Open the page; fail at the end if it logged an error or violated its policy."""
     contexts: list[BrowserContext] = []
     troubles: list[str] = []
 
@@ -90,7 +91,7 @@ def _note(troubles: list[str], kind: str, words: str) -> None:
 
 @pytest.fixture
 def shoot() -> Callable[[Page, str], None]:
-    """Keep a picture of what is shown, to be looked at."""
+    """Save a screenshot of the page for a person to look at."""
     SHOTS.mkdir(parents=True, exist_ok=True)
 
     def shot(page: Page, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A service with something in it, for the page to show."""
+"""A service with data for the page to show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTILE = (
 
 @dataclass(frozen=True)
 class Served:
-    """A running service, and calls to it as an application makes them."""
+    """A running service, and requests to it as an application sends them."""
 
     url: str
     token: str | None = None
@@ -65,20 +65,20 @@ class Served:
 
 
 def direction(*parts: float) -> np.ndarray:
-    """A unit vector with these coordinates first."""
+    """Return a unit vector that starts with these coordinates."""
     x = np.zeros(DIMENSION)
     x[: len(parts)] = parts
     return x / np.linalg.norm(x)
 
 
 def around(middle: np.ndarray, count: int, *, seed: int = 0, noise: float = 0.04) -> np.ndarray:
-    """Unit vectors near one."""
+    """Return unit vectors near a direction."""
     x = middle + np.random.default_rng(seed).normal(0, noise, (count, DIMENSION))
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True), np.float32)
 
 
 def two_alike(served: Served) -> tuple[int, int]:
-    """Two clusters that may be one, and one that is far from both; the IDs of the two."""
+    """Add two similar clusters and one distant cluster; return the IDs of the two."""
     texts = [{"text": f"first {i}"} for i in range(6)]
     one = served.add(around(direction(1.0), 6), texts)
     texts = [{"text": f"second {i}"} for i in range(6)]
@@ -89,7 +89,7 @@ def two_alike(served: Served) -> tuple[int, int]:
 
 
 def png(width: int, height: int, colour: tuple[int, int, int]) -> bytes:
-    """A picture of one colour with a lighter disc on it."""
+    """Return a picture of one colour with a lighter disc."""
     rows, columns = np.mgrid[:height, :width]
     disc = (rows - height / 2) ** 2 + (columns - width / 2) ** 2 < (min(width, height) / 3) ** 2
     pixels = np.where(disc[..., None], 230, np.array(colour)).astype(np.uint8)

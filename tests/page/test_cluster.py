@@ -10,7 +10,7 @@ from page.served import HOSTILE, Served, around, direction, png, two_alike
 
 
 def chain(count=5, step=0.7):
-    """Directions on an arc, each near the one before: subclusters in a row."""
+    """Return directions on an arc, each near the previous one: a chain of subclusters."""
     angles = np.arange(count) * step
     return [direction(np.cos(angle), np.sin(angle)) for angle in angles]
 
@@ -100,7 +100,7 @@ def test_two_clusters_are_joined_by_choosing_the_other(served, open_page):
     live = {cluster["id"] for cluster in served.clusters()}
     (gone,) = {one, other} - live
     page.goto(f"{served.url}/#/cluster/{gone}")
-    expect(page.locator(".note")).to_contain_text("was joined into")
+    expect(page.locator(".note")).to_contain_text("was merged into")
 
 
 def test_forgetting_asks_first(served, open_page):
@@ -118,13 +118,13 @@ def test_forgetting_asks_first(served, open_page):
     assert len(served.clusters()) == 3
 
 
-def test_a_cluster_is_set_aside_and_taken_notice_of_again(served, open_page):
+def test_a_cluster_is_ignored_and_then_no_longer_ignored(served, open_page):
     served.make()
     one, _ = two_alike(served)
     page = open_page(served.url, f"cluster/{one}")
     page.get_by_role("button", name="Ignore").click()
     expect(page.locator("h1 + .tags")).to_contain_text("ignored")
-    page.get_by_role("button", name="Take notice again").click()
+    page.get_by_role("button", name="Stop ignoring").click()
     expect(page.get_by_role("button", name="Ignore")).to_be_visible()
     assert not any(cluster["ignored"] for cluster in served.clusters())
 
@@ -147,7 +147,7 @@ def test_the_list_is_searched_and_its_members_are_paged(served, open_page):
     expect(page.get_by_role("button", name="Show older ones")).to_be_hidden()
 
 
-def test_a_picture_of_the_folder_is_shown_and_a_missing_one_is_said(tmp_path, open_page):
+def test_a_picture_of_the_folder_is_shown_and_a_missing_one_is_reported(tmp_path, open_page):
     images = tmp_path / "images"
     (images / "a").mkdir(parents=True)
     (images / "a" / "b c.png").write_bytes(png(40, 30, (0, 114, 178)))
@@ -161,7 +161,7 @@ def test_a_picture_of_the_folder_is_shown_and_a_missing_one_is_said(tmp_path, op
         expect(page.get_by_text("no picture: gone.png")).to_be_visible()
 
 
-def test_an_id_that_is_not_there_is_said_with_its_remedy(served, open_page):
+def test_an_unknown_id_is_reported_with_its_remedy(served, open_page):
     served.make()
     page = open_page(served.url, "cluster/99")
     expect(page.get_by_role("alert")).to_contain_text("That did not work")

@@ -16,7 +16,7 @@ from page.served import Served, around, direction
 FIGURES = ".tile dd"
 
 
-def test_the_live_page_updates_as_vectors_come(served, open_page, shoot):
+def test_the_live_page_updates_as_vectors_arrive(served, open_page, shoot):
     served.make()
     page = open_page(served.url)
     expect(page.get_by_text("No vectors yet")).to_be_visible()
@@ -45,17 +45,17 @@ def test_a_burst_of_vectors_leaves_sixty_rows_and_true_figures(served, open_page
     assert page.locator(".decision").count() <= 60
 
 
-def test_a_pause_holds_the_rows_and_lets_them_go_on(served, open_page):
+def test_pause_stops_the_rows_and_resume_continues(served, open_page):
     served.make()
     served.add(around(direction(1.0), 2))
     page = open_page(served.url)
     expect(page.locator(".decision")).to_have_count(2)
     page.keyboard.press("p")
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
     served.add(around(direction(1.0), 2, seed=1))
     expect(page.locator(FIGURES).nth(0)).to_have_text("4")
     expect(page.locator(".decision")).to_have_count(2)
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.locator(".decision")).to_have_count(4)
 
 
@@ -82,7 +82,7 @@ def test_the_namespace_is_chosen_at_the_top_and_kept_in_the_address(served, open
     expect(page.locator(FIGURES).nth(0)).to_have_text("4")
 
 
-def test_the_page_says_so_when_the_service_goes_and_finds_it_again(tmp_path, open_page):
+def test_the_page_reports_a_lost_connection_and_reconnects(tmp_path, open_page):
     with background(Settings(data=tmp_path, port=0)) as url:
         Served(url.rstrip("/")).make().add(around(direction(1.0), 2))
         page = open_page(url.rstrip("/"))
@@ -116,7 +116,7 @@ def test_the_page_keeps_up_with_ten_thousand_vectors_a_second(served, open_page)
 
 
 def flood(served, sent, rate, seconds, batch=500):
-    """Send vectors as raw numbers, so many a second at most."""
+    """Send vectors as raw numbers, at a limited rate."""
     X = np.concatenate([around(direction(*np.eye(8)[i]), batch // 8 + 1, seed=i) for i in range(8)])
     data = X[:batch].astype("<f4").tobytes()
     url = f"{served.url}/v1/namespaces/{served.namespace}/vectors?dimension={X.shape[1]}"

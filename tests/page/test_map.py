@@ -1,4 +1,4 @@
-"""The map, in a real browser: it draws, it stays still, it can be held by hand and by keyboard."""
+"""The map in a browser: drawing, stable positions, mouse, touch and keyboard."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FRAMES = """async (canvas) => {
 
 
 def add_many(served, X):
-    """Vectors as raw numbers: quick."""
+    """Add vectors as raw numbers, which is fast."""
     request = urllib.request.Request(
         f"{served.url}/v1/namespaces/{served.namespace}/vectors?dimension={X.shape[1]}",
         data=X.astype("<f4").tobytes(),
@@ -57,14 +57,14 @@ def add_many(served, X):
 
 
 def settled(page):
-    """The canvas, once nothing moves on it."""
+    """Return the canvas after all movement has ended."""
     canvas = page.locator(CANVAS)
     expect(canvas).to_have_attribute("data-settled", "true")
     return canvas
 
 
 def spot(page, served, subcluster):
-    """Where a subcluster is on the screen."""
+    """Return the position of a subcluster on the screen."""
     nodes = served.get("map")["nodes"]
     place = nodes["subcluster"].index(subcluster)
     canvas = settled(page)
@@ -76,7 +76,7 @@ def spot(page, served, subcluster):
 
 
 def some(served):
-    """Three clusters with something said of each vector; their IDs."""
+    """Add three clusters with a payload for each vector; return their IDs."""
     served.make()
     ids = []
     for axis in range(3):
@@ -131,7 +131,7 @@ def test_twenty_thousand_are_smooth_to_zoom(many, open_page, shoot):
     shoot(page, "map-20000-near")
 
 
-def test_points_stay_where_they_are_when_vectors_arrive(served, open_page):
+def test_points_keep_their_positions_when_vectors_arrive(served, open_page):
     first, *_ = some(served)
     page = open_page(served.url, "map")
     canvas = settled(page)
@@ -148,7 +148,7 @@ def test_points_stay_where_they_are_when_vectors_arrive(served, open_page):
     expect(page.locator(".map-tip")).to_have_attribute("data-subcluster", str(mine))
 
 
-def test_pointing_at_a_subcluster_tells_what_came_with_its_vectors(served, open_page, shoot):
+def test_pointing_at_a_subcluster_shows_the_payloads_of_its_vectors(served, open_page, shoot):
     some(served)
     page = open_page(served.url, "map")
     for axis in range(3):
@@ -162,7 +162,7 @@ def test_pointing_at_a_subcluster_tells_what_came_with_its_vectors(served, open_
     expect(page.locator(".map-tip")).to_be_hidden()
 
 
-def test_a_click_leads_to_the_cluster(served, open_page):
+def test_a_click_opens_the_cluster(served, open_page):
     _, second, _ = some(served)
     page = open_page(served.url, "map")
     page.mouse.click(*spot(page, served, 1))
@@ -201,7 +201,7 @@ def test_the_keyboard_zooms_moves_and_shows_all(served, open_page):
         expect(canvas).to_have_attribute(f"data-{name}", value)
 
 
-def test_tab_leads_from_the_map_to_a_list_that_says_the_same(served, open_page):
+def test_tab_moves_from_the_map_to_a_list_of_the_same_clusters(served, open_page):
     first, second, third = some(served)
     served.post("name", {"cluster": second, "name": HOSTILE[0]})
     page = open_page(served.url, "map")
@@ -230,7 +230,7 @@ def test_a_cluster_with_a_name_is_labelled(served, open_page):
     assert canvas.evaluate("(canvas) => canvas.toDataURL()") != before
 
 
-def test_while_nothing_comes_the_map_is_not_asked_for_again(served, open_page):
+def test_an_idle_stream_causes_no_requests_of_the_map(served, open_page):
     first, *_ = some(served)
     served.post("remove", {"vector": 0})
     page = open_page(served.url, "map")
@@ -254,7 +254,7 @@ def test_an_empty_map_says_what_to_do_and_fills_by_itself(served, open_page):
     expect(settled(page)).to_have_attribute("data-drawn", "1")
 
 
-def test_on_a_phone_a_tap_tells_and_leads_on(served, browser):
+def test_on_a_phone_a_tap_shows_a_subcluster_with_a_link(served, browser):
     first, *_ = some(served)
     context = browser.new_context(
         viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True

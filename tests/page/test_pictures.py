@@ -1,4 +1,4 @@
-"""Every view of the voices that come with the package, in every look: to be looked at."""
+"""Screenshots of every view with the voices of the package, for a person to look at."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("Ada", "Ben", "Cleo")
 
 @pytest.fixture
 def voices(served):
-    """The held-out voices, with finer subclusters than the demo's, so that there are trees."""
+    """Add the held-out voices with smaller subclusters than the demo, to get trees."""
     heard = voice_halves()[1]
     voices = Served(served.url, namespace="voices")
     body = {

@@ -71,7 +71,7 @@ def test_the_tabs_reach_a_review_by_keyboard(asked, open_page):
     expect(page.locator(".side .chip").nth(1)).to_be_focused()
 
 
-def test_messages_are_read_out(asked, open_page):
+def test_messages_are_announced_to_screen_readers(asked, open_page):
     page = open_page(asked.url, "review")
     told = page.locator("p[aria-live=polite]")
     expect(told).to_contain_text("the same as")
@@ -79,25 +79,25 @@ def test_messages_are_read_out(asked, open_page):
     expect(told).to_contain_text("Same: they are one cluster now")
 
 
-def test_an_undo_after_more_vectors_came_asks_before_it_takes_them_too(asked, open_page, shoot):
+def test_an_undo_asks_before_it_reverts_newer_vectors(asked, open_page, shoot):
     page = open_page(asked.url, "review")
     expect(page.locator(".question")).to_be_visible()
     page.keyboard.press("s")
     expect(page.get_by_text("1 answered")).to_be_visible()
     asked.add(around(direction(0, 0, 0, 1.0), 3))
     page.keyboard.press("u")
-    expect(page.get_by_role("dialog")).to_contain_text("3 events came after this")
+    expect(page.get_by_role("dialog")).to_contain_text("3 events followed this correction")
     shoot(page, "review-more-came")
     page.get_by_role("button", name="Leave it").click()
     expect(page.get_by_text("1 answered")).to_be_visible()
     assert asked.get("stats")["vectors"] == 21
     page.keyboard.press("u")
-    page.get_by_role("button", name="Take it all back").click()
+    page.get_by_role("button", name="Undo all").click()
     expect(page.get_by_text("0 answered")).to_be_visible()
     assert asked.get("stats")["vectors"] == 18
 
 
-def test_what_contradicts_an_earlier_word_is_told_and_nothing_changes(asked, open_page):
+def test_a_contradicting_answer_is_reported_and_changes_nothing(asked, open_page):
     page = open_page(asked.url, "review")
     expect(page.locator(".question")).to_be_visible()
     a, b = map(int, page.locator(".question").get_attribute("data-pair").split("-"))
@@ -108,7 +108,7 @@ def test_what_contradicts_an_earlier_word_is_told_and_nothing_changes(asked, ope
     assert len(asked.clusters()) == 3
 
 
-def test_where_nothing_is_to_be_asked_it_says_what_to_do(served, open_page):
+def test_without_questions_the_page_says_what_to_do(served, open_page):
     served.make()
     page = open_page(served.url, "review")
     expect(page.get_by_text("Nothing to review yet")).to_be_visible()

@@ -22,7 +22,7 @@ def people(served):
 
 
 def each_view(page, url):
-    """Every view in turn, once it is shown."""
+    """Open each view and yield its name when it is visible."""
     for view in VIEWS:
         page.goto(f"{url}/#/{view}")
         expect(page.locator(f".view-{view.split('/')[0]} h1")).to_be_visible()
@@ -34,7 +34,7 @@ def test_a_phone_shows_every_view_without_scrolling_sideways(people, open_page):
     for _ in each_view(page, people.url):
         for width in (360, 320):
             page.set_viewport_size({"width": width, "height": 640})
-            for _ in range(100):  # what is drawn to measure is drawn anew after it is measured
+            for _ in range(100):  # some parts are drawn again after a measurement
                 if (wide := page.evaluate("document.documentElement.scrollWidth")) <= width:
                     break
                 page.wait_for_timeout(50)
@@ -44,7 +44,7 @@ def test_a_phone_shows_every_view_without_scrolling_sideways(people, open_page):
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_can_be_read_in_light_and_dark(dark, people, open_page):
     page = open_page(people.url, dark=dark)
-    page.emulate_media(reduced_motion="reduce")  # rows that have just come do not fade
+    page.emulate_media(reduced_motion="reduce")  # new rows do not fade
     expect(page.locator(".decision").first).to_be_visible()
     for _ in each_view(page, people.url):
         assert page.evaluate(CONTRAST) == []
@@ -64,9 +64,9 @@ def test_every_control_has_a_name_and_every_view_its_landmarks(people, open_page
         assert len(ids) == len(set(ids))
 
 
-def test_no_namespace_says_how_to_make_one(served, open_page, shoot):
+def test_without_a_namespace_the_page_says_how_to_create_one(served, open_page, shoot):
     page = open_page(served.url)
-    expect(page.get_by_text("There is nothing to look at yet")).to_be_visible()
+    expect(page.get_by_text("No namespace yet")).to_be_visible()
     expect(page.locator(".command")).to_contain_text("curl -X PUT")
     shoot(page, "no-namespace")
     served.make().add(around(direction(1.0), 2))
@@ -101,7 +101,7 @@ def test_a_token_is_asked_for_kept_in_the_tab_and_sent(tmp_path, open_page, shoo
         expect(other.get_by_role("button", name="Forget")).to_be_disabled()
 
 
-def test_an_unknown_view_leads_to_the_live_one(people, open_page):
+def test_an_unknown_view_shows_the_live_view(people, open_page):
     page = open_page(people.url, "nowhere/<b>")
     expect(page.locator(".view-live h1")).to_have_text("Live")
     expect(page).to_have_title(re.compile("Live · people"))

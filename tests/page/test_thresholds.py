@@ -1,4 +1,4 @@
-"""The page of thresholds: three lines, sliders, and words that agree with the service's figures."""
+"""The thresholds view: lines, sliders, and texts that agree with the figures of the service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAGS = ".thresholds-similarity .histogram-flag"
 
 @pytest.fixture
 def people(served):
-    """Overlapping clusters, so that there are edges, and pairs that are near."""
+    """Add overlapping clusters, so that there are edges and similar pairs."""
     served.make()
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((12, DIMENSION))
@@ -25,7 +25,7 @@ def people(served):
 
 
 def count(page, kind):
-    """The figure of a line of the verdict."""
+    """Return the figure of a line of the verdict."""
     return int(page.locator(f".verdict [data-kind={kind}]").get_attribute("data-count"))
 
 
@@ -60,7 +60,9 @@ def test_flags_do_not_cover_one_another(people, open_page):
 
 
 @pytest.mark.parametrize(("name", "axis"), [("cluster_similarity", 0), ("pair_similarity_max", 1)])
-def test_a_slider_moves_its_line_and_the_figures_are_the_services(people, open_page, name, axis):
+def test_a_slider_moves_its_line_and_shows_the_figures_of_the_service(
+    people, open_page, name, axis
+):
     found = people.get("margins")
     now, zero = found["moves"].index(0), found["margin_bins"]["zero"]
     page = open_page(people.url, "thresholds")
@@ -73,16 +75,16 @@ def test_a_slider_moves_its_line_and_the_figures_are_the_services(people, open_p
     assert count(page, "passing") == sum(found["edge"]["pairs"][c][p][zero:])
 
 
-def test_the_subcluster_slider_tells_of_merges(people, open_page):
+def test_the_subcluster_slider_shows_merges(people, open_page):
     found = people.get("margins")["subcluster"]["merged"]
     page = open_page(people.url, "thresholds")
     press(page, "subcluster_similarity", "Home", 1)
     assert count(page, "merging") == found[0] > 0
 
 
-def test_back_to_now_puts_all_sliders_back(people, open_page, shoot):
+def test_reset_moves_all_sliders_back(people, open_page, shoot):
     page = open_page(people.url, "thresholds", dark=True)
-    back = page.get_by_role("button", name="Back to now")
+    back = page.get_by_role("button", name="Reset")
     expect(back).to_be_disabled()
     failing = count(page, "failing")
     press(page, "cluster_similarity", "End", 1)
@@ -97,7 +99,7 @@ def test_back_to_now_puts_all_sliders_back(people, open_page, shoot):
         expect(flag).to_have_attribute("data-at", f"{value:.4f}")
 
 
-def test_thresholds_that_cannot_be_are_said_to_be_none(people, open_page):
+def test_invalid_thresholds_are_reported(people, open_page):
     high = {
         "cluster_similarity": 0.95,
         "subcluster_similarity": 0.97,
@@ -107,18 +109,20 @@ def test_thresholds_that_cannot_be_are_said_to_be_none(people, open_page):
     people.call("POST", "/v1/namespaces/strict/vectors", {"vectors": np.eye(4).tolist()})
     page = open_page(people.url, "thresholds?in=strict")
     press(page, "subcluster_similarity", "End", 1)
-    expect(page.locator(".verdict")).to_contain_text("There are no such thresholds")
+    expect(page.locator(".verdict")).to_contain_text("These thresholds are not valid")
 
 
-def test_it_says_what_it_is_not_and_what_to_run(people, open_page):
+def test_the_page_says_what_the_figures_mean_and_what_to_run(people, open_page):
     page = open_page(people.url, "thresholds")
     words = page.locator(".thresholds-meaning")
-    expect(words).to_contain_text("what-if on the graph as it is now")
-    expect(words).to_contain_text("not a run with other thresholds")
+    expect(words).to_contain_text("effect of other thresholds on the current graph")
+    expect(words).to_contain_text(
+        "A run with other thresholds from the start would give other subclusters"
+    )
     expect(words.locator("code")).to_have_text(re.compile("^linkstream tune "))
 
 
-def test_without_vectors_it_says_what_to_do(served, open_page):
+def test_without_vectors_the_page_says_what_to_do(served, open_page):
     served.make()
     page = open_page(served.url, "thresholds")
     expect(page.get_by_text("Nothing to compare yet")).to_be_visible()

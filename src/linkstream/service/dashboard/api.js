@@ -1,18 +1,28 @@
 /**
- * The service, as the page calls it: fetch with the token of this tab, and one shape of error.
+ * Requests to the service: fetch with the token of this tab, errors as Problem, event streams.
  *
- * The token lives in sessionStorage (this tab, until it is closed) and is sent as
- * `Authorization: Bearer`; there are no cookies, so another site cannot use it.
+ * The token is in sessionStorage (this tab, until the tab closes) and is sent as
+ * `Authorization: Bearer`. There are no cookies, so another site cannot use the token.
  */
 
-import { pause, readStream } from "/page/stream.js";
-
 const KEY = "linkstream-token";
-const TRIES = 3; // of a write that did not get through; all with one Idempotency-Key
+const TRIES = 3; // attempts of a write, all with the same Idempotency-Key
+const FIRST_WAIT = 500; // milliseconds before the first reconnection
+const LONGEST_WAIT = 15_000;
 
-/** What went wrong, in the service's words. */
+/**
+ * @typedef {{kind: string, seen: string, expected?: string, remedy?: string, chain?: object}}
+ *   ErrorBody  the error of an answer
+ * @typedef {{signal: AbortSignal, state?: (state: "open"|"waiting") => void}} StreamOptions
+ * @typedef {Object<string, (data: any) => void>} Handlers  by kind of event
+ */
+
+/** An error of the service: what was seen, what was expected, and the remedy. */
 export class Problem extends Error {
-  /** @param {{kind: string, seen: string, expected?: string, remedy?: string}} error */
+  /**
+   * @param {ErrorBody} error
+   * @param {number} [status] HTTP status, 0 if there was no answer
+   */
   constructor(error, status = 0) {
     super(error.seen);
     this.name = "Problem";
@@ -24,7 +34,7 @@ export class Problem extends Error {
     this.chain = error.chain ?? null;
   }
 
-  /** Any thrown thing as a Problem. */
+  /** Return any thrown value as a Problem. */
   static of(error) {
     if (error instanceof Problem) return error;
     const seen = error instanceof Error ? error.message : String(error);
@@ -32,33 +42,40 @@ export class Problem extends Error {
   }
 }
 
-/** Whether it is only the end of a request that nobody waits for any more. */
+/** Return whether an error only says that a request was aborted. */
 export const isAbort = (error) => error?.name === "AbortError";
 
 export class Api {
-  /** @param {(problem: Problem, sent: string|null) => void} refused another token is wanted */
+  /** @param {(problem: Problem, sent: string|null) => void} refused called if a token is refused */
   constructor(refused) {
     this.refused = refused;
   }
 
-  get token() { return sessionStorage.getItem(KEY); }
+  get token() {
+    return sessionStorage.getItem(KEY);
+  }
 
   set token(value) {
     if (value) sessionStorage.setItem(KEY, value);
     else sessionStorage.removeItem(KEY);
   }
 
-  /** @param {string} path @param {Object<string, any>} [query] @param {AbortSignal} [signal] */
+  /**
+   * Send a GET request and return its JSON.
+   * @param {string} path
+   * @param {Object<string, any>} [query]
+   * @param {AbortSignal} [signal]
+   */
   async get(path, query = {}, signal = undefined) {
     const answer = await this.send(path + asQuery(query), { signal });
     return answer.json();
   }
 
-  /** A write; sent again, with one key, where it is not known whether it got through. */
+  /** Send a POST request and return its JSON. Retry with the same key if the outcome is unknown. */
   async post(path, body = {}, signal = undefined) {
     const headers = { "Content-Type": "application/json", "Idempotency-Key": newKey() };
     const request = { method: "POST", headers, body: JSON.stringify(body), signal };
-    for (let tried = 1; ; tried += 1) {
+    for (let tried = 1;; tried += 1) {
       try {
         return await (await this.send(path, request)).json();
       } catch (error) {
@@ -69,34 +86,45 @@ export class Api {
     }
   }
 
-  /** A picture as a URL of this page's own; give it back with URL.revokeObjectURL. */
+  /** Fetch a picture and return its blob URL; release it with URL.revokeObjectURL. */
   async picture(path, signal = undefined) {
     const answer = await this.send(path, { signal });
     return URL.createObjectURL(await answer.blob());
   }
 
   /**
-   * Server-sent events until `signal` ends them; see stream.js.
-   * @param {string} path @param {Object<string, (data: any) => void>} handlers by kind of event
-   * @param {{signal: AbortSignal, state?: (words: "open"|"waiting") => void}} options
+   * Read server-sent events until the signal aborts.
+   * @param {string} path
+   * @param {Handlers} handlers
+   * @param {StreamOptions} options
    */
   stream(path, handlers, options) {
     return readStream((headers, signal) => this.send(path, { headers, signal }), handlers, options);
   }
 
-  /** One request; anything but success is thrown as a Problem. */
+  /**
+   * Send one request; throw a Problem unless it succeeds.
+   * @param {string} path
+   * @param {RequestInit} [request]
+   */
   async send(path, { headers = {}, ...request } = {}) {
     const sent = this.token;
     const all = sent ? { Authorization: `Bearer ${sent}`, ...headers } : headers;
     let answer;
     try {
-      const ways = { headers: all, credentials: "omit", cache: "no-store" };
-      answer = await fetch(path, { ...request, ...ways });
+      answer = await fetch(path, {
+        ...request,
+        headers: all,
+        credentials: "omit",
+        cache: "no-store",
+      });
     } catch (error) {
       if (isAbort(error)) throw error;
       throw new Problem({
-        kind: "network", seen: "The service does not answer.", expected: "a running service",
-        remedy: "See whether linkstream serve still runs; this page tries again by itself.",
+        kind: "network",
+        seen: "The service does not answer.",
+        expected: "a running service",
+        remedy: "Check that linkstream serve is running; this page retries by itself.",
       });
     }
     if (answer.ok) return answer;
@@ -110,8 +138,8 @@ async function problemOf(answer) {
   try {
     return new Problem((await answer.json()).error, answer.status);
   } catch {
-    const seen = `The service answered ${answer.status} without saying why.`;
-    const remedy = "Look at the service's log.";
+    const seen = `The service answered ${answer.status} without an error message.`;
+    const remedy = "Look at the log of the service.";
     return new Problem({ kind: "answer", seen, remedy }, answer.status);
   }
 }
@@ -125,4 +153,77 @@ function asQuery(query) {
 function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `page-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
+ * Read server-sent events by fetch, because EventSource cannot send a token.
+ *
+ * After a lost connection, wait (0.5 s, then twice as long each time, at most 15 s) and continue
+ * after the last event that was read (Last-Event-ID).
+ * @param {(headers: Object<string, string>, signal: AbortSignal) => Promise<Response>} open
+ * @param {Handlers} handlers
+ * @param {StreamOptions} options
+ */
+async function readStream(open, handlers, { signal, state = () => {} }) {
+  const position = { id: "", wait: FIRST_WAIT };
+  while (!signal.aborted) {
+    try {
+      const headers = { Accept: "text/event-stream" };
+      if (position.id) headers["Last-Event-ID"] = position.id;
+      const answer = await open(headers, signal);
+      state("open");
+      await readAll(answer.body, handlers, position);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
+    }
+    if (signal.aborted) return;
+    state("waiting");
+    await pause(position.wait * (0.75 + Math.random() / 2), signal);
+    position.wait = Math.min(position.wait * 2, LONGEST_WAIT);
+  }
+}
+
+async function readAll(body, handlers, position) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let left = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (left + value).replaceAll("\r\n", "\n").split("\n\n");
+    left = blocks.pop();
+    for (const block of blocks) {
+      const { id, kind, data } = parsed(block);
+      if (id !== null) position.id = id;
+      if (data === null) continue;
+      position.wait = FIRST_WAIT;
+      handlers[kind]?.(JSON.parse(data));
+    }
+  }
+}
+
+/** Parse the lines of one event; skip lines that start with a colon (they keep it open). */
+function parsed(block) {
+  const event = { id: null, kind: "message", data: null };
+  for (const line of block.split("\n")) {
+    const cut = line.indexOf(":");
+    if (cut < 1) continue;
+    const field = line.slice(0, cut);
+    const value = line.slice(cut + 1).replace(/^ /, "");
+    if (field === "id") event.id = value;
+    else if (field === "event") event.kind = value;
+    else if (field === "data") event.data = event.data === null ? value : `${event.data}\n${value}`;
+  }
+  return event;
+}
+
+/** Wait, or return early if `signal` aborts. */
+function pause(milliseconds, signal = undefined) {
+  return new Promise((done) => {
+    const timer = setTimeout(done, milliseconds);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      done();
+    }, { once: true });
+  });
 }

@@ -1,35 +1,41 @@
 /**
- * The shell of the page: which view is shown, of which namespace.
+ * The shell of the page: shows one view of one namespace.
  *
- * The address says all: `#/live?in=voices`, `#/map`, `#/cluster`, `#/cluster/17`, `#/review`,
- * `#/thresholds`; without `in` the last namespace, or the first there is.
+ * The address names both: `#/live?in=voices`, `#/map`, `#/cluster`, `#/cluster/17`, `#/review`,
+ * `#/thresholds`. Without `in` the page shows the last namespace, or the first one.
  *
  * A view is a module that exports
  *
  *     export async function show(root, context) { …; return cleanup }
  *
- * `root` is an empty element of the main landmark, `cleanup` (optional) is called when the view
- * goes. Throw a Problem (api.js) and the shell shows it with its remedy. `context` is
+ * `root` is an empty element of the main landmark. The shell calls `cleanup` (optional) when it
+ * leaves the view. If a view throws a Problem (api.js), the shell shows it with its remedy.
  *
- *     namespace            its name
- *     parts, query         what comes after the view in the address: ["17"], URLSearchParams
- *     signal               AbortSignal that ends with the view; pass it on, or use what follows
- *     get(route, query)    GET of a route of the namespace: get("clusters", {limit: 10})
- *     post(route, body)    POST to one, with an Idempotency-Key
- *     picture(path)        blob: URL of an image of the namespace; ends with the view
- *     stream(route, handlers, state)  its server-sent events, until the view goes (api.js)
- *     api                  Api, for routes of no namespace
- *     may(scope)           whether the token allows "read", "write" or "admin" here
- *     link(view, ...parts) the address of a view, for href
- *     navigate(view, ...parts)
- *     refresh()            show this view anew
- *     say(words, {tone: "good"|"bad", action: {label, run}})   a note that passes
- *     report(error)        a note of what went wrong and what helps
+ * @typedef {object} Context
+ * @property {string} namespace
+ * @property {string[]} parts  parts of the address after the view: ["17"]
+ * @property {URLSearchParams} query
+ * @property {AbortSignal} signal  aborts when the view is left
+ * @property {Api} api  for routes outside of a namespace
+ * @property {(route: string, query?: object) => Promise<any>} get
+ *   GET of a route of the namespace: get("clusters", {limit: 10})
+ * @property {(route: string, body?: object) => Promise<any>} post  POST with an Idempotency-Key
+ * @property {(path: string) => Promise<string>} picture
+ *   blob URL of an image of the namespace; released when the view is left
+ * @property {(route: string, handlers: import("./api.js").Handlers,
+ *   state?: (state: "open"|"waiting") => void) => Promise<void>} stream
+ *   server-sent events until the view is left
+ * @property {(scope: "read"|"write"|"admin") => boolean} may  whether the token allows a scope
+ * @property {(view: string, ...parts: any[]) => string} link  address of a view, for href
+ * @property {(view: string, ...parts: any[]) => void} navigate
+ * @property {() => void} refresh  show this view again
+ * @property {typeof say} say  show a note for some seconds
+ * @property {(error: any) => void} report  show a note with an error and its remedy
  */
 
-import { Api, isAbort, Problem } from "/page/api.js";
-import { counted, el, short, svg } from "/page/elements.js";
-import { noNamespace, problemPanel, say, tokenForm } from "/page/parts.js";
+import { Api, isAbort, Problem } from "./api.js";
+import { counted, el, short, svg } from "./elements.js";
+import { noNamespace, problemPanel, say, tokenForm } from "./parts.js";
 
 const ring = (x, y) => `M${x} ${y}a2 2 0 1 0 4 0 2 2 0 1 0-4 0`;
 const VIEWS = [
@@ -39,21 +45,21 @@ const VIEWS = [
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
 ];
-const AGAIN = 2_000; // milliseconds between two looks for a first namespace
+const AGAIN = 2_000; // milliseconds between two requests while there is no namespace
 const LAST = "linkstream-namespace";
 const RANKS = ["read", "write", "admin"];
 
 const main = document.getElementById("main");
-const picker = document.getElementById("namespace");
+const picker = /** @type {HTMLSelectElement} */ (document.getElementById("namespace"));
 const tabs = document.getElementById("tabs");
 const api = new Api(askForToken);
 let shown = { end: () => {} };
 let scopes = { "*": "admin" };
 let turn = 0;
-let asking = false; // whether the form for a token is shown
+let asking = false; // whether the token form is shown
 
-/** The address taken apart. */
-export function route(hash = location.hash) {
+/** Parse the address. */
+function route(hash = location.hash) {
   const [path, query] = hash.replace(/^#\/?/, "").split("?");
   const [view, ...parts] = path.split("/").filter(Boolean).map(unescaped);
   const found = VIEWS.find((known) => known.path === view) ?? VIEWS[0];
@@ -62,7 +68,11 @@ export function route(hash = location.hash) {
 }
 
 function unescaped(part) {
-  try { return decodeURIComponent(part); } catch { return part; }
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function link(view, ...parts) {
@@ -84,14 +94,14 @@ async function render() {
     }
     if (mine !== turn) return;
     markTab(view);
-    const module = await import(`/page/${view.path}.js`);
+    const module = await import(`./${view.path}.js`);
     if (mine === turn) await open(module, view, parts, query);
   } catch (error) {
     if (mine === turn && !isAbort(error) && error.status !== 401) fail(error);
   }
 }
 
-/** Look now and then whether there is a namespace by now. */
+/** Ask the service for a first namespace until there is one. */
 function waitForOne() {
   const timer = setInterval(async () => {
     const { namespaces } = await api.get("/v1/namespaces").catch(() => ({ namespaces: [] }));
@@ -104,9 +114,15 @@ async function open(module, view, parts, query) {
   const leaving = new AbortController();
   const root = el("div", { class: `view view-${view.path}` });
   let cleanup;
-  shown = { end: () => { leaving.abort(); cleanup?.(); cleanup = undefined; } };
+  shown = {
+    end: () => {
+      leaving.abort();
+      cleanup?.();
+      cleanup = undefined;
+    },
+  };
   const again = main.querySelector(".view") !== null;
-  main.style.minHeight = `${main.offsetHeight}px`; // nothing jumps while it is made anew
+  main.style.minHeight = `${main.offsetHeight}px`; // keeps the page from jumping while the view loads
   main.replaceChildren(root);
   document.title = `${view.title} · ${short(picker.value, 30)} · linkstream`;
   try {
@@ -117,8 +133,10 @@ async function open(module, view, parts, query) {
   } finally {
     main.style.minHeight = "";
   }
-  if (leaving.signal.aborted) { cleanup?.(); cleanup = undefined; }
-  else if (again && document.activeElement === document.body) main.focus({ preventScroll: true });
+  if (leaving.signal.aborted) {
+    cleanup?.();
+    cleanup = undefined;
+  } else if (again && document.activeElement === document.body) main.focus({ preventScroll: true });
 }
 
 function fail(error) {
@@ -126,6 +144,7 @@ function fail(error) {
   main.replaceChildren(problemPanel(Problem.of(error), render));
 }
 
+/** @returns {Context} */
 function contextOf(parts, query, signal) {
   const namespace = picker.value;
   const base = `/v1/namespaces/${encodeURIComponent(namespace)}/`;
@@ -135,7 +154,14 @@ function contextOf(parts, query, signal) {
     say(problem.seen, { tone: "bad", detail: problem.remedy });
   };
   return {
-    namespace, parts, query, signal, api, link, say, report,
+    namespace,
+    parts,
+    query,
+    signal,
+    api,
+    link,
+    say,
+    report,
     get: (path, wanted) => api.get(base + path, wanted, signal),
     post: (path, body) => api.post(base + path, body),
     picture: (path) => lent(api.picture(base + path, signal), signal),
@@ -144,7 +170,7 @@ function contextOf(parts, query, signal) {
         if (!signal.aborted && error.status !== 401) fail(error);
       }),
     may: (scope) => allowed(scope, namespace),
-    navigate: (...to) => go(link(...to)),
+    navigate: (view, ...to) => go(link(view, ...to)),
     refresh: render,
   };
 }
@@ -154,7 +180,7 @@ function go(hash) {
   else location.hash = hash;
 }
 
-/** A blob: URL that is given back when the view goes. */
+/** Return a blob URL that is released when the view is left. */
 async function lent(making, signal) {
   const url = await making;
   signal.addEventListener("abort", () => URL.revokeObjectURL(url), { once: true });
@@ -166,7 +192,7 @@ function allowed(scope, namespace) {
   return rank >= RANKS.indexOf(scope);
 }
 
-/** Fill the picker; false where there is no namespace to look at. */
+/** Fill the namespace picker; return false if there is no namespace. */
 async function loadNamespaces(wanted) {
   const both = [api.get("/v1/namespaces"), api.get("/v1/whoami")];
   const [{ namespaces }, who] = await Promise.all(both);
@@ -174,19 +200,22 @@ async function loadNamespaces(wanted) {
   const names = namespaces.map((namespace) => namespace.name);
   const liked = [wanted, picker.value, sessionStorage.getItem(LAST)];
   const chosen = liked.find((name) => names.includes(name));
-  picker.replaceChildren(...namespaces.map(({ name, vectors }) =>
-    el("option", { value: name, title: counted(vectors, "vector") }, name)));
+  picker.replaceChildren(
+    ...namespaces.map(({ name, vectors }) =>
+      el("option", { value: name, title: counted(vectors, "vector") }, name)
+    ),
+  );
   picker.disabled = names.length === 0;
   if (!names.length) return false;
   picker.value = chosen ?? names[0];
   if (wanted && wanted !== picker.value) {
-    say(`There is no namespace ${short(wanted)} that you may read.`, { tone: "bad" });
+    say(`There is no namespace ${short(wanted)} that your token may read.`, { tone: "bad" });
   }
   sessionStorage.setItem(LAST, picker.value);
   return true;
 }
 
-/** Several requests may be refused at once, some of them with a token that was replaced since. */
+/** Show the token form. Ignore refusals of a token that was replaced meanwhile. */
 function askForToken(problem, sent) {
   if (asking || sent !== api.token) return;
   asking = true;
@@ -202,11 +231,18 @@ function askForToken(problem, sent) {
 
 function markTab(current) {
   if (!tabs.childElementCount) {
-    tabs.append(...VIEWS.map(({ path, title, icon }) => el("a", { data: { view: path } },
-      svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: icon })),
-      el("span", {}, title))));
+    tabs.append(
+      ...VIEWS.map(({ path, title, icon }) =>
+        el(
+          "a",
+          { data: { view: path } },
+          svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: icon })),
+          el("span", {}, title),
+        )
+      ),
+    );
   }
-  for (const tab of tabs.children) {
+  for (const tab of /** @type {Iterable<HTMLAnchorElement>} */ (tabs.children)) {
     tab.href = link(tab.dataset.view);
     if (tab.dataset.view === current.path) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
@@ -222,7 +258,7 @@ function start() {
     event.preventDefault();
     main.focus();
   });
-  window.addEventListener("hashchange", render);
+  globalThis.addEventListener("hashchange", render);
   render();
 }
 

@@ -1,21 +1,21 @@
 /**
- * What is on the map: places, sizes, colours. Nothing here draws.
+ * The data of the map: positions, sizes and colours. This module does not draw.
  *
- * Places come from the service and never change for a subcluster that is there. A radius is as the
- * square root of the count; where two discs would meet, they share the way between them in that
- * proportion. So no two overlap, however crowded a place is.
+ * Positions come from the service; the position of a subcluster never changes. The radius of a disc
+ * is proportional to the square root of the count. Where two discs would overlap, both shrink in
+ * proportion until they fit.
  */
 
-const LARGEST = 0.85; // radius of the greatest subcluster where it has room; cells are 1 apart
-const SINGLE = 0.27; // radius of a lone vector at most, so that edges can be seen between
-const LEAST = 0.15; // radius of the smallest, however great the greatest
-const GAP = 0.92; // of the way between two that their discs may fill
-const COARSE = 2; // width of a square of the grid that finds neighbours
+const LARGEST = 0.85; // radius of the largest subcluster; cells are 1 apart
+const SINGLE = 0.27; // largest radius of a single vector, so that edges stay visible
+const LEAST = 0.15; // smallest radius
+const GAP = 0.92; // share of the distance between two subclusters that their discs may fill
+const COARSE = 2; // cell width of the grid that finds neighbours
 const SLOTS = 12; // colours
-const COLOURED = 60; // clusters that have a colour, the biggest; the others are grey
+const COLOURED = 60; // largest clusters that get a colour; the others are grey
 export const GREY = SLOTS;
-const FADE = 900; // milliseconds in which a new one appears
-const BURST = 2_000; // more than so many new ones at once are simply there
+const FADE = 900; // milliseconds in which a new subcluster appears
+const BURST = 2_000; // more new subclusters than this appear at once, without fading
 
 export class Atlas {
   constructor() {
@@ -24,11 +24,11 @@ export class Atlas {
     this.clusters = new Map();
     this.names = new Map();
     this.newest = 0;
-    this.index = new Map(); // subcluster → place in the arrays
+    this.index = new Map(); // subcluster → index in the arrays
     this.born = new Float64Array(0);
   }
 
-  /** Take an answer of the service. `now` is the time for those that are new. */
+  /** Store an answer of the service; new subclusters start to appear at `now`. */
   take(answer, now) {
     const { nodes, edges } = answer;
     const first = this.version < 0;
@@ -40,7 +40,7 @@ export class Atlas {
     this.cluster = nodes.cluster;
     this.count = nodes.count;
     this.x = Float64Array.from(nodes.x);
-    this.y = Float64Array.from(nodes.y, (y) => -y); // up is up
+    this.y = Float64Array.from(nodes.y, (y) => -y); // the y axis of the screen points down
     this.a = Uint32Array.from(edges.a);
     this.b = Uint32Array.from(edges.b);
     this.names = new Map(Object.entries(answer.names).map(([id, name]) => [Number(id), name]));
@@ -49,24 +49,24 @@ export class Atlas {
       const place = before.index.get(number);
       return place === undefined ? now : before.born[place];
     });
-    const fresh = this.born.reduce((sum, born) => sum + (born === now), 0);
+    const fresh = this.born.reduce((sum, born) => sum + Number(born === now), 0);
     if (first || fresh > BURST) this.born.fill(-Infinity);
     else if (fresh) this.newest = now;
     this.measure();
     this.gather();
   }
 
-  /** Whether somebody is still appearing. */
+  /** Return whether a new subcluster is still appearing. */
   changing(now) {
     return now - this.newest < FADE;
   }
 
-  /** How far a subcluster has appeared, from 0 to 1. */
+  /** Return how far a subcluster has appeared, from 0 to 1. */
   shown(place, now) {
     return Math.min(1, Math.max(0, (now - this.born[place]) / FADE));
   }
 
-  /** The grid, the bounds, and all radii. */
+  /** Compute the grid, the bounds and the radii. */
   measure() {
     this.grid = new Map();
     this.bounds = { left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity };
@@ -84,18 +84,22 @@ export class Atlas {
       most = Math.max(most, this.count[i]);
     }
     const unit = Math.min(SINGLE, LARGEST / Math.sqrt(most));
-    this.wanted = Float64Array.from(this.count, (count) => Math.max(unit * Math.sqrt(count), LEAST));
+    this.wanted = Float64Array.from(
+      this.count,
+      (count) => Math.max(unit * Math.sqrt(count), LEAST),
+    );
     this.radius = this.wanted.slice();
     for (let i = 0; i < this.size; i += 1) this.makeRoom(i);
   }
 
-  /** Share the way between one and each that is no bigger, where their discs would meet. */
+  /** Shrink a disc and every smaller disc that would overlap with it. */
   makeRoom(i) {
     const { wanted, radius } = this;
     for (const square of around(this.x[i], this.y[i], (2 * wanted[i]) / GAP)) {
       for (const j of this.grid.get(square) ?? []) {
         if (j === i || wanted[j] > wanted[i]) continue;
-        const part = (GAP * Math.hypot(this.x[j] - this.x[i], this.y[j] - this.y[i])) / (wanted[i] + wanted[j]);
+        const part = (GAP * Math.hypot(this.x[j] - this.x[i], this.y[j] - this.y[i])) /
+          (wanted[i] + wanted[j]);
         if (part >= 1) continue;
         radius[i] = Math.min(radius[i], part * wanted[i]);
         radius[j] = Math.min(radius[j], part * wanted[j]);
@@ -103,26 +107,35 @@ export class Atlas {
     }
   }
 
-  /** Clusters by size, their colours, and where their names go. */
+  /** Rank the clusters by size; assign colours and the subcluster that carries the name. */
   gather() {
     const clusters = new Map();
     for (let i = 0; i < this.size; i += 1) {
       const id = this.cluster[i];
       let found = clusters.get(id);
-      if (!found) clusters.set(id, found = { id, vectors: 0, nodes: 0, chief: i, name: this.names.get(id) ?? null });
+      if (!found) {
+        clusters.set(
+          id,
+          found = { id, vectors: 0, nodes: 0, chief: i, name: this.names.get(id) ?? null },
+        );
+      }
       found.vectors += this.count[i];
       found.nodes += 1;
       if (this.count[i] > this.count[found.chief]) found.chief = i;
     }
-    this.ranked = [...clusters.values()].sort((one, other) => other.vectors - one.vectors || one.id - other.id);
+    this.ranked = [...clusters.values()].sort((one, other) =>
+      other.vectors - one.vectors || one.id - other.id
+    );
     this.ranked.forEach((cluster, rank) => {
-      cluster.colour = rank < COLOURED || cluster.name !== null ? ((cluster.id % SLOTS) + SLOTS) % SLOTS : GREY;
+      cluster.colour = rank < COLOURED || cluster.name !== null
+        ? ((cluster.id % SLOTS) + SLOTS) % SLOTS
+        : GREY;
     });
     this.clusters = clusters;
     this.colour = Uint8Array.from(this.cluster, (id) => clusters.get(id).colour);
   }
 
-  /** The subcluster at a point of the map, or as near as `slack` to its disc; −1 if none. */
+  /** Return the subcluster within `slack` of a point of the map, or −1. */
   at(x, y, slack, least = 0) {
     let [best, found] = [slack, -1];
     for (const square of around(x, y, LARGEST + slack)) {
@@ -134,14 +147,14 @@ export class Atlas {
     return found;
   }
 
-  /** Places of the subclusters of one cluster. */
+  /** Return the indexes of the subclusters of a cluster. */
   members(id) {
     const found = new Set();
     for (let i = 0; i < this.size; i += 1) if (this.cluster[i] === id) found.add(i);
     return found;
   }
 
-  /** The bounds of one cluster. */
+  /** Return the bounds of a cluster. */
   extent(id) {
     const places = [...this.members(id)];
     const [xs, ys] = [places.map((i) => this.x[i]), places.map((i) => this.y[i])];
@@ -153,10 +166,18 @@ export class Atlas {
 
 const key = (x, y) => Math.floor(x / COARSE) * 2 ** 20 + Math.floor(y / COARSE);
 
-/** Squares of the grid within a distance of a point. */
+/** Yield the grid cells within a distance of a point. */
 function* around(x, y, reach) {
-  for (let column = Math.floor((x - reach) / COARSE); column <= Math.floor((x + reach) / COARSE); column += 1) {
-    for (let row = Math.floor((y - reach) / COARSE); row <= Math.floor((y + reach) / COARSE); row += 1) {
+  for (
+    let column = Math.floor((x - reach) / COARSE);
+    column <= Math.floor((x + reach) / COARSE);
+    column += 1
+  ) {
+    for (
+      let row = Math.floor((y - reach) / COARSE);
+      row <= Math.floor((y + reach) / COARSE);
+      row += 1
+    ) {
       yield column * 2 ** 20 + row;
     }
   }

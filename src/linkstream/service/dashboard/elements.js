@@ -1,12 +1,12 @@
 /**
- * DOM without markup: every text goes in as a text node, so nothing that a caller of the service
- * wrote (names, payloads, errors) can become an element, a script or a style.
+ * Elements without markup: every text becomes a text node, so text from users of the service
+ * (names, payloads, errors) cannot become an element, a script or a style.
  */
 
 const SVG = "http://www.w3.org/2000/svg";
-// Controls, marks of format, lone surrogates, separators of lines: all that moves or hides text.
+// Control and format characters, lone surrogates, line separators: they move or hide text.
 const HARMFUL = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
-const JOINERS = "\u200c\u200d"; // parts of words in some scripts, and of pictures
+const JOINERS = "\u200c\u200d"; // needed by some scripts and by emoji
 const GROUPED = new Intl.NumberFormat("en-GB");
 const SLOTS = 12; // colours of clusters in styles.css
 
@@ -17,24 +17,34 @@ const SLOTS = 12; // colours of clusters in styles.css
  */
 
 /**
- * An HTML element. `el("p", {class: "quiet"}, "some ", strong)`.
- * @param {string} tag @param {Props} [props] @param {...(Child|Child[])} children
- * @returns {HTMLElement}
+ * Return a new HTML element: `el("p", {class: "quiet"}, "some ", strong)`.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Props} [props]
+ * @param {...(Child|Child[])} children
+ * @returns {HTMLElementTagNameMap[Tag]}
  */
 export function el(tag, props = {}, ...children) {
-  return fill(document.createElement(tag), props, children);
+  const node = document.createElement(tag);
+  fill(node, props, children);
+  return node;
 }
 
 /**
- * An SVG element, built as `el` builds HTML.
- * @param {string} tag @param {Props} [props] @param {...(Child|Child[])} children
- * @returns {SVGElement}
+ * Return a new SVG element; see `el`.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Props} [props]
+ * @param {...(Child|Child[])} children
+ * @returns {SVGElementTagNameMap[Tag]}
  */
 export function svg(tag, props = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), props, children);
+  const node = document.createElementNS(SVG, tag);
+  fill(node, props, children);
+  return node;
 }
 
-/** A button with words on it; `props` may give it a class, or disable it. */
+/** Return a button with a text; `props` may set its class or disable it. */
 export function button(title, click, props = {}) {
   return el("button", { type: "button", ...props, on: { click } }, title);
 }
@@ -59,7 +69,7 @@ function fill(node, props, children) {
 const asNode = (child) => (child instanceof Node ? child : document.createTextNode(String(child)));
 
 /**
- * A text in which everything shows: what moves the cursor or turns a line round is spelt out.
+ * Return a text with harmful characters escaped, so that every character is visible.
  * @param {unknown} words
  */
 export function harmless(words) {
@@ -79,16 +89,23 @@ function shown(letter) {
 const isHarmful = (letter) => HARMFUL.test(letter) && !JOINERS.includes(letter);
 
 /**
- * Anybody's text as an element of its own direction; what was spelt out is set apart.
- * @param {unknown} words @param {number} [width] letters to show at most
+ * Return an element with a user's text, in its own direction, with harmful characters escaped.
+ * @param {unknown} words
+ * @param {number} [width] longest text shown, in characters
  */
 export function foreign(words, width = 400) {
   const letters = Array.from(String(words));
   const node = el("bdi", { class: "foreign" });
   let plain = "";
-  const flush = () => { if (plain) node.append(plain); plain = ""; };
+  const flush = () => {
+    if (plain) node.append(plain);
+    plain = "";
+  };
   for (const letter of letters.slice(0, width)) {
-    if (!isHarmful(letter)) { plain += letter; continue; }
+    if (!isHarmful(letter)) {
+      plain += letter;
+      continue;
+    }
     flush();
     node.append(el("span", { class: "escape" }, shown(letter)));
   }
@@ -97,41 +114,40 @@ export function foreign(words, width = 400) {
   return node;
 }
 
-/** The beginning of a harmless text, for titles and labels of pictures. */
+/** Return the start of an escaped text, for titles and labels. */
 export function short(words, width = 40) {
   const letters = Array.from(harmless(words));
   return letters.length <= width ? letters.join("") : letters.slice(0, width - 1).join("") + "…";
 }
 
-/** What to call a cluster in plain text: its name, or its ID. */
+/** Return the name of a cluster, or its ID if it has no name, as plain text. */
 export function called(id, name) {
   return name === null || name === undefined ? `ID ${id}` : short(name, 32);
 }
 
-/** A whole number with its thousands apart. */
+/** Format an integer with separators of thousands. */
 export const number = (value) => GROUPED.format(value ?? 0);
 
-/** A figure with a fixed number of places; a dash where there is none. */
-export const figure = (value, places = 3) =>
-  (Number.isFinite(value) ? value.toFixed(places) : "–");
+/** Format a number with fixed decimals; a dash if it is not finite. */
+export const figure = (value, places = 3) => (Number.isFinite(value) ? value.toFixed(places) : "–");
 
-/** A figure with its sign. */
+/** Format a number with its sign. */
 export const signed = (value, places = 3) =>
   Number.isFinite(value) ? (value < 0 ? "−" : "+") + Math.abs(value).toFixed(places) : "–";
 
-/** "1 vector", "2 vectors". */
+/** Format a count with its noun: "1 vector", "2 vectors". */
 export const counted = (count, one, many = `${one}s`) =>
   `${number(count)} ${count === 1 ? one : many}`;
 
-/** The class that gives a cluster its colour (`--colour`), the same in every view. */
+/** Return the class that sets the colour of a cluster (`--colour`), the same in every view. */
 export const slot = (id) => `c${((Number(id) % SLOTS) + SLOTS) % SLOTS}`;
 
-/** A cluster's colour as it is now (light or dark), for canvases that take no class. */
+/** Return the current colour of a cluster (light or dark), for canvases. */
 export function colourOf(id) {
   return styleOf(`--cluster-${slot(id).slice(1)}`);
 }
 
-/** The value of a design token of styles.css, for canvases: `styleOf("--ink")`. */
+/** Return the value of a design token of styles.css, for canvases: `styleOf("--ink")`. */
 export function styleOf(token) {
   return getComputedStyle(document.documentElement).getPropertyValue(token).trim();
 }

@@ -1,11 +1,16 @@
-/** Where to draw the nodes of a tree: round its middle, each branch with room for its leaves. */
+/** Positions of the nodes of a tree: around its middle, each branch as wide as its leaves need. */
 
 /**
+ * @typedef {{x: number, y: number}} Point
+ * @typedef {{subclusters: [number, number]}} Edge
+ */
+
+/**
+ * Return the layout of a forest in a box 1 wide and `height` tall.
  * @param {{subcluster: number, count: number}[]} nodes
- * @param {{subclusters: [number, number]}[]} edges at most one path between any two nodes
- * @returns {{places: Map<number, {x: number, y: number}>, height: number,
- *   sides: (edge: any) => [number, number]}}
- *   places in a box 1 wide and `height` tall; sides: the vectors on either side of an edge
+ * @param {Edge[]} edges at most one path between any two nodes
+ * @returns {{places: Map<number, Point>, height: number, sides: (edge: Edge) => number[]}}
+ *   `sides` returns the number of vectors on either side of an edge
  */
 export function arranged(nodes, edges) {
   const near = new Map(nodes.map((node) => [node.subcluster, []]));
@@ -28,7 +33,7 @@ export function arranged(nodes, edges) {
   return { places, height, sides };
 }
 
-/** Every tree as a walk from its middle outwards: order of visits, and each node's parent. */
+/** Return each tree as a walk from its middle outwards: the order of visits and the parents. */
 function trees(nodes, near) {
   const seen = new Set();
   const walks = [];
@@ -82,15 +87,22 @@ function place({ order, parent, depth }, near, places) {
   }
 }
 
-/** Into a box that is 1 wide and at most 1 tall; its height. Long trees lie on their side. */
+/** Scale the places into a box 1 wide and at most 1 tall; return its height. */
 function fit(places) {
   const all = [...places.values()];
   const least = (axis) => Math.min(...all.map((at) => at[axis]));
   const span = (axis) => Math.max(...all.map((at) => at[axis])) - least(axis);
-  if (span("y") > span("x")) all.forEach((at) => { [at.x, at.y] = [at.y, -at.x]; });
+  if (span("y") > span("x")) {
+    all.forEach((at) => {
+      [at.x, at.y] = [at.y, -at.x];
+    });
+  }
   const [left, top] = [least("x"), least("y")];
   const [wide, tall] = [span("x") || 1, span("y")];
-  all.forEach((at) => { at.x = (at.x - left) / wide; at.y = (at.y - top) / wide; });
+  all.forEach((at) => {
+    at.x = (at.x - left) / wide;
+    at.y = (at.y - top) / wide;
+  });
   return tall / wide;
 }
 

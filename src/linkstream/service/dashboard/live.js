@@ -1,28 +1,34 @@
 /**
- * Live: what the stream does now. The service sends digests (figures each second, at most 200
- * decisions a second), and the page draws four times a second, so that it keeps up with any stream.
+ * Live: the current state of the stream. The service sends digests (figures every second, at most
+ * 200 decisions a second) and the page draws four times a second, so it keeps up with any stream.
  */
 
-import { button, el, figure, number, short } from "/page/elements.js";
-import { timeChart } from "/page/chart.js";
-import { addLine, card, chip, empty, marginBar, payloadLine } from "/page/parts.js";
+import { button, el, figure, number, short } from "./elements.js";
+import { timeChart } from "./charts.js";
+import { addLine, card, chip, empty, marginBar, payloadLine } from "./parts.js";
 
 const ROWS = 60; // decisions shown
 const POINTS = 600; // of the charts
-const FEW = 6; // rows that may glow as they come; more would only flicker, and cost
+const FEW = 6; // most new rows that are highlighted at once
 const BEAT = 250; // milliseconds between two drawings
-const STILL = 2_000; // milliseconds without word after which the rate is nought
-const NAMES_EVERY = 2_500; // milliseconds between two looks for names
+const STILL = 2_000; // milliseconds without statistics after which the rate is shown as 0
+const NAMES_EVERY = 2_500; // milliseconds between two requests for names
 const TILES = {
-  vectors: "Vectors", clusters: "Clusters", subclusters: "Subclusters", rate: "Vectors/s",
+  vectors: "Vectors",
+  clusters: "Clusters",
+  subclusters: "Subclusters",
+  rate: "Vectors/s",
 };
 const KINDS = {
   joined: ["good", "Joined a subcluster of the cluster"],
   linked: ["accent", "A new subcluster, linked to the cluster"],
-  new: ["warn", "Nothing near enough: a new cluster"],
+  new: ["warn", "No similar cluster: a new cluster"],
 };
 
-/** @param {HTMLElement} root @param {import("./app.js").Context} context */
+/**
+ * @param {HTMLElement} root
+ * @param {import("./app.js").Context} context
+ */
 export async function show(root, context) {
   const view = new Live(context);
   root.append(...view.parts);
@@ -32,7 +38,10 @@ export async function show(root, context) {
     if (event.key === "p" && !event.target.closest("input, select, textarea")) view.pause.click();
   };
   document.addEventListener("keydown", keys);
-  return () => { clearInterval(beat); document.removeEventListener("keydown", keys); };
+  return () => {
+    clearInterval(beat);
+    document.removeEventListener("keydown", keys);
+  };
 }
 
 const rounded = (value) => number(Math.round(value * 10) / 10);
@@ -42,7 +51,7 @@ class Live {
     this.context = context;
     this.points = [];
     this.fresh = []; // decisions not drawn yet, oldest first
-    this.left = 0; // decisions that came and are not shown
+    this.left = 0; // decisions that are not shown
     this.names = new Map();
     this.stats = null;
     this.dirty = false;
@@ -52,7 +61,10 @@ class Live {
       stats: (stats) => this.takeStats(stats),
       history: ({ points }) => this.begin(points),
       decisions: (digest) => this.takeDecisions(digest),
-      changed: () => { this.looked = -NAMES_EVERY; this.sizesAt = -1; },
+      changed: () => {
+        this.looked = -NAMES_EVERY;
+        this.sizesAt = -1;
+      },
     };
     this.build();
   }
@@ -61,7 +73,8 @@ class Live {
     const names = Object.keys(TILES);
     this.figures = Object.fromEntries(names.map((name) => [name, el("dd", {}, "–")]));
     const tiles = Object.entries(this.figures).map(([name, value]) =>
-      el("div", { class: "tile" }, el("dt", {}, TILES[name]), value));
+      el("div", { class: "tile" }, el("dt", {}, TILES[name]), value)
+    );
     this.state = el("span", { class: "state" }, "connecting");
     this.charts = [
       timeChart("Clusters over time", rounded, { step: true, colour: "c2" }),
@@ -74,18 +87,28 @@ class Live {
     const off = { class: "small", "aria-pressed": "false" };
     this.pause = button("Pause", () => this.toggle(), off);
     this.nothing = el("div", { class: "live-empty", hidden: true });
-    const all = el("a", { href: this.context.link("cluster"), class: "small-text" }, "All clusters");
+    const all = el(
+      "a",
+      { href: this.context.link("cluster"), class: "small-text" },
+      "All clusters",
+    );
     const tools = el("span", { class: "buttons middle" }, this.more, this.pause);
     this.parts = [
       el("div", { class: "live-head" }, el("h1", {}, "Live"), this.state),
       el("dl", { class: "tiles" }, ...tiles),
       this.nothing,
-      this.body = el("div", { class: "live-body" },
-        el("div", { class: "live-left" },
+      this.body = el(
+        "div",
+        { class: "live-body" },
+        el(
+          "div",
+          { class: "live-left" },
           card("Clusters over time", {}, this.charts[0].root),
           card("Vectors a second", {}, this.charts[1].root),
-          card("Biggest clusters", { more: all }, this.biggest)),
-        card("Newest decisions", { class: "live-right", more: tools }, this.rows)),
+          card("Biggest clusters", { more: all }, this.biggest),
+        ),
+        card("Newest decisions", { class: "live-right", more: tools }, this.rows),
+      ),
     ];
   }
 
@@ -94,7 +117,7 @@ class Live {
     this.state.classList.toggle("open", state === "open");
   }
 
-  /** A connection begins: it tells the last decisions anew. */
+  /** Start over: a new connection sends the last decisions again. */
   begin(points) {
     this.points = points.slice(-POINTS);
     this.fresh = [];
@@ -118,7 +141,7 @@ class Live {
 
   toggle() {
     this.paused = !this.paused;
-    this.pause.textContent = this.paused ? "Go on" : "Pause";
+    this.pause.textContent = this.paused ? "Resume" : "Pause";
     this.pause.setAttribute("aria-pressed", String(this.paused));
   }
 
@@ -133,7 +156,7 @@ class Live {
     this.dirty = false;
     this.drawnAt = performance.now();
     const { vectors, clusters, subclusters } = this.stats;
-    const waited = (this.drawnAt - this.statsAt) / 1000; // nothing is told while nothing comes
+    const waited = (this.drawnAt - this.statsAt) / 1000; // an idle stream sends no statistics
     const rate = waited * 1000 > STILL ? 0 : this.stats.rate;
     for (const [name, value] of Object.entries({ vectors, clusters, subclusters })) {
       this.figures[name].textContent = number(value);
@@ -145,9 +168,17 @@ class Live {
     this.charts[1].draw(withPauses(points.map(([time, , , value]) => [time, value])));
     const bare = vectors === 0;
     if (bare && !this.nothing.childElementCount) {
-      this.nothing.append(el("section", { class: "card" }, empty("No vectors yet",
-        el("p", {}, "This page changes by itself as soon as the first one comes. Add one:"),
-        addLine(this.context))));
+      this.nothing.append(
+        el(
+          "section",
+          { class: "card" },
+          empty(
+            "No vectors yet",
+            el("p", {}, "This page updates when the first vector arrives. Add one:"),
+            addLine(this.context),
+          ),
+        ),
+      );
     }
     this.nothing.hidden = !bare;
     this.body.hidden = bare;
@@ -170,17 +201,20 @@ class Live {
     const { cluster, vector, similarity, threshold } = decision;
     const evidence = Number.isFinite(similarity)
       ? `similarity ${figure(similarity)}, threshold ${figure(threshold)}`
-      : "nothing near enough to compare";
+      : "nothing similar enough to compare";
     if (decision.kind === "new" && !this.names.has(cluster)) this.names.set(cluster, null);
-    return el("li", { class: "decision", data: { cluster } },
+    return el(
+      "li",
+      { class: "decision", data: { cluster } },
       el("span", { class: "quiet figures" }, number(vector)),
       el("span", { class: `tag ${tone}`, title: meaning }, decision.kind),
       chip(this.context, cluster, this.names.get(cluster) ?? null),
       el("span", { class: "evidence", title: evidence }, marginBar(decision.margin)),
-      el("span", { class: "quiet line" }, short(payloadLine(decision.payload), 60)));
+      el("span", { class: "quiet line" }, short(payloadLine(decision.payload), 60)),
+    );
   }
 
-  /** Names and sizes are asked for apart from the stream, seldom. */
+  /** Request names and sizes from time to time; the stream does not carry them. */
   async lookUp() {
     if (!this.stats || performance.now() - this.looked < NAMES_EVERY) return;
     if (this.sizesAt === this.stats.events) return;
@@ -194,11 +228,11 @@ class Live {
       recent.clusters.concat(big.clusters).forEach(({ id, name }) => this.names.set(id, name));
       this.rename();
       this.drawSizes(big.clusters);
-    } catch { /* The stream says when the service is gone; the next look tries again. */ }
+    } catch { /* The stream reports a lost connection; the next call tries again. */ }
   }
 
   rename() {
-    for (const row of this.rows.children) {
+    for (const row of /** @type {Iterable<HTMLElement>} */ (this.rows.children)) {
       const id = Number(row.dataset.cluster);
       row.querySelector(".chip").replaceWith(chip(this.context, id, this.names.get(id) ?? null));
     }
@@ -209,14 +243,18 @@ class Live {
     this.biggest.replaceChildren(...clusters.map((cluster) => {
       const link = chip(this.context, cluster.id, cluster.name);
       const share = `${(100 * cluster.size / most).toFixed(1)}%`;
-      return el("li", { class: link.classList[1] }, link,
+      return el(
+        "li",
+        { class: link.classList[1] },
+        link,
         el("span", { class: "size-bar", "aria-hidden": "true", vars: { "--share": share } }),
-        el("span", { class: "figures" }, number(cluster.size)));
+        el("span", { class: "figures" }, number(cluster.size)),
+      );
     }));
   }
 }
 
-/** The rate with its pauses: of seconds in which nothing came, nothing was told. */
+/** Insert a rate of 0 for pauses, for which the service sends no points. */
 function withPauses(points) {
   return points.flatMap(([time, rate], place) => {
     const before = points[place - 1]?.[0] ?? time;

@@ -1,26 +1,29 @@
 /**
- * The map on a canvas: a camera, and one sheet that is drawn when it must be.
+ * The map on a canvas: a camera, and an off-screen sheet that is redrawn only when needed.
  *
- * While the reader drags or zooms, the last sheet is moved and stretched if drawing it anew takes
- * long, and drawn sharp when the hand rests; so it is smooth with any number of subclusters.
+ * If drawing is slow, dragging and zooming move and stretch the last sheet, and the sheet is redrawn
+ * when the movement ends. So movement is smooth with any number of subclusters.
  */
 
-import { GREY } from "/page/atlas.js";
-import { colourOf, styleOf } from "/page/elements.js";
-import { drawLabels } from "/page/maplabels.js";
+import { GREY } from "./atlas.js";
+import { colourOf, styleOf } from "./elements.js";
+import { drawLabels } from "./maplabels.js";
 
-const CLOSEST = 90; // pixels between two cells
-const FITTED = 42; // at most, where all are shown at once
-const MARGIN = 44; // pixels around them
+const CLOSEST = 90; // most pixels between two cells
+const FITTED = 42; // the same where all subclusters are shown at once
+const MARGIN = 44; // pixels around the subclusters
 export const SMALLEST = 1.15; // radius in pixels
-const FINEST = 0.75; // and of one in the crowd of a great cluster, where the tree is to be seen
-const CROWD = 12; // subclusters of a cluster that is great
-const SLOW = 14; // milliseconds of drawing, above which a moving sheet is not drawn anew
-const REST = 110; // milliseconds without movement until it is drawn sharp
-const OUTLINED = 400; // subclusters of a cluster that is pointed at, each ringed
+const FINEST = 0.75; // the same in a large cluster, where edges must stay visible
+const CROWD = 12; // a cluster of more subclusters is large
+const SLOW = 14; // a sheet that takes more milliseconds to draw is not redrawn during movement
+const REST = 110; // milliseconds without movement until the sheet is redrawn
+const OUTLINED = 400; // most subclusters of a highlighted cluster that each get a ring
 
 export class MapCanvas {
-  /** @param {HTMLCanvasElement} canvas @param {import("./atlas.js").Atlas} atlas */
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {import("./atlas.js").Atlas} atlas
+   */
   constructor(canvas, atlas) {
     this.canvas = canvas;
     this.atlas = atlas;
@@ -28,16 +31,19 @@ export class MapCanvas {
     this.sheet = document.createElement("canvas");
     this.ink = this.sheet.getContext("2d");
     this.camera = { x: 0, y: 0, scale: 10 };
+    this.width = 0;
+    this.height = 0;
+    this.dots = 1; // device pixels of a CSS pixel
     this.drawn = null; // the camera of the sheet
     this.took = 0;
     this.lit = -1; // the subcluster under the pointer
-    this.chosen = null; // the cluster that is picked in the list
+    this.chosen = null; // the cluster selected in the list
     this.moved = -Infinity;
     this.waiting = 0;
     this.recolour();
   }
 
-  /** Read the colours anew: light or dark. */
+  /** Read the colours of the current scheme (light or dark). */
   recolour() {
     this.colours = Array.from({ length: 12 }, (_, slot) => colourOf(slot));
     this.colours[GREY] = styleOf("--cluster-rest");
@@ -50,8 +56,8 @@ export class MapCanvas {
 
   /** Follow the size of the element. */
   resize(width, height) {
-    const dots = Math.min(window.devicePixelRatio || 1, 2);
-    [this.width, this.height, this.dots] = [width, height, dots];
+    const dots = Math.min(globalThis.devicePixelRatio || 1, 2);
+    Object.assign(this, { width, height, dots });
     for (const each of [this.canvas, this.sheet]) {
       each.width = Math.round(width * dots);
       each.height = Math.round(height * dots);
@@ -60,7 +66,7 @@ export class MapCanvas {
     this.ask();
   }
 
-  /** The atlas has changed. */
+  /** Redraw after a change of the atlas. */
   renew() {
     this.drawn = null;
     this.ask();
@@ -68,25 +74,47 @@ export class MapCanvas {
 
   // The camera
 
+  /**
+   * Return the position on the screen of a point of the map.
+   * @returns {[number, number]}
+   */
   screen(x, y) {
     const { camera } = this;
-    return [(x - camera.x) * camera.scale + this.width / 2, (y - camera.y) * camera.scale + this.height / 2];
+    return [
+      (x - camera.x) * camera.scale + this.width / 2,
+      (y - camera.y) * camera.scale + this.height / 2,
+    ];
   }
 
+  /**
+   * Return the point of the map at a position of the screen.
+   * @returns {[number, number]}
+   */
   world(right, down) {
     const { camera } = this;
-    return [(right - this.width / 2) / camera.scale + camera.x, (down - this.height / 2) / camera.scale + camera.y];
+    return [
+      (right - this.width / 2) / camera.scale + camera.x,
+      (down - this.height / 2) / camera.scale + camera.y,
+    ];
   }
 
-  /** The camera that shows some bounds. */
+  /** Return the camera that shows the given bounds. */
   view(bounds, closest = FITTED) {
     const wide = bounds.right - bounds.left + 3;
     const high = bounds.bottom - bounds.top + 3;
-    const scale = Math.min((this.width - 2 * MARGIN) / wide, (this.height - 2 * MARGIN) / high, closest);
-    return { x: (bounds.left + bounds.right) / 2, y: (bounds.top + bounds.bottom) / 2, scale: Math.max(scale, 0.05) };
+    const scale = Math.min(
+      (this.width - 2 * MARGIN) / wide,
+      (this.height - 2 * MARGIN) / high,
+      closest,
+    );
+    return {
+      x: (bounds.left + bounds.right) / 2,
+      y: (bounds.top + bounds.bottom) / 2,
+      scale: Math.max(scale, 0.05),
+    };
   }
 
-  /** Whether all is within sight. */
+  /** Return whether the given bounds are visible. */
   holds(bounds) {
     const [left, top] = this.screen(bounds.left, bounds.top);
     const [right, bottom] = this.screen(bounds.right, bounds.bottom);
@@ -95,23 +123,31 @@ export class MapCanvas {
 
   pan(right, down) {
     this.glide = null;
-    this.camera = { ...this.camera, x: this.camera.x - right / this.camera.scale, y: this.camera.y - down / this.camera.scale };
+    this.camera = {
+      ...this.camera,
+      x: this.camera.x - right / this.camera.scale,
+      y: this.camera.y - down / this.camera.scale,
+    };
     this.touch();
   }
 
-  /** Zoom by a factor; what lies at a point of the screen stays there. */
+  /** Zoom by a factor and keep one position of the screen fixed. */
   zoom(factor, right = this.width / 2, down = this.height / 2) {
     this.glide = null;
     const [x, y] = this.world(right, down);
     const least = 0.5 * this.view(this.atlas.bounds).scale;
     const scale = Math.min(Math.max(this.camera.scale * factor, least), CLOSEST);
-    this.camera = { x: x - (right - this.width / 2) / scale, y: y - (down - this.height / 2) / scale, scale };
+    this.camera = {
+      x: x - (right - this.width / 2) / scale,
+      y: y - (down - this.height / 2) / scale,
+      scale,
+    };
     this.touch();
   }
 
-  /** Go to a camera, smoothly unless the reader wants stillness. */
+  /** Move to a camera, smoothly unless the user prefers reduced motion. */
   go(camera, milliseconds = 420) {
-    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const still = globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (still || milliseconds === 0) {
       this.glide = null;
       this.camera = camera;
@@ -141,7 +177,7 @@ export class MapCanvas {
     if (this.ended || !this.width) return;
     this.step(now);
     const changing = this.atlas.changing(now);
-    if (this.changed && !changing) this.drawn = null; // those that were new go onto the sheet
+    if (this.changed && !changing) this.drawn = null; // draw the new subclusters on the sheet
     this.changed = changing;
     const moving = this.drawn && (this.glide || now - this.moved < REST);
     if (!(moving && this.took > SLOW) && !this.isDrawn()) this.draw(now);
@@ -155,11 +191,16 @@ export class MapCanvas {
     }
   }
 
-  /** What is shown, for whoever looks at the element and not at the picture. */
+  /** Write the state to the data attributes of the canvas, for tests. */
   say(changing) {
     const { x, y, scale } = this.camera;
     const settled = this.isDrawn() && !this.glide && !changing;
-    Object.assign(this.canvas.dataset, { x: x.toFixed(4), y: y.toFixed(4), scale: scale.toFixed(4), settled: String(settled) });
+    Object.assign(this.canvas.dataset, {
+      x: x.toFixed(4),
+      y: y.toFixed(4),
+      scale: scale.toFixed(4),
+      settled: String(settled),
+    });
   }
 
   step(now) {
@@ -168,16 +209,21 @@ export class MapCanvas {
     const part = Math.min(1, (now - start) / milliseconds);
     const eased = 1 - (1 - part) ** 3;
     const scale = from.scale * (to.scale / from.scale) ** eased;
-    this.camera = { x: from.x + (to.x - from.x) * eased, y: from.y + (to.y - from.y) * eased, scale };
+    this.camera = {
+      x: from.x + (to.x - from.x) * eased,
+      y: from.y + (to.y - from.y) * eased,
+      scale,
+    };
     if (part === 1) [this.glide, this.camera] = [null, to];
   }
 
   isDrawn() {
     const { drawn, camera } = this;
-    return drawn !== null && drawn.x === camera.x && drawn.y === camera.y && drawn.scale === camera.scale;
+    return drawn !== null && drawn.x === camera.x && drawn.y === camera.y &&
+      drawn.scale === camera.scale;
   }
 
-  /** The sheet on the screen, moved and stretched to where the camera is now. */
+  /** Copy the sheet to the screen, moved and stretched to the current camera. */
   blit() {
     const { pen, drawn, camera, dots } = this;
     pen.setTransform(1, 0, 0, 1, 0, 0);
@@ -208,14 +254,16 @@ export class MapCanvas {
     Object.assign(this.canvas.dataset, { drawn: String(seen.count), took: this.took.toFixed(1) });
   }
 
-  /** Places of what is to be seen, by colour; those still appearing are drawn by `mark`. */
+  /** Return the visible subclusters by colour; `mark` draws those that still appear. */
   visible(now) {
     const { atlas } = this;
     const [left, top] = this.world(-60, -60);
     const [right, bottom] = this.world(this.width + 60, this.height + 60);
     const found = { count: 0, groups: this.colours.map(() => []) };
     for (let i = 0; i < atlas.size; i += 1) {
-      if (atlas.x[i] < left || atlas.x[i] > right || atlas.y[i] < top || atlas.y[i] > bottom) continue;
+      if (atlas.x[i] < left || atlas.x[i] > right || atlas.y[i] < top || atlas.y[i] > bottom) {
+        continue;
+      }
       if (atlas.shown(i, now) < 1) continue;
       found.groups[atlas.colour[i]].push(i);
       found.count += 1;
@@ -230,8 +278,12 @@ export class MapCanvas {
     const [right, bottom] = this.world(this.width, this.height);
     for (let e = 0; e < atlas.a.length; e += 1) {
       const [a, b] = [atlas.a[e], atlas.b[e]];
-      if (Math.max(atlas.x[a], atlas.x[b]) < left || Math.min(atlas.x[a], atlas.x[b]) > right) continue;
-      if (Math.max(atlas.y[a], atlas.y[b]) < top || Math.min(atlas.y[a], atlas.y[b]) > bottom) continue;
+      if (Math.max(atlas.x[a], atlas.x[b]) < left || Math.min(atlas.x[a], atlas.x[b]) > right) {
+        continue;
+      }
+      if (Math.max(atlas.y[a], atlas.y[b]) < top || Math.min(atlas.y[a], atlas.y[b]) > bottom) {
+        continue;
+      }
       if (atlas.shown(a, now) < 1 || atlas.shown(b, now) < 1) continue;
       groups[atlas.colour[a]].push(a, b);
     }
@@ -252,7 +304,7 @@ export class MapCanvas {
     ink.stroke();
   }
 
-  /** Discs, those of one colour in one go. */
+  /** Draw the discs, one path for each colour. */
   nodes(seen) {
     const { ink, atlas, camera } = this;
     const [halfWide, halfHigh] = [this.width / 2, this.height / 2];
@@ -266,8 +318,9 @@ export class MapCanvas {
         const down = (atlas.y[i] - camera.y) * camera.scale + halfHigh;
         let radius = atlas.radius[i] * camera.scale;
         if (radius < SMALLEST) radius = great(i) ? Math.max(radius, FINEST) : SMALLEST;
-        if (radius < 1.7) ink.rect(right - radius * 0.89, down - radius * 0.89, radius * 1.78, radius * 1.78);
-        else {
+        if (radius < 1.7) {
+          ink.rect(right - radius * 0.89, down - radius * 0.89, radius * 1.78, radius * 1.78);
+        } else {
           ink.moveTo(right + radius, down);
           ink.arc(right, down, radius, 0, 2 * Math.PI);
         }
@@ -276,7 +329,7 @@ export class MapCanvas {
     });
   }
 
-  /** What lies above the sheet: those appearing, the cluster and subcluster pointed at. */
+  /** Draw on top of the sheet: new subclusters, and the highlighted cluster and subcluster. */
   mark(now) {
     const { atlas, pen } = this;
     if (atlas.changing(now)) this.appearing(now);
@@ -306,7 +359,7 @@ export class MapCanvas {
     pen.globalAlpha = 1;
   }
 
-  /** The cluster pointed at, set off; of a great one only what the subcluster itself is tied to. */
+  /** Highlight a cluster; of a large cluster only the neighbours of the highlighted subcluster. */
   outline(id) {
     const { atlas, pen, camera, lit } = this;
     const great = atlas.clusters.get(id).nodes > OUTLINED;
@@ -320,7 +373,11 @@ export class MapCanvas {
     pen.fillStyle = this.colours[atlas.clusters.get(id).colour];
     const around = great ? new Set(ends) : atlas.members(id);
     for (const i of around) {
-      disc(pen, ...this.screen(atlas.x[i], atlas.y[i]), Math.max(atlas.radius[i] * camera.scale, SMALLEST + 0.5));
+      disc(
+        pen,
+        ...this.screen(atlas.x[i], atlas.y[i]),
+        Math.max(atlas.radius[i] * camera.scale, SMALLEST + 0.5),
+      );
       if (around.size <= OUTLINED) this.ring(i, 0.5, 1.25, this.text);
     }
   }

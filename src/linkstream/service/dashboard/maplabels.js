@@ -1,16 +1,19 @@
-/** Names of clusters on the map, the biggest first, where no other name is in the way. */
+/** Labels of clusters on the map, the largest first; a label that would overlap is left out. */
 
-import { called } from "/page/elements.js";
-import { SMALLEST } from "/page/mapcanvas.js";
+import { called } from "./elements.js";
+import { SMALLEST } from "./mapcanvas.js";
 
-const PLAIN = 14; // clusters without a name that are labelled by ID
-const MOST = 120; // labels
+const PLAIN = 14; // most clusters without a name that are labelled by ID
+const MOST = 120; // most labels
 
 /** @param {import("./mapcanvas.js").MapCanvas} picture */
 export function drawLabels(picture) {
   const { ranked } = picture.atlas;
   const named = ranked.filter((cluster) => cluster.name !== null);
-  const others = ranked.filter((cluster) => cluster.name === null && cluster.vectors > 1).slice(0, PLAIN);
+  const others = ranked.filter((cluster) => cluster.name === null && cluster.vectors > 1).slice(
+    0,
+    PLAIN,
+  );
   const taken = [];
   for (const cluster of [...named, ...others]) {
     if (taken.length >= MOST) break;
@@ -30,7 +33,12 @@ function drawLabel(picture, cluster, taken) {
   const wide = ink.measureText(words).width;
   const inside = wide + 8 < 1.8 * radius && radius > 11;
   const y = inside ? down : down - radius - size * 0.75;
-  const box = { left: right - wide / 2 - 4, right: right + wide / 2 + 4, top: y - size * 0.75, bottom: y + size * 0.75 };
+  const box = {
+    left: right - wide / 2 - 4,
+    right: right + wide / 2 + 4,
+    top: y - size * 0.75,
+    bottom: y + size * 0.75,
+  };
   if (taken.some((other) => overlap(box, other))) return;
   taken.push(box);
   ink.textAlign = "center";
@@ -45,11 +53,14 @@ function drawLabel(picture, cluster, taken) {
   ink.fillText(words, right, y);
 }
 
-/** Black or white, whichever can be read on a colour written as #rrggbb. */
+/** Return black or white, whichever is readable on a colour of the form #rrggbb. */
 function onColour(colour) {
   const parts = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
-  const [red, green, blue] = parts.map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  const [red, green, blue] = parts.map((
+    part,
+  ) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.28 ? "#14181f" : "#ffffff";
 }
 
-const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+const overlap = (a, b) =>
+  a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;

@@ -1,14 +1,14 @@
-/** Parts that several views are made of. */
+/** Parts that several views share. */
 
-import { button, el, foreign, harmless, short, signed, slot } from "/page/elements.js";
+import { button, el, foreign, harmless, short, signed, slot } from "./elements.js";
 
-const PASSES = 6_000; // milliseconds that a note stays
+const PASSES = 6_000; // milliseconds that a note is shown
 const JSON_KIND = '-H "Content-Type: application/json"';
 const bearer = (wanted) => (wanted ? ' -H "Authorization: Bearer $TOKEN"' : "");
 const WIDEST = 0.3; // the margin that fills half of a bar
 
 /**
- * A note that passes, read out by screen readers.
+ * Show a note for some seconds; screen readers read it aloud.
  * @param {string} words
  * @param {{tone?: "good"|"bad", detail?: string, action?: {label: string, run: () => void}}} [more]
  */
@@ -18,7 +18,10 @@ export function say(words, { tone = "good", detail = "", action = null } = {}) {
   if (detail) note.append(el("p", { class: "quiet" }, harmless(detail)));
   const close = () => note.remove();
   if (action) {
-    const run = () => { close(); action.run(); };
+    const run = () => {
+      close();
+      action.run();
+    };
     note.append(button(action.label, run, { class: "small" }));
   }
   while (place.children.length > 2) place.firstChild.remove();
@@ -26,112 +29,152 @@ export function say(words, { tone = "good", detail = "", action = null } = {}) {
   setTimeout(close, tone === "bad" ? 2 * PASSES : PASSES);
 }
 
-/** A card with a heading. `more` goes to the right of the heading. */
+/**
+ * Return a card with a heading.
+ * @param {string} title
+ * @param {{more?: import("./elements.js").Child, class?: string}} [props] more: right of the heading
+ * @param {...import("./elements.js").Child} children
+ */
 export function card(title, { more = null, ...props } = {}, ...children) {
   const head = el("div", { class: "card-head" }, el("h2", {}, title), more);
   const kind = `card ${props.class ?? ""}`;
   return el("section", { ...props, class: kind, "aria-label": title }, head, ...children);
 }
 
-/** What to show where there is nothing yet: a title, and what to do. */
+/** Return what to show where there is no data yet: a title and what to do. */
 export function empty(title, ...children) {
   return el("div", { class: "empty" }, el("h2", {}, title), ...children);
 }
 
-/** A line to type into a terminal, with a button that copies it. */
+/** Return a command line with a Copy button. */
 export function command(line) {
   const run = async () => {
     try {
       await navigator.clipboard.writeText(line);
       copy.textContent = "Copied";
     } catch {
-      say("This browser does not let the page copy; select the line instead.", { tone: "bad" });
+      say("This browser does not allow copying; select the line instead.", { tone: "bad" });
     }
   };
   const copy = button("Copy", run, { class: "small", "aria-label": "Copy the command" });
   return el("div", { class: "command" }, el("pre", {}, el("code", {}, line)), copy);
 }
 
-/** What went wrong, what was expected, what helps; `again` tries once more. */
+/** Return a panel with an error and its remedy; the button calls `again`. */
 export function problemPanel(problem, again) {
   const rows = [
     ["Seen", problem.seen],
     ["Expected", problem.expected],
-    ["What helps", problem.remedy],
+    ["What to do", problem.remedy],
     ["Because", problem.chain && JSON.stringify(problem.chain)],
   ];
   const list = el("dl", { class: "rows" });
   for (const [name, words] of rows) {
     if (words) list.append(el("dt", {}, name), el("dd", {}, foreign(words)));
   }
-  return el("section", { class: "card problem", role: "alert" },
-    el("h1", {}, "That did not work"), list,
-    el("div", { class: "buttons" }, button("Try again", again, { class: "main" })));
+  return el(
+    "section",
+    { class: "card problem", role: "alert" },
+    el("h1", {}, "That did not work"),
+    list,
+    el("div", { class: "buttons" }, button("Try again", again, { class: "main" })),
+  );
 }
 
-/** The form that asks for a token; `problem` says why the last one was refused. */
+/** Return the form that asks for a token; `problem` is why the last token was refused. */
 export function tokenForm(problem, submit) {
   const input = el("input", {
-    id: "token", name: "token", type: "password", autocomplete: "off", required: true,
-    spellcheck: "false", placeholder: "lsk_…", "aria-describedby": "token-help",
+    id: "token",
+    name: "token",
+    type: "password",
+    autocomplete: "off",
+    required: true,
+    spellcheck: "false",
+    placeholder: "lsk_…",
+    "aria-describedby": "token-help",
   });
-  const form = el("form", { class: "stack" },
-    el("label", { for: "token" }, "Token"), input,
+  const form = el(
+    "form",
+    { class: "stack" },
+    el("label", { for: "token" }, "Token"),
+    input,
     problem && el("p", { class: "bad-words", role: "alert" }, foreign(problem.seen)),
-    el("p", { class: "quiet", id: "token-help" },
-      "It is kept in this tab only and forgotten when you close it. Make one with:"),
+    el(
+      "p",
+      { class: "quiet", id: "token-help" },
+      "The token stays in this tab until you close it. Create one with:",
+    ),
     command("linkstream token create DATA --scope '*=write'"),
-    el("div", { class: "buttons" }, el("button", { class: "main", type: "submit" }, "Open")));
+    el("div", { class: "buttons" }, el("button", { class: "main", type: "submit" }, "Open")),
+  );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit(input.value.trim());
   });
   queueMicrotask(() => input.focus());
-  const title = el("h1", {}, "This service asks for a token");
+  const title = el("h1", {}, "This service needs a token");
   return el("section", { class: "card narrow" }, title, form);
 }
 
-/** What to do where there is no namespace. */
+/** Return what to show if there is no namespace. */
 export function noNamespace(limited) {
   const body = '{"thresholds": {"cluster_similarity": 0.7, "subcluster_similarity": 0.8, ' +
     '"pair_similarity_max": 0.9}}';
   const token = bearer(limited);
-  return el("section", { class: "card narrow" }, empty("There is nothing to look at yet",
-    el("p", {}, limited
-      ? "There is no namespace, or none that this token may read. One is made by:"
-      : "A namespace is one stream of vectors and its clusters. Make one:"),
-    command(`curl -X PUT ${location.origin}/v1/namespaces/people${token} ${JSON_KIND} -d '${body}'`),
-    el("p", { class: "quiet" },
-      "The three thresholds belong to your encoder; linkstream tune finds them. This page shows ",
-      "the namespace as soon as it is there. To see voices arrive instead: linkstream serve --demo")));
+  return el(
+    "section",
+    { class: "card narrow" },
+    empty(
+      "No namespace yet",
+      el(
+        "p",
+        {},
+        limited
+          ? "There is no namespace that this token may read. Create one:"
+          : "A namespace is one stream of vectors and its clusters. Create one:",
+      ),
+      command(
+        `curl -X PUT ${location.origin}/v1/namespaces/people${token} ${JSON_KIND} -d '${body}'`,
+      ),
+      el(
+        "p",
+        { class: "quiet" },
+        "The three thresholds depend on your encoder; linkstream tune finds them. This page shows ",
+        "the namespace as soon as it exists. For a demo with voices: linkstream serve --demo",
+      ),
+    ),
+  );
 }
 
-/** A line that adds one vector, for empty states. */
+/** Return the command that adds one vector. */
 export function addLine(context) {
   const body = '{"vector": [0.1, 0.1, …], "payload": {"text": "hello"}}';
   const url = `${location.origin}/v1/namespaces/${context.namespace}/vectors`;
   return command(`curl ${url}${bearer(context.api.token)} ${JSON_KIND} -d '${body}'`);
 }
 
-/** A cluster by its name or ID, in its colour, leading to its view. */
+/** Return a link to a cluster, with its colour and its name or ID. */
 export function chip(context, id, name = null) {
   const title = name === null ? null : `${short(name, 120)} (ID ${id})`;
-  return el("a", { class: `chip ${slot(id)}`, href: context.link("cluster", id), title },
+  return el(
+    "a",
+    { class: `chip ${slot(id)}`, href: context.link("cluster", id), title },
     el("span", { class: "dot", "aria-hidden": "true" }),
-    name === null || name === undefined ? `ID ${id}` : foreign(name, 40));
+    name === null || name === undefined ? `ID ${id}` : foreign(name, 40),
+  );
 }
 
-/** A margin as a bar: to the right what lies above its threshold, to the left what lies below. */
+/** Return a margin as a bar: to the right if above the threshold, to the left if below. */
 export function marginBar(margin) {
   if (!Number.isFinite(margin)) return el("span", { class: "quiet" }, "–");
   const filled = Math.min(Math.abs(margin) / WIDEST, 1) * 50;
-  const vars = { "--share": `${Math.max(filled, 2.5).toFixed(1)}%` }; // even the least can be seen
+  const vars = { "--share": `${Math.max(filled, 2.5).toFixed(1)}%` }; // keeps a small margin visible
   const side = margin < 0 ? "under" : "over";
   const bar = el("span", { class: `bar ${side}`, "aria-hidden": "true", vars });
   return el("span", { class: "margin" }, bar, el("span", { class: "figures" }, signed(margin)));
 }
 
-/** What was said with a vector: a picture, a text, or fields. */
+/** Return the payload of a vector: a picture, a text, or fields. */
 export function payload(context, value) {
   if (value === null || value === undefined) return el("span", { class: "quiet" }, "no payload");
   if (typeof value !== "object") return foreign(value, 280);
@@ -140,8 +183,14 @@ export function payload(context, value) {
   for (const [name, field] of fields.slice(0, 8)) {
     if (name === "image" && typeof field === "string") box.append(picture(context, field));
     else if (name === "text") box.append(el("p", { class: "said" }, foreign(field, 280)));
-    else box.append(el("span", { class: "field" },
-      el("span", { class: "quiet" }, foreign(name, 30), " "), foreign(plain(field), 80)));
+    else {box.append(
+        el(
+          "span",
+          { class: "field" },
+          el("span", { class: "quiet" }, foreign(name, 30), " "),
+          foreign(plain(field), 80),
+        ),
+      );}
   }
   const more = fields.length - 8;
   if (more > 0) box.append(el("span", { class: "quiet" }, `and ${more} more`));
@@ -153,7 +202,7 @@ const plain = (field) => {
   return typeof field === "object" ? JSON.stringify(field) : field;
 };
 
-/** A payload in one line of plain text, for labels and hovers. */
+/** Return a payload in one line of plain text, for labels. */
 export function payloadLine(value, width = 60) {
   if (value === null || value === undefined) return "";
   if (typeof value !== "object") return short(value, width);
@@ -167,25 +216,39 @@ function picture(context, path) {
   const image = el("img", { alt: short(path, 80), class: "picture waiting", ...size });
   const route = path.split("/").map(encodeURIComponent).join("/");
   context.picture(`images/${route}`).then(
-    (url) => { image.src = url; image.classList.remove("waiting"); },
+    (url) => {
+      image.src = url;
+      image.classList.remove("waiting");
+    },
     () => image.replaceWith(el("span", { class: "quiet" }, "no picture: ", foreign(path, 40))),
   );
   return image;
 }
 
 /**
- * A question in the page, before something that cannot be taken back lightly.
+ * Ask for confirmation in a dialog.
  * @returns {Promise<boolean>}
  */
 export function confirmed(title, words, label, keep = "Keep it") {
   return new Promise((done) => {
-    const answer = (value) => { dialog.close(); dialog.remove(); done(value); };
+    const answer = (value) => {
+      dialog.close();
+      dialog.remove();
+      done(value);
+    };
     const on = { cancel: () => answer(false) };
-    const dialog = el("dialog", { class: "card", "aria-labelledby": "asked", on },
-      el("h2", { id: "asked" }, title), el("p", {}, words),
-      el("div", { class: "buttons" },
+    const dialog = el(
+      "dialog",
+      { class: "card", "aria-labelledby": "asked", on },
+      el("h2", { id: "asked" }, title),
+      el("p", {}, words),
+      el(
+        "div",
+        { class: "buttons" },
         button(keep, () => answer(false)),
-        button(label, () => answer(true), { class: "danger" })));
+        button(label, () => answer(true), { class: "danger" }),
+      ),
+    );
     document.body.append(dialog);
     dialog.showModal();
   });

@@ -1,24 +1,37 @@
 /**
- * Review: one question at a time, the one whose answer is expected to put most vectors right.
- * All of it works by keys; what was answered can be taken back, the last answer first.
+ * Review: one question at a time, first the question whose answer corrects the most vectors.
+ * Every action has a key. Answers can be undone, the last answer first.
  */
 
-import { button, counted, el, foreign, number, slot } from "/page/elements.js";
-import { gauge } from "/page/gauge.js";
-import { addLine, chip, empty, payload } from "/page/parts.js";
-import { correct, takeBack } from "/page/undoing.js";
+import { button, counted, el, foreign, number, slot } from "./elements.js";
+import { gauge } from "./charts.js";
+import { addLine, chip, empty, payload } from "./parts.js";
+import { correct, takeBack } from "./corrections.js";
 
 const ASKED = 50; // questions fetched
 const KEYS = {
-  s: "same", arrowright: "same", d: "different", arrowleft: "different",
-  u: "undo", n: "skip", " ": "skip", "?": "help",
+  s: "same",
+  arrowright: "same",
+  d: "different",
+  arrowleft: "different",
+  u: "undo",
+  n: "skip",
+  " ": "skip",
+  "?": "help",
 };
+/** @type {[string[], string][]} */
 const HELP = [
-  [["S", "→"], "They are the same"], [["D", "←"], "They are different"],
-  [["N", "Space"], "Skip this one"], [["U"], "Take the last answer back"], [["?"], "This help"],
+  [["S", "→"], "They are the same"],
+  [["D", "←"], "They are different"],
+  [["N", "Space"], "Skip this one"],
+  [["U"], "Undo the last answer"],
+  [["?"], "Show this help"],
 ];
 
-/** @param {HTMLElement} root @param {import("./app.js").Context} context */
+/**
+ * @param {HTMLElement} root
+ * @param {import("./app.js").Context} context
+ */
 export async function show(root, context) {
   const view = new Review(context);
   root.append(...view.parts);
@@ -31,7 +44,7 @@ export async function show(root, context) {
 class Review {
   constructor(context) {
     this.context = context;
-    this.answers = []; // what can be taken back, the last answer last
+    this.answers = []; // corrections that can be undone, oldest first
     this.answered = 0;
     this.skipped = new Set();
     this.busy = false;
@@ -45,23 +58,34 @@ class Review {
     this.stage = el("div", { class: "stage" });
     this.spoken = el("p", { class: "unseen", role: "status", "aria-live": "polite" });
     this.undoButton = this.button("undo", "Undo", "U");
-    this.help = el("dl", { class: "keys", hidden: true }, ...HELP.flatMap(([keys, words]) =>
-      [el("dt", {}, ...keys.map((key) => el("kbd", {}, key))), el("dd", {}, words)]));
+    this.help = el(
+      "dl",
+      { class: "keys", hidden: true },
+      ...HELP.flatMap((
+        [keys, words],
+      ) => [el("dt", {}, ...keys.map((key) => el("kbd", {}, key))), el("dd", {}, words)]),
+    );
     this.helpButton = this.button("help", "Keys", "?");
     this.helpButton.setAttribute("aria-expanded", "false");
     this.parts = [
-      el("div", { class: "review-head" }, el("h1", {}, "Review"),
+      el(
+        "div",
+        { class: "review-head" },
+        el("h1", {}, "Review"),
         el("div", { class: "progress" }, this.progress, this.count),
-        el("div", { class: "buttons" }, this.undoButton, this.helpButton)),
-      this.help, this.stage, this.spoken,
+        el("div", { class: "buttons" }, this.undoButton, this.helpButton),
+      ),
+      this.help,
+      this.stage,
+      this.spoken,
     ];
     this.undoButton.disabled = true;
   }
 
-  button(deed, title, key, kind = "small") {
+  button(action, title, key, kind = "small") {
     return el(
       "button",
-      { type: "button", class: kind, data: { deed }, on: { click: () => this.run(deed) } },
+      { type: "button", class: kind, data: { action }, on: { click: () => this.run(action) } },
       title,
       el("kbd", { "aria-hidden": "true" }, key),
     );
@@ -72,21 +96,21 @@ class Review {
     if (document.querySelector("dialog[open]")) return;
     const target = event.target;
     if (target.closest?.("input, select, textarea")) return;
-    if (event.key === " " && target.closest?.("button, a")) return; // it presses what has the focus
-    const deed = KEYS[event.key.toLowerCase()];
-    if (!deed) return;
+    if (event.key === " " && target.closest?.("button, a")) return; // Space activates the focused button
+    const action = KEYS[event.key.toLowerCase()];
+    if (!action) return;
     event.preventDefault();
-    this.run(deed);
+    this.run(action);
   }
 
-  async run(deed) {
-    if (deed === "help") return this.toggleHelp();
+  async run(action) {
+    if (action === "help") return this.toggleHelp();
     if (this.busy) return undefined;
     this.busy = true;
     this.stage.classList.add("busy");
     try {
-      if (deed === "undo") await this.undo();
-      else if (this.question) await (deed === "skip" ? this.skip() : this.answer(deed));
+      if (action === "undo") await this.undo();
+      else if (this.question) await (action === "skip" ? this.skip() : this.answer(action));
     } catch (error) {
       this.context.report(error);
       await this.load().catch((other) => this.context.report(other));
@@ -102,14 +126,16 @@ class Review {
     this.helpButton.setAttribute("aria-expanded", String(!this.help.hidden));
   }
 
-  async answer(deed) {
+  async answer(action) {
     if (!this.context.may("write")) {
-      this.context.say("Your token may read here, not answer.", { tone: "bad" });
+      this.context.say("Your token allows reading only.", { tone: "bad" });
       return;
     }
     const { a, b, of } = this.question;
-    const words = deed === "same" ? "Same: they are one cluster now" : "Different: they stay apart";
-    this.answers.push(await correct(this.context, deed, { a, b, of }, words));
+    const words = action === "same"
+      ? "Same: they are one cluster now"
+      : "Different: they stay apart";
+    this.answers.push(await correct(this.context, action, { a, b, of }, words));
     this.answered += 1;
     await this.load(words);
   }
@@ -117,17 +143,17 @@ class Review {
   async undo() {
     const done = this.answers.at(-1);
     if (!done) {
-      this.spoken.textContent = "There is no answer to take back.";
+      this.spoken.textContent = "There is no answer to undo.";
       return;
     }
     const answer = await takeBack(this.context, done);
     if (!answer) return;
     this.answers.pop();
     this.answered -= 1;
-    // What was answered before is now the last thing done, if nothing came between the two.
+    // If nothing happened between two answers, the earlier answer is the last event again.
     const last = this.answers.at(-1);
     if (last && last.event === done.before) last.event = answer.event;
-    await this.load("Taken back");
+    await this.load("Undone");
   }
 
   async skip() {
@@ -149,25 +175,38 @@ class Review {
       words,
       this.question ? spoken(this.question) : "No more questions",
     ].filter(Boolean).join(". ");
-    this.stage.firstElementChild.focus({ preventScroll: true });
+    const first = /** @type {HTMLElement} */ (this.stage.firstElementChild);
+    first.focus({ preventScroll: true });
   }
 
   asked(question) {
     const join = question.kind === "join";
     const label = { "aria-label": "Question", tabindex: "-1", data: { pair: named(question) } };
     const gain = counted(Math.max(Math.round(question.gain), 1), "vector");
-    return el("article", { class: "question", ...label },
-      el("div", { class: "question-head" },
-        el("h2", {}, join
-          ? "Are these two clusters the same?" : "Do these two parts belong together?"),
-        el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster")),
+    return el(
+      "article",
+      { class: "question", ...label },
+      el(
+        "div",
+        { class: "question-head" },
+        el(
+          "h2",
+          {},
+          join ? "Are these two clusters the same?" : "Do these two parts belong together?",
+        ),
+        el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster"),
+      ),
       el("div", { class: "sides" }, this.side(question, 0), this.side(question, 1)),
       gauge(question.similarity, question.threshold),
-      el("div", { class: "answers" },
+      el(
+        "div",
+        { class: "answers" },
         this.button("different", "Different", "←", "answer no"),
         this.button("skip", "Skip", "N", "answer"),
-        this.button("same", "Same", "→", "answer yes")),
-      el("p", { class: "quiet small-text gain" }, `An answer is expected to put ${gain} right.`));
+        this.button("same", "Same", "→", "answer yes"),
+      ),
+      el("p", { class: "quiet small-text gain" }, `An answer is expected to correct ${gain}.`),
+    );
   }
 
   side(question, place) {
@@ -176,15 +215,39 @@ class Review {
     const shown = question.shown[place];
     const kind = `side card ${join || !place ? slot(id) : "part"}`;
     const part = place ? "second part, " : "first part, ";
-    return el("section", { class: kind, "aria-label": place ? "Second" : "First" },
-      el("header", {}, chip(this.context, id, question.names[place]),
-        el("span", { class: "quiet figures small-text" },
-          join ? "" : part, counted(question.sizes[place], "vector"))),
-      el("ul", { class: "shown" }, ...shown.map(({ vector, payload: said }) =>
-        el("li", {}, payload(this.context, said),
-          el("span", { class: "quiet figures number" }, `vector ${number(vector)}`)))),
-      !shown.length && el("p", { class: "quiet" },
-        "Its vectors are not kept; the figures below are all there is."));
+    return el(
+      "section",
+      { class: kind, "aria-label": place ? "Second" : "First" },
+      el(
+        "header",
+        {},
+        chip(this.context, id, question.names[place]),
+        el(
+          "span",
+          { class: "quiet figures small-text" },
+          join ? "" : part,
+          counted(question.sizes[place], "vector"),
+        ),
+      ),
+      el(
+        "ul",
+        { class: "shown" },
+        ...shown.map(({ vector, payload: said }) =>
+          el(
+            "li",
+            {},
+            payload(this.context, said),
+            el("span", { class: "quiet figures number" }, `vector ${number(vector)}`),
+          )
+        ),
+      ),
+      !shown.length &&
+        el(
+          "p",
+          { class: "quiet" },
+          "Vectors are not kept; only the figures below are known.",
+        ),
+    );
   }
 
   async nothing() {
@@ -192,20 +255,32 @@ class Review {
     return el("section", { class: "card", tabindex: "-1" }, this.why(total));
   }
 
-  /** Why there is no question, and what to do. */
+  /** Return why there is no question, and what to do. */
   why(total) {
     if (this.skipped.size) {
-      const again = () => { this.skipped.clear(); this.load().catch(this.context.report); };
-      return empty("Only skipped questions are left", button("Ask them again", again, { class: "main" }));
+      const again = () => {
+        this.skipped.clear();
+        this.load().catch(this.context.report);
+      };
+      return empty(
+        "Only skipped questions are left",
+        button("Ask them again", again, { class: "main" }),
+      );
     }
     if (!total) {
-      const words = "Questions come with the first clusters. Add a vector:";
+      const words = "Questions appear with the first clusters. Add a vector:";
       return empty("Nothing to review yet", el("p", {}, words), addLine(this.context));
     }
-    return empty("Nothing to ask",
-      el("p", {}, "No two clusters are alike enough to doubt, and no cluster hangs on a weak edge. ",
-        "New questions come with new vectors."),
-      el("a", { href: this.context.link("cluster") }, "Look at the clusters"));
+    return empty(
+      "Nothing to ask",
+      el(
+        "p",
+        {},
+        "No two clusters are similar enough to ask about, and no cluster depends on a weak edge. ",
+        "New vectors may raise new questions.",
+      ),
+      el("a", { href: this.context.link("cluster") }, "Look at the clusters"),
+    );
   }
 }
 

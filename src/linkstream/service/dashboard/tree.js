@@ -1,28 +1,36 @@
 /**
- * The tree of a cluster's subclusters: each edge with its similarity against its threshold.
- * Thick green edges hold well; thin orange ones hardly hold. The list beside the picture has the
- * same edges, the weakest first, so that all of it can be done without a pointer.
+ * The tree of the subclusters of a cluster: each edge with its similarity and its threshold.
+ * Strong edges are thick and green, weak edges thin and orange. The list below has the same edges,
+ * the weakest first, so that everything works without a pointer.
  */
 
-import { button, counted, el, figure, number, signed, slot, svg } from "/page/elements.js";
-import { card, marginBar } from "/page/parts.js";
-import { correct, offerUndo } from "/page/undoing.js";
-import { arranged } from "/page/layout.js";
+import { button, counted, el, figure, number, signed, slot, svg } from "./elements.js";
+import { card, marginBar } from "./parts.js";
+import { correct, offerUndo } from "./corrections.js";
+import { arranged } from "./layout.js";
 
 const SIZE = 400;
-const FIRMNESS = ["", "settled: tied by evidence of whole clusters", "a person's word"];
+const FIRMNESS = ["", "settled: supported by whole clusters", "pinned by a correction"];
 const LISTED = 8; // edges listed at first
-const LABELLED = 16; // edges in a picture that has room for their margins
+const LABELLED = 16; // most edges that get a label
 
-/** @returns {HTMLElement} */
+/** Return the card with the tree and the list of its edges. */
 export function tree(context, found) {
   const { nodes } = found;
   const drawn = new Set(nodes.map((node) => node.subcluster));
   const edges = found.edges.filter(({ subclusters }) => subclusters.every((end) => drawn.has(end)));
   if (!edges.length) {
-    return card("Subclusters", {}, el("p", { class: "quiet" }, nodes.length > 1
-      ? "Too many to draw."
-      : "One subcluster holds all of its vectors: there is no edge to separate along."));
+    return card(
+      "Subclusters",
+      {},
+      el(
+        "p",
+        { class: "quiet" },
+        nodes.length > 1
+          ? "Too many to draw."
+          : "One subcluster holds all vectors: there is no edge to separate.",
+      ),
+    );
   }
   const forest = arranged(nodes, edges);
   const list = el("ul", { class: "edges" });
@@ -35,23 +43,32 @@ export function tree(context, found) {
     chosen.replaceChildren(...evidence(context, edge, forest, found));
   };
   choose(fillList(list, edges, rows, choose));
-  return card("Subclusters", { more: el("span", { class: "quiet small-text" }, legend(found)) },
-    picture(found, forest, lines), chosen, list);
+  return card(
+    "Subclusters",
+    { more: el("span", { class: "quiet small-text" }, legend(found)) },
+    picture(found, forest, lines),
+    chosen,
+    list,
+  );
 }
 
-const legend = ({ nodes, truncated }) =>
-  (truncated
-    ? `the first ${number(nodes.length)} are shown`
-    : `${counted(nodes.length, "subcluster")}, sized by their vectors`);
+const legend = (
+  { nodes, truncated },
+) => (truncated
+  ? `the first ${number(nodes.length)} are shown`
+  : `${counted(nodes.length, "subcluster")}, sized by their vectors`);
 
 function picture({ id, nodes }, forest, lines) {
   const most = Math.max(...nodes.map((node) => node.count));
-  const room = Math.min(18, 75 / Math.sqrt(nodes.length)); // of the biggest, where many have to fit
+  const room = Math.min(18, 75 / Math.sqrt(nodes.length)); // radius of the largest node
   const dots = nodes.map((node) => {
     const { x, y } = forest.places.get(node.subcluster);
     const radius = room * (0.3 + 0.7 * Math.sqrt(node.count / most));
-    return svg("circle", { class: "tree-node", cx: x * SIZE, cy: y * SIZE, r: radius.toFixed(1) },
-      svg("title", {}, `subcluster ${node.subcluster}: ${counted(node.count, "vector")}`));
+    return svg(
+      "circle",
+      { class: "tree-node", cx: x * SIZE, cy: y * SIZE, r: radius.toFixed(1) },
+      svg("title", {}, `subcluster ${node.subcluster}: ${counted(node.count, "vector")}`),
+    );
   });
   const shape = {
     class: `tree ${slot(id)} ${nodes.length > 40 ? "many" : ""}`,
@@ -59,9 +76,13 @@ function picture({ id, nodes }, forest, lines) {
     role: "img",
     "aria-label": "Tree of subclusters; the list below has the same edges",
   };
-  return svg("svg", shape,
-    ...lines.flatMap(({ line, grip }) => [line, grip]), ...dots,
-    ...(lines.length <= LABELLED ? lines.map(({ label }) => label) : []));
+  return svg(
+    "svg",
+    shape,
+    ...lines.flatMap(({ line, grip }) => [line, grip]),
+    ...dots,
+    ...(lines.length <= LABELLED ? lines.map(({ label }) => label) : []),
+  );
 }
 
 function edgeLine(edge, forest, choose) {
@@ -85,22 +106,29 @@ function strength({ margin, firm }) {
   return margin < 0.1 ? "fair" : "strong";
 }
 
-/** Rows for all edges, the weakest first, which is given back. */
+/** Fill the list with the edges, the weakest first; return the weakest. */
 function fillList(list, edges, rows, choose) {
   const sorted = [...edges].sort((one, other) => one.margin - other.margin);
-  const add = (some) => list.append(...some.map((edge) => {
-    const on = { click: () => choose(edge) };
-    const [similarity, threshold] = [figure(edge.similarity), figure(edge.threshold)];
-    const row = el("button", { type: "button", class: "edge-row", "aria-pressed": "false", on },
-      el("span", { class: "figures" }, `${edge.subclusters[0]} – ${edge.subclusters[1]}`),
-      el("span", { class: "quiet figures" }, `${similarity} against ${threshold}`),
-      marginBar(edge.margin));
-    rows.set(edge, row);
-    return el("li", {}, row);
-  }));
+  const add = (some) =>
+    list.append(...some.map((edge) => {
+      const on = { click: () => choose(edge) };
+      const [similarity, threshold] = [figure(edge.similarity), figure(edge.threshold)];
+      const row = el(
+        "button",
+        { type: "button", class: "edge-row", "aria-pressed": "false", on },
+        el("span", { class: "figures" }, `${edge.subclusters[0]} – ${edge.subclusters[1]}`),
+        el("span", { class: "quiet figures" }, `${similarity} against ${threshold}`),
+        marginBar(edge.margin),
+      );
+      rows.set(edge, row);
+      return el("li", {}, row);
+    }));
   add(sorted.slice(0, LISTED));
   if (sorted.length > LISTED) {
-    const rest = () => { more.parentElement.remove(); add(sorted.slice(LISTED)); };
+    const rest = () => {
+      more.parentElement.remove();
+      add(sorted.slice(LISTED));
+    };
     const more = button(`Show all ${number(sorted.length)} edges`, rest, { class: "small" });
     list.append(el("li", {}, more));
   }
@@ -122,12 +150,20 @@ function evidence(context, edge, forest, found) {
     }
   };
   return [
-    el("p", {}, el("strong", {}, `${a} – ${b}: `),
+    el(
+      "p",
+      {},
+      el("strong", {}, `${a} – ${b}: `),
       `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`,
-      firm && `; ${firm}`),
-    el("p", { class: "quiet small-text" }, found.truncated
-      ? "Separating here makes two clusters."
-      : `Separating here makes two clusters, of ${sizes.map(number).join(" and ")} vectors.`),
+      firm && `; ${firm}`,
+    ),
+    el(
+      "p",
+      { class: "quiet small-text" },
+      found.truncated
+        ? "Separating here makes two clusters."
+        : `Separating here makes two clusters, of ${sizes.map(number).join(" and ")} vectors.`,
+    ),
     button("Separate here", separate, { class: "danger", disabled: !context.may("write") }),
   ];
 }

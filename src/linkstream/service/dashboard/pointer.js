@@ -1,17 +1,28 @@
-/** Hands on the map: mouse, fingers, keys. They say what is meant; the view (map.js) does it. */
+/** Mouse, touch and keyboard input of the map, translated to calls of the view (map.js). */
 
-const CLICK = 5; // pixels that a click may slip
-const STEP = 70; // pixels that an arrow moves
+const CLICK = 5; // most pixels that a click may move
+const STEP = 70; // pixels that an arrow key moves the map
 
 /**
- * @param {HTMLCanvasElement} canvas
- * @param {{picture: import("./mapcanvas.js").MapCanvas, fit: () => void, taken: () => void,
- *   point: (right: number, down: number, slack?: number) => number, leave: () => void,
- *   open: (place: number) => void}} view
+ * @typedef {object} PointerView
+ * @property {import("./mapcanvas.js").MapCanvas} picture
+ * @property {() => void} fit  show everything
+ * @property {() => void} taken  the user starts to move the map
+ * @property {(right: number, down: number, slack?: number) => number} point
+ *   point at a position; return the subcluster there, or −1
+ * @property {() => void} leave  stop pointing
+ * @property {(place: number) => void} open  open the cluster of a subcluster
  */
-export function hands(canvas, view) {
+
+/**
+ * Listen to the input of a canvas.
+ * @param {HTMLCanvasElement} canvas
+ * @param {PointerView} view
+ */
+export function followPointer(canvas, view) {
   const fingers = new Map();
   let slipped = 0;
+  /** @type {(event: MouseEvent) => [number, number]} */
   const at = (event) => {
     const box = canvas.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -21,7 +32,10 @@ export function hands(canvas, view) {
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
     view.taken();
-    view.picture.zoom(Math.exp(-Math.max(-120, Math.min(120, event.deltaY * lines)) * 0.0022), ...at(event));
+    view.picture.zoom(
+      Math.exp(-Math.max(-120, Math.min(120, event.deltaY * lines)) * 0.0022),
+      ...at(event),
+    );
   }, { passive: false });
 
   canvas.addEventListener("pointerdown", (event) => {
@@ -34,7 +48,10 @@ export function hands(canvas, view) {
   canvas.addEventListener("pointermove", (event) => {
     const before = fingers.get(event.pointerId);
     const now = at(event);
-    if (!before) { if (event.pointerType !== "touch") view.point(...now); return; }
+    if (!before) {
+      if (event.pointerType !== "touch") view.point(...now);
+      return;
+    }
     slipped += Math.hypot(now[0] - before[0], now[1] - before[1]);
     if (slipped > CLICK) {
       view.taken();
@@ -49,18 +66,20 @@ export function hands(canvas, view) {
     const known = fingers.delete(event.pointerId);
     canvas.classList.remove("dragging");
     if (!known || event.type !== "pointerup" || slipped > CLICK || fingers.size) return;
-    // A finger cannot point without touching: its tap tells, and what it tells leads on.
+    // A finger cannot hover: a tap shows the tip, and the tip has a link.
     const place = view.point(...at(event), event.pointerType === "touch" ? 14 : 5);
     if (place >= 0 && event.pointerType !== "touch") view.open(place);
   };
   canvas.addEventListener("pointerup", lift);
   canvas.addEventListener("pointercancel", lift);
-  canvas.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") view.leave(); });
+  canvas.addEventListener("pointerleave", (event) => {
+    if (event.pointerType !== "touch") view.leave();
+  });
   canvas.addEventListener("dblclick", (event) => event.preventDefault());
   canvas.addEventListener("keydown", (event) => keys(event, view));
 }
 
-/** Two fingers: what lies between them stays between them. */
+/** Zoom and move with two fingers; the point between them stays between them. */
 function pinch(view, fingers, moving, now) {
   const before = fingers.get(moving);
   const [, other] = [...fingers].find(([id]) => id !== moving);
@@ -74,7 +93,12 @@ function pinch(view, fingers, moving, now) {
 function keys(event, view) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const { picture } = view;
-  const moves = { ArrowLeft: [STEP, 0], ArrowRight: [-STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP] };
+  const moves = {
+    ArrowLeft: [STEP, 0],
+    ArrowRight: [-STEP, 0],
+    ArrowUp: [0, STEP],
+    ArrowDown: [0, -STEP],
+  };
   const zooms = { "+": 1.35, "=": 1.35, "-": 1 / 1.35, "−": 1 / 1.35, _: 1 / 1.35 };
   if (event.key in moves) {
     view.taken();

@@ -1,0 +1,298 @@
+/** Charts drawn as SVG. Labels are HTML, so that they keep their size when a chart is stretched. */
+
+import { counted, el, figure, number, svg } from "./elements.js";
+
+const [WIDTH, HEIGHT] = [600, 120]; // of a time chart
+const SHORTEST = 60; // seconds on the time axis, at least
+const ROW_HEIGHT = 60; // of one histogram
+const FLAG = 76; // width of a flag in pixels
+const REACH = 0.25; // similarity shown on either side of the threshold of a gauge
+const [GAUGE_WIDTH, GAUGE_HEIGHT] = [320, 40];
+
+/**
+ * Return a chart of one value over time; `draw(points)` draws points of [time in seconds, value].
+ * @param {string} title
+ * @param {(value: number) => string} words formats a value
+ * @param {{step?: boolean, colour?: string}} [options] step: hold each value until the next point
+ */
+export function timeChart(title, words, { step = false, colour = "c0" } = {}) {
+  const area = svg("path", { class: "chart-area" });
+  const line = svg("path", { class: "chart-line" });
+  const middle = HEIGHT / 2;
+  const picture = svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
+    svg("path", { class: "chart-grid", d: `M0 ${middle}H${WIDTH}M0 0.5H${WIDTH}` }),
+    area,
+    line,
+  );
+  const [high, half] = ["high", "half"].map((name) => el("span", { class: `chart-${name}` }));
+  const from = el("span");
+  const root = el(
+    "figure",
+    { class: `chart ${colour}` },
+    el("div", { class: "chart-body" }, picture, high, half),
+    el("figcaption", { class: "chart-feet" }, from, el("span", {}, "now")),
+  );
+  const draw = (points) => {
+    const last = points.at(-1)?.[0] ?? 1;
+    const first = Math.min(points[0]?.[0] ?? 0, last - SHORTEST);
+    const top = niceTop(points.reduce((best, [, value]) => Math.max(best, value), 0));
+    const x = (time) => ((time - first) / Math.max(last - first, 1)) * WIDTH;
+    const y = (value) => HEIGHT - (value / top) * (HEIGHT - 4);
+    const path = pathOf(points, x, y, step);
+    line.setAttribute("d", path);
+    area.setAttribute("d", path && `${path}V${HEIGHT}H${x(points[0][0]).toFixed(1)}Z`);
+    high.textContent = words(top);
+    half.textContent = words(top / 2);
+    from.textContent = points.length > 1 ? ago(last - first) : "";
+    const now = points.length ? `: ${words(points.at(-1)[1])} now` : "";
+    picture.setAttribute("aria-label", title + now);
+  };
+  draw([]);
+  return { root, draw };
+}
+
+function pathOf(points, x, y, step) {
+  let path = "";
+  points.forEach(([time, value], place) => {
+    const [right, up] = [x(time).toFixed(1), y(value).toFixed(1)];
+    if (place === 0) path = `M${right} ${up}`;
+    else path += step ? `H${right}V${up}` : `L${right} ${up}`;
+  });
+  return path;
+}
+
+/** Return the smallest round number that is at least `value` and has a round half. */
+export function niceTop(value) {
+  if (!(value > 1)) return value > 0.5 ? 1 : value > 0 ? 0.5 : 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  const factor = [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((times) => times * power >= value);
+  return factor * power;
+}
+
+function ago(seconds) {
+  if (seconds < 90) return `${Math.round(seconds)} s ago`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+  return `${(seconds / 3600).toFixed(1)} h ago`;
+}
+
+/**
+ * Histograms below each other on one axis, with vertical lines across all of them.
+ *
+ * Each histogram has its own scale, because there are many more pairs than edges.
+ */
+export class Histograms {
+  /**
+   * @param {string} title
+   * @param {{low: number, width: number, count: number}} bins
+   * @param {[number, number]} window start and end of the axis
+   * @param {{name: string, title: string, one: string, colour: string}[]} groups
+   */
+  constructor(title, bins, window, groups) {
+    this.bins = bins;
+    this.from = window[0];
+    this.to = window[1];
+    this.lines = new Map();
+    this.rows = groups.map((group) => this.row(group));
+    this.flags = el("div", { class: "histogram-flags", "aria-hidden": "true" });
+    this.root = el(
+      "figure",
+      { class: "histograms", "aria-label": title },
+      this.flags,
+      ...this.rows.map((row) => row.root),
+      this.axis(),
+    );
+  }
+
+  row(group) {
+    const bars = svg("g", { class: "histogram-bars" });
+    const lines = svg("g", {});
+    const band = svg("rect", {
+      class: "histogram-band",
+      y: "0",
+      height: String(ROW_HEIGHT),
+      width: "0",
+    });
+    const most = el("span", { class: "histogram-most quiet figures" });
+    const picture = svg(
+      "svg",
+      {
+        viewBox: `0 0 1000 ${ROW_HEIGHT}`,
+        preserveAspectRatio: "none",
+        role: "img",
+        "aria-label": group.title,
+      },
+      band,
+      bars,
+      lines,
+    );
+    const root = el(
+      "div",
+      { class: "histogram", data: { name: group.name } },
+      el("p", { class: "histogram-title" }, group.title, " ", most),
+      el("div", { class: `histogram-plot ${group.colour}` }, picture),
+    );
+    return { group, bars, lines, band, most, picture, root };
+  }
+
+  axis() {
+    const ticks = [];
+    for (let tick = Math.ceil(this.from * 10 - 1e-9); tick <= this.to * 10 + 1e-9; tick += 1) {
+      ticks.push(
+        el(
+          "span",
+          { vars: { "--at": `${this.share(tick / 10).toFixed(2)}%` } },
+          (tick / 10).toFixed(1).replace("-", "−"),
+        ),
+      );
+    }
+    return el("figcaption", { class: "histogram-axis quiet figures" }, ...ticks);
+  }
+
+  /** Return the position of a value along the axis, in per cent. */
+  share(value) {
+    return (100 * (value - this.from)) / (this.to - this.from);
+  }
+
+  /**
+   * Draw the counts of each group; `marked(name, bin)` selects the bars to highlight.
+   * @param {Object<string, number[]|null>} counts
+   * @param {(name: string, bin: number) => boolean} [marked]
+   */
+  draw(counts, marked = () => false) {
+    for (const { group, bars, most, picture } of this.rows) {
+      const values = counts[group.name] ?? [];
+      const [all, top, beyond] = summed(values);
+      bars.replaceChildren(
+        ...values.flatMap((value, bin) => this.bar(value, top, bin, marked(group.name, bin))),
+      );
+      most.textContent = all
+        ? `${counted(all, group.one)}, at most ${number(top)} in a bar${beyond}`
+        : "none";
+      picture.setAttribute("aria-label", `${group.title}: ${most.textContent}`);
+    }
+  }
+
+  bar(value, top, bin, marked) {
+    const left = this.bins.low + bin * this.bins.width;
+    if (!value || left + this.bins.width <= this.from + 1e-9 || left >= this.to - 1e-9) return [];
+    const [start, end] = [this.share(left) * 10, this.share(left + this.bins.width) * 10];
+    const high = Math.max((ROW_HEIGHT - 4) * Math.min(value / top, 1), 1.5);
+    return [svg("rect", {
+      class: marked ? "marked" : null,
+      x: (start + 0.6).toFixed(1),
+      width: Math.max(end - start - 1.2, 0.8).toFixed(1),
+      y: (ROW_HEIGHT - high).toFixed(1),
+      height: high.toFixed(1),
+    })];
+  }
+
+  /** Draw a line with a flag across all histograms, or move the line of this name. */
+  line(name, label, value, kind = "") {
+    let line = this.lines.get(name);
+    if (!line) {
+      line = { flag: el("span", { class: `histogram-flag ${kind}`, data: { name } }), rows: [] };
+      this.flags.append(line.flag);
+      for (const row of this.rows) {
+        const stroke = svg("line", {
+          class: `histogram-line ${kind}`,
+          y1: "0",
+          y2: String(ROW_HEIGHT),
+        });
+        row.lines.append(stroke);
+        line.rows.push(stroke);
+      }
+      this.lines.set(name, line);
+    }
+    const share = this.share(value);
+    line.flag.textContent = label;
+    line.flag.dataset.at = value.toFixed(4);
+    for (const stroke of line.rows) {
+      stroke.setAttribute("x1", (share * 10).toFixed(1));
+      stroke.setAttribute("x2", (share * 10).toFixed(1));
+    }
+  }
+
+  /** Raise flags that overlap; call this after a line or the width changes. */
+  arrange() {
+    const wide = this.root.clientWidth || 700;
+    const ends = []; // right end of the last flag of each level
+    const flags = [...this.lines.values()].map(({ flag }) => flag);
+    flags.sort((one, other) => Number(one.dataset.at) - Number(other.dataset.at));
+    for (const flag of flags) {
+      const middle = (this.share(Number(flag.dataset.at)) / 100) * wide;
+      const left = Math.min(Math.max(middle - FLAG / 2, 0), wide - FLAG);
+      let level = ends.findIndex((end) => end <= left);
+      if (level < 0) level = ends.length;
+      ends[level] = left + FLAG;
+      flag.style.setProperty("--left", `${left.toFixed(1)}px`);
+      flag.style.setProperty("--level", String(level));
+    }
+    this.root.style.setProperty("--levels", String(Math.max(ends.length, 1)));
+  }
+
+  /** Shade a part of the axis, or nothing if `from` is null. */
+  shade(from, to) {
+    const [start, end] = [this.share(from ?? 0) * 10, this.share(to ?? 0) * 10];
+    for (const { band } of this.rows) {
+      band.setAttribute("x", Math.max(start, 0).toFixed(1));
+      band.setAttribute(
+        "width",
+        from === null ? "0" : Math.max(end - Math.max(start, 0), 0).toFixed(1),
+      );
+    }
+  }
+}
+
+/** Return the total, the highest bar between the two end bins, and a text about the end bins. */
+function summed(values) {
+  const all = values.reduce((sum, value) => sum + value, 0);
+  const ends = (values[0] ?? 0) + (values.at(-1) ?? 0);
+  const top = values.slice(1, -1).reduce((best, value) => Math.max(best, value), 0);
+  if (top === 0) return [all, Math.max(values[0] ?? 0, values.at(-1) ?? 0, 1), ""];
+  return [all, top, ends ? `, ${number(ends)} at the ends or beyond` : ""];
+}
+
+/**
+ * Draw a similarity on a scale with the threshold in the middle.
+ * @param {number} similarity
+ * @param {number} threshold
+ * @returns {HTMLElement}
+ */
+export function gauge(similarity, threshold) {
+  const margin = similarity - threshold;
+  const share = Math.max(-1, Math.min(1, margin / REACH));
+  const middle = GAUGE_WIDTH / 2;
+  const at = middle + share * (middle - 12);
+  const side = margin < 0 ? "under" : "over";
+  const words = `Similarity ${figure(similarity)}, threshold ${figure(threshold)}: ` +
+    `${figure(Math.abs(margin))} ${margin < 0 ? "below" : "above"} it`;
+  return el(
+    "figure",
+    { class: "gauge" },
+    svg(
+      "svg",
+      { viewBox: `0 0 ${GAUGE_WIDTH} ${GAUGE_HEIGHT}`, role: "img", "aria-label": words },
+      svg("rect", { class: "gauge-low", x: 0, y: 16, width: middle, height: 8, rx: 4 }),
+      svg("rect", { class: "gauge-high", x: middle, y: 16, width: middle, height: 8, rx: 4 }),
+      svg("line", { class: `gauge-reach ${side}`, x1: middle, x2: at, y1: 20, y2: 20 }),
+      svg("line", { class: "gauge-threshold", x1: middle, x2: middle, y1: 8, y2: 32 }),
+      svg("circle", { class: `gauge-mark ${side}`, cx: at, cy: 20, r: 8 }),
+    ),
+    el(
+      "figcaption",
+      { class: "gauge-feet figures" },
+      el("span", {}, "different"),
+      el(
+        "span",
+        {},
+        "similarity ",
+        el("strong", {}, figure(similarity)),
+        ", threshold ",
+        el("strong", {}, figure(threshold)),
+      ),
+      el("span", {}, "same"),
+    ),
+  );
+}

@@ -1,0 +1,218 @@
+/**
+ * User corrections of clusters, and undo.
+ *
+ * Undo reverts the last event. That may be a vector that arrived after the correction, so the page
+ * sends the number of the event to undo, and the service refuses if newer events exist. The page
+ * then says how many events would be lost and asks.
+ */
+
+import { button, called, counted, el, foreign, slot } from "./elements.js";
+import { confirmed } from "./parts.js";
+
+/**
+ * @typedef {import("./app.js").Context} Context
+ * @typedef {{event: number, before: number, words: string}} Done  the event of a correction, the
+ *   event before it, and its description
+ */
+
+/**
+ * Post a correction and return what is needed to undo it.
+ * @param {Context} context
+ * @param {string} route
+ * @param {object} body
+ * @param {string} words describes the correction to the user
+ * @returns {Promise<Done>}
+ */
+export async function correct(context, route, body, words) {
+  const done = await context.post(route, body);
+  return { ...done, words };
+}
+
+/**
+ * Undo a correction; return null if the user decides to keep it.
+ * @param {Context} context
+ * @param {Done} done
+ * @returns {Promise<{event: number}|null>}
+ */
+export async function takeBack(context, done) {
+  try {
+    return await context.post("undo", { to: null, after: done.event });
+  } catch (error) {
+    if (error.kind !== "undo") throw error;
+    return takeBackMore(context, done);
+  }
+}
+
+async function takeBackMore(context, done) {
+  const { events } = await context.api.get(
+    `/v1/namespaces/${encodeURIComponent(context.namespace)}/stats`,
+  );
+  const more = events - done.event;
+  const goes = await confirmed(
+    "Newer events exist",
+    `${counted(more, "event")} followed this correction: vectors, or corrections by others. Undo ` +
+      "reverts them too, and the vectors must be sent again. Or leave it, and correct the " +
+      "clusters by hand.",
+    "Undo all",
+    "Leave it",
+  );
+  return goes ? context.post("undo", { to: done.before }) : null;
+}
+
+/** Show a note with an Undo button; run `after` after an undo. */
+export function offerUndo(context, done, after) {
+  context.say(done.words, {
+    action: {
+      label: "Undo",
+      run: async () => {
+        try {
+          if (!(await takeBack(context, done))) return;
+          context.say(`Taken back: ${done.words}`);
+          after();
+        } catch (error) {
+          context.report(error);
+        }
+      },
+    },
+  });
+}
+
+/** Return the buttons of a cluster (name, join, ignore, forget) and the form they open. */
+export function actions(context, id, cluster) {
+  const place = el("div", { class: "action-form", hidden: true });
+  const may = context.may("write");
+  const run = async (route, body, words, then = () => context.refresh()) => {
+    try {
+      const done = await correct(context, route, body, words);
+      offerUndo(context, done, () => context.navigate("cluster", id));
+      then();
+    } catch (error) {
+      context.report(error);
+    }
+  };
+  const open = (make) => {
+    place.replaceChildren(make(() => {
+      place.hidden = true;
+    }));
+    place.hidden = false;
+    place.querySelector("input")?.focus();
+  };
+  const who = called(id, cluster.name);
+  const forget = async () => {
+    const goes = await confirmed(
+      `Forget ${who}?`,
+      `${counted(cluster.size, "vector")} and everything learnt from them will be removed. ` +
+        "Undo brings them back until the store is compacted.",
+      "Forget it",
+    );
+    if (goes) run("forget", { cluster: id }, `Forgot ${who}`, () => context.navigate("cluster"));
+  };
+  const action = (title, click, kind = "") => button(title, click, { class: kind, disabled: !may });
+  return el(
+    "div",
+    { class: "actions" },
+    el(
+      "div",
+      { class: "buttons" },
+      action(
+        cluster.name === null ? "Name" : "Rename",
+        () => open((close) => nameForm(id, cluster, run, close)),
+        "main",
+      ),
+      action("Join with…", () => open((close) => joinForm(context, id, who, run, close))),
+      action(cluster.ignored ? "Stop ignoring" : "Ignore", () =>
+        run(
+          "ignore",
+          { cluster: id, on: !cluster.ignored },
+          cluster.ignored ? `${who} is no longer ignored` : `${who} is ignored: review skips it`,
+        )),
+      action("Forget", forget, "danger"),
+    ),
+    !may && el("p", { class: "quiet" }, "Your token allows reading only."),
+    place,
+  );
+}
+
+function nameForm(id, cluster, run, close) {
+  const input = el("input", {
+    id: "new-name",
+    maxlength: 200,
+    autocomplete: "off",
+    value: cluster.name ?? "",
+  });
+  const form = el(
+    "form",
+    { class: "line-form" },
+    el("label", { for: "new-name" }, "Name"),
+    input,
+    el("button", { class: "main", type: "submit" }, "Save"),
+    button("Cancel", close),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const name = input.value.trim() || null;
+    const words = name === null ? "has no name now" : `is called ${called(id, name)}`;
+    if (name === cluster.name) close();
+    else run("rename", { cluster: id, name }, `ID ${id} ${words}`);
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+  });
+  return form;
+}
+
+const CHOICES = 8;
+
+function joinForm(context, id, who, run, close) {
+  const input = el("input", {
+    id: "other",
+    type: "search",
+    autocomplete: "off",
+    maxlength: 200,
+    placeholder: "Name or ID",
+  });
+  const found = el("ul", { class: "choices", "aria-label": "Clusters found" });
+  let asked = 0;
+  const look = async () => {
+    const mine = ++asked;
+    try {
+      const wanted = { q: input.value.trim(), order: "size", limit: CHOICES + 1 };
+      const { clusters } = await context.get("clusters", wanted);
+      if (mine !== asked) return;
+      const others = clusters.filter((other) => other.id !== id).slice(0, CHOICES);
+      found.replaceChildren(...others.map((other) => el("li", {}, choice(other))));
+      if (!others.length) found.append(el("li", {}, "No other cluster matches."));
+    } catch (error) {
+      context.report(error);
+    }
+  };
+  const choice = (other) => {
+    const words = `${who} and ${called(other.id, other.name)} are one cluster now`;
+    const join = () => run("same", { a: id, b: other.id, of: "clusters" }, words);
+    return el(
+      "button",
+      { type: "button", class: `choice ${slot(other.id)}`, on: { click: join } },
+      el("span", { class: "dot", "aria-hidden": "true" }),
+      other.name === null ? `ID ${other.id}` : foreign(other.name, 40),
+      el("span", { class: "quiet figures" }, counted(other.size, "vector")),
+    );
+  };
+  input.addEventListener("input", look);
+  look();
+  const form = el(
+    "form",
+    { class: "stack", on: { submit: (event) => event.preventDefault() } },
+    el(
+      "div",
+      { class: "line-form" },
+      el("label", { for: "other" }, "The same as"),
+      input,
+      button("Cancel", close),
+    ),
+    found,
+  );
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+  });
+  return form;
+}
