@@ -1,17 +1,18 @@
-# `make demo` and `make test` are all a newcomer needs. Everything happens inside .venv.
+# `make demo` and `make test` are the two commands a newcomer needs. Everything is installed in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# More than two cores would take: tests of the service, of the page and of kills mostly wait.
+# More than two cores would take: tests of the service, the page and crashes mostly wait.
 WORKERS ?= 3
 
-.PHONY: demo serve test test-long browser java topics sanitize lint bench pictures stubs clean
+.PHONY: demo serve test test-long check lint format topics packages sanitize bench pictures stubs clean
 
-# One environment, laid again whenever what it is made from changes (a new package counts).
+# One environment for all extras, installed again when its sources change (a new package counts).
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp) \
   $(wildcard src/linkstream/__init__.py src/linkstream/*/__init__.py)
 
 $(VENV)/installed-%: $(SOURCES)
+	PYTHON="$(PYTHON)" .ci/packages python
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[$*]"
@@ -23,37 +24,59 @@ demo: $(VENV)/installed-cli
 serve: $(VENV)/installed-cli,service
 	$(BIN)/linkstream serve --demo
 
-# BERTopic by itself: what it asks for besides would bring torch, which our vectors do not need.
+test: packages lint topics
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+
+test-long: packages $(VENV)/installed-test topics
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+# The page is tested in Chromium (or the program that CHROMIUM names), Spark runs on Java.
+packages:
+	PYTHON="$(PYTHON)" .ci/packages python compiler browser java
+
+# BERTopic without its dependencies: they include torch, which the tests do not need.
 topics: $(VENV)/installed-test
 	$(BIN)/python -c "import bertopic" 2>/dev/null \
 	  || $(BIN)/python -m pip install --quiet --no-deps "bertopic==0.17.4"
 
-test: lint browser java topics
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+# Lint and tests of the core, for use while you work: no browser, no Java, no extras.
+CORE := paper engine identity clusterer store
+CORE_TESTS := tests/paper tests/engine tests/agreement tests/identity \
+  $(addprefix tests/store/test_,answers.py keys.py log.py misuse.py opening.py payloads.py steps.py)
+# These need the other package, a second build of the core, or more time.
+CORE_IGNORED := $(addprefix --ignore=tests/,agreement/test_linkscluster.py \
+  agreement/test_splinter.py agreement/test_sanitizers.py engine/test_fuzz.py)
 
-test-long: $(VENV)/installed-test browser java topics
-	$(BIN)/python -m pytest -n $(WORKERS)
+check: $(VENV)/installed-check
+	$(STYLE)
+	$(BIN)/mypy $(CORE:%=-p linkstream.%)
+	$(BIN)/python -m pytest -n 2 -q -m "not long" $(CORE_TESTS) $(CORE_IGNORED)
 
-# The page is tested in a real browser: Debian's chromium, or whatever CHROMIUM names.
-browser:
-	test -n "$(CHROMIUM)" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
-	  || (ROOT=$$(test "$$(id -u)" = 0 || echo sudo); $$ROOT apt-get update -qq \
-	      && $$ROOT env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null)
+lint: $(VENV)/installed-test
+	$(STYLE)
+	$(BIN)/mypy
 
-# Spark runs on Java: what JAVA_HOME or the PATH names, or Debian's.
-java:
-	test -n "$(JAVA_HOME)" || command -v java >/dev/null \
-	  || (ROOT=$$(test "$$(id -u)" = 0 || echo sudo); $$ROOT apt-get update -qq \
-	      && $$ROOT env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null)
+CPP := $(wildcard cpp/*/*.?pp cpp/*/*/*.?pp)
+PAGE := $(wildcard src/linkstream/service/dashboard/*.js)
+DENO := DENO_DIR=$(CURDIR)/$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
+
+define STYLE
+$(BIN)/ruff check .
+$(BIN)/ruff format --check .
+$(BIN)/lint-imports
+$(BIN)/clang-format --dry-run --Werror $(CPP)
+$(DENO) fmt --quiet --check
+$(DENO) check --quiet $(PAGE)
+endef
+
+format: $(VENV)/installed-check
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
+	$(DENO) fmt --quiet
 
 sanitize: $(VENV)/installed-test
 	$(BIN)/python -m pytest tests/agreement/test_sanitizers.py
-
-lint: $(VENV)/installed-test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks
