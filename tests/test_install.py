@@ -1,4 +1,4 @@
-"""Installing always succeeds: without a compiler the reference engine runs, and it is said so."""
+"""Installing always succeeds: without a compiler the reference engine runs; doctor reports it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PURE = "LINKSTREAM_PURE_PYTHON"
 
 
 def call(*words, **options):
-    """Run a program; fail with all it said if it fails."""
+    """Run a program and return its output; fail with the output if the program fails."""
     words = [str(word) for word in words]
     done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     said = f"{' '.join(words)}\nexit code {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -28,10 +28,10 @@ def call(*words, **options):
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """Python of an environment that linkstream was installed into by a machine with no compiler.
+    """Install linkstream without a compiler; return the Python of that environment.
 
-    What linkstream needs is taken from the running environment, to stay quick; linkstream is not:
-    hooks of an editable installation are not read from a folder that a file of paths names.
+    Dependencies come from the running environment, which is fast. linkstream does not: a path file
+    does not read the hooks of an editable installation.
     """
     folder = tmp_path_factory.mktemp("bare")
     package = folder / "package"
@@ -45,7 +45,7 @@ def bare(tmp_path_factory):
         cwd=folder,
     )
     tried = folder / "build" / "CMakeFiles"
-    assert tried.exists(), "the compiled core was not even tried"
+    assert tried.exists(), "the build of the compiled core was not tried"
     venv.create(folder / "venv", with_pip=False, symlinks=True)
     places = {"base": str(folder / "venv"), "platbase": str(folder / "venv")}
     own = Path(sysconfig.get_path("purelib", "posix_prefix", places))
@@ -67,7 +67,7 @@ def test_a_machine_without_a_compiler_gets_the_package_without_the_core(bare):
     assert not [path.name for path in seen.parent.rglob("*") if path.suffix in (".so", ".pyd")]
 
 
-def test_doctor_says_that_the_compiled_engine_is_missing_and_why(bare):
+def test_doctor_reports_that_the_compiled_engine_is_missing_and_why(bare):
     main = "from linkstream.cli import main; main()"
     found = json.loads(call(bare, "-W", "error", "-c", main, "doctor", "--json"))
     native = found["engines"]["native"]
@@ -92,13 +92,13 @@ except EngineUnavailableError as error:
 """
 
 
-def test_asking_for_the_compiled_engine_is_an_error_with_a_remedy(bare):
+def test_requesting_the_compiled_engine_is_an_error_with_a_remedy(bare):
     said = call(bare, "-W", "error", "-c", ASK)
     assert "the compiled core is not there" in said
     assert "engine='auto'" in said
 
 
-def test_the_reference_passes_its_tests_there(bare, variables):
+def test_the_reference_engine_passes_its_tests_without_the_core(bare, variables):
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not long")
     parts = ("test_stories.py", "test_snapshot.py")
     files = [f"tests/engine/{name}" for name in parts]
