@@ -10,6 +10,8 @@ import os
 import shutil
 from contextlib import suppress
 
+from store.deeds import place_of
+
 from linkstream import Links
 from linkstream.errors import StoreClosedError
 from linkstream.store import Store
@@ -19,7 +21,6 @@ from memory.child import ended, forked
 from memory.deeds import LATER, THRESHOLDS, fill
 from memory.on_links import UNUSABLE, is_lawful
 from memory.storing import EXTRA, SCENARIOS, opened
-from store.deeds import place_of
 
 NAME = "people.links"
 CLOSED = tuple(error for error in (StoreClosedError, UNUSABLE) if error is not None)

@@ -7,7 +7,6 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from store.deeds import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(2), 20)

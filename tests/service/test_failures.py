@@ -8,11 +8,11 @@ import time
 
 import numpy as np
 import pytest
+from store.deeds import VERBS, Shadow, deed, vectors
 
 from linkstream.store import Store
 from service.calling import Caller
 from service.server import MADE_WITH, Outside, until
-from store.deeds import VERBS, Shadow, deed, vectors
 
 X = vectors(np.random.default_rng(13), 60)
 

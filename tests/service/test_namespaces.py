@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from store.deeds import THRESHOLDS, vectors
 
 from linkstream import Links
 from linkstream.store import Store
@@ -14,7 +15,6 @@ from service.calling import Stream
 from service.routes import ROUTES, STREAMS
 from service.server import MADE_WITH, Inside
 from store.child import batch
-from store.deeds import THRESHOLDS, vectors
 
 X = vectors(np.random.default_rng(4), 60)
 

@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from store.deeds import THRESHOLDS, vectors
+from store.inside import told
 
 from linkstream import Links
 from linkstream.store import Store
 from service.calling import BINARY, Line, head, spoken
 from service.inside import held_up
 from service.server import Outside, until
-from store.deeds import THRESHOLDS, vectors
-from store.inside import told
 
 X = vectors(np.random.default_rng(6), 60)
 KEY = {"Idempotency-Key": "batch-1"}

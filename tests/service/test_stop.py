@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from store.deeds import vectors
+from store.inside import snapshots_of
 
 from linkstream.store import Store
 from service.calling import Line, Stream, head
 from service.feeding import Feeders, replayed
 from service.server import Outside, until
-from store.deeds import vectors
-from store.inside import snapshots_of
 
 X = vectors(np.random.default_rng(7), 40)
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from linkstream.errors import StoreError
 from linkstream.store import Store
-from store.deeds import DIMENSION, THRESHOLDS, VERBS, deed, do, place_of, vectors
-from store.inside import Early
-from store.nursery import Job
+from store.crash_harness import Job
+from store.internals import Early
+from store.operations import DIMENSION, THRESHOLDS, VERBS, deed, do, place_of, vectors
 
 
 class Session:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from store.nursery import Nursery
+from store.crash_harness import Nursery
 
 MEMORY = Path("/dev/shm")
 

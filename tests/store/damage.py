@@ -18,8 +18,8 @@ from linkstream.errors import (
     StoreLockedError,
 )
 from linkstream.store import Store
-from store.deeds import THRESHOLDS, place_of, vectors
-from store.inside import LOG_FRAME, LOG_HEAD, PAGE
+from store.internals import LOG_FRAME, LOG_HEAD, PAGE
+from store.operations import THRESHOLDS, place_of, vectors
 
 X = vectors(np.random.default_rng(2), 40)
 NAME = "people.links"
@@ -70,7 +70,9 @@ def asked(store):
     yield place_of(store)
     yield [json.dumps(event.to_dict()) for event in store.events()]
     yield [(view.id, view.size, view.name) for view in store.clusters()]
-    yield [(op.number, op.verb, json.dumps(op.arguments), op.key) for op in store.operations()]
+    yield [
+        (op.number, op.verb, json.dumps(op.arguments), op.key) for op in store.journal.operations()
+    ]
     yield store.named("Ann")
     yield store.predict(X).tolist()
     yield store.add_many(

@@ -12,8 +12,8 @@ from linkstream.errors import NotTrackedError
 from linkstream.identity.healing import Healing
 from linkstream.presets import preset
 from linkstream.store import Store
-from store.deeds import DIMENSION, THRESHOLDS, Shadow, deed, do, new, place_of, plain, vectors
-from store.inside import Early, told
+from store.internals import Early, told
+from store.operations import DIMENSION, THRESHOLDS, Shadow, deed, do, new, place_of, plain, vectors
 from streams import ENGINES
 
 X = vectors(np.random.default_rng(0), 60)
@@ -38,7 +38,7 @@ def assert_as(store, links):
     assert store.labels().tolist() == links.labels().tolist()
     assert store.clusters() == links.clusters()
     assert store.events() == links.events()
-    assert list(store.iter_events()) == links.events()
+    assert list(store.journal.events()) == links.events()
     assert store.predict(X).tolist() == links.predict(X).tolist()
     for name in ("n_vectors", "n_subclusters", "n_clusters", "dimension", "thresholds"):
         assert getattr(store, name) == getattr(links, name), name
@@ -304,7 +304,7 @@ def test_what_was_done_can_be_read_as_operations(path):
         cluster = store.enrol("Bob", X[4:6])
     with Store.open(path, read_only=True) as store:
         done = list(told(store))
-        assert store.n_operations == 5
+        assert store.journal.n_operations == 5
         assert [op.number for op in done] == [1, 2, 3, 4, 5]
         assert [op.verb for op in done] == ["add_many", "add", "name", "remove", "enrol"]
         assert [op.first_vector for op in done] == [0, 3, 4, 4, 4]
@@ -316,9 +316,9 @@ def test_what_was_done_can_be_read_as_operations(path):
         assert done[1].result == decision
         assert done[4].result == cluster
         assert done[0].payloads == ["a", None, 2]
-        assert [op.number for op in store.operations(since=3)] == [4, 5]
+        assert [op.number for op in store.journal.operations(since=3)] == [4, 5]
         for beyond in (5, 6, 1_000, 2**70):
-            assert list(store.operations(since=beyond)) == []
+            assert list(store.journal.operations(since=beyond)) == []
             assert store.events(since=beyond + 100) == []
 
 

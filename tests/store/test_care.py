@@ -12,8 +12,8 @@ import pytest
 from linkstream import Links
 from linkstream.errors import DamagedStoreError, StoreError
 from linkstream.store import Store, repair
-from store.deeds import THRESHOLDS, Shadow, new, place_of, vectors
-from store.inside import Early, change, snapshots_of
+from store.internals import Early, change, snapshots_of
+from store.operations import THRESHOLDS, Shadow, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 
@@ -37,7 +37,7 @@ def test_verify_counts_what_it_has_read(path):
         store.remove(3)
         store.name(0, "Ann")
         found = store.verify()
-        assert found.operations == store.n_operations == 3
+        assert found.operations == store.journal.n_operations == 3
         assert found.vectors == 40
         assert found.events == len(store.events())
         assert found.snapshots >= 1
@@ -125,7 +125,7 @@ def test_a_sound_store_is_repaired_to_itself(path):
     assert (repaired.lost_before, repaired.lost_after, repaired.reason) == (0, 0, None)
     with Store.open(path) as store:
         assert place_of(store) == shadow.places[25]
-        assert store.n_operations == repaired.kept
+        assert store.journal.n_operations == repaired.kept
         assert store.n_vectors == repaired.vectors
         store.verify()
 
@@ -145,8 +145,8 @@ def test_repair_saves_the_longest_sound_prefix_and_copies_aside_first(path, tmp_
     assert (tmp_path / "aside.links").read_bytes() == damaged
     with Store.open(path) as store:
         assert store.state_hash() in hashes
-        assert store.n_operations >= 6
-        assert store.n_operations == repaired.kept
+        assert store.journal.n_operations >= 6
+        assert store.journal.n_operations == repaired.kept
         assert repaired.kept + repaired.lost_after == 10
         n = store.n_vectors
         assert np.array_equal(store.vectors(range(n)), X[:n])
@@ -236,15 +236,15 @@ def test_a_backup_while_writing_is_one_of_the_commits(path, tmp_path, seed):
         writer.start()
         copies = []
         while not done.is_set() or not copies:
-            least = store.n_operations
+            least = store.journal.n_operations
             copies.append((tmp_path / f"{len(copies)}.links", least))
             store.backup(copies[-1][0])
         writer.join()
         assert store.state_hash() == hashes[-1]
     for copy, least in copies[:8]:
         with Store.open(copy, threads=1) as other:
-            assert other.n_operations >= least
-            assert other.state_hash() == hashes[other.n_operations]
+            assert other.journal.n_operations >= least
+            assert other.state_hash() == hashes[other.journal.n_operations]
             other.verify()
 
 

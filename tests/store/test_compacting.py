@@ -10,7 +10,7 @@ import pytest
 
 from linkstream.errors import IdempotencyError, UndoError
 from linkstream.store import Store
-from store.deeds import VERBS, Shadow, new, place_of, vectors
+from store.operations import VERBS, Shadow, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 
@@ -117,7 +117,7 @@ def test_compacting_an_empty_store_or_twice_is_harmless(path):
 def test_compacting_gives_room_back(path):
     with new(path) as store:
         store.add_many(np.random.default_rng(0).standard_normal((400, 2_000)))
-        store.snapshot()  # which holds all clusters
+        store.handle.maintenance.write_snapshot()  # which holds all clusters
         for cluster in [view.id for view in store.clusters()][:300]:
             store.forget(cluster)
         size = path.stat().st_size + path.with_name("people.links-wal").stat().st_size

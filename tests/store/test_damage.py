@@ -14,8 +14,8 @@ import pytest
 from linkstream.errors import StoreError
 from linkstream.store import Store, repair
 from store.damage import NAME, WAL, faults, flips, frames, fresh, look, pages, sample
-from store.deeds import THRESHOLDS
-from store.inside import LOG_FRAME, LOG_HEAD, PAGE
+from store.internals import LOG_FRAME, LOG_HEAD, PAGE
+from store.operations import THRESHOLDS
 
 
 @pytest.fixture(scope="module")

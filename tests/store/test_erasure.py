@@ -12,8 +12,8 @@ from linkstream import Links
 from linkstream.engine.fixed_point import quantise
 from linkstream.errors import ArgumentError, IdempotencyError, LinkstreamError
 from linkstream.store import Store
-from store.deeds import THRESHOLDS, new, place_of, vectors
-from store.inside import Early
+from store.internals import Early
+from store.operations import THRESHOLDS, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 FAR = np.float32(-X[:1].sum(axis=0, keepdims=True))  # like nobody else
@@ -104,8 +104,8 @@ def assert_answers(store, gone):
         for ask in (store.vectors, store.payloads):
             with pytest.raises(ArgumentError):
                 ask([number])
-    for operation in store.operations():
-        rows, payloads = store.vectors_of(operation), store.payloads_of(operation)
+    for operation in store.journal.operations():
+        rows, payloads = store.journal.vectors(operation), store.journal.payloads(operation)
         for number in gone:
             assert rows is None or not (np.asarray(rows) == X[number]).all(axis=1).any()
             assert secrets([number])[0] not in (payloads or [])
@@ -232,7 +232,7 @@ def test_a_reader_beside_does_not_keep_what_was_erased(path, tmp_path):
     with new(path) as store:
         store.add_many(X[:20], payloads=secrets(range(20)))
         reader = Store.open(path, read_only=True)
-        events = reader.iter_events()
+        events = reader.journal.events()
         next(events)  # in the middle of reading
         store.remove(4)
         try:

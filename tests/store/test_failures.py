@@ -10,9 +10,9 @@ import pytest
 from linkstream import Links
 from linkstream.errors import StoreError
 from linkstream.store import Store
-from store.deeds import THRESHOLDS, VERBS, Shadow, place_of
-from store.inside import told
-from store.nursery import FAIL_FROM_HERE_ON, FAIL_ONCE, SHORT_ONCE, SHORT_THEN_FAIL, Job, read
+from store.crash_harness import FAIL_FROM_HERE_ON, FAIL_ONCE, SHORT_ONCE, SHORT_THEN_FAIL, Job, read
+from store.internals import told
+from store.operations import THRESHOLDS, VERBS, Shadow, place_of
 
 SEED, DEEDS = 5, 14
 CARED = VERBS | {"compact": 3, "backup": 2, "undo": 0, "undo_to": 0}

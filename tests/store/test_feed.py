@@ -11,8 +11,8 @@ from linkstream import Links
 from linkstream.errors import StoreError, VectorError
 from linkstream.store import Store
 from store.child import batch
-from store.deeds import THRESHOLDS, new, place_of, vectors
-from store.inside import AHEAD, Early, in_order
+from store.internals import AHEAD, Early, in_order
+from store.operations import THRESHOLDS, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 240)
 
@@ -30,7 +30,7 @@ def test_feeding_gives_what_adding_gives(path, tmp_path, sizes):
         fed = [ids.tolist() for ids in store.feed(batches)]
         assert fed == [other.add_many(rows).tolist() for rows in batches]
         assert place_of(store) == place_of(other)
-        assert [op.verb for op in store.operations()] == ["add_many"] * 12
+        assert [op.verb for op in store.journal.operations()] == ["add_many"] * 12
         before = place_of(store)
     with Store.open(path) as store:
         assert place_of(store) == before

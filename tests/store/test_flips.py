@@ -20,7 +20,7 @@ from linkstream import Links
 from linkstream.errors import DamagedStoreError, StoreError
 from linkstream.store import Store, repair, wal
 from store.damage import fresh
-from store.deeds import THRESHOLDS, new, vectors
+from store.operations import THRESHOLDS, new, vectors
 
 NAME = "people.links"
 WAL = NAME + "-wal"
@@ -96,7 +96,7 @@ def changes(left, seed, n):
 def opened(folder, *, read_only):
     with Store.open(folder / NAME, read_only=read_only, threads=1) as store:
         store.verify()
-        return store.n_operations, store.state_hash()
+        return store.journal.n_operations, store.state_hash()
 
 
 def before_damage(left, kind, name, place):

@@ -18,8 +18,8 @@ from engine.fuzz_snapshot import pack, unpack
 from linkstream.errors import DamagedStoreError, LinkstreamError, StoreError
 from linkstream.store import Store, repair, snapshots
 from store.damage import NAME, SOON, asked, bounded, filled, fresh
-from store.deeds import new, vectors
-from store.inside import COLUMNS, put
+from store.internals import COLUMNS, put
+from store.operations import new, vectors
 
 NUMBERS = (-1, 0, 1, 7, 2**31, 2**62, 2**63 - 1, -(2**63))
 DEEP = '{"a":' * 50_000

@@ -16,7 +16,7 @@ import numpy as np
 sys.path[:0] = [sys.argv[1]]
 from linkstream.errors import StoreClosedError
 from linkstream.store import Store
-from store.deeds import THRESHOLDS, vectors
+from store.operations import THRESHOLDS, vectors
 
 faulthandler.dump_traceback_later(40, exit=True)
 
@@ -60,8 +60,8 @@ print(json.dumps(told))
 def test_interrupted_at_any_moment_nothing_hangs_and_nothing_is_lost(folder, seed):
     from linkstream import Links
     from linkstream.store import Store
-    from store.deeds import THRESHOLDS
-    from store.inside import told
+    from store.internals import told
+    from store.operations import THRESHOLDS
 
     path, tests = folder / "people.links", Path(__file__).parents[1]
     command = [sys.executable, "-c", WORK, str(tests), str(path), str(seed), "1500"]

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from linkstream.errors import ArgumentError, IdempotencyError, StoreClosedError, VectorError
-from linkstream.store import Store, pen
-from store.deeds import ADDING, THRESHOLDS, VERBS, Shadow, deed, do, place_of, plain, vectors
-from store.inside import Early
-from store.nursery import Job, read, wait
+from linkstream.store import Store, commit_loop
+from store.crash_harness import Job, read, wait
+from store.internals import Early
+from store.operations import ADDING, THRESHOLDS, VERBS, Shadow, deed, do, place_of, plain, vectors
 
 
 @pytest.fixture(autouse=True)
@@ -234,7 +234,9 @@ def test_threads_with_one_key_at_once_count_once_and_all_have_the_first_answer(p
         before = place_of(store)
     with Store.open(path, threads=1) as store:
         assert place_of(store) == before
-        assert [operation.key for operation in store.operations()] == list(map(str, range(rounds)))
+        assert [operation.key for operation in store.journal.operations()] == list(
+            map(str, range(rounds))
+        )
 
 
 def test_of_threads_with_one_key_and_different_calls_one_is_taken(path):
@@ -285,7 +287,7 @@ def test_everything_tried_again_after_each_kill_counts_once(nursery, tmp_path, p
 
 @pytest.mark.parametrize("rows", [1, 300], ids=["small", "written ahead"])
 def test_of_two_with_one_key_whose_commit_fails_neither_is_acknowledged(path, monkeypatch, rows):
-    def broken(pen, group):
+    def broken(writer, group):
         raise sqlite3.OperationalError("disk I/O error")
 
     outcomes = []
@@ -300,12 +302,12 @@ def test_of_two_with_one_key_whose_commit_fails_neither_is_acknowledged(path, mo
     with Store.open(path, thresholds=THRESHOLDS) as store:
         store.add_many(X[:5])
         before, go_on = store.state_hash(), threading.Event()
-        others = [threading.Thread(target=store._have_done, args=(go_on.wait,))]
+        others = [threading.Thread(target=store.handle.run, args=(go_on.wait,))]
         others += [threading.Thread(target=call, args=(store,)) for _ in range(2)]
         for thread in others:
             thread.start()
-            time.sleep(0.05)  # the first holds the clerk up; the others wait together
-        monkeypatch.setattr(pen.Pen, "commit", broken)
+            time.sleep(0.05)  # the first blocks the writer thread; the others wait together
+        monkeypatch.setattr(commit_loop.JournalWriter, "commit", broken)
         go_on.set()
         for thread in others:
             thread.join()

@@ -14,9 +14,9 @@ from linkstream import Links
 from linkstream.errors import StoreError
 from linkstream.store import Store
 from store.child import batch
-from store.deeds import THRESHOLDS, VERBS, Deed, Shadow, place_of
-from store.inside import AHEAD, told
-from store.nursery import DIE_BEFORE, DIE_HALFWAY, Job, read, wait
+from store.crash_harness import DIE_BEFORE, DIE_HALFWAY, Job, read, wait
+from store.internals import AHEAD, told
+from store.operations import THRESHOLDS, VERBS, Deed, Shadow, place_of
 
 SIZES = (1, 32, 1_000)
 # Undoing goes over the whole log, so it is rare where there are many vectors.

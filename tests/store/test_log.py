@@ -9,7 +9,8 @@ import pytest
 
 from linkstream.errors import DamagedStoreError
 from linkstream.store import Store, repair, wal
-from store.deeds import THRESHOLDS, new, vectors
+from store import internals
+from store.operations import THRESHOLDS, new, vectors
 
 X = vectors(np.random.default_rng(1), 300)
 CALLS = 100
@@ -55,7 +56,7 @@ def assert_refused(path):
 def calls_of(path):
     with Store.open(path, threads=1) as store:
         store.verify()
-        return store.n_operations
+        return store.journal.n_operations
 
 
 def test_the_checksums_of_a_log_are_those_of_sqlite(left):
@@ -124,9 +125,9 @@ def test_a_write_of_which_the_disk_took_only_the_end_is_no_damage(left):
 
 def test_frames_of_an_earlier_generation_are_no_damage(left):
     with Store.open(left, threads=1) as store, Store.open(left, read_only=True):
-        assert store.n_operations == CALLS
+        assert store.journal.n_operations == CALLS
         before = log_of(left).stat().st_size
-        store._have_done(store._move)  # all of the log is in the file now
+        store.handle.run(store.handle.maintenance.checkpoint)  # all of the log is in the file now
         store.add(X[0])
         assert log_of(left).stat().st_size == before, "the log began anew, over its old frames"
         files = {name: name.read_bytes() for name in (left, log_of(left), index_of(left))}
@@ -141,7 +142,7 @@ def test_frames_of_an_earlier_generation_are_no_damage(left):
 
 def test_frames_of_a_transaction_that_was_rolled_back_are_no_damage(left):
     with Store.open(left, threads=1) as store:
-        writer = store._writer
+        writer = internals.writer_of(store)
         writer.execute("BEGIN IMMEDIATE")
         for piece in range(10_000, 10_040):  # more than is kept in memory
             writer.execute("INSERT INTO vectors VALUES (?, ?, 0)", (piece, bytes(30_000)))
@@ -172,7 +173,7 @@ def test_readers_beside_a_writer_are_not_held_up_by_its_log(path):
         for call in range(20):
             store.add_many(X[3 * call : 3 * call + 3])
             with Store.open(path, read_only=True) as reader:
-                assert reader.n_operations == call + 1
+                assert reader.journal.n_operations == call + 1
         assert store.info()["format"] == 1
 
 

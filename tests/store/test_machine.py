@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from linkstream import Links
 from linkstream.store import Store
-from store.deeds import THRESHOLDS, VERBS, Shadow, deed, do, place_of
-from store.inside import Early, still
+from store.internals import Early, still
+from store.operations import THRESHOLDS, VERBS, Shadow, deed, do, place_of
 from streams import ENGINES
 
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -14,7 +14,7 @@ import pytest
 from linkstream.errors import StoreMemoryError
 from linkstream.store import Store, repair
 from linkstream.store import file as store_file
-from store.deeds import new
+from store.operations import new
 
 NAME = "people.links"
 X = np.random.default_rng(0).normal(size=(3000, 64)).astype(np.float32)
@@ -71,7 +71,7 @@ def filled(path):
     store = new(path)
     for start in range(0, len(X), 300):
         store.add_many(X[start : start + 300])
-    return store.n_operations  # the process ends without closing it
+    return store.journal.n_operations  # the process ends without closing it
 
 
 def repaired(path, megabytes):
@@ -81,12 +81,12 @@ def repaired(path, megabytes):
 
 def opened(path, megabytes, read_only):
     limited(megabytes)
-    return Store.open(path, read_only=read_only, threads=1).n_operations
+    return Store.open(path, read_only=read_only, threads=1).journal.n_operations
 
 
 def found(path):
     with Store.open(path, threads=1) as store:
-        return [store.n_operations, store.n_vectors, store.verify().operations]
+        return [store.journal.n_operations, store.n_vectors, store.verify().operations]
 
 
 def verified(path, megabytes):

@@ -10,7 +10,7 @@ import pytest
 
 from linkstream.errors import StoreError
 from linkstream.store import Store, file
-from store.deeds import THRESHOLDS, vectors
+from store.operations import THRESHOLDS, vectors
 
 X = vectors(np.random.default_rng(4), 20)
 

@@ -12,7 +12,7 @@ from linkstream.errors import (
     VectorError,
 )
 from linkstream.store import Store
-from store.deeds import DIMENSION, new, place_of, vectors
+from store.operations import DIMENSION, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
 
@@ -80,10 +80,10 @@ def test_an_array_that_the_caller_changes_later_is_kept_as_it_was(path):
         rows[:] = 0.5
         payload["a"].append(2)
         assert np.array_equal(store.vectors(range(21)), X[:21])
-        assert store.payload(20) == {"a": [1]}
+        assert store.payloads([20])[0] == {"a": [1]}
     with Store.open(path) as store:
         assert np.array_equal(store.vectors(range(21)), X[:21])
-        assert store.payload(20) == {"a": [1]}
+        assert store.payloads([20])[0] == {"a": [1]}
 
 
 WRONG = {
@@ -124,14 +124,14 @@ WRONG = {
     "no questions": lambda s: s.review_queue(0),
     "events since no number": lambda s: s.events("all"),
     "events since before the start": lambda s: s.events(-1),
-    "a block of events since no number": lambda s: list(s.iter_events("all")),
-    "operations since no number": lambda s: list(s.operations("all")),
+    "a block of events since no number": lambda s: list(s.journal.events("all")),
+    "operations since no number": lambda s: list(s.journal.operations("all")),
     "an unknown vector": lambda s: s.vectors([99]),
     "a negative vector": lambda s: s.vectors([-1]),
     "half a vector": lambda s: s.vectors([0.5]),
-    "the payload of an unknown vector": lambda s: s.payload(99),
-    "the payload of a negative vector": lambda s: s.payload(-1),
-    "the payload of half a vector": lambda s: s.payload(0.5),
+    "the payload of an unknown vector": lambda s: s.payloads([99])[0],
+    "the payload of a negative vector": lambda s: s.payloads([-1])[0],
+    "the payload of half a vector": lambda s: s.payloads([0.5])[0],
     "payloads of unknown vectors": lambda s: s.payloads([0, 99]),
     "too few payloads": lambda s: s.add_many(X[5:8], payloads=["a"]),
     "too many payloads": lambda s: s.add_group(X[5:8], payloads=list("abcd")),
@@ -149,14 +149,14 @@ WRONG = {
 def test_a_wrong_call_is_refused_before_any_change(path, wrong):
     with new(path) as store:
         store.add_many(X[:5])
-        before, there, taken = place_of(store), files(path), store.n_operations
+        before, there, taken = place_of(store), files(path), store.journal.n_operations
         with pytest.raises(LinkstreamError) as refused:
             wrong(store)
         assert isinstance(refused.value, (ArgumentError, StoreError))
         if wrong is not WRONG["a batch that is none"]:
             assert place_of(store) == before
             assert files(path) == there
-            assert store.n_operations == taken
+            assert store.journal.n_operations == taken
         store.add_many(X[5:])  # and it goes on
     with Store.open(path) as store:
         store.verify()

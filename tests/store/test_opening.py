@@ -17,7 +17,7 @@ from linkstream.errors import (
 )
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Store, repair
-from store.deeds import THRESHOLDS, new, place_of, vectors
+from store.operations import THRESHOLDS, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
 
@@ -192,10 +192,10 @@ def test_what_a_closed_store_still_tells_is_no_lie(path):
     for ask, right in (
         (store.state_hash, before[0][0]),
         (lambda: store.events(), before[1]),
-        (lambda: store.payload(3), 3),
+        (lambda: store.payloads([3])[0], 3),
         (lambda: store.vectors([3]).tolist(), X[3:4].tolist()),
         (lambda: store.n_vectors, 30),
-        (lambda: len(list(store.operations())), 1),
+        (lambda: len(list(store.journal.operations())), 1),
     ):
         with contextlib.suppress(StoreClosedError):
             assert ask() == right

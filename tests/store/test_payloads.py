@@ -10,7 +10,7 @@ import pytest
 
 from linkstream.errors import ArgumentError, RemovedError
 from linkstream.store import Store
-from store.deeds import THRESHOLDS, place_of, vectors
+from store.operations import THRESHOLDS, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
 
@@ -54,14 +54,14 @@ def test_what_json_has_comes_back_as_it_was_given(path, payload):
         store.add(X[6])
         right = [payload, None, payload, payload, payload, None, None]
         assert store.payloads(range(7)) == right
-        assert store.payload(2) == payload
-        assert type(store.payload(0)) is type(payload)
+        assert store.payloads([2])[0] == payload
+        assert type(store.payloads([0])[0]) is type(payload)
     for read_only in (False, True):
         with Store.open(path, read_only=read_only) as store:
             assert store.payloads(range(7)) == right
             assert store.payloads([3, 1, 3]) == [payload, None, payload]
             assert store.payloads([]) == []
-            assert json.dumps(store.payload(0)) == json.dumps(payload)
+            assert json.dumps(store.payloads([0])[0]) == json.dumps(payload)
 
 
 loop = []
@@ -107,8 +107,8 @@ def test_what_json_has_not_is_refused_before_any_change_or_comes_back_equal(path
         assert path.read_bytes() == data
         store.add_many(X[3:5], payloads=["fine", "too"], idempotency_key="k")
     else:
-        assert store.payload(3) == payload
-        assert far_down(300, lambda: store.payload(3)) == payload
+        assert store.payloads([3])[0] == payload
+        assert far_down(300, lambda: store.payloads([3])[0]) == payload
     store.add(X[5])  # and it goes on
 
 
@@ -128,14 +128,14 @@ def test_a_payload_belongs_to_the_number_of_its_vector(store):
     store.add_many(X[10:13])
     assert store.payloads(range(5)) == ["a", "c", None, None, None]
     store.add(X[13], payload="new")
-    assert store.payload(5) == "new"
+    assert store.payloads([5])[0] == "new"
 
 
 def test_the_payload_of_a_removed_vector_comes_back_with_it(store):
     store.add_many(X[:4], payloads=list("abcd"))
     store.remove(2)
     with pytest.raises(RemovedError):
-        store.payload(2)
+        store.payloads([2])[0]
     assert store.payloads([0, 1, 3]) == ["a", "b", "d"]
     store.undo()
     assert store.payloads(range(4)) == list("abcd")

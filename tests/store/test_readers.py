@@ -12,8 +12,8 @@ import pytest
 from linkstream import Links
 from linkstream.errors import StoreClosedError, StoreError
 from linkstream.store import Store
-from store.deeds import THRESHOLDS, VERBS, Shadow, new, place_of, vectors
-from store.nursery import Job, read, wait
+from store.crash_harness import Job, read, wait
+from store.operations import THRESHOLDS, VERBS, Shadow, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 
@@ -38,12 +38,12 @@ def test_any_number_reads_beside_a_writer_and_sees_it_as_of_opening(path):
                 assert reader.state_hash() == links.state_hash()
                 assert reader.labels().tolist() == links.labels().tolist()
                 assert reader.events() == links.events()
-                assert list(reader.iter_events()) == links.events()
-                assert reader.n_operations == 1
-                assert len(list(reader.operations())) == 1
+                assert list(reader.journal.events()) == links.events()
+                assert reader.journal.n_operations == 1
+                assert len(list(reader.journal.operations())) == 1
                 assert reader.payloads([3]) == [3]
                 with pytest.raises(ValueError, match="25"):
-                    reader.payload(25)
+                    reader.payloads([25])[0]
             links.add_many(X[20:40])
             links.name(0, "Ann")
             for reader in readers:
@@ -82,7 +82,7 @@ def test_a_reader_refuses_every_change(path):
             lambda: reader.name(0, "Ann"),
             lambda: reader.remove(0),
             reader.undo,
-            reader.settle,
+            lambda: reader.settle(apply=True),
             reader.compact,
         ):
             with pytest.raises(StoreError, match=r"people\.links"):
@@ -187,10 +187,10 @@ def test_a_reader_that_was_up_to_date_goes_on_over_a_compaction(path):
         with Store.open(path, read_only=True) as reader:
             store.compact()
             with pytest.raises(StoreError, match="compacted"):
-                reader.payload(6)
+                reader.payloads([6])[0]
             assert reader.refresh() == 0
-            assert reader.payload(6) == 6
+            assert reader.payloads([6])[0] == 6
             store.add(X[20], payload="new")
             assert reader.refresh() == 1
-            assert reader.payload(20) == "new"
+            assert reader.payloads([20])[0] == "new"
             assert np.array_equal(reader.vectors([6, 20]), X[[6, 20]])

@@ -15,9 +15,9 @@ import pytest
 from linkstream import Links
 from linkstream.engine import placing
 from linkstream.errors import DamagedStoreError, SnapshotError, StoreError
-from linkstream.store import Store, installing, repair
-from store.deeds import new, place_of, vectors
-from store.inside import change
+from linkstream.store import Store, copies, repair
+from store.internals import change
+from store.operations import new, place_of, vectors
 
 X = vectors(np.random.default_rng(3), 60)
 
@@ -137,9 +137,9 @@ def test_a_repair_that_is_killed_while_it_exchanges_the_files_can_be_opened(path
     if child == 0:
         die = lambda *a, **k: os._exit(7)  # noqa: E731
         if step == "replace":
-            installing.os = type("os", (), {"replace": staticmethod(die)})
+            copies.os = type("os", (), {"replace": staticmethod(die)})
         elif step == "unlink":
-            installing._remove_log = die
+            copies._remove_log = die
         else:
             count = iter(range(100))
             sync = placing.sync
@@ -148,7 +148,7 @@ def test_a_repair_that_is_killed_while_it_exchanges_the_files_can_be_opened(path
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     with Store.open(path, read_only=read_only) as store:
-        assert store.n_operations == n
+        assert store.journal.n_operations == n
         store.verify()
     with Store.open(path) as store:
         store.add_many(X)

@@ -11,7 +11,7 @@ import pytest
 from linkstream.errors import ArgumentError, NotTrackedError, StoreError, UndoError
 from linkstream.io import export, import_store
 from linkstream.store import Batch, Store
-from store.deeds import THRESHOLDS, new, place_of, vectors
+from store.operations import THRESHOLDS, new, place_of, vectors
 
 X = vectors(np.random.default_rng(3), 60)
 
@@ -90,7 +90,7 @@ def test_redo_survives_the_end_of_the_process(store, tmp_path, way):
         store.undo(step=True)
     assert store.n_vectors == 0
     if way == "read from a snapshot":
-        store.snapshot()
+        store.handle.maintenance.write_snapshot()
     copy = crashed(store, tmp_path / "copy")
     if way == "reopened":
         store.close()
@@ -277,14 +277,14 @@ def test_the_newest_call_under_a_key_is_the_one_that_is_found(store):
     fed(store, X[:30], renew=True)
     store.close()
     with Store.open(store.path, threads=1) as again:
-        found = again.done("cluster-10")
-        assert (found.number, again.left_of(found)) == (6, 10)
+        found = again.journal.find("cluster-10")
+        assert (found.number, again.journal.vectors_left(found)) == (6, 10)
         again.undo()
-        assert again.left_of(again.done("cluster-20")) == 9
+        assert again.journal.vectors_left(again.journal.find("cluster-20")) == 9
         again.undo(step=True)
-        assert again.left_of(again.done("cluster-20")) == 0
+        assert again.journal.vectors_left(again.journal.find("cluster-20")) == 0
         again.redo()
-        assert again.left_of(again.done("cluster-20")) == 9
+        assert again.journal.vectors_left(again.journal.find("cluster-20")) == 9
 
 
 # Other ways of a store

@@ -18,12 +18,12 @@ from linkstream.errors import (
     StoreClosedError,
     VectorError,
 )
-from linkstream.store import Store, calls
+from linkstream.store import Store, write_requests
 from linkstream.store.model import Model
 from store.child import batch
-from store.deeds import new, place_of, plain, vectors
-from store.inside import Early, in_order, told
-from store.nursery import DIE_BEFORE, Job, read
+from store.crash_harness import DIE_BEFORE, Job, read
+from store.internals import Early, in_order, told
+from store.operations import new, place_of, plain, vectors
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def test_threads_that_add_at_once_are_each_answered_and_nothing_is_lost(path):
         links, decided = in_order(store)
         assert store.state_hash() == links.state_hash()
         right = {tuple(payloads): answer for payloads, answer in answers}
-        assert len(right) == len(answers) == len(given) == store.n_operations
+        assert len(right) == len(answers) == len(given) == store.journal.n_operations
         for number, payloads in given.items():
             assert decided[number] == right[tuple(payloads)]
         # Each vector has the number, the payload and the label that belong together.
@@ -72,7 +72,7 @@ def test_reads_beside_writes_are_answers_of_some_moment(path):
 
     def look():
         while not done.is_set():
-            n = store.n_operations
+            n = store.journal.n_operations
             labels = store.labels()
             events = store.events()
             sizes = sum(view.size for view in store.clusters())
@@ -153,11 +153,11 @@ def test_threads_that_correct_and_undo_at_once_do_it_in_one_order(path):
 
 CARE = {
     "compact": lambda store, i: store.compact(),
-    "snapshot": lambda store, i: store.snapshot(),
+    "snapshot": lambda store, i: store.handle.maintenance.write_snapshot(),
     "backup": lambda store, i: store.backup(store.path.with_name(f"{i}.links")),
     "verify": lambda store, i: store.verify(),
     "read": lambda store, i: (store.labels(), store.clusters(), store.events(), store.info()),
-    "follow": lambda store, i: list(store.operations()),
+    "follow": lambda store, i: list(store.journal.operations()),
     "history": lambda store, i: store.history(0),
 }
 
@@ -261,22 +261,22 @@ def test_calls_that_waited_are_decided_at_once_as_one_by_one(tmp_path):
         assert np.array_equal(first, alone.add_many(rows[:20]))
         hold, on = threading.Event(), threading.Event()
         with ThreadPoolExecutor(1) as pool:
-            busy = pool.submit(store._ask, lambda _: hold.set() or on.wait(30))
+            busy = pool.submit(store.handle.read, lambda _: hold.set() or on.wait(30))
             assert hold.wait(30)
             tickets = [
-                calls.adding("add", rows[20], 1.0, None, ["one"], "key-1"),
-                calls.adding("add_many", rows[21:25], 1.0, None, None, None),
-                calls.adding("add", rows[20], 1.0, None, ["one"], "key-1"),
-                calls.adding(
+                write_requests.add_request("add", rows[20], 1.0, None, ["one"], "key-1"),
+                write_requests.add_request("add_many", rows[21:25], 1.0, None, None, None),
+                write_requests.add_request("add", rows[20], 1.0, None, ["one"], "key-1"),
+                write_requests.add_request(
                     "add_many", np.full((2, rows.shape[1]), np.nan), 1.0, None, None, None
                 ),
-                calls.adding("add_many", rows[25:40], 1.0, None, None, "key-2"),
-                calls.adding("add", rows[40], 0.5, None, None, None),
-                calls.adding("add", rows[41], 1.0, None, None, None),
-                calls.adding("add", rows[42], 1.0, None, None, None),
+                write_requests.add_request("add_many", rows[25:40], 1.0, None, None, "key-2"),
+                write_requests.add_request("add", rows[40], 0.5, None, None, None),
+                write_requests.add_request("add", rows[41], 1.0, None, None, None),
+                write_requests.add_request("add", rows[42], 1.0, None, None, None),
             ]
             for ticket in tickets:
-                store.send(ticket)
+                store.handle.submit(ticket)
             on.set()
             assert busy.result()
         with pytest.raises(VectorError):
@@ -289,8 +289,8 @@ def test_calls_that_waited_are_decided_at_once_as_one_by_one(tmp_path):
         assert [t.result() for t in tickets[6:]] == [alone.add(rows[41]), alone.add(rows[42])]
         assert [t.first for t in tickets if t.error is None] == [20, 21, 20, 25, 40, 41, 42]
         assert store.state_hash() == alone.state_hash()
-        assert store.payload(20) == "one"
-        assert store.n_operations == 7
+        assert store.payloads([20])[0] == "one"
+        assert store.journal.n_operations == 7
         assert store.events() == alone.events()
         store.verify()
     with Store.open(tmp_path / "a.links") as store:
@@ -314,12 +314,14 @@ def test_what_fails_halfway_through_deciding_at_once_is_not_acknowledged(tmp_pat
 
         hold, on = threading.Event(), threading.Event()
         with ThreadPoolExecutor(1) as pool:
-            busy = pool.submit(store._ask, lambda _: hold.set() or on.wait(30))
+            busy = pool.submit(store.handle.read, lambda _: hold.set() or on.wait(30))
             assert hold.wait(30)
             monkeypatch.setattr(Model, "_decided", once)
-            tickets = [calls.adding("add", x, 1.0, None, None, None) for x in rows[20:]]
+            tickets = [
+                write_requests.add_request("add", x, 1.0, None, None, None) for x in rows[20:]
+            ]
             for ticket in tickets:
-                store.send(ticket)
+                store.handle.submit(ticket)
             on.set()
             assert busy.result()
         for ticket in tickets:

@@ -16,7 +16,7 @@ import pytest
 from linkstream.errors import StoreClosedError, StoreError, StoreLockedError
 from linkstream.store import Store, repair
 from linkstream.store.file import BUSY
-from store.deeds import THRESHOLDS, new, place_of, vectors
+from store.operations import THRESHOLDS, new, place_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 

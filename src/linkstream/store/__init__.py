@@ -1,10 +1,10 @@
 """The store: a clusterer in one file, from which nothing that was acknowledged is ever lost."""
 
-from linkstream.store.calls import Batch
 from linkstream.store.journal import Operation
 from linkstream.store.repairing import Repaired, repair
 from linkstream.store.steps import Step
 from linkstream.store.store import Store
 from linkstream.store.verifying import Verified
+from linkstream.store.write_requests import Batch
 
 __all__ = ["Batch", "Operation", "Repaired", "Step", "Store", "Verified", "repair"]

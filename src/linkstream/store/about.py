@@ -1,4 +1,4 @@
-"""About a store: what it was made with, in words that other programs read."""
+"""The description of a store: the thresholds and options that it was made with, as JSON."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
 from linkstream.store.model import Model
 
 About = dict[str, Any]
+Wanted = tuple[Thresholds | None, str | None, dict[str, Any]]  # thresholds, preset, options
 
 
 def of(links: Links, *, keep: bool) -> About:
-    """What decides answers, as plain values."""
+    """Return the settings that decide the answers of a clusterer, as plain values."""
     return {
         "rules": RULES,
         "thresholds": asdict(links.thresholds),
@@ -40,7 +41,7 @@ def of(links: Links, *, keep: bool) -> About:
 
 
 def _space(space: Space) -> About:
-    """Model tag and digest of the mean; the dimension where it does not follow from a mean."""
+    """Return the model tag and the digest of the mean, or the dimension if there is no mean."""
     if space.mean is not None:
         mean = hashlib.sha256(space.mean.astype("<f8").tobytes()).hexdigest()
         return {"model": space.model, "mean": mean}
@@ -48,9 +49,21 @@ def _space(space: Space) -> About:
     return {"model": space.model, "mean": None, **known}
 
 
-def figures(model: Model) -> About:
-    """What a store holds."""
+def counts(model: Model) -> About:
+    """Return how many vectors, clusters, operations and events a store holds."""
     links = model.links
+    return {
+        "dimension": links.dimension,
+        "vectors": links.n_vectors,
+        "subclusters": links.n_subclusters,
+        "clusters": links.n_clusters,
+        "operations": model.number,
+        "events": model.n_events,
+    }
+
+
+def figures(model: Model) -> About:
+    """Return `counts` with the path, the sizes and the snapshots of a store."""
     made = snapshots.every(model.connection, model.path)
     size, log = size_of(model.path)
     return {
@@ -58,12 +71,7 @@ def figures(model: Model) -> About:
         "format": file.FORMAT,
         "bytes": size,
         "log_bytes": log,
-        "dimension": links.dimension,
-        "vectors": links.n_vectors,
-        "subclusters": links.n_subclusters,
-        "clusters": links.n_clusters,
-        "operations": model.number,
-        "events": model.n_events,
+        **counts(model),
         "snapshots": [each.operation for each in made],
         "undo_from": made[0].operation,
     }
@@ -72,10 +80,12 @@ def figures(model: Model) -> About:
 def wanted(
     thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
 ) -> Links | None:
-    """The clusterer that the caller's words describe; None where they give no thresholds."""
+    """Return an empty clusterer with these options; None without thresholds and preset."""
     if thresholds is not None and preset is not None:
         raise ArgumentError(
-            f"thresholds and preset={preset!r}", expected="one of them", remedy="Leave one out."
+            f"thresholds and preset={preset!r}",
+            expected="one of them",
+            remedy="Pass either thresholds= or preset=, not both.",
         )
     if preset is not None:
         chosen = preset_of(preset)
@@ -86,7 +96,7 @@ def wanted(
         raise ArgumentError(
             f"thresholds of type {type(thresholds).__name__}",
             expected="linkstream.Thresholds",
-            remedy="Build them with Thresholds(cluster_similarity, ...).",
+            remedy="Pass Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max).",
         )
     return Links.from_thresholds(thresholds, **options)
 
@@ -98,7 +108,7 @@ def check_wanted(
     preset: str | None,
     options: dict[str, Any],
 ) -> None:
-    """ArgumentError where the caller asks for another store than the one that is there."""
+    """Raise ArgumentError if a store was made with other thresholds or options."""
     there = Thresholds(**about["thresholds"])
     asked = wanted(thresholds, preset, options) or Links.from_thresholds(there, **options)
     described = of(asked, keep=asked.keep_vectors)
@@ -112,28 +122,28 @@ def check_wanted(
                 seen = f"preset {preset!r} for {path}, which was made with {_maker(about)}"
             raise ArgumentError(
                 seen,
-                expected="what the store was made with",
-                remedy="Leave it out to open the store as it is, or make a new one.",
+                expected="the options that the store was made with",
+                remedy=f"Leave out {name}= or preset= to open the store as it is, or make a new one.",
             )
 
 
 def _same(asked: Any, there: Any) -> bool:
     if not (isinstance(asked, dict) and isinstance(there, dict)):
         return bool(asked == there)
-    # A space may leave its dimension open, as one of an older version does even with a preset.
+    # A space may have no dimension: older versions wrote none, even with a preset.
     open_ = {"dimension"} & (asked.keys() ^ there.keys())
     return all(asked.get(name) == there.get(name) for name in {*asked, *there} - open_)
 
 
 def _maker(about: About) -> str:
-    """Return what a store was made with, as its maker would say it."""
+    """Return the preset or the thresholds of a store, for an error message."""
     model = about["space"]["model"]
     known = model in presets()
     return f"preset {model!r}" if known else f"thresholds {_shown(about['thresholds'])}"
 
 
 def _shown(value: Any) -> str:
-    """Return an option as the caller gives it."""
+    """Return an option as the caller would write it."""
     if isinstance(value, dict) and "mode" in value:  # healing
         return repr(value["mode"])
     if isinstance(value, dict) and "cluster_similarity" in value:
@@ -142,13 +152,13 @@ def _shown(value: Any) -> str:
 
 
 def write(connection: sqlite3.Connection, about: About, version: str) -> None:
-    """Put it into a new store."""
+    """Write the description into a new store."""
     row = sealed("meta", 1, json.dumps({"linkstream": version, **about}, sort_keys=True))
     connection.execute("INSERT INTO meta VALUES (?, ?, ?)", row)
 
 
 def read(connection: sqlite3.Connection, path: Path) -> About:
-    """What `write` wrote, checked; StoreError where newer rules decided."""
+    """Return the description; raise StoreError if a newer version decides differently."""
     row = connection.execute("SELECT number, body, crc FROM meta").fetchone()
     if not intact("meta", row):
         raise damaged(path, "the description of the store is missing or damaged")
@@ -156,18 +166,21 @@ def read(connection: sqlite3.Connection, path: Path) -> About:
         about: About = json.loads(row[1])
         rules, _ = int(about["rules"]), Thresholds(**about["thresholds"])
         if type(about["keep_vectors"]) is not bool:
-            raise TypeError("keep_vectors is neither yes nor no")
+            raise TypeError("keep_vectors is no boolean")
     if rules > RULES:
         raise StoreError(
-            f"{path}: decided by rules of version {rules}",
+            f"{path}: a store whose decisions follow rules of version {rules}",
             expected=f"version {RULES} or older",
-            remedy="Upgrade linkstream to open it.",
+            remedy="Upgrade linkstream to open the store.",
         )
     return about
 
 
 def check_same(path: Path, about: About, links: Links, *, keep: bool) -> None:
-    """DamagedStoreError unless the clusterer is of the kind that the store says it has."""
+    """Raise DamagedStoreError if a clusterer does not match the description."""
     for name, value in of(links, keep=keep).items():
         if about.get(name) != value:
-            raise damaged(path, f"{name} is {value!r} in a snapshot and {about.get(name)!r} beside")
+            raise damaged(
+                path,
+                f"{name} is {value!r} in a snapshot and {about.get(name)!r} in the description",
+            )

@@ -40,7 +40,7 @@ _READ_LEAST = 1 << 22  # bytes of a value, however small the file says it is
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 
 
-def place(path: str | os.PathLike[str]) -> Path:
+def resolved(path: str | os.PathLike[str]) -> Path:
     """Where a store lies, by one name: the lock beside it must be the same for all who come."""
     try:
         if not os.fspath(path):

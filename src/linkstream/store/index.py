@@ -1,14 +1,13 @@
-"""The index: which operation brought a vector, and which was done under a key.
+"""The index: the operation that brought each vector, and the operation under each key.
 
-Kept in memory and in the snapshots, which are checked as a whole; never in an index of SQLite's,
-which is not.
+It is kept in memory and in the snapshots, which have checksums; an index of SQLite has none.
 """
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,31 +15,32 @@ import numpy.typing as npt
 
 from linkstream.engine import snapshot
 from linkstream.errors import SnapshotError
-from linkstream.store.journal import Operation
+from linkstream.store.journal import Journal, Operation, Payloads, Rows, rows_of_piece
 
 Integers = npt.NDArray[np.int64]
+Fixed = npt.NDArray[np.int32]
 
 _ARRAYS = ("firsts", "operations", "hashes", "done")
 
 
 class Index:
-    """Places of vectors in the journal, in order; operations by key."""
+    """Operations by the vectors that they brought and by idempotency key."""
 
     def __init__(
         self, firsts: list[int], operations: list[int], hashes: Integers, done: Integers
     ) -> None:
-        self._firsts, self._operations = firsts, operations  # of vectors, rising
-        self._hashes, self._done = hashes, done  # of keys, sorted by hash
-        self._recent: dict[str, int] = {}  # keys since then
+        self._firsts, self._operations = firsts, operations  # first vectors, rising
+        self._hashes, self._done = hashes, done  # sorted by the hash of the key
+        self._recent: dict[str, int] = {}  # keys since the last snapshot
 
     @classmethod
     def empty(cls) -> Index:
-        """Of a store with nothing in it."""
+        """Return the index of an empty store."""
         nothing = np.empty(0, dtype=np.int64)
         return cls([], [], nothing, nothing)
 
     def note(self, operation: Operation, n_vectors: int) -> None:
-        """Take in an operation, after which there are so many vectors."""
+        """Record an operation, after which the store has `n_vectors` vectors."""
         if n_vectors < operation.first_vector:
             self.cut(n_vectors)
         elif n_vectors > operation.first_vector and operation.verb != "redo":
@@ -50,36 +50,36 @@ class Index:
             self._recent[operation.key] = operation.number
 
     def cut(self, n_vectors: int) -> None:
-        """Only so many vectors are left; later ones will take the numbers of those undone."""
+        """Drop vectors from number `n_vectors` on; new vectors get their numbers."""
         while self._firsts and self._firsts[-1] >= n_vectors:
             self._firsts.pop()
             self._operations.pop()
 
     def restore(self, operations: Iterable[Operation]) -> None:
-        """Have the vectors of operations again that an undo took, in order."""
+        """Record the vectors of operations again after a redo, in order."""
         for operation in operations:
             self._firsts.append(operation.first_vector)
             self._operations.append(operation.number)
 
     def left_of(self, operation: Operation, n_vectors: int) -> int:
-        """How many of the vectors that an operation brought still have their numbers."""
-        place = bisect_right(self._firsts, operation.first_vector) - 1
-        if place < 0 or self._operations[place] != operation.number:
+        """Return how many vectors of an operation were not undone."""
+        found = bisect_right(self._firsts, operation.first_vector) - 1
+        if found < 0 or self._operations[found] != operation.number:
             return 0
-        return [*self._firsts[place + 1 : place + 2], n_vectors][0] - operation.first_vector
+        return [*self._firsts[found + 1 : found + 2], n_vectors][0] - operation.first_vector
 
     def holding(self, vector: int) -> tuple[int, int]:
-        """The operation that brought a vector, and the vector's place among those it brought."""
-        place = bisect_right(self._firsts, vector) - 1
-        return self._operations[place], vector - self._firsts[place]
+        """Return the operation that brought a vector, and the vector's position within it."""
+        found = bisect_right(self._firsts, vector) - 1
+        return self._operations[found], vector - self._firsts[found]
 
     def stretches(self, n_vectors: int) -> Iterator[tuple[int, int, int]]:
-        """Operations that brought the vectors there are: number, first vector, end."""
+        """Yield the number, first vector and end of each operation that brought vectors."""
         ends = [*self._firsts[1:], n_vectors][: len(self._firsts)]
         yield from zip(self._operations, self._firsts, ends, strict=True)
 
     def under(self, key: str) -> list[int]:
-        """Operations that may have been done under a key; the newest last."""
+        """Return operations that may have used a key; the newest is last."""
         if key in self._recent:
             return [self._recent[key]]
         found = _hash(key)
@@ -89,7 +89,7 @@ class Index:
         return found_at
 
     def packed(self, next_piece: int) -> bytes:
-        """All of it, checksummed; with the number of the next piece of vectors."""
+        """Return the index and the number of the next piece of vectors as checksummed bytes."""
         hashes = np.array([_hash(key) for key in self._recent], dtype=np.int64)
         done = np.array(list(self._recent.values()), dtype=np.int64)
         hashes = np.concatenate([self._hashes, hashes])
@@ -105,13 +105,13 @@ class Index:
 
     @classmethod
     def unpacked(cls, data: bytes) -> tuple[Index, int]:
-        """The index and the number that `packed` was given, or SnapshotError."""
+        """Return the index and the number that `packed` was given; raise SnapshotError if damaged."""
         meta, arrays = snapshot.decode(data, meta=("next_piece",), arrays=_ARRAYS)
         rule = _broken_rule(meta.get("next_piece"), [arrays.get(name) for name in _ARRAYS])
         if rule is not None:
             raise SnapshotError(
-                f"an index where it does not hold that {rule}",
-                expected="what linkstream wrote",
+                f"an index that breaks the rule: {rule}",
+                expected="an index that linkstream wrote",
                 remedy="Use a backup.",
             )
         firsts, operations, hashes, done = (arrays[name] for name in _ARRAYS)
@@ -119,7 +119,7 @@ class Index:
 
 
 def _broken_rule(next_piece: object, columns: list[npt.NDArray[Any] | None]) -> str | None:
-    """Return the rule that the parts of an index break; None if they keep all."""
+    """Return the rule that the parts of an index break; None if they break none."""
     if not all(column is not None and column.dtype == np.int64 for column in columns):
         return f"it has the arrays {', '.join(_ARRAYS)}, of integers"
     firsts, operations, hashes, done = (column for column in columns if column is not None)
@@ -139,3 +139,59 @@ def _broken_rule(next_piece: object, columns: list[npt.NDArray[Any] | None]) -> 
 def _hash(key: str) -> int:
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
+
+
+class JournalVectors:
+    """A vector store for `Links` that reads vectors by number from the journal."""
+
+    def __init__(self, journal: Journal, index: Index, fixed: Callable[[Rows], Fixed]) -> None:
+        self._journal, self._index, self._fixed = journal, index, fixed
+
+    def __len__(self) -> int:
+        raise AssertionError("the clusterer knows the number of vectors")
+
+    def append(self, rows: Fixed) -> None:
+        """Do nothing: the journal holds the vectors."""
+
+    def cut(self, size: int) -> None:
+        """Do nothing: the index is cut when the operation that undoes is recorded."""
+
+    def rows(self, numbers: Integers) -> Fixed:
+        """Return vectors by number, in fixed point."""
+        return self._fixed(vectors_by_number(self._journal, self._index, numbers))
+
+
+def vectors_by_number(journal: Journal, index: Index, numbers: Integers) -> Rows:
+    """Return vectors by number, as they were given."""
+    found: list[Rows] = [np.empty(0, dtype=np.float32)] * len(numbers)
+    read, holder, body = (-1, -1), None, np.empty(0, dtype=np.float32)
+    for i in np.argsort(numbers, kind="stable").tolist():
+        holder, row = _find(journal, index, int(numbers[i]), holder)
+        size = rows_of_piece(holder.dimension)
+        piece = holder.first_piece + row // size
+        if read != (holder.number, piece):
+            read, body = (holder.number, piece), journal.piece(holder, piece)
+        found[i] = body[row % size]
+    return np.stack(found)
+
+
+def payloads_by_number(journal: Journal, index: Index, numbers: Integers) -> Payloads:
+    """Return the payloads of vectors; None for a vector without one."""
+    found: Payloads = [None] * len(numbers)
+    read, holder, body = -1, None, None
+    for i in np.argsort(numbers, kind="stable").tolist():
+        holder, row = _find(journal, index, int(numbers[i]), holder)
+        if read != holder.number:
+            read, body = holder.number, journal.payloads(holder)
+        found[i] = None if body is None else body[row]
+    return found
+
+
+def _find(
+    journal: Journal, index: Index, number: int, last: Operation | None
+) -> tuple[Operation, int]:
+    """Return the operation that brought a vector, and the vector's row in it."""
+    operation, position = index.holding(number)
+    known = last is not None and last.number == operation
+    holder = last if known and last is not None else journal.operation(operation)
+    return holder, holder.row(position)

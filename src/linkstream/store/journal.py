@@ -81,7 +81,7 @@ class Operation:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Lot:
+class VectorBlock:
     """The vectors of an operation, the number of their first piece, and CRCs if they are known."""
 
     first_piece: int
@@ -149,12 +149,12 @@ def pieces(rows: Rows) -> Iterator[memoryview]:
         yield np.ascontiguousarray(rows[start : start + size], dtype="<f4").data.cast("B")
 
 
-def write_vectors(connection: sqlite3.Connection, *lots: Lot) -> None:
+def write_vectors(connection: sqlite3.Connection, *blocks: VectorBlock) -> None:
     """Add the vectors of operations, piece by piece."""
     rows = [
-        sealed("vectors", lot.first_piece + place, body, blob_crc=lot.crc(place))
-        for lot in lots
-        for place, body in enumerate(pieces(lot.rows))
+        sealed("vectors", block.first_piece + place, body, blob_crc=block.crc(place))
+        for block in blocks
+        for place, body in enumerate(pieces(block.rows))
     ]
     _insert(connection, "INSERT OR REPLACE INTO vectors", rows)
 

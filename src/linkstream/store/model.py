@@ -25,13 +25,12 @@ from linkstream.errors import (
 from linkstream.identity.folding import Base
 from linkstream.saving import Saved
 from linkstream.store import replaying, snapshots, steps
-from linkstream.store.clerk import OpenStep, Ticket
 from linkstream.store.file import damaged, distrusted, view
-from linkstream.store.index import Index
+from linkstream.store.index import Index, JournalVectors
 from linkstream.store.journal import IDS, Journal, Mark, Operation
-from linkstream.store.kept import StoredVectors
 from linkstream.store.snapshots import Snapshot
 from linkstream.store.steps import Step
+from linkstream.store.write_requests import OpenStep, WriteRequest
 
 T = TypeVar("T")
 
@@ -84,7 +83,7 @@ class Model:
             path, connection, links, index, snapshot, number, n_events, next_piece, n_events == 0
         )
         links.core.use_external_vectors(
-            StoredVectors(model.journal, index, links.core.quantised) if keep else None
+            JournalVectors(model.journal, index, links.core.quantised) if keep else None
         )
         return model
 
@@ -108,17 +107,17 @@ class Model:
             raise damaged(self.path, f"{what} cannot be done again: {error}") from error
         self._note(operation, self.links.n_vectors)
 
-    def decide(self, ticket: Ticket) -> None:
+    def decide(self, request: WriteRequest) -> None:
         """Do what a caller asks, and say what there is to commit."""
-        if ticket.check is not None:
-            ticket.check(self.n_events)
+        if request.check is not None:
+            request.check(self.n_events)
         before = self.links.n_vectors
-        with self._going_back(ticket.verb, ticket.arguments) as arguments:
-            ticket.answer, events = replaying.do(
-                self.links, ticket.verb, arguments, ticket.rows, self.n_events
+        with self._going_back(request.verb, request.arguments) as arguments:
+            request.answer, events = replaying.do(
+                self.links, request.verb, arguments, request.rows, self.n_events
             )
-        ticket.decisions = self.links.last_decisions if ticket.verb in IDS else None
-        self._decided(ticket, before, self.links.n_vectors, events)
+        request.decisions = self.links.last_decisions if request.verb in IDS else None
+        self._decided(request, before, self.links.n_vectors, events)
 
     @contextmanager
     def _going_back(self, verb: str, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -143,13 +142,13 @@ class Model:
             self.index.cut(before)
             raise
 
-    def decide_together(self, tickets: list[Ticket]) -> None:
+    def decide_together(self, requests: list[WriteRequest]) -> None:
         """Do what callers ask who bring vectors and say no more, one after the other, at once.
 
         A batch is answered as its vectors would be one by one, so that this cannot be told from
         deciding each alone. Where one cannot be used, VectorError, and nothing has changed.
         """
-        rows = [ticket.rows for ticket in tickets if ticket.rows is not None]
+        rows = [request.rows for request in requests if request.rows is not None]
         before = self.links.n_vectors
         self.links.add_many(np.concatenate(rows))
         decisions = self.links.last_decisions
@@ -158,35 +157,37 @@ class Model:
         events = replaying.events_since(self.links, self.n_events)
         cuts = np.searchsorted(events[:, 1], ends)  # each event bears the vector that led to it
         first = 0
-        for ticket, end, cut in zip(tickets, ends.tolist(), cuts.tolist(), strict=True):
+        for request, end, cut in zip(requests, ends.tolist(), cuts.tolist(), strict=True):
             mine = decisions.part(before - decisions.first_sequence, end - before)
-            ticket.answer = mine.at(0) if ticket.verb == "add" else mine.cluster.copy()
-            ticket.decisions = mine if ticket.verb in IDS else None
-            self._decided(ticket, before, end, events[first:cut])
+            request.answer = mine.at(0) if request.verb == "add" else mine.cluster.copy()
+            request.decisions = mine if request.verb in IDS else None
+            self._decided(request, before, end, events[first:cut])
             before, first = end, cut
 
-    def _decided(self, ticket: Ticket, before: int, after: int, events: replaying.Events) -> None:
+    def _decided(
+        self, request: WriteRequest, before: int, after: int, events: replaying.Events
+    ) -> None:
         """What there is to commit of a call: so many vectors were there before it and after it."""
-        rows = ticket.rows
-        ticket.operation = Operation(
+        rows = request.rows
+        request.operation = Operation(
             number=self.number + 1,
-            verb=ticket.verb,
-            arguments=ticket.arguments,
+            verb=request.verb,
+            arguments=request.arguments,
             first_vector=before,
             first_event=self.n_events,
             first_piece=self.next_piece,
             n_rows=0 if rows is None else len(rows),
             dimension=0 if rows is None else rows.shape[1],
-            has_payloads=ticket.payloads is not None,
+            has_payloads=request.payloads is not None,
             events=events,
-            result=replaying.encoded(ticket.answer),
-            key=ticket.key,
-            digest=ticket.digest,
-            step=self._marked(ticket.step),
+            result=replaying.encoded(request.answer),
+            key=request.key,
+            digest=request.digest,
+            step=self._marked(request.step),
         )
-        ticket.first, first = before, self.n_events
-        self._note(ticket.operation, after)
-        ticket.events = first, self.n_events
+        request.first, first = before, self.n_events
+        self._note(request.operation, after)
+        request.events = first, self.n_events
 
     def _marked(self, step: OpenStep | None) -> Mark | None:
         """The mark of the next operation. A call of others in between begins a step anew."""

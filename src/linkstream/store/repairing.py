@@ -23,11 +23,11 @@ from linkstream import __version__, saving
 from linkstream.clusterer import Links
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.events import WIDTH
-from linkstream.errors import ArgumentError, DamagedStoreError, LinkstreamError, StoreError
+from linkstream.errors import DamagedStoreError, LinkstreamError, StoreError
 from linkstream.identity.healing import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import about, carving, file, installing, journal, snapshots, verifying, wal
+from linkstream.store import about, carving, copies, file, journal, snapshots, verifying, wal
 from linkstream.store.file import damaged
 from linkstream.store.index import Index
 from linkstream.store.journal import LOST, Operation
@@ -87,14 +87,14 @@ def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
         StoreMemoryError: memory ran out; nothing was changed.
         DamagedStoreError: nothing can be saved; nothing was changed.
     """
-    path = file.place(path)
+    path = file.resolved(path)
     if not path.exists():
         file.check_file(path)
     carving.check_kind(path)
     aside = _free_name(path, None if copy is None else Path(copy))
     lock = WriterLock(path)
     try:
-        installing.finish(path)
+        copies.finish_install(path)
         with file.prepared(path) as made, _named(made, path), file.guarded(path):
             found = _Salvage(path, made)
             _verify(path, made, found.keep)
@@ -118,27 +118,22 @@ def _free_name(path: Path, target: Path | None) -> Path:
     if target is None:
         numbers = (path.with_name(f"{path.name}.damaged-{n}") for n in range(1, 10_000))
         return next(each for each in numbers if not each.exists())
-    if target.exists():
-        raise ArgumentError(
-            f"{target}: a file that is there",
-            expected="a path that is free",
-            remedy="Remove it first, or give another path.",
-        )
+    copies.check_free(target)
     return target
 
 
 def _exchange(path: Path, made: Path, aside: Path) -> None:
     """Copy the old files aside, and put the new one in their place; or leave all as it was."""
-    copies = [aside.with_name(aside.name + suffix) for suffix in ("", "-wal")]
+    targets = [aside.with_name(aside.name + suffix) for suffix in ("", "-wal")]
     try:
-        for copied, suffix in zip(copies, ("", "-wal"), strict=True):
+        for copied, suffix in zip(targets, ("", "-wal"), strict=True):
             source = path.with_name(path.name + suffix)
             if source.exists():
                 with file.appearing(copied) as name:
                     shutil.copy2(source, name)
-        installing.install(made, path)
+        copies.install(made, path)
     except BaseException:
-        for copied in copies:
+        for copied in targets:
             copied.unlink(missing_ok=True)
         raise
 

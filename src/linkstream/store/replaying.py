@@ -15,6 +15,7 @@ from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.errors import LinkstreamError, StoreError
 from linkstream.identity import weights
+from linkstream.paper.thresholds import Thresholds
 from linkstream.store.file import damaged, distrusted
 from linkstream.store.journal import ADDING, IDS, Operation, Rows
 
@@ -65,7 +66,8 @@ def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None)
             return links.remove(x=rows[0], **arguments)
         return links.remove(rows[0], **arguments)
     if verb == "settle":
-        return links.settle(apply=True)
+        given = arguments.get("thresholds")
+        return links.settle(apply=True, thresholds=given and Thresholds(**given))
     if verb == "undo":
         return links.undo(to=arguments["to"])
     return getattr(links, verb)(**arguments)

@@ -1,62 +1,40 @@
-"""Store: a clusterer in one file, from which nothing that was acknowledged is ever lost."""
+"""Store: a clusterer in one file. Everything that was acknowledged survives a crash."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-import sqlite3
-import threading
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections import deque
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
-from linkstream import __version__, saving
-from linkstream.clusterer.snapshots import saved_without_history
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer import explain
+from linkstream.clusterer.checks import check_yes_no
 from linkstream.engine import choice
-from linkstream.errors import LinkstreamError, StoreError
+from linkstream.engine.contract import Decision
+from linkstream.errors import StoreError
+from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import (
-    about,
-    carving,
-    compacting,
-    copying,
-    file,
-    installing,
-    snapshots,
-    verifying,
-    wal,
-)
-from linkstream.store.caretaker import Caretaker
-from linkstream.store.clerk import Clerk, Errand, OpenStep, Ticket, closed
-from linkstream.store.desk import Desk
-from linkstream.store.index import Index
-from linkstream.store.locks import WriterLock
-from linkstream.store.model import Model, load
-from linkstream.store.reads import Reads
-from linkstream.store.steps import check_command
-from linkstream.store.verifying import Verified
-from linkstream.store.writes import Writes
+from linkstream.store import file, write_requests
+from linkstream.store.handle import StoreHandle
+from linkstream.store.reader import StoreReader
+from linkstream.store.write_requests import Batch, WriteRequest
 
-SNAPSHOT_SECONDS = 4.0  # of deciding, after which a snapshot is due: opening takes as long
-_SNAPSHOT_SHARE = 3.0  # and not before so many times as long as others waited for the last
-_UNSAVED = 256 << 20  # bytes of vectors that are not to be kept, after which one is due, too
-_MOVE_AFTER = 48 << 20  # bytes written, after which the log is moved into the file
-_MOVE_NOW = 256 << 20  # after which nothing is written before that is done
-_TRIES = 4
-_WAITS = 50  # tenths of a second, for readers to let the log be emptied
+FEED_AHEAD = 8  # batches of `feed` that wait for their answers
 
-_log = logging.getLogger("linkstream.store")
-
-T = TypeVar("T")
+Ids = npt.NDArray[np.int64]
 
 
-class Store(Reads, Writes):
-    """A clusterer in one file. A call that has returned survives kill −9 and the loss of power.
+class Store(StoreReader):
+    """A clusterer in one file. A call that has returned survives kill −9 and a power cut.
 
-    One writer, many readers; safe to use from many threads. The verbs are those of `Links`.
+    One writer and many readers may use a file; all methods are safe to call from many threads. The
+    methods are those of `Links`. Methods that change something also take `idempotency_key`: a
+    repeated call under the same key is done once and gets the first answer again.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "people.links")
@@ -68,14 +46,16 @@ class Store(Reads, Writes):
     0
     """
 
-    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
-        raise TypeError("open a store with Store.open(path, ...)")
+    def __init__(self, handle: StoreHandle) -> None:
+        if not isinstance(handle, StoreHandle):
+            raise TypeError("open a store with Store.open(path, ...)")
+        super().__init__(handle)
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         """Refuse copy, deepcopy and pickle: one object writes to one file."""
         raise StoreError(
-            f"{self.path}: a store that is to be copied or pickled",
-            expected="its path, opened once for each object",
+            f"{self.path}: an open store cannot be copied or pickled",
+            expected="the path of the store",
             remedy="Pass the path and open it there; backup() writes a copy of the file.",
         )
 
@@ -91,370 +71,356 @@ class Store(Reads, Writes):
         threads: int | None = None,
         **options: Any,
     ) -> Store:
-        """The store at a path; with thresholds or a preset a new one if none is there.
+        """Open the store at a path; make a new one if there is no file.
 
-        Options are those of `Links`. Recovers by itself: the newest sound snapshot, and what came
-        after it decided again and compared with what was decided then.
+        Opening recovers from a crash: it loads the newest intact snapshot, replays the journal
+        from there, and compares each result with the one that was acknowledged.
 
-        Raises:
-            StoreLockedError: another writer has it open. `read_only` needs no lock; it sees the
-                store as it was at opening, or at the last `refresh`.
-            DamagedStoreError: something there is not what was written; names it.
-            StoreMemoryError: memory ran out; nothing was changed.
-            ArgumentError: thresholds or options other than those it was made with.
-        """
-        choice.choose(engine, threads)
-        store = cls.__new__(cls)
-        store.path, store.read_only = file.place(path), bool(read_only)
-        store._running = {"engine": engine, "threads": threads}
-        store._prepare()
-        try:
-            if store.path.exists() or read_only or (thresholds is None and preset is None):
-                carving.check_kind(store.path)
-                file.check_file(store.path)
-            if not read_only:
-                store._lock = WriterLock(store.path)
-                store._make(thresholds, preset, options)
-            store._recover()
-            store._connect(thresholds, preset, options)
-            store._begin()
-        except MemoryError as error:
-            store._let_go()
-            raise file.out_of_memory(store.path, error) from error
-        except BaseException:
-            store._let_go()
-            raise
-        return store
-
-    path: Path
-    read_only: bool
-    _running: dict[str, Any]
-    _about: about.About
-    _lock: WriterLock | None
-    _reader: sqlite3.Connection | None
-    _writer: sqlite3.Connection | None
-    _desk: Desk | None
-    _clerk: Clerk | None
-
-    def _prepare(self) -> None:
-        self._lock = self._reader = self._writer = self._desk = self._clerk = None
-        self._process = os.getpid()
-        self._caretaker = Caretaker()
-        self._caring = threading.Lock()  # of snapshots and compaction: one at a time
-        self._closing = threading.Lock()
-        self._closed = False
-        self._snapshot_cost = self._busy = 0.0  # seconds that others waited for a snapshot
-        self._here = threading.local()  # the step that this thread is in
-
-    def _make(
-        self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
-    ) -> None:
-        """A new store, where none is there and the caller says what it should be."""
-        fresh = None if self.path.exists() else about.wanted(thresholds, preset, options)
-        if fresh is None:
-            return
-        keep = fresh.keep_vectors
-        parts = saving.pack(saved_without_history(fresh.core)), Index.empty().packed(next_piece=1)
-
-        def fill(connection: sqlite3.Connection) -> None:
-            about.write(connection, about.of(fresh, keep=keep), __version__)
-            snapshots.insert_whole(connection, 0, parts)
-
-        file.make(self.path, fill)
-
-    def _recover(self) -> None:
-        """See to it that SQLite finds a log that it takes as a whole, or none."""
-        if self.read_only:
-            installing.finish_for_reader(self.path)
-        else:
-            installing.finish(self.path)
-        with file.usable(self.path):
-            wal.check(self.path, live=not self.read_only)
-
-    def _connect(
-        self, thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
-    ) -> None:
-        if not self.read_only:
-            self._writer = file.connect(self.path)  # first: it may bring the file up to date
-        self._reader = file.connect(self.path, read_only=True)
-        with file.guarded(self.path):
-            self._about = about.read(self._reader, self.path)
-        about.check_wanted(self.path, self._about, thresholds, preset, options)
-
-    def _begin(self) -> None:
-        self._desk = desk = Desk(self.path, self._load, self._writer, self._see_to)
-        for connection in (self._reader, self._writer):
-            if connection is not None:
-                file.unbound(connection)
-        desk.worth = 0.0 if desk.model.number == desk.model.snapshot.operation else 1.0
-        self._clerk = Clerk(desk.serve)
-
-    def _load(self) -> Model:
-        assert self._reader is not None
-        keep = self._about["keep_vectors"]
-        with file.guarded(self.path), file.view(self._reader):
-            model = load(self._reader, self.path, keep=keep, running=self._running)
-        about.check_same(self.path, self._about, model.links, keep=keep)
-        return model
-
-    # Whoever calls waits for the clerk
-
-    def _ask(self, work: Callable[[Model], T], *, first: bool = False) -> T:
-        self._check_open()
-        desk = self._open_desk()
-        answer: T = self._have_done(lambda: desk.ask(work), first=first)
-        return answer
-
-    def send(self, ticket: Ticket) -> None:
-        """Have a call of `store.calls` served without waiting; its `then` is called when it is.
-
-        By the store's own thread, which must not be kept.
-        """
-        self._put(ticket)
-
-    def _put(self, ticket: Ticket) -> Ticket:
-        self._check_writable()
-        assert self._clerk is not None
-        ticket.step = ticket.step or getattr(self._here, "step", None)
-        self._clerk.put(ticket)
-        return ticket
-
-    @contextlib.contextmanager
-    def step(self, command: str) -> Iterator[None]:
-        """Make one step of all that this thread does within: `undo(step=True)` takes it back.
-
-        A call of another thread in between ends the step; what follows is a new one. Within
-        another step it is a part of that one.
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/voices.links"
+        >>> Store.open(path, preset="ge2e", min_size=3).close()
+        >>> with Store.open(path, read_only=True) as store:
+        ...     store.info()["min_size"]
+        3
 
         Args:
-            command: what `steps` calls it, such as "cluster"; 1 to 64 characters.
+            path: the file, by convention `*.links`.
+            thresholds: the thresholds of a new store; for an existing one they must be the same.
+            preset: the name of an encoder with known thresholds, instead of `thresholds`.
+            read_only: open without the writer lock (default False). The store shows its content
+                at the time of opening or of the last `refresh`.
+            engine: "auto" (default), "native" or "reference".
+            threads: threads of the native engine; None (default) uses all cores.
+            **options: for a new store, the options of `Links`: `space`, `track_vectors`,
+                `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`. For
+                an existing one they must be the same.
+
+        Raises:
+            StoreLockedError: another process has the store open for writing.
+            DamagedStoreError: bytes are not what was written; the message names the place.
+            StoreMemoryError: memory ran out; nothing was changed.
+            ArgumentError: the store was made with other thresholds or options.
         """
-        open_step = OpenStep(check_command(command))
-        outer = getattr(self._here, "step", None)
-        self._here.step = outer or open_step
-        try:
-            yield
-        finally:
-            self._here.step = outer
-
-    def _have_done(self, work: Callable[[], T], *, first: bool = False) -> T:
-        """Have something done while nothing is decided or written."""
-        assert self._clerk is not None
-        errand = Errand(work=work)
-        self._clerk.put(errand, first=first)
-        answer: T = errand.result()
-        return answer
-
-    def _open_desk(self) -> Desk:
-        assert self._desk is not None
-        return self._desk
-
-    def _check_writable(self) -> None:
-        if self.read_only:
-            raise StoreError(
-                f"{self.path}: opened read_only, and asked to change",
-                expected="a store opened for writing",
-                remedy="Open it without read_only=True.",
+        choice.choose(engine, threads)
+        wanted = (thresholds, preset, options)
+        return cls(
+            StoreHandle(
+                file.resolved(path),
+                wanted,
+                read_only=bool(read_only),
+                engine=engine,
+                threads=threads,
             )
-        self._check_open()
-        self._open_desk().check_well()
+        )
 
-    def _check_open(self) -> None:
-        if self._closed or self._process != os.getpid():
-            raise closed(self.path)
+    # Adding vectors
 
-    # Care
+    def add(
+        self,
+        x: npt.ArrayLike,
+        *,
+        weight: float = 1.0,
+        group: str | None = None,
+        payload: Any = None,
+        idempotency_key: str | None = None,
+    ) -> Decision:
+        """Add one vector and return the decision once it is durable.
 
-    def refresh(self) -> int:
-        """See what others have written since; how many operations. For read-only stores.
-
-        In a folder that this process may not write to, a store is seen as of its opening.
+        Args:
+            x: the vector.
+            weight: quality from 0 to 1 (default 1); 0 asks without learning.
+            group: vectors of the same group get different clusters; None: no group.
+            payload: a JSON value of up to 64 KiB to store with the vector, see `payloads`.
+            idempotency_key: a repeated call under the same key is done once. Another call under
+                the key raises IdempotencyError.
         """
-        return self._ask(self._refresh) if self.read_only else 0
+        payloads = None if payload is None else [payload]
+        decision: Decision = self._write(
+            write_requests.add_request("add", x, weight, group, payloads, idempotency_key)
+        )
+        return decision
 
-    def _refresh(self, model: Model) -> int:
-        assert self._reader is not None
-        before = model.number
-        file.bound(self._reader, self.path)
-        with file.view(self._reader):
-            base = snapshots.every(self._reader, self.path)[0]
-            if base.operation <= before:
-                model.base = base.number
-                return model.catch_up()
-        # It was compacted: what we had not seen cannot be decided again.
-        desk = self._open_desk()
-        desk.model = self._load()
-        return desk.model.number - before
+    def add_many(
+        self,
+        X: npt.ArrayLike,
+        *,
+        weight: npt.ArrayLike = 1.0,
+        group: str | None = None,
+        payloads: Iterable[Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Ids:
+        """Add vectors in order, all or none, and return their cluster IDs once they are durable.
 
-    def snapshot(self) -> None:
-        """Write down the whole state now, so that the next opening is quick.
-
-        Done by itself, too, as the stream goes on.
+        Args:
+            X: the vectors, one a row.
+            weight: one weight from 0 to 1 for all vectors (default 1), or one for each.
+            group: vectors of the same group get different clusters; None: no group.
+            payloads: one JSON value for each vector, see `add`.
+            idempotency_key: see `add`.
         """
-        self._check_writable()
-        self._write_snapshot()
+        ids: Ids = self._write(
+            write_requests.add_request("add_many", X, weight, group, payloads, idempotency_key)
+        )
+        return ids
 
-    def verify(self) -> Verified:
-        """Read everything there is, and decide all of it again; DamagedStoreError names the place.
+    def add_group(
+        self,
+        X: npt.ArrayLike,
+        *,
+        group: str | None = None,
+        weight: npt.ArrayLike = 1.0,
+        payloads: Iterable[Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Ids:
+        """Add vectors that were seen together: all get different clusters. Return their IDs.
 
-        Takes as long as adding all vectors anew; others may go on meanwhile.
+        Args:
+            X: the vectors, one a row.
+            group: the name of the group, for vectors of it that come later; None: no name.
+            weight: one weight from 0 to 1 for all vectors (default 1), or one for each.
+            payloads: one JSON value for each vector, see `add`.
+            idempotency_key: see `add`.
         """
-        self._check_open()
-        with file.guarded(self.path):
-            self._have_done(lambda: wal.check(self.path, live=not self.read_only))
-        return verifying.verify(self.path, self._running, keep=self._about["keep_vectors"])
+        ids: Ids = self._write(
+            write_requests.add_request("add_group", X, weight, group, payloads, idempotency_key)
+        )
+        return ids
+
+    def feed(
+        self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool = False
+    ) -> Iterator[Ids]:
+        """Add batch after batch; yield the IDs of each batch once it is durable.
+
+        This equals `add_many` of each batch and is faster: batches that wait are committed
+        together, while the next batch is read. A refused batch ends the iteration; no batch after
+        it is added.
+
+        Args:
+            batches: arrays, or `Batch` with weights, payloads and idempotency keys.
+            renew: add a batch again if all vectors that were added under its key were undone since
+                (default False: the batch counts as added).
+        """
+        self.handle.check_writable()
+        write_requests.check_batches(batches)
+        return self._feed(batches, renew=check_yes_no("renew", renew))
+
+    def _feed(self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool) -> Iterator[Ids]:
+        waiting: deque[WriteRequest] = deque()
+        last: WriteRequest | None = None
+        stream, ended = iter(batches), None
+        while ended is None:
+            try:
+                request = write_requests.batch_request(next(stream), after=last, renew=renew)
+                last = self.handle.submit(request)
+                waiting.append(last)
+            except Exception as error:  # answer the waiting batches first
+                ended = error
+            while waiting and (len(waiting) > FEED_AHEAD or ended is not None):
+                yield waiting.popleft().result()
+        if not isinstance(ended, StopIteration):
+            raise ended
+
+    def enrol(
+        self,
+        name: str,
+        X: npt.ArrayLike,
+        *,
+        locked: bool = True,
+        idempotency_key: str | None = None,
+    ) -> int:
+        """Add vectors of a known identity as prototypes; return the ID of their new cluster.
+
+        Args:
+            name: the name of the cluster.
+            X: the prototypes, one a row; each becomes a subcluster.
+            locked: whether the prototypes stay as they are when vectors join them (default True).
+            idempotency_key: see `add`.
+        """
+        return int(self._write(write_requests.enrol_request(name, X, locked, idempotency_key)))
+
+    # Corrections
+
+    def same(
+        self, a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None
+    ) -> None:
+        """Put two vectors, subclusters or clusters into one cluster for good.
+
+        Args:
+            a: the number of the first.
+            b: the number of the second.
+            of: "vectors" (default), "subclusters" or "clusters".
+            idempotency_key: see `add`.
+        """
+        self._apply("same", {"a": a, "b": b, "of": of}, idempotency_key)
+
+    def different(
+        self, a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None
+    ) -> None:
+        """Keep two vectors, subclusters or clusters in different clusters for good.
+
+        Args:
+            a: the number of the first.
+            b: the number of the second.
+            of: "vectors" (default), "subclusters" or "clusters".
+            idempotency_key: see `add`.
+        """
+        self._apply("different", {"a": a, "b": b, "of": of}, idempotency_key)
+
+    def move(self, vector: int, cluster: int, *, idempotency_key: str | None = None) -> Decision:
+        """Move a vector to another cluster, where it stays.
+
+        Args:
+            vector: the number of the vector.
+            cluster: the ID of the cluster.
+            idempotency_key: see `add`.
+        """
+        arguments = {"vector": vector, "cluster": cluster}
+        decision: Decision = self._apply("move", arguments, idempotency_key)
+        return decision
+
+    def retract(self, correction: int, *, idempotency_key: str | None = None) -> None:
+        """Take back one correction and nothing that came after it.
+
+        Args:
+            correction: the number of the correction, see `corrections`.
+            idempotency_key: see `add`.
+        """
+        self._apply("retract", {"correction": correction}, idempotency_key)
+
+    def name(
+        self, cluster: int, name: str, *, claim: bool = False, idempotency_key: str | None = None
+    ) -> None:
+        """Give a cluster a name that no other cluster has.
+
+        Args:
+            cluster: the ID of the cluster.
+            name: the name.
+            claim: whether to take the name from the cluster that has it (default False).
+            idempotency_key: see `add`.
+        """
+        arguments = {"cluster": cluster, "name": name, "claim": claim}
+        self._apply("name", arguments, idempotency_key)
+
+    def rename(self, cluster: int, name: str | None, *, idempotency_key: str | None = None) -> None:
+        """Change the name of a cluster.
+
+        Args:
+            cluster: the ID of the cluster.
+            name: the new name; None removes the name.
+            idempotency_key: see `add`.
+        """
+        self._apply("rename", {"cluster": cluster, "name": name}, idempotency_key)
+
+    def ignore(self, cluster: int, on: bool = True, *, idempotency_key: str | None = None) -> None:
+        """Leave a cluster out of suggestions and reviews.
+
+        Args:
+            cluster: the ID of the cluster.
+            on: False includes the cluster again (default True).
+            idempotency_key: see `add`.
+        """
+        self._apply("ignore", {"cluster": cluster, "on": on}, idempotency_key)
+
+    # Removing, undoing, settling
+
+    def remove(
+        self,
+        vector: npt.ArrayLike,
+        *,
+        x: npt.ArrayLike | None = None,
+        cluster: int | None = None,
+        weight: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """Remove a vector from the model exactly. Its bytes stay in the file until `compact`.
+
+        Args:
+            vector: the number of the vector; without tracked vectors the vector itself.
+            x: the vector itself, if vectors are tracked but not kept.
+            cluster: without tracked vectors, the cluster that holds the vector, if known.
+            weight: without tracked vectors, the weight with which the vector was added.
+            idempotency_key: see `add`.
+        """
+        self._write(write_requests.remove_request(vector, x, cluster, weight, idempotency_key))
+
+    def forget(self, cluster: int, *, idempotency_key: str | None = None) -> None:
+        """Remove a cluster with all its vectors. Their bytes stay in the file until `compact`.
+
+        Args:
+            cluster: the ID of the cluster.
+            idempotency_key: see `add`.
+        """
+        self._apply("forget", {"cluster": cluster}, idempotency_key)
+
+    def undo(
+        self, *, to: int | None = None, step: bool = False, idempotency_key: str | None = None
+    ) -> None:
+        """Undo the last change or vector, all changes from an event on, or the last step.
+
+        Args:
+            to: the sequence number of the first event to undo; None undoes the last change.
+            step: undo the whole last step, see `steps` (default False).
+            idempotency_key: see `add`.
+        """
+        self._write(write_requests.undo_request(to, step, idempotency_key))
+
+    def redo(self, *, idempotency_key: str | None = None) -> None:
+        """Bring back what the last `undo` took, with the same IDs; raise UndoError if impossible.
+
+        Repeated calls bring back earlier undos, until something else is changed.
+
+        Args:
+            idempotency_key: see `add`.
+        """
+        self._apply("redo", {}, idempotency_key)
+
+    def settle(
+        self,
+        apply: bool = False,
+        *,
+        thresholds: Thresholds | None = None,
+        idempotency_key: str | None = None,
+    ) -> Settlement:
+        """Compare all subclusters; return which clusters to join and which to cut.
+
+        Args:
+            apply: change the clusters; False (default) only proposes and writes nothing.
+            thresholds: the thresholds of the test; None (default) uses those of the store.
+            idempotency_key: see `add`. A repeated call changes nothing and returns a Settlement
+                without joins and cuts.
+        """
+        if not check_yes_no("apply", apply):
+            return self._proposals(thresholds)
+        changes: Settlement | None = self._write(
+            write_requests.settle_request(thresholds, idempotency_key)
+        )
+        n_clusters = self.n_clusters
+        return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
+
+    # Steps and compaction
+
+    def step(self, command: str) -> contextlib.AbstractContextManager[None]:
+        """Return a context that makes one step of all calls of this thread within it.
+
+        `undo(step=True)` undoes a whole step. A call of another thread in between ends the step;
+        the calls after it are a new step. Within another step the calls belong to the outer one.
+
+        Args:
+            command: the name that `steps` shows, such as "cluster"; 1 to 64 characters.
+        """
+        return self.handle.step(command)
 
     def compact(self) -> None:
-        """Forget for good what was removed, forgotten or undone: no byte of it is left.
+        """Erase the bytes of removed, forgotten and undone vectors, and rewrite the file.
 
-        What came before cannot be undone any more. Rewrites the file.
+        Changes before the call cannot be undone any more. Raise StoreError if readers keep the log
+        in use, which may still hold erased bytes.
         """
-        self._check_writable()
-        with self._caring:
-            self._ask(self._compact)
-            for _ in range(_WAITS):
-                emptied = self._have_done(self._empty_log)
-                if emptied:
-                    break
-                time.sleep(0.1)
-            compacting.check_emptied(self.path, emptied)
-
-    def _compact(self, model: Model) -> None:
-        self._check_writable()
-        assert self._writer is not None
-        desk = self._open_desk()
-        try:
-            compacting.compact(self._writer, model)
-            desk.model = self._load()
-        except BaseException as error:
-            desk.fail(error)
-            raise
-        desk.worth = desk.written = desk.unsaved = 0.0
-
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        """A copy of the store as it is now, under a name that is free; others go on meanwhile."""
-        self._check_open()
-        copying.backup(self.path, file.place(path))
-
-    def info(self) -> dict[str, Any]:
-        """What the store is and holds, as plain values."""
-        return self._ask(lambda model: {**about.figures(model), **self._about})
-
-    def check_wanted(
-        self, *, thresholds: Thresholds | None = None, preset: str | None = None, **options: Any
-    ) -> None:
-        """ArgumentError where this is another store than the one described, as `open` has it."""
-        about.check_wanted(self.path, self._about, thresholds, preset, options)
-
-    # What the caretaker does, off the way
-
-    def _see_to(self) -> None:
-        """Have done what has become due."""
-        desk = self._open_desk()
-        long = desk.worth > max(SNAPSHOT_SECONDS, _SNAPSHOT_SHARE * self._snapshot_cost)
-        much = desk.unsaved > _UNSAVED and not self._about["keep_vectors"]
-        if long or much:
-            self._caretaker.ask(self._write_snapshot)
-        if desk.written > _MOVE_NOW:
-            with contextlib.suppress(sqlite3.Error):  # it is safe where it is
-                self._move()
-        elif desk.written > _MOVE_AFTER:
-            self._caretaker.ask(self._move_aside)
-
-    def _move(self) -> None:
-        """Move the log into the file, as far as readers let it."""
-        assert self._writer is not None
-        self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        self._open_desk().written = 0.0
-
-    def _move_aside(self) -> None:
-        """The same through another connection, while commits go on; then the rest."""
-        left = _MOVE_AFTER // file.PAGE
-        with file.guarded(self.path), contextlib.closing(file.connect(self.path)) as connection:
-            for _ in range(_TRIES):
-                _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                if pages - moved < left / _TRIES:
-                    break
-            self._have_done(self._move, first=True)
-
-    def _write_snapshot(self) -> None:
-        with self._caring, file.guarded(self.path):
-            self._busy = 0.0
-            found = self._ask(self._to_save, first=True)
-            if found is None:
-                return
-            number, pack = found
-            assert self._writer is not None
-            made = snapshots.write(self._writer, self.path, number, pack(), self._in_turn)
-            self._open_desk().written += made.size
-            self._in_turn(self._prune)
-            self._ask(lambda model: model.rest_on(made), first=True)
-            self._snapshot_cost = self._busy
-
-    def _to_save(self, model: Model) -> tuple[int, Callable[[], tuple[bytes, bytes]]] | None:
-        if model.number == model.snapshot.operation:
-            return None
-        desk = self._open_desk()
-        desk.worth = desk.unsaved = 0.0
-        return model.number, model.pack()
-
-    def _prune(self) -> None:
-        assert self._writer is not None
-        compacting.prune(self._writer, self.path, keep=self._about["keep_vectors"])
-
-    def _in_turn(self, work: Callable[[], T]) -> T:
-        """A transaction of its own, between two commits."""
-
-        def run() -> T:
-            self._open_desk().check_well()
-            assert self._writer is not None
-            start, done = time.perf_counter(), False
-            try:
-                with file.transaction(self._writer):
-                    answer = work()
-                    done = True
-            except sqlite3.Error as error:
-                if done:  # the commit failed: nobody knows what the log has, see choices.md
-                    self._open_desk().fail(error)
-                raise
-            self._busy += time.perf_counter() - start
-            return answer
-
-        return self._have_done(run, first=True)
-
-    # The end
+        self.handle.compact()
 
     def close(self) -> None:
-        """Write a snapshot, so that opening is quick, and let others write; twice does nothing."""
-        with self._closing:
-            if self._closed or self._process != os.getpid():
-                return
-            self._caretaker.stop()
-            if not self.read_only and self._open_desk().failure is None:
-                try:
-                    self._write_snapshot()
-                    self._have_done(self._empty_log)
-                except LinkstreamError as error:  # all is safe; the next opening takes longer
-                    _log.warning("%s", error)
-            self._let_go()
-
-    def _empty_log(self) -> bool:
-        assert self._writer is not None
-        with file.guarded(self.path):
-            return compacting.empty_log(self._writer)
-
-    def _let_go(self) -> None:
-        self._closed = True
-        if self._clerk is not None:
-            self._clerk.stop()
-        if self._desk is not None:
-            self._desk.close()
-        for connection in (self._reader, self._writer):  # a writer that goes last tidies up
-            if connection is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.close()
-        if self._lock is not None:
-            self._lock.release()
+        """Write a snapshot and release the file; a second call does nothing."""
+        self.handle.close()
 
     def __enter__(self) -> Store:
         return self
@@ -468,5 +434,17 @@ class Store(Reads, Writes):
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "read only" if self.read_only else "open"
+        state = "closed" if self.handle.closed else "read only" if self.read_only else "open"
         return f"Store({str(self.path)!r}, {state})"
+
+    def _proposals(self, thresholds: Thresholds | None) -> Settlement:
+        if thresholds is not None:
+            return self.handle.read(lambda model: model.links.settle(thresholds=thresholds))
+        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+        return snapshot.proposals() if snapshot else Settlement((), (), 0, 0)
+
+    def _write(self, request: WriteRequest) -> Any:
+        return self.handle.submit(request).result()
+
+    def _apply(self, verb: str, arguments: dict[str, Any], key: str | None) -> Any:
+        return self._write(write_requests.verb_request(verb, arguments, key))

@@ -196,8 +196,8 @@ def _call(target, deed, key):
     if deed.rows is not None:
         each = {} if deed.payloads is None else {"payloads": deed.payloads}
         return getattr(target, deed.verb)(deed.rows, **arguments, **each)
-    if deed.verb == "settle" and isinstance(target, Links):
-        return target.settle(apply=True)
+    if deed.verb == "settle":
+        return target.settle(apply=True, **arguments)
     return getattr(target, deed.verb)(**arguments)
 
 

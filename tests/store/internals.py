@@ -7,11 +7,11 @@ import sqlite3
 from types import SimpleNamespace
 
 from linkstream import Links
-from linkstream.store import desk, file, pen, replaying, store, writes
-from store.deeds import THRESHOLDS, plain
+from linkstream.store import commit_loop, file, maintenance, replaying, store
+from store.operations import THRESHOLDS, plain
 
 PAGE = file.PAGE
-AHEAD = writes._AHEAD + 1  # batches that `feed` may have taken and not answered
+AHEAD = store.FEED_AHEAD + 1  # batches that `feed` may have taken and not answered
 LOG_HEAD, LOG_FRAME = 32, 24 + PAGE  # of SQLite's log: what comes first, and a page in it
 
 
@@ -24,10 +24,10 @@ class Early:
 
     def __init__(self, calls):
         early = {
-            (store, "SNAPSHOT_SECONDS"): calls * desk._PER_OPERATION,
-            (store, "_SNAPSHOT_SHARE"): 0.0,
-            (store, "_MOVE_AFTER"): calls * 4 * PAGE,
-            (pen, "LARGE"): 100,
+            (maintenance, "SNAPSHOT_SECONDS"): calls * commit_loop.REPLAY_OVERHEAD,
+            (maintenance, "SNAPSHOT_SHARE"): 0.0,
+            (maintenance, "CHECKPOINT_AFTER"): calls * 4 * PAGE,
+            (commit_loop, "LARGE"): 100,
         }
         self._before = {place: getattr(*place) for place in early}
         self._set(early)
@@ -43,25 +43,30 @@ class Early:
         self._set(self._before)
 
 
+def writer_of(held):
+    """Return the connection through which a store writes."""
+    return held.handle.maintenance._connection
+
+
 @contextlib.contextmanager
 def still(held):
     """A store in which nothing is being written."""
-    with held._caring:
+    with held.handle.maintenance.lock:
         held.labels()  # after all that was asked before
         yield
 
 
 def told(held):
     """What was done, with what came with it and what was answered."""
-    for operation in held.operations():
+    for operation in held.journal.operations():
         yield SimpleNamespace(
             number=operation.number,
             verb=operation.verb,
             arguments=operation.arguments,
             first_vector=operation.first_vector,
             key=operation.key,
-            vectors=held.vectors_of(operation),
-            payloads=held.payloads_of(operation),
+            vectors=held.journal.vectors(operation),
+            payloads=held.journal.payloads(operation),
             result=replaying.decoded(operation),
         )
 

@@ -1,0 +1,259 @@
+"""The handle of an open store: its lock, its connections, its model and its threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from linkstream import __version__, saving
+from linkstream.clusterer.snapshots import saved_without_history
+from linkstream.errors import StoreError
+from linkstream.paper.thresholds import Thresholds
+from linkstream.store import about, carving, copies, file, snapshots, verifying, wal
+from linkstream.store.commit_loop import CommitLoop
+from linkstream.store.index import Index
+from linkstream.store.locks import WriterLock
+from linkstream.store.maintenance import Maintenance
+from linkstream.store.model import Model, load
+from linkstream.store.steps import check_command
+from linkstream.store.verifying import Verified
+from linkstream.store.write_requests import OpenStep, WriteRequest
+from linkstream.store.writer_thread import WriterThread, closed_error
+
+T = TypeVar("T")
+
+
+class StoreHandle:
+    """One open store file. `Store` is the documented interface; the service uses both.
+
+    Attributes:
+        path: the absolute path of the file.
+        read_only: whether it was opened without the writer lock.
+        description: what the store was made with, see `linkstream.store.about`.
+        maintenance: snapshots, checkpoints and compaction; None if read-only.
+    """
+
+    description: about.About
+    maintenance: Maintenance | None = None
+
+    def __init__(
+        self,
+        path: Path,
+        wanted: about.Wanted,
+        *,
+        read_only: bool,
+        engine: str,
+        threads: int | None,
+    ) -> None:
+        self.path, self.read_only = path, read_only
+        self._engine_options = {"engine": engine, "threads": threads}
+        self._lock: WriterLock | None = None
+        self._connections: list[sqlite3.Connection] = []
+        self._loop: CommitLoop | None = None
+        self._thread: WriterThread | None = None
+        self._process = os.getpid()
+        self._closing = threading.Lock()
+        self._closed = False
+        self._local = threading.local()  # the step that each thread is in
+        try:
+            self._open(wanted)
+        except MemoryError as error:
+            self._release()
+            raise file.out_of_memory(path, error) from error
+        except BaseException:
+            self._release()
+            raise
+
+    # Opening
+
+    def _open(self, wanted: about.Wanted) -> None:
+        if self.path.exists() or self.read_only or wanted[:2] == (None, None):
+            carving.check_kind(self.path)
+            file.check_file(self.path)
+        if not self.read_only:
+            self._lock = WriterLock(self.path)
+            if not self.path.exists():
+                _create(self.path, wanted)
+        self._check_log()
+        writer = self._connect(wanted)
+        self._loop = loop = CommitLoop(self.path, self._load, writer)
+        for connection in self._connections:
+            file.unbound(connection)
+        model = loop.model
+        loop.replay_seconds = 0.0 if model.number == model.snapshot.operation else 1.0
+        self._thread = WriterThread(loop.serve)
+        if writer is not None:
+            keep = self.description["keep_vectors"]
+            self.maintenance = Maintenance(self.path, writer, loop, self._thread, keep_vectors=keep)
+
+    def _check_log(self) -> None:
+        """Finish an interrupted repair; raise DamagedStoreError if SQLite would cut the log."""
+        if self.read_only:
+            copies.finish_install_as_reader(self.path)
+        else:
+            copies.finish_install(self.path)
+        with file.usable(self.path):
+            wal.check(self.path, live=not self.read_only)
+
+    def _connect(self, wanted: about.Wanted) -> sqlite3.Connection | None:
+        writer = None
+        if not self.read_only:
+            writer = file.connect(self.path)  # first, since it may migrate the file
+            self._connections.append(writer)
+        self._reader = file.connect(self.path, read_only=True)
+        self._connections.insert(0, self._reader)
+        with file.guarded(self.path):
+            self.description = about.read(self._reader, self.path)
+        about.check_wanted(self.path, self.description, *wanted)
+        return writer
+
+    def _load(self) -> Model:
+        keep = self.description["keep_vectors"]
+        with file.guarded(self.path), file.view(self._reader):
+            model = load(self._reader, self.path, keep=keep, running=self._engine_options)
+        about.check_same(self.path, self.description, model.links, keep=keep)
+        return model
+
+    # Use
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Run a function on the writer thread, between two commits; return its result."""
+        self.check_open()
+        assert self._thread is not None
+        return self._thread.run(work)
+
+    def read(self, work: Callable[[Model], T]) -> T:
+        """Call a function with the model on the writer thread; return its result."""
+        assert self._loop is not None
+        loop = self._loop
+        return self.run(lambda: loop.read(work))
+
+    def submit(self, request: WriteRequest) -> WriteRequest:
+        """Queue a request and return at once; `result()` waits for the answer.
+
+        The callback `then` of the request runs on a thread of the store and must be short.
+        """
+        self.check_writable()
+        assert self._thread is not None
+        request.step = request.step or getattr(self._local, "step", None)
+        self._thread.put(request)
+        return request
+
+    @contextlib.contextmanager
+    def step(self, command: str) -> Iterator[None]:
+        """Make one step of all requests that this thread submits within the context."""
+        step = OpenStep(check_command(command))
+        outer = getattr(self._local, "step", None)
+        self._local.step = outer or step
+        try:
+            yield
+        finally:
+            self._local.step = outer
+
+    def check_wanted(
+        self, *, thresholds: Thresholds | None = None, preset: str | None = None, **options: Any
+    ) -> None:
+        """Raise ArgumentError if the store was made with other thresholds or options."""
+        about.check_wanted(self.path, self.description, thresholds, preset, options)
+
+    def check_writable(self) -> None:
+        """Raise StoreError if the store cannot be written to."""
+        if self.read_only:
+            raise StoreError(
+                f"{self.path}: a change to a store that is open read_only",
+                expected="a store opened for writing",
+                remedy="Open the store without read_only=True.",
+            )
+        self.check_open()
+        assert self._loop is not None
+        self._loop.check_usable()
+
+    def check_open(self) -> None:
+        """Raise StoreClosedError if the store was closed or opened by the parent process."""
+        if self.closed or self._process != os.getpid():
+            raise closed_error(self.path)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed."""
+        return self._closed
+
+    def counts(self) -> dict[str, int | None]:
+        """Return the numbers of vectors, subclusters, clusters, operations and events."""
+        return self.read(about.counts)
+
+    # Maintenance
+
+    def refresh(self) -> int:
+        """Read what other processes have written since; return the number of operations."""
+        return self.read(self._refresh) if self.read_only else 0
+
+    def _refresh(self, model: Model) -> int:
+        before = model.number
+        file.bound(self._reader, self.path)
+        with file.view(self._reader):
+            base = snapshots.every(self._reader, self.path)[0]
+            if base.operation <= before:
+                model.base = base.number
+                return model.catch_up()
+        # The store was compacted: the operations in between cannot be replayed any more.
+        assert self._loop is not None
+        self._loop.reload()
+        return self._loop.model.number - before
+
+    def verify(self) -> Verified:
+        """Read and replay everything; raise DamagedStoreError if something was changed."""
+        self.check_open()
+        with file.guarded(self.path):
+            self.run(lambda: wal.check(self.path, live=not self.read_only))
+        keep = self.description["keep_vectors"]
+        return verifying.verify(self.path, self._engine_options, keep=keep)
+
+    def compact(self) -> None:
+        """Erase the bytes of removed, forgotten and undone vectors; see `Store.compact`."""
+        self.check_writable()
+        assert self.maintenance is not None
+        self.maintenance.compact()
+
+    # Closing
+
+    def close(self) -> None:
+        """Write a snapshot, stop the threads, release the lock; a second call does nothing."""
+        with self._closing:
+            if self._closed or self._process != os.getpid():
+                return
+            if self.maintenance is not None:
+                self.maintenance.stop()
+            self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        if self._thread is not None:
+            self._thread.stop()
+        if self._loop is not None:
+            self._loop.close()
+        for connection in self._connections:  # the writer last: it removes the log
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+        if self._lock is not None:
+            self._lock.release()
+
+
+def _create(path: Path, wanted: about.Wanted) -> None:
+    """Write a new store, if the caller has given thresholds or a preset."""
+    links = about.wanted(*wanted)
+    if links is None:
+        return
+    keep = links.keep_vectors
+    parts = saving.pack(saved_without_history(links.core)), Index.empty().packed(next_piece=1)
+
+    def fill(connection: sqlite3.Connection) -> None:
+        about.write(connection, about.of(links, keep=keep), __version__)
+        snapshots.insert_whole(connection, 0, parts)
+
+    file.make(path, fill)

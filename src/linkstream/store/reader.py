@@ -1,0 +1,410 @@
+"""Reading a store: the questions of `Links`, vectors and payloads by number, and the journal.
+
+All methods may be called from many threads. Reads see exactly what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer import Links, explain
+from linkstream.clusterer.checks import whole_number
+from linkstream.engine.events import Event, from_rows
+from linkstream.engine.state import State
+from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
+from linkstream.identity.exemplars import Exemplars
+from linkstream.identity.review import Question
+from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
+from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
+from linkstream.store import about, copies, file, index, replaying
+from linkstream.store.handle import StoreHandle
+from linkstream.store.journal import Journal, Operation
+from linkstream.store.model import Model
+from linkstream.store.steps import Step
+from linkstream.store.verifying import Verified
+
+_EVENTS_AT_ONCE = 20_000  # events that are read from the journal together, about
+
+Numbers = Sequence[int] | npt.NDArray[np.int64]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _as_in_links(
+    method: Callable[Concatenate[Links, P], R],
+) -> Callable[Concatenate[StoreReader, P], R]:
+    """Return a method of the store that runs a method of `Links` on the model."""
+
+    @functools.wraps(method)
+    def call(self: StoreReader, /, *args: P.args, **options: P.kwargs) -> R:
+        return self.handle.read(lambda model: method(model.links, *args, **options))
+
+    return call
+
+
+def _with_log(
+    method: Callable[Concatenate[Links, P], R],
+) -> Callable[Concatenate[StoreReader, P], R]:
+    """Return the same for a method that needs the whole event log."""
+
+    @functools.wraps(method)
+    def call(self: StoreReader, /, *args: P.args, **options: P.kwargs) -> R:
+        return self.handle.read(
+            lambda model: model.remember(lambda links: method(links, *args, **options))
+        )
+
+    return call
+
+
+class StoreReader:
+    """The methods of a store that change nothing; `Store` adds those that do.
+
+    Attributes:
+        handle: the open file, for code that needs no documented interface (the service, tests).
+        journal: the calls that were acknowledged, with their vectors and events.
+    """
+
+    def __init__(self, handle: StoreHandle) -> None:
+        self.handle = handle
+        self.journal = JournalReader(handle)
+
+    @property
+    def path(self) -> Path:
+        """The absolute path of the file."""
+        return self.handle.path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the store was opened with `read_only=True`."""
+        return self.handle.read_only
+
+    @property
+    def n_vectors(self) -> int:
+        """The number of vectors added so far."""
+        return self.handle.read(lambda model: model.links.n_vectors)
+
+    @property
+    def n_subclusters(self) -> int:
+        """The number of subclusters: nodes of the graph."""
+        return self.handle.read(lambda model: model.links.n_subclusters)
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters: connected components of the graph."""
+        return self.handle.read(lambda model: model.links.n_clusters)
+
+    @property
+    def n_events(self) -> int:
+        """The number of events so far, which is the sequence number of the next event."""
+        return self.handle.read(lambda model: model.n_events)
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension of the vectors; None until the space or the first vector fixes it."""
+        return self.handle.read(lambda model: model.links.dimension)
+
+    @property
+    def track_vectors(self) -> bool:
+        """Whether vectors have numbers that labels and corrections can refer to."""
+        return self.handle.read(lambda model: model.links.track_vectors)
+
+    @property
+    def keep_vectors(self) -> bool:
+        """Whether `vectors` returns vectors by number."""
+        return self.handle.read(lambda model: model.links.keep_vectors)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The three thresholds."""
+        return self.handle.read(lambda model: model.links.thresholds)
+
+    @property
+    def space(self) -> Space:
+        """The space to which vectors are brought before they are clustered."""
+        return self.handle.read(lambda model: model.links.space)
+
+    # The methods of Links, with its parameters and its documentation
+
+    labels = _as_in_links(Links.labels)
+    clusters = _as_in_links(Links.clusters)
+    resolve = _as_in_links(Links.resolve)
+    named = _as_in_links(Links.named)
+    corrections = _as_in_links(Links.corrections)
+    predict = _as_in_links(Links.predict)
+    explain = _as_in_links(Links.explain)
+    state = _as_in_links(Links.state)
+    state_hash = _as_in_links(Links.state_hash)
+    explain_pair = _with_log(Links.explain_pair)
+    history = _with_log(Links.history)
+
+    # Questions that compare all clusters run in the thread of the caller, on a copy of the state
+
+    def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
+        """Return vectors of a cluster for a person to look at, as `Links.exemplars`.
+
+        Args:
+            cluster_id: the cluster.
+            limit: how many vectors of each kind to return.
+        """
+        limit = whole_number("limit", limit, "how many vectors of each kind to show")
+        live, snapshot = self.handle.read(
+            lambda model: explain.snapshot_of(model.links.core, cluster_id)
+        )
+        return snapshot.exemplars(live, self._fixed_vectors, limit)
+
+    def _fixed_vectors(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        return self.handle.read(lambda model: model.links.core.kept(numbers))
+
+    def review_queue(self, limit: int = 20) -> list[Question]:
+        """Return the questions whose answers would correct most, as `Links.review_queue`.
+
+        Args:
+            limit: how many questions to return.
+        """
+        limit = whole_number("limit", limit, "how many questions to ask")
+        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+        return snapshot.questions(limit, self._shown) if snapshot else []
+
+    def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
+        """Return pairs of clusters that may be one, as `Links.suggest_merges`.
+
+        Args:
+            limit: how many suggestions to return.
+        """
+        limit = whole_number("limit", limit, "how many suggestions to make")
+        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+        return snapshot.merges(limit) if snapshot else []
+
+    def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
+        """Return the edges with the least margin within clusters, as `Links.suggest_splits`.
+
+        Args:
+            limit: how many suggestions to return.
+        """
+        limit = whole_number("limit", limit, "how many suggestions to make")
+        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+        return snapshot.splits(limit) if snapshot else []
+
+    def _shown(self, state: State, node: int) -> tuple[int, ...]:
+        try:
+            return self.handle.read(lambda model: explain.shown(model.links.core, state, node))
+        except UnknownIdError:  # a vector was removed since
+            return ()
+
+    # What only a store has
+
+    def events(self, since: int = 0) -> list[Event]:
+        """Return all events from a sequence number on; `journal.events` yields them one by one.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        return list(self.journal.events(since))
+
+    def vectors(self, numbers: Numbers) -> npt.NDArray[np.float32]:
+        """Return vectors by number, one a row, as they were given.
+
+        Args:
+            numbers: the numbers of the vectors, in any order.
+        """
+        return self.handle.read(lambda model: _vectors(model, numbers))
+
+    def payloads(self, numbers: Numbers) -> list[Any]:
+        """Return the payloads of vectors; None for a vector without one.
+
+        Args:
+            numbers: the numbers of the vectors, in any order.
+        """
+        return self.handle.read(lambda model: _payloads(model, numbers))
+
+    def steps(self, limit: int = 20) -> list[Step]:
+        """Return the steps that `undo(step=True)` would undo, the newest first.
+
+        Steps that `redo` can bring back come before them and have `undone` set.
+
+        Args:
+            limit: how many steps to return, besides those that can be redone.
+        """
+        limit = whole_number("limit", limit, "how many steps to show")
+        return self.handle.read(lambda model: model.steps(limit))
+
+    def info(self) -> dict[str, Any]:
+        """Return the path, sizes, counts, thresholds and options of the store as plain values."""
+        handle = self.handle
+        return handle.read(lambda model: {**about.figures(model), **handle.description})
+
+    def refresh(self) -> int:
+        """Read what other processes have written since opening; return how many operations.
+
+        Only for read-only stores; others return 0. In a folder that this process cannot write to,
+        a store shows its content at the time of opening.
+        """
+        return self.handle.refresh()
+
+    def verify(self) -> Verified:
+        """Read and replay everything; raise DamagedStoreError if something was changed.
+
+        This takes as long as adding all vectors again. Other threads and processes can go on.
+        """
+        return self.handle.verify()
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the store as it is now; other threads and processes can go on.
+
+        Args:
+            path: the copy; no file may have this name.
+        """
+        self.handle.check_open()
+        copies.backup(self.path, file.resolved(path))
+
+
+class JournalReader:
+    """The journal of a store: each call that was acknowledged, with its vectors and events."""
+
+    def __init__(self, handle: StoreHandle) -> None:
+        self._handle = handle
+
+    @property
+    def n_operations(self) -> int:
+        """The number of calls acknowledged so far."""
+        return self._handle.read(lambda model: model.number)
+
+    def operations(self, since: int = 0) -> Iterator[Operation]:
+        """Return an iterator over operations, the oldest first.
+
+        Args:
+            since: the number of the operation after which to begin.
+        """
+        since = whole_number("since", since, "the operation after which to begin", least=0)
+        last = self.n_operations
+        return self._read(min(since, last), last)
+
+    def events(self, since: int = 0) -> Iterator[Event]:
+        """Yield events, reading the journal as they are consumed.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        since = whole_number("since", since, "the first event to tell of", least=0)
+        texts, last = self._handle.read(
+            lambda model: (list(model.links.core.up_to_date_ledger().texts), model.number)
+        )
+        for operation in self._read(0, last, event=since):
+            skipped = max(0, since - operation.first_event)
+            if skipped < len(operation.events):
+                first = operation.first_event + skipped
+                what = f"the events of operation {operation.number}"
+                with file.distrusted(self._handle.path, what):
+                    found = from_rows(first, operation.events[skipped:], texts)
+                yield from found
+
+    def find(self, key: str) -> Operation | None:
+        """Return the operation that used an idempotency key; None if there is none.
+
+        Args:
+            key: the idempotency key.
+        """
+        return self._handle.read(lambda model: model.done(key))
+
+    def answer(self, operation: Operation) -> Any:
+        """Return what the caller of an operation got: a Decision, IDs, one ID, or None.
+
+        Args:
+            operation: an operation of this store.
+        """
+        return replaying.decoded(operation)
+
+    def vectors(self, operation: Operation) -> npt.NDArray[np.float32] | None:
+        """Return the vectors that an operation brought; None if it brought none.
+
+        Args:
+            operation: an operation of this store.
+        """
+        return self._handle.read(lambda model: model.journal.vectors(operation))
+
+    def payloads(self, operation: Operation) -> list[Any] | None:
+        """Return the payloads that an operation brought; None if it brought none.
+
+        Args:
+            operation: an operation of this store.
+        """
+        return self._handle.read(lambda model: model.journal.payloads(operation))
+
+    def vectors_left(self, operation: Operation) -> int:
+        """Return how many of the vectors of an operation were not undone.
+
+        Args:
+            operation: an operation of this store.
+        """
+        return self._handle.read(lambda model: model.left_of(operation))
+
+    def _read(self, since: int, last: int, *, event: int | None = None) -> Iterator[Operation]:
+        """Yield operations through a connection of its own, so that a slow reader blocks nobody."""
+        path = self._handle.path
+        with (
+            file.guarded(path),
+            contextlib.closing(file.connect(path, read_only=True)) as connection,
+        ):
+            journal = Journal(connection, path)
+            if event is not None:
+                since = journal.before_event(event, last)
+            while block := _block(journal.operations(since, last)):
+                yield from block
+                since = block[-1].number
+
+
+def _block(operations: Iterator[Operation]) -> list[Operation]:
+    """Return the next operations, with about _EVENTS_AT_ONCE events."""
+    block: list[Operation] = []
+    size = 0
+    for operation in operations:
+        block.append(operation)
+        size += 1 + len(operation.events)
+        if size >= _EVENTS_AT_ONCE:
+            break
+    return block
+
+
+def _payloads(model: Model, numbers: Numbers) -> list[Any]:
+    wanted = _checked(model.links, numbers)
+    with model.steady():
+        return index.payloads_by_number(model.journal, model.index, wanted)
+
+
+def _vectors(model: Model, numbers: Numbers) -> npt.NDArray[np.float32]:
+    if not model.links.keep_vectors:
+        raise NotTrackedError(
+            "vectors asked for by number, of a store that keeps none",
+            expected="keep_vectors=True",
+            remedy="Make the store with keep_vectors=True.",
+        )
+    wanted = _checked(model.links, numbers)
+    if not len(wanted):
+        return np.empty((0, model.links.dimension or 0), dtype=np.float32)
+    with model.steady():
+        return index.vectors_by_number(model.journal, model.index, wanted)
+
+
+def _checked(links: Links, numbers: Numbers) -> npt.NDArray[np.int64]:
+    """Return numbers as an array; raise UnknownIdError if one is no vector that is there."""
+    if not isinstance(numbers, (Sequence, np.ndarray)) or isinstance(numbers, (str, bytes)):
+        raise ArgumentError(
+            f"numbers of type {type(numbers).__name__}",
+            expected="a list of numbers of vectors",
+            remedy="Number vectors in order of arrival, from 0.",
+        )
+    for number in numbers:
+        if links.track_vectors:
+            links.core.holder(number)
+        else:
+            links.core.check_vector(number)
+    return np.array([int(number) for number in numbers], dtype=np.int64)
