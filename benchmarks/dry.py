@@ -17,12 +17,12 @@ import numpy as np
 
 from linkstream.service.sessions import Session, Sessions
 from linkstream.store import file
-from linkstream.store.clerk import Ticket
+from linkstream.store.write_requests import WriteRequest
 
 MOST = 64  # requests of one commit, as the store's
 
 
-def answer(ticket: Ticket) -> None:
+def answer(ticket: WriteRequest) -> None:
     """Say 0 of all vectors."""
     rows = 0 if ticket.rows is None else len(ticket.rows)
     ticket.answer, ticket.first = np.zeros(rows, dtype=np.int64), 0
@@ -39,7 +39,7 @@ class AtOnce(Sessions):
 
     def replace_writer(self, session: Session) -> None:
         """Let something else answer for the store."""
-        session.store.send = answer  # type: ignore[method-assign]
+        session.store.handle.submit = answer  # type: ignore[method-assign]
 
 
 class ByThread(AtOnce):
@@ -47,14 +47,14 @@ class ByThread(AtOnce):
 
     def replace_writer(self, session: Session) -> None:
         """One thread for a namespace."""
-        queue: SimpleQueue[Ticket] = SimpleQueue()
+        queue: SimpleQueue[WriteRequest] = SimpleQueue()
 
         def work() -> None:
             while True:
                 answer(queue.get())
 
         threading.Thread(target=work, daemon=True).start()
-        session.store.send = queue.put  # type: ignore[method-assign]
+        session.store.handle.submit = queue.put  # type: ignore[method-assign]
 
 
 class Stored(AtOnce):
@@ -62,13 +62,13 @@ class Stored(AtOnce):
 
     def replace_writer(self, session: Session) -> None:
         """One thread and one file for a namespace."""
-        queue: SimpleQueue[Ticket] = SimpleQueue()
+        queue: SimpleQueue[WriteRequest] = SimpleQueue()
         path = session.store.path.with_suffix(".dry")
         threading.Thread(target=_store, args=(queue, path), daemon=True).start()
-        session.store.send = queue.put  # type: ignore[method-assign]
+        session.store.handle.submit = queue.put  # type: ignore[method-assign]
 
 
-def _store(queue: SimpleQueue[Ticket], path: Path) -> None:
+def _store(queue: SimpleQueue[WriteRequest], path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(f"PRAGMA page_size = {file.PAGE}")
     connection.execute("PRAGMA journal_mode = WAL")

@@ -41,7 +41,7 @@ def test_move_puts_a_vector_into_another_cluster_and_undo_brings_it_back(folder)
 
 def test_settle_proposes_and_changes_only_when_told_to(folder):
     with opened(folder) as store:
-        before, expected = store.state_hash(), store.proposals().to_dict()
+        before, expected = store.state_hash(), store.settle().to_dict()
     assert said(folder, "settle", STORE) == json.loads(json.dumps(expected))
     with opened(folder) as store:
         assert store.state_hash() == before

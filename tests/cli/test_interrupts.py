@@ -71,7 +71,7 @@ def check_end(done, folder):
 def check_kept(told, words, folder):
     """What the line says was kept is there, and nothing else."""
     with Store.open(folder / STORE) as store:  # no lock is left behind
-        assert store.n_operations == 1 + ("made to" in told)
+        assert store.journal.n_operations == 1 + ("made to" in told)
     if "rows are in" in told:
         with Store.open(folder / "new.links", read_only=True) as store:
             rows = int(re.search(r"Kept: ([\d,]+) new rows", told)[1].replace(",", ""))

@@ -156,7 +156,7 @@ def test_rows_of_a_live_source_are_always_new(tmp_path, voices):
 
 def test_payloads_are_kept_beside_the_vectors(folder):
     with Store.open(folder / "people.links", read_only=True) as store:
-        assert store.payload(7) == {"text": "window 7", "file": "five.wav"}
+        assert store.payloads([7])[0] == {"text": "window 7", "file": "five.wav"}
 
 
 def test_a_bad_row_is_named_and_what_came_before_its_block_is_kept(tmp_path, voices):

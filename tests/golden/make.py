@@ -59,7 +59,7 @@ def corrected(store):
     store.add_many(rows[37:45], payloads=list(range(8)))
     for _ in range(3):
         store.undo()
-    store.settle()
+    store.settle(apply=True)
     store.rename(store.named("Bob"), "Eve")
     store.move(int(np.flatnonzero(store.labels() != store.named("Eve"))[2]), store.named("Eve"))
     store.add_many(rows[45:], idempotency_key="batch-2")

@@ -42,7 +42,7 @@ def filled(path, **options):
     store.move(3, next(label for label in labels if label not in (-1, labels[3])))
     store.remove(2)
     store.forget(5)
-    store.settle()
+    store.settle(apply=True)
     return store
 
 
@@ -69,7 +69,7 @@ def test_a_store_made_again_from_its_export_is_the_same(store, tmp_path, packing
         assert again.state_hash() == store.state_hash()
         assert np.array_equal(again.labels(), store.labels())
         assert again.events() == store.events()
-        assert again.payload(20) == store.payload(20)
+        assert again.payloads([20])[0] == store.payloads([20])[0]
         assert [c.name for c in again.clusters()] == [c.name for c in store.clusters()]
         assert np.array_equal(
             again.add_many(X[:30] + 1, idempotency_key="second"),
@@ -104,13 +104,13 @@ def test_a_table_tells_what_was_answered_what_holds_now_names_and_payloads(store
     lines = (tmp_path / "table.jsonl").read_text().splitlines()
     found = {row["vector"]: row for row in map(json.loads, lines)}
     labels, names = store.labels(), {c.id: c.name for c in store.clusters()}
-    answered = next(store.operations())
+    answered = next(store.journal.operations())
     ids = np.frombuffer(answered.result, dtype="<i8")
     assert list(found) == np.flatnonzero(labels >= 0).tolist()
     for vector, row in found.items():
         assert row["cluster"] == labels[vector]
         assert row["name"] == names[row["cluster"]]
-        assert row["payload"] == store.payload(vector)
+        assert row["payload"] == store.payloads([vector])[0]
         assert row["instant"] == ids[vector] if vector < 30 else row["instant"] >= 0
         assert "embedding" not in row
     enrolled = [row for vector, row in found.items() if 30 <= vector < 33]

@@ -189,7 +189,7 @@ def test_a_store_holds_what_the_clusterer_would_and_the_same_command_adds_nothin
     again = cluster(tmp_path, server.address(WHERE).replace("127.0.0.1", "localhost"))
     assert (again["rows"], again["taken"]) == (2500, 0)
     with Store.open(tmp_path / "new.links", read_only=True) as store:
-        assert store.payload(1234) == {"file": "1234.jpg"}
+        assert store.payloads([1234])[0] == {"file": "1234.jpg"}
 
 
 def test_new_rows_at_the_end_are_taken(server, db, faces, tmp_path):
@@ -388,7 +388,7 @@ def test_the_column_of_the_ids_is_no_payload(server, db, faces, tmp_path):
         *("--write-back", "cluster_id"),
     )
     with Store.open(tmp_path / "new.links", read_only=True) as store:
-        assert store.payload(0) == store.payload(20) == {"id": 0, "file": "0.jpg"}
+        assert store.payloads([0])[0] == store.payloads([20])[0] == {"id": 0, "file": "0.jpg"}
 
 
 def test_a_kill_while_ids_are_written_is_mended_by_the_same_command(server, db, faces, tmp_path):

@@ -230,7 +230,7 @@ def test_each_point_is_taken_once_and_new_ones_at_the_end_are_taken(tmp_path, fa
     links.add_many(faces)
     assert labels_of(tmp_path) == links.labels().tolist()
     with Store.open(tmp_path / "new.links", read_only=True) as store:
-        assert store.payload(234) == {"file": "234.jpg"}
+        assert store.payloads([234])[0] == {"file": "234.jpg"}
 
 
 def test_points_that_changed_are_told_and_nothing_is_taken(tmp_path, faces):
@@ -260,7 +260,7 @@ def test_current_ids_are_written_to_a_field_and_again_after_corrections(tmp_path
     assert -1 in now
     assert payloads(tmp_path / "q")[3] == {"file": "3.jpg", "time": 3, "cluster_id": now[3]}
     with Store.open(tmp_path / "new.links", read_only=True) as store:
-        assert store.payload(3) == {"file": "3.jpg", "time": 3}
+        assert store.payloads([3])[0] == {"file": "3.jpg", "time": 3}
 
 
 def test_what_is_written_already_is_not_written_again(tmp_path, faces, monkeypatch):

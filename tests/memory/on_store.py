@@ -10,8 +10,6 @@ import os
 import shutil
 from contextlib import suppress
 
-from store.deeds import place_of
-
 from linkstream import Links
 from linkstream.errors import StoreClosedError
 from linkstream.store import Store
@@ -21,6 +19,7 @@ from memory.child import ended, forked
 from memory.deeds import LATER, THRESHOLDS, fill
 from memory.on_links import UNUSABLE, is_lawful
 from memory.storing import EXTRA, SCENARIOS, opened
+from store.operations import state_of
 
 NAME = "people.links"
 CLOSED = tuple(error for error in (StoreClosedError, UNUSABLE) if error is not None)
@@ -96,9 +95,9 @@ class Case:
             if done:
                 answers["answer"] = self._done(path)
             with opened(path, self.job.engine) as store:
-                answers[name] = place_of(store)
+                answers[name] = state_of(store)
                 store.add_many(EXTRA)
-                answers[f"{name}, extra"] = place_of(store)
+                answers[f"{name}, extra"] = state_of(store)
             shutil.rmtree(path.parent)
         assert (answers["before"] == answers["after"]) != self._scenario.changes
         return answers | {"later": self._later_of("after")}
@@ -148,7 +147,7 @@ class Case:
         """Use the store that ran out of memory; whether it took what was added."""
         known = [self.expected["before"], self.expected["after"]]
         with suppress(*CLOSED):
-            assert list(place_of(store)) in known, "it shows another state"
+            assert list(state_of(store)) in known, "it shows another state"
         extra = False
         if k % 2 and not store.read_only:
             with suppress(*CLOSED):
@@ -162,7 +161,7 @@ class Case:
         """The second process: everything acknowledged is there, and all is sound."""
         suffix = ", extra" if extra else ""
         with opened(path, self.job.engine) as store:
-            place = list(place_of(store))
+            place = list(state_of(store))
             store.verify()
         where = [name for name in ("after", "before") if place == self.expected[name + suffix]]
         if not where:
@@ -190,5 +189,5 @@ def _is_lawful(raised, kind):
 
 def _later(store):
     answers = [store.add_many(LATER[:6]), store.undo()]
-    answers += [store.labels(), list(place_of(store))]
+    answers += [store.labels(), list(state_of(store))]
     return deeds.plain(answers)

@@ -7,13 +7,13 @@ import threading
 import time
 
 import numpy as np
-from store.deeds import THRESHOLDS
-from store.inside import told
 
 from linkstream import Links
 from linkstream.store import Store
 from service.calling import BINARY, Caller
 from store.child import batch
+from store.internals import told
+from store.operations import THRESHOLDS
 
 SIZES = (1, 32, 1_000)
 PATH = "/v1/namespaces/people/vectors"

@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import threading
 
-from linkstream.store import pen
+from linkstream.store import commit_loop
 
 
 def die(*, when, commit):
@@ -17,7 +17,7 @@ def die(*, when, commit):
     After it means: it is safe on disk, and nobody has been told. Or that commit fails ("fail"), as
     on a disk that is full.
     """
-    made, left = pen.Pen.commit, [commit]
+    made, left = commit_loop.JournalWriter.commit, [commit]
 
     def commit_and_die(self, group):
         left[0] -= 1
@@ -30,7 +30,7 @@ def die(*, when, commit):
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
-    pen.Pen.commit = commit_and_die
+    commit_loop.JournalWriter.commit = commit_and_die
 
 
 def store_of(service, name):
@@ -53,7 +53,7 @@ def held_up(service, name):
         begun.set()
         assert go_on.wait(60.0)
 
-    thread = threading.Thread(target=store_of(service, name)._have_done, args=(wait,))
+    thread = threading.Thread(target=store_of(service, name).handle.run, args=(wait,))
     thread.start()
     assert begun.wait(60.0)
     try:

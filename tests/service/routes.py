@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from store.deeds import vectors
 
 from service.server import MADE_WITH
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(8), 6)
 N = "/v1/namespaces/{namespace}"

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from store.deeds import THRESHOLDS
-
 from linkstream.service.running import server as made
 from linkstream.service.settings import Settings
 from service.calling import PATIENCE, Caller
+from store.operations import THRESHOLDS
 
 MADE_WITH = {
     "thresholds": {

@@ -7,7 +7,8 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from store.deeds import DIMENSION, vectors
+
+from store.operations import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(2), 20)
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}

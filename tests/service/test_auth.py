@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 import pytest
-from store.deeds import vectors
 
 from linkstream.errors import ArgumentError
 from linkstream.service import tokens
@@ -16,6 +15,7 @@ from linkstream.service.settings import Settings
 from service.calling import Stream, head, spoken
 from service.routes import ROUTES, STREAMS, shape
 from service.server import MADE_WITH, Inside
+from store.operations import vectors
 
 LEVELS = ("read", "write", "admin")
 X = vectors(np.random.default_rng(1), 12)

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from store.deeds import vectors
 
 from service.calling import head, spoken
 from service.routes import ROUTES, STREAMS
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(2), 6)
 BODY = json.dumps({"vectors": X[:1].tolist()}).encode()

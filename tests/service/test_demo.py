@@ -83,7 +83,7 @@ def test_some_come_at_once_and_the_others_one_by_one(tmp_path):
 
     fed(tmp_path, meanwhile=look)
     with stored(tmp_path) as store:
-        sizes = [operation.n_rows for operation in store.operations()]
+        sizes = [operation.n_rows for operation in store.journal.operations()]
     assert sizes[:4] == [120, 1, 1, 1]
 
 

@@ -7,12 +7,12 @@ import time
 
 import numpy as np
 import pytest
-from store.deeds import THRESHOLDS, vectors
 
 from linkstream import Links
 from service.calling import Line, Stream, head
 from service.inside import readers_of
 from service.server import Outside, until
+from store.operations import THRESHOLDS, vectors
 
 X = vectors(np.random.default_rng(9), 300)
 

@@ -8,11 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from store.deeds import VERBS, Shadow, deed, vectors
 
 from linkstream.store import Store
 from service.calling import Caller
 from service.server import MADE_WITH, Outside, until
+from store.operations import VERBS, Shadow, make_operation, vectors
 
 X = vectors(np.random.default_rng(13), 60)
 
@@ -81,7 +81,7 @@ def test_killed_while_namespaces_are_made_each_is_whole_or_can_be_made_again(nes
 
 
 def body_of(what):
-    """A deed as a request: its path, and what is sent."""
+    """A operation as a request: its path, and what is sent."""
     said = dict(what.arguments)
     if what.rows is None:
         return what.verb, said
@@ -139,9 +139,9 @@ def sent(service, number, what):
     raise AssertionError("no answer")
 
 
-@pytest.mark.parametrize("deeds", [80, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize("operations", [80, pytest.param(400, marks=pytest.mark.long)])
 def test_all_verbs_tried_again_over_kills_do_what_they_do_in_an_uninterrupted_run(
-    nest, tmp_path, deeds
+    nest, tmp_path, operations
 ):
     shadow, over, kills, done = Shadow(5, verbs=VERBS), threading.Event(), [], [0]
     rng = np.random.default_rng(5)
@@ -158,8 +158,8 @@ def test_all_verbs_tried_again_over_kills_do_what_they_do_in_an_uninterrupted_ru
         killer = threading.Thread(target=killing)
         killer.start()
         try:
-            for number in range(deeds):
-                what = deed(5, number, shadow.links, verbs=VERBS)
+            for number in range(operations):
+                what = make_operation(5, number, shadow.links, verbs=VERBS)
                 answer = sent(service, number, what)
                 done[0] += 1
                 shadow.until(number + 1)

@@ -7,10 +7,10 @@ import time
 
 import numpy as np
 import pytest
-from store.deeds import DIMENSION, vectors
 
 from service.calling import head, spoken
 from service.hostility import JSON, refused
+from store.operations import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(0), 20)
 ROW = json.dumps(X[0].tolist()).encode()

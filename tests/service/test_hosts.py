@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from store.deeds import vectors
 
 from service.calling import head, spoken
 from service.server import Inside
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(1), 12)
 

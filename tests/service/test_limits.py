@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from store.deeds import vectors
 
 from service.calling import BINARY, Line, Stream, assert_sound, head, spoken
 from service.inside import held_up
 from service.server import MADE_WITH, Inside, until
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(3), 64)
 KIB, MIB = 1 << 10, 1 << 20

@@ -9,10 +9,10 @@ import struct
 
 import numpy as np
 import pytest
-from store.deeds import DIMENSION, vectors
 
 from service.calling import BINARY, head, spoken
 from service.hostility import refused
+from store.operations import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(0), 20)
 ROW = json.dumps(X[0].tolist()).encode()

@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 import pytest
-from store.deeds import vectors
-from store.inside import told
 
 from linkstream.store import Store
 from service.calling import BINARY, Line, Stream, head
 from service.server import Outside, until
+from store.internals import told
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(3), 64)
 MIB = 1 << 20

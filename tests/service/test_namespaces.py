@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from store.deeds import THRESHOLDS, vectors
 
 from linkstream import Links
 from linkstream.store import Store
@@ -15,6 +14,7 @@ from service.calling import Stream
 from service.routes import ROUTES, STREAMS
 from service.server import MADE_WITH, Inside
 from store.child import batch
+from store.operations import THRESHOLDS, vectors
 
 X = vectors(np.random.default_rng(4), 60)
 

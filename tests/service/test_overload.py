@@ -12,11 +12,11 @@ import time
 import numpy as np
 import pytest
 from benchmarks.callers import Connection, request
-from store.inside import told as operations
 
 from linkstream.store import Store
 from service.calling import BINARY
 from service.server import Outside, until
+from store.internals import told as operations
 from streams import unit
 
 DIMENSION, ROWS = 64, 400

@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from store.deeds import THRESHOLDS, vectors
-from store.inside import told
 
 from linkstream import Links
 from linkstream.store import Store
 from service.calling import BINARY, Line, head, spoken
 from service.inside import held_up
 from service.server import Outside, until
+from store.internals import told
+from store.operations import THRESHOLDS, vectors
 
 X = vectors(np.random.default_rng(6), 60)
 KEY = {"Idempotency-Key": "batch-1"}
@@ -239,5 +239,5 @@ def test_everything_tried_again_after_each_kill_counts_once(nest, tmp_path):
         service.stop()
     with Store.open(data / "people.links", threads=1) as store:
         found = {operation.key: operation.result.tolist() for operation in told(store)}
-        assert store.n_operations == batches * clients
+        assert store.journal.n_operations == batches * clients
         assert found == done

@@ -19,11 +19,11 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from store.deeds import vectors
 
 from service.calling import Answer, assert_sound
 from service.routes import ROUTES, STREAMS, shape
 from service.server import Inside
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(10), 40)
 ENDLESS = {shape(route.path) for route in STREAMS}

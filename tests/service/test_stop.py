@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from store.deeds import vectors
-from store.inside import snapshots_of
 
 from linkstream.store import Store
 from service.calling import Line, Stream, head
 from service.feeding import Feeders, replayed
 from service.server import Outside, until
+from store.internals import snapshots_of
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(7), 40)
 
@@ -37,7 +37,7 @@ def test_told_to_stop_amid_traffic_it_loses_nothing_and_closes_well(nest, tmp_pa
     path = data / "people.links"
     # It was closed: a snapshot of all there is, nothing left in the log, nobody holds it.
     with Store.open(path, read_only=True) as store:
-        operations = store.n_operations
+        operations = store.journal.n_operations
     assert max(snapshots_of(path)) == operations
     log = path.with_name(path.name + "-wal")
     assert not log.exists() or log.stat().st_size == 0

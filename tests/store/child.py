@@ -1,4 +1,4 @@
-"""What a nursery runs: everything is imported once, then a child is forked for each job."""
+"""What a harness runs: everything is imported once, then a child is forked for each job."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import numpy as np
 from linkstream.errors import StoreError
 from linkstream.store import Store
 from store.crash_harness import Job
-from store.internals import Early
-from store.operations import DIMENSION, THRESHOLDS, VERBS, deed, do, place_of, vectors
+from store.internals import EarlyMaintenance
+from store.operations import DIMENSION, THRESHOLDS, VERBS, do, make_operation, state_of, vectors
 
 
 class Session:
@@ -39,7 +39,7 @@ class Session:
         job = self.job
         library = self._arm()
         if job.early is not None:
-            Early(job.early)
+            EarlyMaintenance(job.early)
         try:
             options = job.options or {}
             self._store = Store.open(job.path, thresholds=THRESHOLDS, threads=1, **options)
@@ -68,10 +68,12 @@ class Session:
 
     # Ways to work
 
-    def deeds(self):
+    def operations(self):
         job = self.job
         for number in range(job.first, job.last):
-            what = deed(job.seed, number, self._store, sizes=job.sizes, verbs=job.verbs or VERBS)
+            what = make_operation(
+                job.seed, number, self._store, sizes=job.sizes, verbs=job.verbs or VERBS
+            )
             key = {"idempotency_key": str(number)} if job.keys else {}
             self._verb = what.verb
             self.note(number, do(self._store, what, **key))
@@ -118,7 +120,7 @@ class Session:
             "add": lambda: store.add(row[0]) is None,
             "undo": store.undo,
             "compact": store.compact,
-            "read": lambda: json.dumps(place_of(store)),
+            "read": lambda: json.dumps(state_of(store)),
             "close": store.close,
             "close again": store.close,
         }

@@ -1,4 +1,4 @@
-"""Places for stores; nurseries, one of each kind for a whole run."""
+"""Places for stores; harnesses, one of each kind for a whole run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from store.crash_harness import Nursery
+from store.crash_harness import CrashHarness
 
 MEMORY = Path("/dev/shm")
 
@@ -26,17 +26,17 @@ def folder(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def nursery():
-    with Nursery() as held:
+def harness():
+    with CrashHarness() as held:
         yield held
 
 
 @pytest.fixture(scope="session")
 def faulty(tmp_path_factory):
-    """A nursery whose children's writes can be made to fail. Without a C compiler: an error."""
+    """A harness whose children's writes can be made to fail. Without a C compiler: an error."""
     library = tmp_path_factory.mktemp("faults") / "faults.so"
     source = Path(__file__).with_name("faults.c")
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl", "-pthread"]
     subprocess.run(command, check=True)
-    with Nursery(preload=library) as held:
+    with CrashHarness(preload=library) as held:
         yield held

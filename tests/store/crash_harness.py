@@ -1,10 +1,10 @@
 """A process that has everything imported, and forks a child for each session on a store.
 
-A child does the deeds of a seed in order, and writes down each answer once the call has returned:
+A child does the operations of a seed in order, and writes down each answer once the call has returned:
 what stands in its record was acknowledged. It ends where it is told to, where a write fails, or
 where it is killed. Jobs come as lines of JSON, as do the pids of children and how they ended.
 
-Run as a script this is the nursery; imported, it is the way to speak to one.
+Run as a script this is the harness; imported, it is the way to speak to one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ class Job:
     seed: int
     first: int = 0
     last: int = 10**6
-    way: str = "deeds"  # one after the other; "feed": as one stream; "threads": several at once
+    way: str = (
+        "operations"  # one after the other; "feed": as one stream; "threads": several at once
+    )
     sizes: tuple[int, ...] = (1, 7, 100)
     verbs: dict[str, int] | None = None
-    keys: bool = False  # each deed has an idempotency key: its number
+    keys: bool = False  # each operation has an idempotency key: its number
     options: dict[str, object] | None = None  # of the store
     early: int | None = None  # calls, after which snapshots come
     threads: tuple[int, ...] = ()  # of each, how many batches it has added before
@@ -42,8 +44,8 @@ class Job:
     mirror: str | None = None  # a folder for what was forced to disk, after each answer
 
 
-class Nursery:
-    """One nursery, from here."""
+class CrashHarness:
+    """One harness, from here."""
 
     def __init__(self, *, preload=None):
         library = {} if preload is None else {"LD_PRELOAD": str(preload)}
@@ -103,7 +105,7 @@ def read(record):
 
 
 def wait(record, answers=-1):
-    """Until a child's store is open and so many deeds are done; an error of the child's is told."""
+    """Until a child's store is open and so many operations are done; an error of the child's is told."""
     start = time.monotonic()
     while True:
         seen = read(record)

@@ -19,7 +19,7 @@ from linkstream.errors import (
 )
 from linkstream.store import Store
 from store.internals import LOG_FRAME, LOG_HEAD, PAGE
-from store.operations import THRESHOLDS, place_of, vectors
+from store.operations import THRESHOLDS, state_of, vectors
 
 X = vectors(np.random.default_rng(2), 40)
 NAME = "people.links"
@@ -38,36 +38,36 @@ class Sample(NamedTuple):
 
 def filled(store):
     """A small store with something of everything; where it is after each call."""
-    yield place_of(store)
+    yield state_of(store)
     store.add_many(X[:9], payloads=[f"row {i}" for i in range(9)], idempotency_key="first")
-    yield place_of(store)
+    yield state_of(store)
     store.add_many(X[9:12], weight=[0.5, 0.0, 1.0])
-    yield place_of(store)
+    yield state_of(store)
     store.undo()
-    yield place_of(store)
+    yield state_of(store)
     store.add_group(X[12:15], group="photo", idempotency_key="second", payloads=[1, None, {"a": 2}])
-    yield place_of(store)
+    yield state_of(store)
     store.name(int(store.labels()[0]), "Ann")
-    yield place_of(store)
+    yield state_of(store)
     store.different(0, 1)
-    yield place_of(store)
+    yield state_of(store)
 
 
 def more(store):
     """What is done after a reopening, and stays in the log; where it is after each of them."""
     store.add_many(X[15:20], idempotency_key="third")
-    yield place_of(store)
+    yield state_of(store)
     store.add(X[20], payload="one")
-    yield place_of(store)
+    yield state_of(store)
     store.remove(4)
-    yield place_of(store)
+    yield state_of(store)
     store.add_many(X[21:23])
-    yield place_of(store)
+    yield state_of(store)
 
 
 def asked(store):
     """All answers of a store, and those to what is done next."""
-    yield place_of(store)
+    yield state_of(store)
     yield [json.dumps(event.to_dict()) for event in store.events()]
     yield [(view.id, view.size, view.name) for view in store.clusters()]
     yield [
@@ -82,14 +82,14 @@ def asked(store):
         store.add_many(X[:8], idempotency_key="second")
         yield "taken"
     yield store.add_many(X[30:], payloads=list(range(10))).tolist()
-    yield place_of(store)
+    yield state_of(store)
     store.remove(13)
-    yield place_of(store)
+    yield state_of(store)
     with contextlib.suppress(ArgumentError):  # it lies before a compaction
         store.undo(to=6)
-    yield place_of(store)
+    yield state_of(store)
     yield store.add_many(X[23:30]).tolist()
-    yield place_of(store)
+    yield state_of(store)
 
 
 def sample(folder, *, killed, compacted=False):
@@ -99,7 +99,7 @@ def sample(folder, *, killed, compacted=False):
         if compacted:
             store.remove(2)
             store.compact()
-            earlier.append(place_of(store))
+            earlier.append(state_of(store))
     if killed:
         with Store.open(path, threads=1) as store:
             earlier += more(store)
@@ -136,7 +136,7 @@ def look(folder, files, *, briefly=False):
     try:
         with Store.open(folder / NAME, threads=1) as store:
             if briefly:
-                return [place_of(store)], None
+                return [state_of(store)], None
             answers.extend(asked(store))
             # Last, since nobody should have to verify a store to be told no lies by it.
             store.verify()

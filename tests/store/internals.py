@@ -15,7 +15,7 @@ AHEAD = store.FEED_AHEAD + 1  # batches that `feed` may have taken and not answe
 LOG_HEAD, LOG_FRAME = 32, 24 + PAGE  # of SQLite's log: what comes first, and a page in it
 
 
-class Early:
+class EarlyMaintenance:
     """From now on a store does early what it does when there is much.
 
     Snapshots come after about so many calls, the log is moved as often, and all but the smallest

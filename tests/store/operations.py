@@ -1,6 +1,6 @@
-"""What is done to a store and to a plain clusterer alike: seeded deeds, one for each number.
+"""What is done to a store and to a plain clusterer alike: seeded operations, one for each number.
 
-A deed depends on its seed, its number and what is there when it is done, and on nothing else: two
+A operation depends on its seed, its number and what is there when it is done, and on nothing else: two
 that have done the same so far do the same next, in one process or in many.
 """
 
@@ -55,7 +55,7 @@ def new(path, **options):
     return Store.open(path, thresholds=THRESHOLDS, threads=1, **options)
 
 
-class Deed(NamedTuple):
+class Operation(NamedTuple):
     """A method, the vectors it is given, and the rest of what it is given."""
 
     verb: str
@@ -79,8 +79,8 @@ def vectors(rng, n):
     return np.float32(around(rng, places, rng.uniform(0.86, 0.98, size=n)))
 
 
-def deed(seed, number, target, *, sizes=(1, 7, 100), verbs=VERBS):
-    """The deed of this number, where `target` is what is there."""
+def make_operation(seed, number, target, *, sizes=(1, 7, 100), verbs=VERBS):
+    """The operation of this number, where `target` is what is there."""
     rng = np.random.default_rng([seed, number])
     odds = np.array(list(verbs.values())) / sum(verbs.values())
     verb = str(rng.choice(list(verbs), p=odds))
@@ -110,20 +110,20 @@ def _vector(rng, target):
 
 
 def _cluster(rng, target):
-    """Any ID up to a little beyond those given, so that some deeds are refused."""
+    """Any ID up to a little beyond those given, so that some operations are refused."""
     return int(rng.integers(max(target.labels().max(), 0) + 2))
 
 
 def _weighted(rng, target, n):
     weights = rng.choice([1.0, 0.5, 0.25, 0.0], size=n)
-    return Deed("add_many", vectors(rng, n), {"weight": weights.tolist()})
+    return Operation("add_many", vectors(rng, n), {"weight": weights.tolist()})
 
 
 def _pair(verb):
     def make(rng, target, n):
         of = str(rng.choice(["vectors", "clusters"]))
         pick = _vector if of == "vectors" else _cluster
-        return Deed(verb, None, {"a": pick(rng, target), "b": pick(rng, target), "of": of})
+        return Operation(verb, None, {"a": pick(rng, target), "b": pick(rng, target), "of": of})
 
     return make
 
@@ -131,74 +131,76 @@ def _pair(verb):
 def _retract(rng, target, n):
     """A correction that holds, or the number of no correction."""
     numbers = [correction.number for correction in target.corrections()]
-    return Deed("retract", None, {"correction": int(rng.choice([*numbers, n]))})
+    return Operation("retract", None, {"correction": int(rng.choice([*numbers, n]))})
 
 
 def _undo_to(rng, target, n):
     last = target.events()[-1].sequence
-    return Deed("undo", None, {"to": int(rng.integers(max(0, last - 40), last + 1))})
+    return Operation("undo", None, {"to": int(rng.integers(max(0, last - 40), last + 1))})
 
 
 _MAKERS = {
-    "add": lambda rng, target, n: Deed("add", vectors(rng, 1)),
-    "add_many": lambda rng, target, n: Deed("add_many", vectors(rng, n)),
+    "add": lambda rng, target, n: Operation("add", vectors(rng, 1)),
+    "add_many": lambda rng, target, n: Operation("add_many", vectors(rng, n)),
     "weighted": _weighted,
-    "in_group": lambda rng, target, n: Deed("add_many", vectors(rng, 2), {"group": "photo"}),
-    "add_group": lambda rng, target, n: Deed("add_group", vectors(rng, int(rng.integers(1, 5)))),
-    "enrol": lambda rng, target, n: Deed(
+    "in_group": lambda rng, target, n: Operation("add_many", vectors(rng, 2), {"group": "photo"}),
+    "add_group": lambda rng, target, n: Operation(
+        "add_group", vectors(rng, int(rng.integers(1, 5)))
+    ),
+    "enrol": lambda rng, target, n: Operation(
         "enrol", vectors(rng, 2), {"name": str(rng.choice(NAMES)), "locked": bool(n % 2)}
     ),
     "same": _pair("same"),
     "different": _pair("different"),
-    "move": lambda rng, target, n: Deed(
+    "move": lambda rng, target, n: Operation(
         "move", None, {"vector": _vector(rng, target), "cluster": _cluster(rng, target)}
     ),
     "retract": _retract,
-    "name": lambda rng, target, n: Deed(
+    "name": lambda rng, target, n: Operation(
         "name", None, {"cluster": _cluster(rng, target), "name": str(rng.choice(NAMES))}
     ),
-    "rename": lambda rng, target, n: Deed(
+    "rename": lambda rng, target, n: Operation(
         "rename", None, {"cluster": _cluster(rng, target), "name": None if n % 2 else "Eve"}
     ),
-    "ignore": lambda rng, target, n: Deed("ignore", None, {"cluster": _cluster(rng, target)}),
-    "remove": lambda rng, target, n: Deed("remove", None, {"vector": _vector(rng, target)}),
-    "forget": lambda rng, target, n: Deed("forget", None, {"cluster": _cluster(rng, target)}),
-    "undo": lambda rng, target, n: Deed("undo"),
+    "ignore": lambda rng, target, n: Operation("ignore", None, {"cluster": _cluster(rng, target)}),
+    "remove": lambda rng, target, n: Operation("remove", None, {"vector": _vector(rng, target)}),
+    "forget": lambda rng, target, n: Operation("forget", None, {"cluster": _cluster(rng, target)}),
+    "undo": lambda rng, target, n: Operation("undo"),
     "undo_to": _undo_to,
-    "redo": lambda rng, target, n: Deed("redo"),
-    "settle": lambda rng, target, n: Deed("settle"),
-    "compact": lambda rng, target, n: Deed("compact"),
-    "backup": lambda rng, target, n: Deed("backup", None, {"to": int(rng.integers(2**40))}),
+    "redo": lambda rng, target, n: Operation("redo"),
+    "settle": lambda rng, target, n: Operation("settle"),
+    "compact": lambda rng, target, n: Operation("compact"),
+    "backup": lambda rng, target, n: Operation("backup", None, {"to": int(rng.integers(2**40))}),
 }
 
 
-def do(target, deed, **key):
+def do(target, operation, **key):
     """Do it; what was answered, or the kind of error that refused it."""
     try:
-        return plain(_call(target, deed, key))
+        return plain(_call(target, operation, key))
     except ArgumentError as error:
         return type(error).__name__
 
 
-def _call(target, deed, key):
+def _call(target, operation, key):
     if isinstance(target, Links):
-        if deed.verb in CARE:
+        if operation.verb in CARE:
             return None
-        key, deed = {}, deed._replace(payloads=None)
-    if deed.verb == "backup":
-        return target.backup(f"{target.path}.{deed.arguments['to']}")
-    arguments = deed.arguments | key
-    if deed.verb == "enrol":
-        return target.enrol(X=deed.rows, **arguments)
-    if deed.verb == "add":
-        only = {} if deed.payloads is None else {"payload": deed.payloads[0]}
-        return target.add(deed.rows[0], **arguments, **only)
-    if deed.rows is not None:
-        each = {} if deed.payloads is None else {"payloads": deed.payloads}
-        return getattr(target, deed.verb)(deed.rows, **arguments, **each)
-    if deed.verb == "settle":
+        key, operation = {}, operation._replace(payloads=None)
+    if operation.verb == "backup":
+        return target.backup(f"{target.path}.{operation.arguments['to']}")
+    arguments = operation.arguments | key
+    if operation.verb == "enrol":
+        return target.enrol(X=operation.rows, **arguments)
+    if operation.verb == "add":
+        only = {} if operation.payloads is None else {"payload": operation.payloads[0]}
+        return target.add(operation.rows[0], **arguments, **only)
+    if operation.rows is not None:
+        each = {} if operation.payloads is None else {"payloads": operation.payloads}
+        return getattr(target, operation.verb)(operation.rows, **arguments, **each)
+    if operation.verb == "settle":
         return target.settle(apply=True, **arguments)
-    return getattr(target, deed.verb)(**arguments)
+    return getattr(target, operation.verb)(**arguments)
 
 
 def plain(answer):
@@ -211,9 +213,9 @@ def plain(answer):
 
 
 class Shadow:
-    """An uninterrupted clusterer that does the deeds of a seed; its answers by number.
+    """An uninterrupted clusterer that does the operations of a seed; its answers by number.
 
-    `places[n]` is where it is after n deeds: see `place_of`.
+    `places[n]` is where it is after n operations: see `state_of`.
     """
 
     def __init__(self, seed, *, links=None, **how):
@@ -225,23 +227,23 @@ class Shadow:
         self.answers, self.places = [], [self.place()]
 
     def until(self, number):
-        """Be where so many deeds are done."""
+        """Be where so many operations are done."""
         while len(self.answers) < number:
             self.step(len(self.answers))
             self.places.append(self.place())
         return self
 
     def step(self, number):
-        what = deed(self.seed, number, self.links, **self.how)
+        what = make_operation(self.seed, number, self.links, **self.how)
         self.answers.append(do(self.links, what))
         self.note(what)
 
     def do(self, store, number):
-        """The deed of a number, done to a store."""
-        return do(store, deed(self.seed, number, store, **self.how))
+        """The operation of a number, done to a store."""
+        return do(store, make_operation(self.seed, number, store, **self.how))
 
     def note(self, what):
-        """Number the vectors of the last deed, with their payloads."""
+        """Number the vectors of the last operation, with their payloads."""
         if what.rows is not None and not isinstance(self.answers[-1], str):
             payloads = what.payloads or [None] * len(what.rows)
             self.rows = np.concatenate([self.rows, what.rows[what.taken]])
@@ -269,7 +271,7 @@ class Shadow:
         return links.state_hash(), links.state().n_events, mark
 
 
-def place_of(store):
+def state_of(store):
     """Where a store is: its hash, its number of events, and a number for all that it holds.
 
     Where it keeps no vectors the last is 0.

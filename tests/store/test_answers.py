@@ -12,8 +12,18 @@ from linkstream.errors import NotTrackedError
 from linkstream.identity.healing import Healing
 from linkstream.presets import preset
 from linkstream.store import Store
-from store.internals import Early, told
-from store.operations import DIMENSION, THRESHOLDS, Shadow, deed, do, new, place_of, plain, vectors
+from store.internals import EarlyMaintenance, told
+from store.operations import (
+    DIMENSION,
+    THRESHOLDS,
+    Shadow,
+    do,
+    make_operation,
+    new,
+    plain,
+    state_of,
+    vectors,
+)
 from streams import ENGINES
 
 X = vectors(np.random.default_rng(0), 60)
@@ -111,7 +121,7 @@ def test_every_deed_does_to_a_store_what_it_does_to_a_clusterer(path, engine, se
             answer = shadow.do(store, number)
             shadow.until(number + 1)
             assert answer == shadow.answers[number], number
-            assert place_of(store) == shadow.places[number + 1], number
+            assert state_of(store) == shadow.places[number + 1], number
         assert_as(store, shadow.links)
         store.verify()
 
@@ -125,7 +135,7 @@ def test_reopened_after_each_deed_it_goes_on_as_uninterrupted(path, seed):
         store = Store.open(path, engine=ENGINES[number % len(ENGINES)], threads=1)
         shadow.until(number + 1)
         assert answer == shadow.answers[number], number
-        assert place_of(store) == shadow.places[number + 1], number
+        assert state_of(store) == shadow.places[number + 1], number
     assert_as(store, shadow.links)
     store.close()
 
@@ -141,7 +151,7 @@ def test_reopened_at_random_it_goes_on_as_uninterrupted_at_length(path, seed):
             store = Store.open(path, engine=str(rng.choice(ENGINES)), threads=1)
         shadow.until(number + 1)
         assert answer == shadow.answers[number], number
-        assert place_of(store) == shadow.places[number + 1], number
+        assert state_of(store) == shadow.places[number + 1], number
     store.close()
 
 
@@ -324,12 +334,12 @@ def test_what_was_done_can_be_read_as_operations(path):
 
 def test_the_same_deeds_give_the_same_places_with_and_without_snapshots(path, tmp_path):
     other = tmp_path / "often.links"
-    with Early(10), new(other) as often, new(path) as seldom:
+    with EarlyMaintenance(10), new(other) as often, new(path) as seldom:
         for number in range(25):
-            what = deed(8, number, seldom, sizes=(1, 7))
+            what = make_operation(8, number, seldom, sizes=(1, 7))
             assert plain(do(often, what)) == plain(do(seldom, what))
-        assert place_of(often) == place_of(seldom)
-        before = place_of(often)
+        assert state_of(often) == state_of(seldom)
+        before = state_of(often)
     with Store.open(other) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         assert store.verify().snapshots >= 1

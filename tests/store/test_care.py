@@ -12,19 +12,19 @@ import pytest
 from linkstream import Links
 from linkstream.errors import DamagedStoreError, StoreError
 from linkstream.store import Store, repair
-from store.internals import Early, change, snapshots_of
-from store.operations import THRESHOLDS, Shadow, new, place_of, vectors
+from store.internals import EarlyMaintenance, change, snapshots_of
+from store.operations import THRESHOLDS, Shadow, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 
 
-def filled(path, deeds=25, seed=6):
+def filled(path, operations=25, seed=6):
     """A store with something of everything, and the clusterer beside it."""
-    shadow = Shadow(seed, sizes=(1, 7)).until(deeds)
+    shadow = Shadow(seed, sizes=(1, 7)).until(operations)
     with new(path) as store:
-        for number in range(deeds):
+        for number in range(operations):
             shadow.do(store, number)
-        assert place_of(store) == shadow.places[deeds]
+        assert state_of(store) == shadow.places[operations]
     return shadow
 
 
@@ -48,9 +48,9 @@ def test_verify_counts_what_it_has_read(path):
 def test_verify_changes_nothing(path):
     filled(path)
     with Store.open(path) as store:
-        before = place_of(store), path.read_bytes()
+        before = state_of(store), path.read_bytes()
         store.verify()
-        assert (place_of(store), path.read_bytes()) == before
+        assert (state_of(store), path.read_bytes()) == before
 
 
 CHANGES = {
@@ -66,7 +66,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("place", CHANGES.values(), ids=CHANGES)
 def test_a_change_that_no_checksum_tells_is_found_by_deciding_again(path, place):
-    with Early(10**9), new(path) as store:
+    with EarlyMaintenance(10**9), new(path) as store:
         store.add_many(X[:10])
         store.name(0, "Ann")
         store.add_many(X[10:20], weight=0.5)
@@ -90,11 +90,11 @@ def test_a_changed_snapshot_is_found_by_verify_and_never_used_unseen(path):
         store.add_many(X[:10])
     with Store.open(path) as store:
         store.add_many(X[10:20])
-        before = place_of(store)
+        before = state_of(store)
     change(path, "chunks", "body")
     try:
         with Store.open(path) as store:
-            assert place_of(store) == before
+            assert state_of(store) == before
             with pytest.raises(DamagedStoreError):
                 store.verify()
     except DamagedStoreError as error:
@@ -102,16 +102,16 @@ def test_a_changed_snapshot_is_found_by_verify_and_never_used_unseen(path):
 
 
 def test_a_damaged_snapshot_is_passed_over_for_an_older_one(path):
-    with Early(5), new(path) as store:
+    with EarlyMaintenance(5), new(path) as store:
         for start in range(0, 60, 6):
             store.add_many(X[start : start + 6])
-        before = place_of(store)
+        before = state_of(store)
     numbers = snapshots_of(path)
     if len(numbers) < 2:
         pytest.skip("only one snapshot is kept")
     change(path, "chunks", "body", crc=False)
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
 
 
 # Repair.
@@ -124,7 +124,7 @@ def test_a_sound_store_is_repaired_to_itself(path):
     assert Path(repaired.copy).read_bytes() == before
     assert (repaired.lost_before, repaired.lost_after, repaired.reason) == (0, 0, None)
     with Store.open(path) as store:
-        assert place_of(store) == shadow.places[25]
+        assert state_of(store) == shadow.places[25]
         assert store.journal.n_operations == repaired.kept
         assert store.n_vectors == repaired.vectors
         store.verify()
@@ -183,7 +183,7 @@ def test_what_is_no_store_at_all_is_refused_by_repair_and_left_alone(path):
 def test_a_store_with_its_log_is_repaired_with_both_copied(path, tmp_path):
     with new(path) as store:
         store.add_many(X[:20])
-        before = place_of(store)
+        before = state_of(store)
         for name in ("people.links", "people.links-wal"):
             (tmp_path / name.replace("people", "killed")).write_bytes(
                 (tmp_path / name).read_bytes()
@@ -194,9 +194,9 @@ def test_a_store_with_its_log_is_repaired_with_both_copied(path, tmp_path):
     copied = Path(repaired.copy)
     assert copied.with_name(copied.name + "-wal").read_bytes() == log
     with Store.open(killed) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
     with Store.open(repaired.copy) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
 
 
 # Backup.
@@ -208,12 +208,12 @@ def test_a_backup_is_a_store_of_its_own(path, tmp_path):
     with Store.open(path, threads=1) as store:
         store.backup(copy)
         with Store.open(copy, threads=1) as other:  # while the first is still open
-            assert place_of(other) == place_of(store) == shadow.places[25]
+            assert state_of(other) == state_of(store) == shadow.places[25]
             other.verify()
             for number in range(25, 30):
                 shadow.until(number + 1)
                 assert shadow.do(other, number) == shadow.answers[number]
-        assert place_of(store) == shadow.places[25]
+        assert state_of(store) == shadow.places[25]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -253,11 +253,11 @@ def test_a_backup_never_overwrites_and_leaves_nothing_when_it_fails(path, tmp_pa
     taken = tmp_path / "taken.links"
     taken.write_text("mine")
     with Store.open(path) as store:
-        before = place_of(store)
+        before = state_of(store)
         for target in (taken, path, tmp_path, tmp_path / "nowhere" / "copy.links"):
             with pytest.raises((StoreError, ValueError)):
                 store.backup(target)
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.add_many(X)  # and it goes on
     assert taken.read_text() == "mine"
     assert {file.name for file in tmp_path.iterdir() if ".lock" not in file.name} == {
@@ -271,7 +271,7 @@ def test_a_reader_can_make_a_backup(path, tmp_path):
     with Store.open(path, read_only=True) as store:
         store.backup(tmp_path / "copy.links")
     with Store.open(tmp_path / "copy.links") as store:
-        assert place_of(store) == shadow.places[25]
+        assert state_of(store) == shadow.places[25]
 
 
 def test_info_says_what_a_store_is(path):

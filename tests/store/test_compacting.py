@@ -10,7 +10,7 @@ import pytest
 
 from linkstream.errors import IdempotencyError, UndoError
 from linkstream.store import Store
-from store.operations import VERBS, Shadow, new, place_of, vectors
+from store.operations import VERBS, Shadow, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 
@@ -31,14 +31,14 @@ def test_compacting_changes_no_answer(path, seed):
         if number % 9 == 8:
             events = store.events()
             store.compact()
-            assert place_of(store) == shadow.places[number + 1]
+            assert state_of(store) == shadow.places[number + 1]
             assert store.events() == [without_lost_names(event, store) for event in events]
             assert store.clusters() == shadow.links.clusters()
         if number % 17 == 16:
             store.compact()
             store.close()
             store = Store.open(path, threads=1)
-            assert place_of(store) == shadow.places[number + 1]
+            assert state_of(store) == shadow.places[number + 1]
     store.verify()
     store.close()
 
@@ -48,22 +48,22 @@ def test_what_lies_before_a_compaction_cannot_be_undone_and_what_comes_after_can
         store.add_many(X[:10])
         store.remove(3)
         store.compact()
-        before = place_of(store)
+        before = state_of(store)
         for _ in range(2):
             with pytest.raises(UndoError):
                 store.undo()
         with pytest.raises(UndoError):
             store.undo(to=2)
-        assert place_of(store)[0] == before[0]
+        assert state_of(store)[0] == before[0]
         store.add(X[10])
         store.name(0, "Ann")
         store.undo()
         store.undo()
-        assert place_of(store)[::2] == before[::2]
+        assert state_of(store)[::2] == before[::2]
         with pytest.raises(UndoError):
             store.undo()
     with Store.open(path) as store:
-        assert place_of(store)[::2] == before[::2]
+        assert state_of(store)[::2] == before[::2]
         with pytest.raises(UndoError):
             store.undo()
         store.verify()
@@ -79,7 +79,7 @@ def test_keys_from_before_a_compaction_still_count(path):
         store.compact()
     for _ in range(2):
         with Store.open(path) as store:
-            before = place_of(store)
+            before = state_of(store)
             assert store.add_many(X[:5], idempotency_key="kept").tolist() == kept
             for call, right in (
                 (
@@ -96,7 +96,7 @@ def test_keys_from_before_a_compaction_still_count(path):
             for other in (X[1:6], X[20:25]):
                 with pytest.raises(IdempotencyError):
                     store.add_many(other, idempotency_key="kept")
-            assert place_of(store) == before
+            assert state_of(store) == before
 
 
 def test_compacting_an_empty_store_or_twice_is_harmless(path):
@@ -105,13 +105,13 @@ def test_compacting_an_empty_store_or_twice_is_harmless(path):
         store.compact()
         store.add_many(X[:10])
         store.remove(2)
-        before = place_of(store)
+        before = state_of(store)
         for _ in range(3):
             store.compact()
-            assert place_of(store) == before
+            assert state_of(store) == before
         store.verify()
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
 
 
 def test_compacting_gives_room_back(path):

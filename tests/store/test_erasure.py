@@ -12,8 +12,8 @@ from linkstream import Links
 from linkstream.engine.fixed_point import quantise
 from linkstream.errors import ArgumentError, IdempotencyError, LinkstreamError
 from linkstream.store import Store
-from store.internals import Early
-from store.operations import THRESHOLDS, new, place_of, vectors
+from store.internals import EarlyMaintenance
+from store.operations import THRESHOLDS, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 FAR = np.float32(-X[:1].sum(axis=0, keepdims=True))  # like nobody else
@@ -73,7 +73,7 @@ def test_the_scan_finds_what_is_there(path, tmp_path):
 def test_removed_vectors_and_their_payloads_are_in_no_file(path, tmp_path, often):
     links = Links.from_thresholds(THRESHOLDS, threads=1)
     gone = [3, 4, 17, 31]
-    with Early(10 if often else 10**9), new(path) as store:
+    with EarlyMaintenance(10 if often else 10**9), new(path) as store:
         for start in range(0, 40, 8):
             rows = slice(start, start + 8)
             store.add_many(X[rows], payloads=secrets(range(start, start + 8)))
@@ -174,9 +174,9 @@ def test_what_was_undone_is_in_no_file(path, tmp_path):
         store.add_many(X[10:14], payloads=secrets(range(4)))
         for _ in range(4):
             store.undo()
-        before = place_of(store)
+        before = state_of(store)
         store.compact()
-        assert place_of(store) == before
+        assert state_of(store) == before
         patterns = [*each_trace(X[10:14]), b"secret-"]
         assert_erased(store, tmp_path, patterns)
 

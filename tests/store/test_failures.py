@@ -12,7 +12,7 @@ from linkstream.errors import StoreError
 from linkstream.store import Store
 from store.crash_harness import FAIL_FROM_HERE_ON, FAIL_ONCE, SHORT_ONCE, SHORT_THEN_FAIL, Job, read
 from store.internals import told
-from store.operations import THRESHOLDS, VERBS, Shadow, place_of
+from store.operations import THRESHOLDS, VERBS, Shadow, state_of
 
 SEED, DEEDS = 5, 14
 CARED = VERBS | {"compact": 3, "backup": 2, "undo": 0, "undo_to": 0}
@@ -146,11 +146,11 @@ def assert_there(record, shadow, path):
         store = Store.open(path, thresholds=THRESHOLDS, threads=1)
     with store:
         possible = shadow.places[count : count + 2]
-        found = place_of(store)
+        found = state_of(store)
         assert found in possible
         count += possible.index(found)
         for number in range(count, DEEDS):
             assert shadow.do(store, number) == shadow.answers[number]
         store.verify()
     with Store.open(path, threads=1) as store:
-        assert place_of(store) == shadow.places[max(count, DEEDS)]
+        assert state_of(store) == shadow.places[max(count, DEEDS)]

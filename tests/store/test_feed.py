@@ -11,15 +11,15 @@ from linkstream import Links
 from linkstream.errors import StoreError, VectorError
 from linkstream.store import Store
 from store.child import batch
-from store.internals import AHEAD, Early, in_order
-from store.operations import THRESHOLDS, new, place_of, vectors
+from store.internals import AHEAD, EarlyMaintenance, in_order
+from store.operations import THRESHOLDS, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 240)
 
 
 @pytest.fixture(autouse=True)
 def _early():
-    with Early(20):
+    with EarlyMaintenance(20):
         yield
 
 
@@ -29,11 +29,11 @@ def test_feeding_gives_what_adding_gives(path, tmp_path, sizes):
     with new(path) as store, new(tmp_path / "other.links") as other:
         fed = [ids.tolist() for ids in store.feed(batches)]
         assert fed == [other.add_many(rows).tolist() for rows in batches]
-        assert place_of(store) == place_of(other)
+        assert state_of(store) == state_of(other)
         assert [op.verb for op in store.journal.operations()] == ["add_many"] * 12
-        before = place_of(store)
+        before = state_of(store)
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
 
 
 def test_feeding_takes_no_more_than_a_few_batches_ahead_of_what_it_has_answered(path):
@@ -75,9 +75,9 @@ def test_a_stream_that_is_left_early_leaves_whole_batches(path):
         assert n % 4 == 0
         store.add_many(X[:3])
         assert store.n_vectors >= n + 3
-        before = place_of(store)
+        before = state_of(store)
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.verify()
 
 

@@ -17,13 +17,23 @@ import pytest
 from linkstream.errors import ArgumentError, IdempotencyError, StoreClosedError, VectorError
 from linkstream.store import Store, commit_loop
 from store.crash_harness import Job, read, wait
-from store.internals import Early
-from store.operations import ADDING, THRESHOLDS, VERBS, Shadow, deed, do, place_of, plain, vectors
+from store.internals import EarlyMaintenance
+from store.operations import (
+    ADDING,
+    THRESHOLDS,
+    VERBS,
+    Shadow,
+    do,
+    make_operation,
+    plain,
+    state_of,
+    vectors,
+)
 
 
 @pytest.fixture(autouse=True)
 def _early():
-    with Early(20):
+    with EarlyMaintenance(20):
         yield
 
 
@@ -74,13 +84,13 @@ def test_the_same_call_again_has_the_first_answer_and_counts_once(path, call):
         store.same(8, 9)
         first = plain(call(store, idempotency_key="batch-1"))
         store.add_many(X[7:9])
-        before = place_of(store)
+        before = state_of(store)
         assert plain(call(store, idempotency_key="batch-1")) == first
-        assert place_of(store) == before
+        assert state_of(store) == before
     for _ in range(2):
         with Store.open(path) as store:
             assert plain(call(store, idempotency_key="batch-1")) == first
-            assert place_of(store) == before
+            assert state_of(store) == before
             store.verify()
 
 
@@ -121,13 +131,13 @@ def bit_changed(rows):
 def test_the_same_key_with_another_call_is_refused_and_changes_nothing(path, call):
     with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
         first = store.add_many(X[:7], idempotency_key="batch-1").tolist()
-        before = place_of(store)
+        before = state_of(store)
     for _ in range(2):
         with Store.open(path) as store:
             with pytest.raises((IdempotencyError, VectorError)):
                 call(store, idempotency_key="batch-1")
             assert store.add_many(X[:7], idempotency_key="batch-1").tolist() == first
-            assert place_of(store) == before
+            assert state_of(store) == before
 
 
 @pytest.mark.parametrize(
@@ -168,9 +178,9 @@ def test_a_call_that_was_undone_still_counts_as_made(store):
     store.add_many(X[10:])
     first = store.add(X[0], idempotency_key="k")
     store.undo()
-    before = place_of(store)
+    before = state_of(store)
     assert store.add(X[0], idempotency_key="k") == first
-    assert place_of(store) == before
+    assert state_of(store) == before
 
 
 def test_a_refused_call_leaves_its_key_free(store):
@@ -231,9 +241,9 @@ def test_threads_with_one_key_at_once_count_once_and_all_have_the_first_answer(p
             answers = list(pool.map(call, range(threads)))
         assert store.n_vectors == 2 * rounds
         assert all(answer == answers[0] for answer in answers)
-        before = place_of(store)
+        before = state_of(store)
     with Store.open(path, threads=1) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         assert [operation.key for operation in store.journal.operations()] == list(
             map(str, range(rounds))
         )
@@ -262,27 +272,27 @@ def test_of_threads_with_one_key_and_different_calls_one_is_taken(path):
 ADDS = {verb: VERBS[verb] for verb in ADDING}
 
 
-def test_everything_tried_again_after_each_kill_counts_once(nursery, tmp_path, path):
-    seed, deeds, known = 7, 40, {}
-    shadow = Shadow(seed, verbs=ADDS).until(deeds)
+def test_everything_tried_again_after_each_kill_counts_once(harness, tmp_path, path):
+    seed, operations, known = 7, 40, {}
+    shadow = Shadow(seed, verbs=ADDS).until(operations)
     rng = np.random.default_rng(seed)
     for turn in range(6):
         record = tmp_path / f"{turn}.record"
-        job = Job(str(path), str(record), seed, 0, deeds, verbs=ADDS, keys=True)
-        pid = nursery.start(job)
+        job = Job(str(path), str(record), seed, 0, operations, verbs=ADDS, keys=True)
+        pid = harness.start(job)
         wait(record, answers=turn * 5)
         time.sleep(rng.uniform(0.0, 0.01))
         with contextlib.suppress(ProcessLookupError):  # it may have done all
             os.kill(pid, signal.SIGKILL)
-        nursery.ended()
+        harness.ended()
         for number, answer in read(record).answers.items():
             assert known.setdefault(number, answer) == answer == shadow.answers[number]
     with Store.open(path, threads=1) as store:
-        for number in range(deeds):
-            what = deed(seed, number, None, verbs=ADDS)
+        for number in range(operations):
+            what = make_operation(seed, number, None, verbs=ADDS)
             answer = do(store, what, idempotency_key=str(number))
             assert json.loads(json.dumps(answer)) == shadow.answers[number]
-        assert place_of(store) == shadow.places[deeds]
+        assert state_of(store) == shadow.places[operations]
 
 
 @pytest.mark.parametrize("rows", [1, 300], ids=["small", "written ahead"])

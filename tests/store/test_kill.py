@@ -16,7 +16,7 @@ from linkstream.store import Store
 from store.child import batch
 from store.crash_harness import DIE_BEFORE, DIE_HALFWAY, Job, read, wait
 from store.internals import AHEAD, told
-from store.operations import THRESHOLDS, VERBS, Deed, Shadow, place_of
+from store.operations import THRESHOLDS, VERBS, Operation, Shadow, state_of
 
 SIZES = (1, 32, 1_000)
 # Undoing goes over the whole log, so it is rare where there are many vectors.
@@ -31,7 +31,7 @@ class Ingest:
     folder: object
     seed: int
     verbs: dict = field(default_factory=lambda: MANY)
-    way: str = "deeds"
+    way: str = "operations"
     options: dict = field(default_factory=dict)
     turns: int = 0
     done: int = 0
@@ -46,10 +46,10 @@ class Ingest:
         self.how, self.path = how, self.folder / "people.links"
         self.rng = np.random.default_rng([self.seed, 1])
         links = Links.from_thresholds(THRESHOLDS, threads=1, **self.options)
-        kind = Shadow if self.way == "deeds" else Fed
+        kind = Shadow if self.way == "operations" else Fed
         self.shadow = kind(self.seed, links=links, **how)
 
-    def kill(self, nursery):
+    def kill(self, harness):
         """Start a child, kill it some time after its store has opened, compare."""
         record = str(self.folder / f"{self.turns}.record")
         job = Job(
@@ -62,11 +62,11 @@ class Ingest:
             options=self.options,
             **self.how,
         )
-        pid = nursery.start(job)
+        pid = harness.start(job)
         wait(record, answers=int(self.rng.integers(-1, 9)))
         time.sleep(self.rng.exponential(0.02))
         os.kill(pid, signal.SIGKILL)
-        assert nursery.ended() == -signal.SIGKILL, read(record).notes
+        assert harness.ended() == -signal.SIGKILL, read(record).notes
         self.turns += 1
         before, self.done = self.done, check(read(record), self.shadow, self.path, self.done)
         self.early += self.done - before <= 1
@@ -81,7 +81,7 @@ class Ingest:
             for number in range(self.done, self.done + n):
                 answer = self.shadow.do(store, number)
                 assert answer == self.shadow.until(number + 1).answers[number], number
-            assert place_of(store) == self.shadow.places[self.done + n]
+            assert state_of(store) == self.shadow.places[self.done + n]
             store.verify()
 
 
@@ -98,14 +98,14 @@ class Fed(Shadow):
     def step(self, number):
         rows = batch(self.seed, number, SIZES)
         self.answers.append(self.links.add_many(rows).tolist())
-        self.note(Deed("add_many", rows))
+        self.note(Operation("add_many", rows))
 
     def do(self, store, number):
         return store.add_many(batch(self.seed, number, SIZES)).tolist()
 
 
 def check(record, shadow, path, done):
-    """Compare what was acknowledged with the uninterrupted run; how many deeds the store has.
+    """Compare what was acknowledged with the uninterrupted run; how many operations the store has.
 
     Deeds up to `done` were there before. One more than the acknowledged may be in, wholly; of a
     stream that is fed, those on their way.
@@ -117,14 +117,14 @@ def check(record, shadow, path, done):
     for number, answer in record.answers.items():
         assert answer == shadow.answers[number], number
     with Store.open(path, threads=1) as store:
-        found = place_of(store)
+        found = state_of(store)
     possible = shadow.places[count : count + ahead + 1]
     assert found in possible, "lost, or more than was done"
     return count + possible.index(found)
 
 
 INGESTS = {
-    "deeds": {},
+    "operations": {},
     "with care": {"verbs": CARED},
     "fed": {"way": "feed"},
     "fed, and no vectors kept": {"way": "feed", "options": {"keep_vectors": False}},
@@ -136,15 +136,15 @@ INGESTS = {
 
 
 @pytest.mark.parametrize("how", INGESTS.values(), ids=INGESTS)
-def test_a_kill_at_any_moment_loses_nothing_acknowledged(nursery, tmp_path, how):
+def test_a_kill_at_any_moment_loses_nothing_acknowledged(harness, tmp_path, how):
     ingest = Ingest(tmp_path, 1, **how)
     for _ in range(4):
-        ingest.kill(nursery)
+        ingest.kill(harness)
     ingest.go_on(20)
 
 
 @pytest.mark.long
-def test_200_kills_lose_nothing_acknowledged(nursery, tmp_path, capsys):
+def test_200_kills_lose_nothing_acknowledged(harness, tmp_path, capsys):
     kills = acknowledged = vectors = 0
     for seed in range(100, 105):
         for name, how in INGESTS.items():
@@ -152,7 +152,7 @@ def test_200_kills_lose_nothing_acknowledged(nursery, tmp_path, capsys):
             folder.mkdir()
             ingest = Ingest(folder, seed, **how)
             for _ in range(10):
-                ingest.kill(nursery)
+                ingest.kill(harness)
             ingest.go_on(10)
             kills += ingest.turns
             acknowledged += ingest.acknowledged
@@ -181,17 +181,17 @@ def replayed(path, seed):
     return found
 
 
-def killed_threads(nursery, folder, seed, kills):
+def killed_threads(harness, folder, seed, kills):
     path, rng, total = folder / "people.links", np.random.default_rng([seed, 2]), 0
     starts = [0] * 4
     for turn in range(kills):
         record = str(folder / f"{turn}.record")
         ways = {"way": "threads", "threads": tuple(starts), "sizes": SIZES}
-        pid = nursery.start(Job(str(path), record, seed, early=400, **ways))
+        pid = harness.start(Job(str(path), record, seed, early=400, **ways))
         wait(record, answers=int(rng.integers(12)))
         time.sleep(rng.exponential(0.02))
         os.kill(pid, signal.SIGKILL)
-        assert nursery.ended() == -signal.SIGKILL, read(record).notes
+        assert harness.ended() == -signal.SIGKILL, read(record).notes
         acknowledged, found = read(record).of_threads, replayed(path, seed)
         assert {key: found.get(key) for key in acknowledged} == acknowledged
         total += len(acknowledged)
@@ -205,16 +205,16 @@ def killed_threads(nursery, folder, seed, kills):
     return total
 
 
-def test_threads_that_are_killed_lose_nothing_acknowledged(nursery, tmp_path):
-    killed_threads(nursery, tmp_path, 3, kills=5)
+def test_threads_that_are_killed_lose_nothing_acknowledged(harness, tmp_path):
+    killed_threads(harness, tmp_path, 3, kills=5)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(300, 304))
 def test_threads_that_are_killed_lose_nothing_acknowledged_at_length(
-    nursery, tmp_path, capsys, seed
+    harness, tmp_path, capsys, seed
 ):
-    total = killed_threads(nursery, tmp_path, seed, kills=20)
+    total = killed_threads(harness, tmp_path, seed, kills=20)
     with capsys.disabled():
         print(f"\n20 kills of four threads, {total} calls acknowledged, 0 lost")  # noqa: T201
 
@@ -257,23 +257,23 @@ def assert_makes_a_store(path, shadow):
     """Killed while it was made: there is none, or an empty one; making it again works."""
     try:
         with Store.open(path) as store:
-            assert place_of(store) == shadow.places[0]
+            assert state_of(store) == shadow.places[0]
     except StoreError:
         pass
     with Store.open(path, thresholds=THRESHOLDS) as store:
-        assert place_of(store) == shadow.places[0]
+        assert state_of(store) == shadow.places[0]
         assert shadow.do(store, 0) == shadow.answers[0]
 
 
 @pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.long)])
-def test_killed_while_it_is_made_it_can_be_made_again(nursery, tmp_path, kills):
+def test_killed_while_it_is_made_it_can_be_made_again(harness, tmp_path, kills):
     rng = np.random.default_rng(0)
     for turn in range(kills):
         path, record = tmp_path / f"{turn}.links", tmp_path / f"{turn}.record"
-        pid = nursery.start(Job(str(path), str(record), 5, verbs=SHORT))
+        pid = harness.start(Job(str(path), str(record), 5, verbs=SHORT))
         time.sleep(rng.uniform(0.0, 0.03))
         os.kill(pid, signal.SIGKILL)
-        nursery.ended()
+        harness.ended()
         if not read(record).opened:
             assert_makes_a_store(path, Shadow(5, verbs=SHORT).until(1))
 
@@ -282,13 +282,13 @@ def test_killed_while_it_is_made_it_can_be_made_again(nursery, tmp_path, kills):
 
 
 def test_what_was_acknowledged_was_forced_to_disk_before(faulty, folder):
-    mirror, deeds = folder / "mirror", 20
+    mirror, operations = folder / "mirror", 20
     mirror.mkdir()
     job = short(folder, -1, DIE_BEFORE, mirror=str(mirror))
     assert faulty.run(job) == 0
-    shadow = Shadow(5, verbs=SHORT).until(deeds)
+    shadow = Shadow(5, verbs=SHORT).until(operations)
     name = f"{DIE_BEFORE}--1.links"
     for number, answer in read(job.record).answers.items():
         assert answer == shadow.answers[number]
         with Store.open(f"{mirror}.{number}/{name}", threads=1) as store:
-            assert place_of(store) == shadow.places[number + 1], number
+            assert state_of(store) == shadow.places[number + 1], number

@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from linkstream import Links
 from linkstream.store import Store
-from store.internals import Early, still
-from store.operations import THRESHOLDS, VERBS, Shadow, deed, do, place_of
+from store.internals import EarlyMaintenance, still
+from store.operations import THRESHOLDS, VERBS, Shadow, do, make_operation, state_of
 from streams import ENGINES
 
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -34,7 +34,7 @@ OPTIONS = (
 
 @pytest.fixture(autouse=True)
 def _early():
-    with Early(20):
+    with EarlyMaintenance(20):
         yield
 
 
@@ -53,9 +53,11 @@ class Course:
         self.number = self.crashes = 0
 
     def do(self, verb):
-        """One deed, to both."""
+        """One operation, to both."""
         links = self.shadow.links
-        what = deed(self.shadow.seed, self.number, links, sizes=(1, 3, 9), verbs={verb: 1})
+        what = make_operation(
+            self.shadow.seed, self.number, links, sizes=(1, 3, 9), verbs={verb: 1}
+        )
         self.number += 1
         keyed = {"idempotency_key": str(self.number)} if self.number % 3 == 0 else {}
         answer = do(self.store, what, **keyed)
@@ -70,7 +72,7 @@ class Course:
             assert self.store.state_hash() == links.state_hash()
 
     def check(self):
-        assert place_of(self.store) == self.shadow.place()
+        assert state_of(self.store) == self.shadow.place()
 
     def reopen(self):
         self.store.close()
@@ -103,7 +105,7 @@ class Course:
 
     def back_and_forth(self):
         """Some undos, with anything that changes no answer between them, and as many redos."""
-        before, done = place_of(self.store), 0
+        before, done = state_of(self.store), 0
         while done < 2 and self.store.n_vectors >= 3:
             n = self.store.n_events
             self.do("undo")
@@ -113,7 +115,7 @@ class Course:
             (self.reopen, self.crash, self.verify)[self.number % 3]()
         for _ in range(done):
             self.do("redo")
-        assert place_of(self.store)[::2] == before[::2]  # all but the number of events
+        assert state_of(self.store)[::2] == before[::2]  # all but the number of events
         self.check()
 
     def read(self):
@@ -122,14 +124,14 @@ class Course:
             self.readers.pop(0)[0].close()
         reader = Store.open(self.path, read_only=True, threads=1)
         self.readers.append((reader, self.shadow.place()))
-        assert place_of(reader) == self.readers[-1][1]
+        assert state_of(reader) == self.readers[-1][1]
 
     def refresh(self):
         for i, (reader, place) in enumerate(self.readers):
             assert reader.state_hash() == place[0]
             reader.refresh()
             self.readers[i] = (reader, self.shadow.place())
-            assert place_of(reader) == self.readers[i][1]
+            assert state_of(reader) == self.readers[i][1]
 
     def verify(self):
         self.store.verify()

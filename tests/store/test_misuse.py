@@ -12,7 +12,7 @@ from linkstream.errors import (
     VectorError,
 )
 from linkstream.store import Store
-from store.operations import DIMENSION, new, place_of, vectors
+from store.operations import DIMENSION, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
 
@@ -39,7 +39,7 @@ BAD_ROWS = {
 def test_a_batch_with_a_bad_vector_is_refused_before_any_change(path, row):
     with new(path) as store:
         store.add_many(X[:5], payloads=list("abcde"))
-        before, there = place_of(store), files(path)
+        before, there = state_of(store), files(path)
         bad = [*X[:2].tolist(), row] if len(row) == DIMENSION else [row]
         for call in (
             lambda: store.add_many(bad),
@@ -52,12 +52,12 @@ def test_a_batch_with_a_bad_vector_is_refused_before_any_change(path, row):
         ):
             with pytest.raises(VectorError):
                 call()
-        assert place_of(store) == before
+        assert state_of(store) == before
         assert files(path) == there
         store.add_many(X[5:])
-        before = place_of(store)
+        before = state_of(store)
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.verify()
 
 
@@ -149,12 +149,12 @@ WRONG = {
 def test_a_wrong_call_is_refused_before_any_change(path, wrong):
     with new(path) as store:
         store.add_many(X[:5])
-        before, there, taken = place_of(store), files(path), store.journal.n_operations
+        before, there, taken = state_of(store), files(path), store.journal.n_operations
         with pytest.raises(LinkstreamError) as refused:
             wrong(store)
         assert isinstance(refused.value, (ArgumentError, StoreError))
         if wrong is not WRONG["a batch that is none"]:
-            assert place_of(store) == before
+            assert state_of(store) == before
             assert files(path) == there
             assert store.journal.n_operations == taken
         store.add_many(X[5:])  # and it goes on

@@ -17,7 +17,7 @@ from linkstream.errors import (
 )
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Store, repair
-from store.operations import THRESHOLDS, new, place_of, vectors
+from store.operations import THRESHOLDS, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
 
@@ -25,7 +25,7 @@ X = vectors(np.random.default_rng(0), 30)
 def filled(path):
     with new(path) as store:
         store.add_many(X)
-        return place_of(store)
+        return state_of(store)
 
 
 def files(path):
@@ -68,7 +68,7 @@ def test_other_options_than_its_own_are_refused_and_the_store_stays_usable(path,
     assert open_handles() == handles
     assert files(path) == there
     with new(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_closed_store_refuses_every_change(path):
 def test_what_a_closed_store_still_tells_is_no_lie(path):
     store = new(path)
     store.add_many(X, payloads=list(range(30)))
-    before = place_of(store), store.events()
+    before = state_of(store), store.events()
     store.close()
     for ask, right in (
         (store.state_hash, before[0][0]),
@@ -221,7 +221,7 @@ def test_a_clean_close_leaves_one_file_to_copy(path, tmp_path):
     copy.parent.mkdir()
     copy.write_bytes(path.read_bytes())
     with Store.open(copy) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
 
 
 def test_opening_and_closing_leaves_no_handle_and_no_thread_behind(path):

@@ -10,7 +10,7 @@ import pytest
 
 from linkstream.errors import ArgumentError, RemovedError
 from linkstream.store import Store
-from store.operations import THRESHOLDS, place_of, vectors
+from store.operations import THRESHOLDS, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
 
@@ -92,7 +92,7 @@ BAD = {
 @pytest.mark.parametrize("payload", BAD.values(), ids=BAD)
 def test_what_json_has_not_is_refused_before_any_change_or_comes_back_equal(path, store, payload):
     store.add_many(X[:3])
-    before, data = place_of(store), path.read_bytes()
+    before, data = state_of(store), path.read_bytes()
     try:
         store.add(X[3], payload=payload)
     except ArgumentError:
@@ -103,7 +103,7 @@ def test_what_json_has_not_is_refused_before_any_change_or_comes_back_equal(path
         ):
             with pytest.raises(ArgumentError):
                 call()
-        assert place_of(store) == before
+        assert state_of(store) == before
         assert path.read_bytes() == data
         store.add_many(X[3:5], payloads=["fine", "too"], idempotency_key="k")
     else:

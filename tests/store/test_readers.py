@@ -13,7 +13,7 @@ from linkstream import Links
 from linkstream.errors import StoreClosedError, StoreError
 from linkstream.store import Store
 from store.crash_harness import Job, read, wait
-from store.operations import THRESHOLDS, VERBS, Shadow, new, place_of, vectors
+from store.operations import THRESHOLDS, VERBS, Shadow, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 
@@ -66,7 +66,7 @@ def test_a_reader_from_before_a_compaction_tells_no_lie(path):
                 with contextlib.suppress(StoreError):
                     assert reader.payloads([5, 6]) == [5, 6]
             reader.refresh()
-            assert place_of(reader) == place_of(store)
+            assert state_of(reader) == state_of(store)
 
 
 def test_a_reader_refuses_every_change(path):
@@ -108,20 +108,20 @@ def test_a_reader_needs_no_right_to_write(path, tmp_path):
 
 
 @pytest.mark.parametrize("turns", [12, pytest.param(200, marks=pytest.mark.long)])
-def test_readers_beside_a_writer_see_committed_prefixes_only(nursery, tmp_path, path, turns):
+def test_readers_beside_a_writer_see_committed_prefixes_only(harness, tmp_path, path, turns):
     verbs = VERBS | {"undo": 0, "undo_to": 0, "compact": 1}
     shadow, record = Shadow(21, verbs=verbs), tmp_path / "record"
     new(path).close()
-    pid = nursery.start(Job(str(path), str(record), 21, verbs=verbs, early=20))
+    pid = harness.start(Job(str(path), str(record), 21, verbs=verbs, early=20))
     try:
         wait(record, answers=3)
         follow(path, record, shadow, turns)
     finally:
         os.kill(pid, signal.SIGKILL)
-        assert nursery.ended() == -signal.SIGKILL
+        assert harness.ended() == -signal.SIGKILL
     with Store.open(path, read_only=True, threads=1) as reader:  # beside nobody, after a kill
         count = len(read(record).answers)
-        assert place_of(reader) in shadow.until(count + 1).places[count : count + 2]
+        assert state_of(reader) in shadow.until(count + 1).places[count : count + 2]
 
 
 def follow(path, record, shadow, turns):
@@ -135,7 +135,7 @@ def follow(path, record, shadow, turns):
             reader.close()
             reader = Store.open(path, read_only=True, threads=1)
         try:
-            found = place_of(reader)
+            found = state_of(reader)
         except StoreError:  # compacted since: part of what the reader knows of is gone
             continue
         shadow.until(len(read(record).answers) + 1)
@@ -148,17 +148,17 @@ def follow(path, record, shadow, turns):
     reader.close()
 
 
-def test_a_reader_of_a_store_that_was_killed_recovers_nothing_and_sees_all(nursery, tmp_path, path):
+def test_a_reader_of_a_store_that_was_killed_recovers_nothing_and_sees_all(harness, tmp_path, path):
     record = tmp_path / "record"
-    pid = nursery.start(Job(str(path), str(record), 3))
+    pid = harness.start(Job(str(path), str(record), 3))
     wait(record, answers=5)
     os.kill(pid, signal.SIGKILL)
-    nursery.ended()
+    harness.ended()
     count = len(read(record).answers)
     shadow = Shadow(3).until(count + 1)
     for _ in range(2):
         with Store.open(path, read_only=True, threads=1) as reader:
-            assert place_of(reader) in shadow.places[count : count + 2]
+            assert state_of(reader) in shadow.places[count : count + 2]
 
 
 def test_a_closed_reader_says_so(path):

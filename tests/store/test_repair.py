@@ -17,7 +17,7 @@ from linkstream.engine import placing
 from linkstream.errors import DamagedStoreError, SnapshotError, StoreError
 from linkstream.store import Store, copies, repair
 from store.internals import change
-from store.operations import new, place_of, vectors
+from store.operations import new, state_of, vectors
 
 X = vectors(np.random.default_rng(3), 60)
 
@@ -71,13 +71,13 @@ def test_damage_in_the_newest_batch_is_repaired_to_a_store_that_opens(path, tabl
 def test_a_lost_description_is_written_again_from_a_snapshot(path):
     with new(path, min_size=2) as store:
         store.add_many(X[:20])
-        before = place_of(store)
+        before = state_of(store)
     spoil(path, "meta")
     with pytest.raises(DamagedStoreError):
         Store.open(path)
     assert repair(path).lost == 0
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         assert store.info()["min_size"] == 2
 
 
@@ -85,11 +85,11 @@ def test_a_store_without_any_sound_snapshot_is_decided_again_from_the_beginning(
     with new(path, evidence="cluster", heal="join") as store:
         for start in range(0, 60, 10):
             store.add_many(X[start : start + 10])
-        before = place_of(store)
+        before = state_of(store)
     spoil(path, "chunks")
     assert repair(path).kept == 6
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.verify()
 
 
@@ -194,14 +194,14 @@ def test_a_database_of_another_program_is_no_store(path, mode):
 def test_a_store_whose_first_page_is_lost_is_still_known_and_repaired(path):
     with new(path) as store:
         store.add_many(X)
-        before = place_of(store)
+        before = state_of(store)
     data = path.read_bytes()
     path.write_bytes(bytes(4096) + data[4096:])
     with pytest.raises(DamagedStoreError):
         Store.open(path)
     assert repair(path).lost == 0
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
 
 
 # What a kill leaves is swept away.

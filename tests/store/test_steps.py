@@ -11,7 +11,7 @@ import pytest
 from linkstream.errors import ArgumentError, NotTrackedError, StoreError, UndoError
 from linkstream.io import export, import_store
 from linkstream.store import Batch, Store
-from store.operations import THRESHOLDS, new, place_of, vectors
+from store.operations import THRESHOLDS, new, state_of, vectors
 
 X = vectors(np.random.default_rng(3), 60)
 
@@ -44,10 +44,10 @@ def crashed(store, folder):
 
 def test_undo_of_a_step_takes_back_all_calls_of_a_command_and_no_more(store):
     store.add_many(X[:20])
-    before = place_of(store)[0]
+    before = state_of(store)[0]
     fed(store, X[20:60])
     store.undo(step=True)
-    assert (store.n_vectors, place_of(store)[0]) == (20, before)
+    assert (store.n_vectors, state_of(store)[0]) == (20, before)
     store.undo(step=True)  # the call before it, which was part of no command
     assert store.n_vectors == 0
     with pytest.raises(UndoError):
@@ -85,7 +85,7 @@ def test_redo_survives_the_end_of_the_process(store, tmp_path, way):
     fed(store, X[:40])
     store.same(0, 1)
     store.name(store.labels()[0], "Ann")
-    after = place_of(store)
+    after = state_of(store)
     for _ in range(3):
         store.undo(step=True)
     assert store.n_vectors == 0
@@ -98,7 +98,7 @@ def test_redo_survives_the_end_of_the_process(store, tmp_path, way):
     with Store.open(copy, threads=1) as again:
         for _ in range(3):
             again.redo()
-        assert place_of(again)[::2] == after[::2]  # hash; labels, vectors and payloads
+        assert state_of(again)[::2] == after[::2]  # hash; labels, vectors and payloads
         later = again.add_many(X[40:])
         again.verify()
     with new(tmp_path / "twin.links") as twin:
@@ -125,13 +125,13 @@ def test_any_other_call_ends_what_can_be_redone_and_nothing_changes(store):
     fed(store, X[:30])
     store.undo(step=True)
     store.add(X[50])
-    before = place_of(store)
+    before = state_of(store)
     with pytest.raises(UndoError, match="any other change ends"):
         store.redo()
-    assert place_of(store) == before
+    assert state_of(store) == before
     store.undo()
     store.redo()
-    assert place_of(store)[0] == before[0]
+    assert state_of(store)[0] == before[0]
 
 
 def test_what_was_compacted_cannot_be_redone(store):
@@ -230,10 +230,10 @@ def test_calls_that_change_nothing_are_no_steps(store):
 @pytest.mark.parametrize("options", [{"to": 0, "step": True}, {"step": 1}, {"step": "last"}])
 def test_half_an_undo_is_refused_and_changes_nothing(store, options):
     store.add_many(X[:5])
-    before = place_of(store)
+    before = state_of(store)
     with pytest.raises(ArgumentError):
         store.undo(**options)
-    assert place_of(store) == before
+    assert state_of(store) == before
 
 
 @pytest.mark.parametrize("command", ["", None, 7, "x" * 65])
@@ -303,7 +303,7 @@ def test_an_export_keeps_the_steps_undos_and_redos(store, tmp_path):
         assert again.steps() == store.steps()
         again.redo()
         store.redo()
-        assert place_of(again) == place_of(store)
+        assert state_of(again) == state_of(store)
 
 
 def test_names_of_commands_are_all_that_a_step_leaves_in_the_file(path):

@@ -22,13 +22,13 @@ from linkstream.store import Store, write_requests
 from linkstream.store.model import Model
 from store.child import batch
 from store.crash_harness import DIE_BEFORE, Job, read
-from store.internals import Early, in_order, told
-from store.operations import new, place_of, plain, vectors
+from store.internals import EarlyMaintenance, in_order, told
+from store.operations import new, plain, state_of, vectors
 
 
 @pytest.fixture(autouse=True)
 def _early():
-    with Early(20):
+    with EarlyMaintenance(20):
         yield
 
 
@@ -60,9 +60,9 @@ def test_threads_that_add_at_once_are_each_answered_and_nothing_is_lost(path):
         # Each vector has the number, the payload and the label that belong together.
         payloads = store.payloads(range(store.n_vectors))
         assert np.array_equal(store.vectors(range(store.n_vectors)), X[payloads])
-        before = place_of(store)
+        before = state_of(store)
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.verify()
 
 
@@ -145,9 +145,9 @@ def test_threads_that_correct_and_undo_at_once_do_it_in_one_order(path):
         links, _ = in_order(store)
         assert store.state_hash() == links.state_hash()
         assert store.events() == links.events()
-        before = place_of(store)
+        before = state_of(store)
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.verify()
 
 
@@ -206,12 +206,12 @@ def test_a_store_that_is_closed_amid_all_kinds_of_bustle_has_what_it_acknowledge
         store.verify()
 
 
-def commits(nursery, folder, *, slow, **how):
+def commits(harness, folder, *, slow, **how):
     """A session's calls, and how often it forced something to disk."""
     path, record = folder / "people.links", folder / "record"
     job = Job(str(path), str(record), 4, sizes=(3,), fault=(-1, 0, DIE_BEFORE), slow=slow, **how)
     start = time.monotonic()
-    assert nursery.run(job) == 0
+    assert harness.run(job) == 0
     record = read(record)
     assert "closed" in record.notes, record.notes
     calls = len(record.answers) + len(record.of_threads)

@@ -16,7 +16,7 @@ import pytest
 from linkstream.errors import StoreClosedError, StoreError, StoreLockedError
 from linkstream.store import Store, repair
 from linkstream.store.file import BUSY
-from store.operations import THRESHOLDS, new, place_of, vectors
+from store.operations import THRESHOLDS, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 60)
 
@@ -119,10 +119,10 @@ def test_two_who_write_because_a_lock_was_removed_do_not_both_go_on(path):
         first.add_many(X[20:30])
     first.close()
     second.add_many(X[30:40])
-    before = place_of(second)
+    before = state_of(second)
     second.close()
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.verify()
 
 
@@ -184,9 +184,9 @@ def test_a_forked_child_cannot_write_to_its_parents_store_and_does_it_no_harm(pa
         assert answers[2] == answers[4] == "StoreLockedError"
         assert_locked(path)  # still its parent's
         store.add_many(X[30:])
-        before = place_of(store)
+        before = state_of(store)
     with Store.open(path) as store:
-        assert place_of(store) == before
+        assert state_of(store) == before
         store.verify()
 
 

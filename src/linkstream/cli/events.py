@@ -43,7 +43,7 @@ def events(
     left = limit
     with opening.reading(store) as opened, until_stopped(wanted=follow, endless=True) as stopped:
         while True:
-            for event in opened.iter_events(since):
+            for event in opened.journal.events(since):
                 if left == 0:
                     return
                 write(event)

@@ -131,11 +131,11 @@ def _known(rows: Rows, chain: Chain, store: Store) -> tuple[Chain, Piece] | None
 
 def _left(store: Store, key: str) -> tuple[int, Ids] | None:
     """What is left of the vectors taken under a key: the first and the IDs; None: nothing."""
-    found = store.done(key)
-    left = 0 if found is None else store.left_of(found)
+    found = store.journal.find(key)
+    left = 0 if found is None else store.journal.vectors_left(found)
     if found is None or not left:
         return None
-    return found.first_vector, store.answer_of(found)[:left]
+    return found.first_vector, store.journal.answer(found)[:left]
 
 
 class _Flight:

@@ -48,11 +48,11 @@ def inspect(
 
 def _whole(store: Store, limit: int) -> dict[str, Any]:
     clusters = sorted(store.clusters(), key=lambda c: (-c.size, c.id))
-    first = max(0, store.n_operations - limit)
+    first = max(0, store.journal.n_operations - limit)
     return {
         "store": store.info(),
         "clusters": [_view(c) for c in clusters[:limit]],
-        "operations": [_told(o) for o in store.operations(since=first)][-limit:],
+        "operations": [_told(o) for o in store.journal.operations(since=first)][-limit:],
     }
 
 

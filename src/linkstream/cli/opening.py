@@ -39,12 +39,12 @@ def writing(path: Path) -> Iterator[Store]:
     from linkstream.store import Store
 
     with until_stopped(), Store.open(path) as store, store.step(RUNNING.get()):
-        before = store.n_operations
+        before = store.journal.n_operations
         try:
             yield store
         finally:
             with contextlib.suppress(LinkstreamError):  # a store that failed says no more
-                done = store.n_operations - before
+                done = store.journal.n_operations - before
                 if done:
                     also = call.now().kept
                     words = f"{done:,} change{'s' * (done > 1)} made to {path}"
@@ -94,7 +94,7 @@ def remove_if_empty(path: Path) -> None:
         lock = WriterLock(path)
         try:
             with Store.open(path, read_only=True) as store:
-                empty = store.n_operations == 0
+                empty = store.journal.n_operations == 0
             for suffix in ("", "-wal", "-shm", ".lock") if empty else ():
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
         finally:

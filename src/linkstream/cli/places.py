@@ -117,9 +117,9 @@ class _Took:
 
 def _taken(store: Store, mark: str) -> list[_Took]:
     """What was taken from a place and not undone."""
-    calls = [(each, _rows(each.key, mark)) for each in store.operations()]
+    calls = [(each, _rows(each.key, mark)) for each in store.journal.operations()]
     took = [(rows[0], each) for each, rows in calls if rows is not None]
-    found = [_Took(row, each.first_vector, store.left_of(each)) for row, each in took]
+    found = [_Took(row, each.first_vector, store.journal.vectors_left(each)) for row, each in took]
     return [each for each in found if each.vectors]
 
 

@@ -25,11 +25,10 @@ def settle(
     """
     if apply:
         with opening.writing(store) as opened:
-            found = opened.settle()
+            found = opened.settle(apply=True)
     else:
         with opening.reading(store) as opened:
-            found = opened.proposals()
-    assert found is not None, "None only where a key was used before, and there is no key"
+            found = opened.settle()
     if screen.speaks_json(as_json):
         screen.write_json(found.to_dict())
         return

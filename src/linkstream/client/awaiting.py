@@ -23,7 +23,7 @@ from linkstream.client.way import CONNECT, READ, answer_of, check_open, options,
 from linkstream.client.writes import Writes
 from linkstream.engine.events import Event
 from linkstream.store import Batch
-from linkstream.store.calls import check_batches
+from linkstream.store.write_requests import check_batches
 
 P = ParamSpec("P")
 T = TypeVar("T")

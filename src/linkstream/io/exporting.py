@@ -109,7 +109,7 @@ def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
 def _instants(store: Store, n: int) -> Integers:
     """Return the ID returned for each vector; undo frees numbers, which are then used again."""
     instants = np.full(n, -1, dtype=np.int64)
-    for operation in store.operations():
+    for operation in store.journal.operations():
         if operation.n_rows:
             ids = _ids(operation)
             part = instants[operation.first_vector :][: len(ids)]
@@ -164,7 +164,7 @@ def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> No
     if rows:
         write_table(folder / f"vectors.{packing}", _vectors(store, last))
     with atomic_file(folder / "events.jsonl", "w") as stream:
-        for event in store.iter_events():
+        for event in store.journal.events():
             if event.sequence < about["events"]:
                 stream.write(to_json(event.to_dict()) + "\n")
     mean = store.space.mean
@@ -194,11 +194,11 @@ def _write_operations(store: Store, folder: Path, last: int) -> int:
         atomic_file(folder / "operations.jsonl", "w") as operations,
         atomic_file(folder / "payloads.jsonl", "w") as payloads,
     ):
-        for operation in store.operations():
+        for operation in store.journal.operations():
             if operation.number > last:
                 break
             operations.write(to_json(_record(operation)) + "\n")
-            for payload in store.payloads_of(operation) or ():
+            for payload in store.journal.payloads(operation) or ():
                 payloads.write(to_json(payload) + "\n")
             rows += operation.n_rows
     return rows
@@ -229,8 +229,8 @@ def plain_result(answer: Any) -> Any:
 
 
 def _vectors(store: Store, last: int) -> Iterator[Table]:
-    for operation in store.operations():
-        rows = store.vectors_of(operation) if operation.number <= last else None
+    for operation in store.journal.operations():
+        rows = store.journal.vectors(operation) if operation.number <= last else None
         if rows is None:
             continue
         for start in range(0, len(rows), _ROWS):

@@ -150,6 +150,9 @@ def _replay_one(
     if record["payloads"]:
         attached = [next(payloads) for _ in range(count)]
         arguments |= {"payload": attached[0]} if verb == "add" else {"payloads": attached}
+    if verb == "settle":
+        given = arguments.pop("thresholds", None)
+        return store.settle(apply=True, thresholds=given and Thresholds(**given), **arguments)
     if verb not in ADDING:
         return getattr(store, verb)(**arguments)
     rows = np.empty((0, 2)) if not count or vectors is None else vectors.read(count).vectors
@@ -170,7 +173,7 @@ def _vectors(folder: Path) -> Source:
 def _compare_events(folder: Path, about: dict[str, Any], store: Store) -> None:
     exported = _lines(folder / "events.jsonl")
     number = 0
-    for event in store.iter_events():
+    for event in store.journal.events():
         if event.to_dict() != next(exported, None):
             raise _differs(folder, f"event {event.sequence}", "it differs")
         number += 1

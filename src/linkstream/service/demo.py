@@ -13,7 +13,7 @@ from linkstream.data import VoiceStream, voice_halves
 from linkstream.errors import LinkstreamError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.service.answers import Refusal
-from linkstream.store import calls
+from linkstream.store import write_requests
 
 if TYPE_CHECKING:
     from linkstream.service.sessions import Session, Sessions
@@ -62,7 +62,7 @@ async def _take(session: Session, stream: VoiceStream, first: int, end: int, ste
     """Add some windows; where the service is busy, wait, as any client should."""
     X = stream.X[first:end]
     while True:
-        ticket = calls.adding(
+        ticket = write_requests.add_request(
             "add_many", X, 1.0, None, _payloads(stream, first, end), f"demo-{first}-{end}"
         )
         try:

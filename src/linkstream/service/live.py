@@ -21,7 +21,7 @@ from linkstream.engine.contract import Decision, Decisions
 from linkstream.errors import LinkstreamError
 from linkstream.service.answers import Refusal, busy
 from linkstream.store import Store
-from linkstream.store.clerk import Ticket
+from linkstream.store.write_requests import WriteRequest
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -56,7 +56,7 @@ class Live:
         self._ring_end = -1
         self._filling = asyncio.Lock()
 
-    def note(self, ticket: Ticket) -> None:
+    def note(self, ticket: WriteRequest) -> None:
         """A call was acknowledged."""
         if ticket.verb == "add":
             self._noted.append(ticket.answer)
@@ -92,7 +92,7 @@ class Live:
             idle = self.figures["rate"] and time.time() - then > 1.5
             return self.figures | {"rate": 0.0} if idle else self.figures
         self._fresh = False
-        counted = await self._session.read(Store.figures)
+        counted = await self._session.read(lambda store: store.handle.counts())
         now, (then, before) = time.time(), self._sampled
         rate = (self.taken - before) / max(now - then, 0.5)
         self._sampled = now, self.taken
@@ -261,7 +261,7 @@ def frames(store: Store, since: int) -> list[Frame]:
     """The next events of a store, as they are sent."""
     return [
         (event.sequence, _numbered(event.sequence, event.kind, event.to_dict()))
-        for event in islice(store.iter_events(since), PAGE)
+        for event in islice(store.journal.events(since), PAGE)
     ]
 
 

@@ -1,7 +1,7 @@
 """Sessions: the namespaces of a service, each a store of its own with a line of those who wait.
 
 Writers never wait for each other's disk: what has come while the store commits is committed
-together (store/desk.py), and each request is answered after the commit that holds it.
+together (store/commit_loop.py), and each request is answered after the commit that holds it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from linkstream.service.live import Live
 from linkstream.service.projection import Projection
 from linkstream.service.settings import Settings
 from linkstream.store import Store
-from linkstream.store.clerk import Ticket
+from linkstream.store.write_requests import WriteRequest
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 SUFFIX = ".links"
@@ -83,7 +83,7 @@ class Session:
         self._reads = 0
         self._reading = asyncio.Semaphore(READERS // 2)  # the other half is for others
 
-    async def write(self, ticket: Ticket, size: int = 0) -> Ticket:
+    async def write(self, ticket: WriteRequest, size: int = 0) -> WriteRequest:
         """Have a call done; the ticket with its answer, once that is safe."""
         size += _PER_CALL
         self._sessions.admit(self, size)
@@ -99,11 +99,11 @@ class Session:
         self.live.note(ticket)
         return ticket
 
-    async def _send(self, ticket: Ticket) -> None:
+    async def _send(self, ticket: WriteRequest) -> None:
         future = self._sessions.loop.create_future()
         mail = self._sessions.mail
         ticket.then = lambda _: mail.put(future)
-        self.store.send(ticket)
+        self.store.handle.submit(ticket)
         await future
 
     async def read(self, work: Callable[[Store], T]) -> T:
@@ -214,7 +214,7 @@ class Sessions:
                 self._check_room(await self.aside(self.names))
                 return await self._open(name, options), True
         session = await self.get(name)
-        session.store.check_wanted(**options)
+        session.store.handle.check_wanted(**options)
         return session, False
 
     def _check_room(self, names: list[str]) -> None:

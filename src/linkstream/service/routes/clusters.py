@@ -177,7 +177,7 @@ def _vector(store: Store, vector: int) -> dict[str, Any]:
             expected="a namespace made with track_vectors",
             remedy="Keep the IDs that adding answers with.",
         )
-    payload = store.payload(vector)  # an unknown or removed one is refused here
+    payload = store.payloads([vector])[0]  # an unknown or removed one is refused here
     state = store.state()
     node = int(state.vectors[vector])
     row = int(np.searchsorted(state.numbers, node))

@@ -12,8 +12,8 @@ from linkstream.service import bodies, shapes
 from linkstream.service.answers import plain
 from linkstream.service.routing import Here, N, key_of, route, settings_of
 from linkstream.service.sessions import Session
-from linkstream.store import Store, calls
-from linkstream.store.clerk import Ticket
+from linkstream.store import Store, write_requests
+from linkstream.store.write_requests import WriteRequest
 
 # Verbs that are said as they are, each with its body; what they mean is in docs/identity.md.
 _SAID: dict[str, tuple[type[shapes.Said], str]] = {
@@ -41,7 +41,9 @@ async def corrections(session: Here) -> Response:
 async def move(request: Request, session: Here) -> Response:
     """Put a vector into another cluster; it stays there."""
     said = await bodies.said(request, settings_of(request), shapes.Move)
-    ticket = await session.write(calls.saying("move", said.model_dump(), key_of(request)))
+    ticket = await session.write(
+        write_requests.verb_request("move", said.model_dump(), key_of(request))
+    )
     return plain(ticket.answer.to_dict())
 
 
@@ -53,7 +55,7 @@ async def undo(request: Request, session: Here) -> Response:
     With `after`, only if no event came from that number on: 409 where one did.
     """
     said = await bodies.said(request, settings_of(request), shapes.Undo)
-    ticket = calls.undoing(said.to, said.step, key_of(request))
+    ticket = write_requests.undo_request(said.to, said.step, key_of(request))
     if said.after is not None:
         ticket.check = lambda event: _check_nothing_since(said.after, event)
     return _done(await session.write(ticket))
@@ -63,7 +65,7 @@ async def undo(request: Request, session: Here) -> Response:
 async def redo(request: Request, session: Here) -> Response:
     """Bring back what the last undo took; 409 where something else was changed since."""
     await bodies.said(request, settings_of(request), shapes.Nothing)
-    return _done(await session.write(calls.saying("redo", {}, key_of(request))))
+    return _done(await session.write(write_requests.verb_request("redo", {}, key_of(request))))
 
 
 @route(router, "GET", f"{N}/steps", "read", answer=shapes.Steps)
@@ -76,14 +78,14 @@ async def steps(session: Here, limit: Annotated[int, Query(ge=1, le=1000)] = 20)
 @route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
 async def proposals(session: Here) -> Response:
     """What an offline pass over all clusters would join and cut."""
-    return plain((await session.read(Store.proposals)).to_dict())
+    return plain((await session.read(Store.settle)).to_dict())
 
 
 @route(router, "POST", f"{N}/settle", "write", body=shapes.Nothing, answer=dict[str, Any])
 async def settle(request: Request, session: Here) -> Response:
     """Join and cut clusters by an offline pass; null under a key that was used before."""
     await bodies.said(request, settings_of(request), shapes.Nothing)
-    ticket = await session.write(calls.saying("settle", {}, key_of(request)))
+    ticket = await session.write(write_requests.verb_request("settle", {}, key_of(request)))
     return plain({} if ticket.answer is None else ticket.answer.to_dict())
 
 
@@ -106,13 +108,15 @@ def _add_verb(router: APIRouter, verb: str, body: type[shapes.Said], words: str)
     route(router, "POST", f"{N}/{verb}", "write", body=body, answer=shapes.Done)(say)
 
 
-async def _say(session: Session, verb: str, said: dict[str, Any], key: str | None) -> Ticket:
+async def _say(session: Session, verb: str, said: dict[str, Any], key: str | None) -> WriteRequest:
     if verb == "remove":
-        return await session.write(calls.removing(said["vector"], None, None, None, key))
-    return await session.write(calls.saying(verb, said, key))
+        return await session.write(
+            write_requests.remove_request(said["vector"], None, None, None, key)
+        )
+    return await session.write(write_requests.verb_request(verb, said, key))
 
 
-def _done(ticket: Ticket) -> Response:
+def _done(ticket: WriteRequest) -> Response:
     before, event = ticket.events
     return plain({"before": before, "event": event})
 

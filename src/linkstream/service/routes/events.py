@@ -44,6 +44,6 @@ async def live(request: Request, session: Here) -> Any:
 
 
 def _page(store: Store, since: int, limit: int) -> dict[str, Any]:
-    found = list(islice(store.iter_events(since), limit))
+    found = list(islice(store.journal.events(since), limit))
     following = found[-1].sequence + 1 if found else since
     return {"events": [event.to_dict() for event in found], "next": following}

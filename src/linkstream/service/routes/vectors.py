@@ -24,8 +24,8 @@ from linkstream.service.routing import (
     sessions_of,
     settings_of,
 )
-from linkstream.store import calls
-from linkstream.store.clerk import Ticket
+from linkstream.store import write_requests
+from linkstream.store.write_requests import WriteRequest
 
 _MANY = 256  # payloads
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
@@ -109,7 +109,7 @@ async def enrol(request: Request, session: Here) -> Response:
     """Vectors of somebody known: prototypes of a cluster with that name."""
     said = await bodies.said(request, settings_of(request), shapes.Enrolled)
     bodies.check_name(said.name, settings_of(request))
-    ticket = calls.enrolling(said.name, said.vectors, said.locked, key_of(request))
+    ticket = write_requests.enrol_request(said.name, said.vectors, said.locked, key_of(request))
     bodies.check_size(ticket.rows, settings_of(request))
     await session.write(ticket, 0 if ticket.rows is None else ticket.rows.nbytes)
     return plain({"cluster": ticket.answer})
@@ -137,12 +137,14 @@ async def ask(request: Request, session: Here) -> Response:
     return _ids(request, None, ids)
 
 
-async def _adding(request: Request, verb: str, given: Given, group: str | None) -> Ticket:
+async def _adding(request: Request, verb: str, given: Given, group: str | None) -> WriteRequest:
     """The call that brings the vectors; many payloads are looked at off the event loop."""
     rows = given.rows[0] if verb == "add" else given.rows
 
-    def made() -> Ticket:
-        return calls.adding(verb, rows, given.weights, group, given.payloads, key_of(request))
+    def made() -> WriteRequest:
+        return write_requests.add_request(
+            verb, rows, given.weights, group, given.payloads, key_of(request)
+        )
 
     if given.payloads is None or len(given.payloads) <= _MANY:
         return made()
