@@ -24,7 +24,7 @@ from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import Store
 from linkstream.store.journal import ADDING
-from linkstream.store.replaying import VERBS
+from linkstream.store.replaying import VERBS, named_arguments
 
 _LINE_MAX = 2**28  # bytes: an operation on millions of vectors, with its result
 _BAD_RECORD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
@@ -146,7 +146,7 @@ def _replay_one(
     verb, count = record["verb"], record["rows"]
     if verb not in VERBS:
         raise ValueError(f"an unknown verb {verb!r}")
-    arguments = {**record["arguments"], "idempotency_key": record["key"]}
+    arguments = {**named_arguments(verb, record["arguments"]), "idempotency_key": record["key"]}
     if record["payloads"]:
         attached = [next(payloads) for _ in range(count)]
         arguments |= {"payload": attached[0]} if verb == "add" else {"payloads": attached}

@@ -51,12 +51,18 @@ def do(
     return answer, events_since(links, first_event)
 
 
+def named_arguments(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a journalled verb under the names of today's parameters."""
+    if verb == "add_group" and "key" in arguments:  # the journal's name for `group`
+        arguments = {**arguments, "group": arguments["key"]}
+        del arguments["key"]
+    return arguments
+
+
 def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None) -> Any:
     if verb == "add" and rows is not None:
         return links.add(rows[0], **arguments)
-    if verb == "add_group" and "key" in arguments:
-        arguments = {**arguments, "group": arguments["key"]}
-        del arguments["key"]
+    arguments = named_arguments(verb, arguments)
     if verb in IDS:
         return getattr(links, verb)([] if rows is None else rows, **arguments)
     if verb == "enrol" and rows is not None:
