@@ -38,10 +38,21 @@ def run(program, *numbers):
     words = [str(program), *map(str, numbers)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+    return done.stdout
 
 
 def test_the_engine_is_as_before_after_an_allocation_that_failed(program):
     run(program, 4, 1, FULL)
+
+
+def test_a_verb_that_lacks_its_vector_at_one_start_is_skipped_there(program):
+    assert "withdraw one of several: skipped" in run(program, 64, 1, 1, FULL)
+
+
+def test_a_verb_that_is_skipped_at_every_start_is_an_error(program):
+    done = subprocess.run([str(program), "64", "1", "1"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "BAD withdraw one of several was skipped at every start" in done.stdout
 
 
 @pytest.mark.long
