@@ -1,4 +1,4 @@
-"""The pictures of docs/tuning.md: `python docs/pictures/tuning.py`, under a minute."""
+"""Draw the pictures of docs/tuning.md in under a minute: `python docs/pictures/tuning.py`."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ IMAGES = Path(__file__).parents[1] / "img"
 
 
 def main() -> None:
-    """Tune on five readers, and look at them."""
+    """Tune on five readers, and diagnose their vectors."""
     readers, _ = voice_halves()
     tuned = tune(readers.X, readers.y, trials=200)
-    tuned.picture(IMAGES / "landscape.png")
+    tuned.picture(IMAGES / "trials.png")
     diagnose(readers.X, tuned.thresholds, y=readers.y).picture(IMAGES / "diagnosis.png")
 
 

@@ -6,11 +6,6 @@ number of vectors.
 In `y_pred`, −1 means that no ID was given (`Links.predict` returns −1 for a vector that would be
 new). Such a vector is never right, conflates nothing, counts as fractured, and forms no pair. In
 `y_true`, −1 is an identity like any other.
-
-All functions take the same two arguments:
-
-- `y_true`: the identity of each vector, in order of arrival;
-- `y_pred`: the ID of each vector, in the same order; −1 for no ID.
 """
 
 from __future__ import annotations
@@ -19,6 +14,7 @@ import importlib.util
 import math
 import warnings
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,8 +82,7 @@ class Report:
             for name, label in _LABELS.items()
         )
 
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
 
 
 _LABELS = {
@@ -194,7 +189,8 @@ def weighted_score(
     0.8125
     """
     for name, weight in (("conflation", conflation_weight), ("fracture", fracture_weight)):
-        if not (math.isfinite(weight) and weight >= 0):
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not (number and math.isfinite(weight) and weight >= 0):
             raise ArgumentError(
                 f"{name}_weight is {weight!r}",
                 expected="a finite number, 0 or more",

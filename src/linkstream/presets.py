@@ -99,15 +99,6 @@ def other_dimension(seen: str, space: Space) -> DimensionError:
 
 
 def _preset(values: dict[str, Any]) -> Preset:
-    return Preset(
-        name=values["name"],
-        encoder=values["encoder"],
-        model=values["model"],
-        dimension=values["dimension"],
-        thresholds=Thresholds(**values["thresholds"]),
-        space=Space(values["mean"], model=values["name"], dimension=values["dimension"]),
-        evidence=values["evidence"],
-        heal=values["heal"],
-        made_from=tuple(values["made_from"]),
-        figures=values["figures"],
-    )
+    space = Space(values.pop("mean"), model=values["name"], dimension=values["dimension"])
+    thresholds, made_from = Thresholds(**values["thresholds"]), tuple(values["made_from"])
+    return Preset(**values | {"space": space, "thresholds": thresholds, "made_from": made_from})

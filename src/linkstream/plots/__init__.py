@@ -7,7 +7,7 @@ that are matched to no identity, are grey and hatched.
 
 from linkstream.plots.graphs import cluster_graphs, graph
 from linkstream.plots.overviews import margins, sizes, stream
-from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, Clustering, new_figure, save
+from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, new_figure, save
 from linkstream.plots.timelines import demo_picture, timeline
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "FRAGMENT",
     "INK",
     "PALETTE",
-    "Clustering",
     "cluster_graphs",
     "demo_picture",
     "graph",

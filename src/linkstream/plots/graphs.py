@@ -14,11 +14,9 @@ from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
 from linkstream.plots import style
 from linkstream.plots.style import (
-    FAINT,
     FRAGMENT,
     INK,
     PALETTE,
-    Clustering,
     Colours,
     new_figure,
 )
@@ -26,6 +24,8 @@ from linkstream.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from linkstream.plots.style import Clustering
 
 _LABELS_MAX = 12  # clusters with a label
 _LARGEST_NODE = 700.0  # points², the area of the node with the most vectors
@@ -79,7 +79,8 @@ def draw_graph(
         points = (sums / (counts[:, np.newaxis] * SCALE) - mean) @ plane
         _draw_vectors(axes, links, vectors, mean, plane, colours)
     nodes = [colours.get(cluster, FRAGMENT) for cluster in state.clusters.tolist()]
-    _draw_edges(axes, state, points, nodes)
+    ends = np.searchsorted(state.numbers, state.edges)
+    _draw_edges(axes, points[ends], [nodes[a] for a in ends[:, 0].tolist()], alpha=0.7, width=1.0)
     areas = _LARGEST_NODE * counts / counts.max() + 12.0
     axes.scatter(
         points[:, 0],
@@ -92,32 +93,21 @@ def draw_graph(
         label="subclusters",
     )
     _label_clusters(axes, clusters, state.numbers, points, areas)
-    _frame(axes)
-
-
-def _draw_edges(axes: Axes, state: State, points: Points, nodes: list[str]) -> None:
-    from matplotlib.collections import LineCollection
-
-    ends = np.searchsorted(state.numbers, state.edges)
-    lines: Any = points[ends]
-    axes.add_collection(
-        LineCollection(
-            lines,
-            colors=[nodes[a] for a in ends[:, 0].tolist()],
-            alpha=0.7,
-            linewidths=1.0,
-            zorder=2,
-            label="edges",
-        )
-    )
-
-
-def _frame(axes: Axes) -> None:
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.12)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_color(FAINT)
+    style.hide_ticks(axes)
+
+
+def _draw_edges(
+    axes: Axes, lines: Any, colours: str | list[str], *, alpha: float, width: float
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    axes.add_collection(
+        LineCollection(
+            lines, colors=colours, alpha=alpha, linewidths=width, zorder=2, label="edges"
+        )
+    )
 
 
 def _draw_vectors(
@@ -232,7 +222,7 @@ def cluster_graphs(links: Clustering, *, limit: int = 1500) -> Figure:
     for rank, (cluster, rows) in enumerate(shown):
         points = centres[rank] + _layout(state, rows, radii[rank], float(outlines[rank]))
         colour = PALETTE[rank % len(PALETTE)]
-        _draw_cluster_edges(axes, state, rows, points, colour)
+        _draw_edges(axes, points[_edges_within(state, rows)], colour, alpha=0.45, width=0.9)
         areas = (2 * radii[rank] * points_a_unit) ** 2
         x, y = points.T
         axes.scatter(x, y, s=areas, c=colour, edgecolors="white", linewidths=0.6, zorder=3)
@@ -240,7 +230,10 @@ def cluster_graphs(links: Clustering, *, limit: int = 1500) -> Figure:
         _label_cluster(
             axes, cluster, (float(centres[rank, 0]), below), float(outlines[rank]) * points_a_unit
         )
-    _square_frame(axes, reach)
+    axes.set_xlim(-reach, reach)
+    axes.set_ylim(-reach, reach)
+    axes.set_aspect("equal")
+    style.hide_ticks(axes)
     _write_heading(axes, state, clusters, shown)
     return figure
 
@@ -264,13 +257,8 @@ def _packed_centres(radii: Points) -> Points:
     """Return centres of discs that do not overlap, each as near to the middle as possible."""
     step = 0.5 * float(radii.min()) + 0.05
     turns = np.arange(4000)
-    spiral = (
-        step
-        * np.sqrt(turns)[:, np.newaxis]
-        * np.column_stack(
-            [np.cos(2.399963 * turns), np.sin(2.399963 * turns)]  # the golden angle
-        )
-    )
+    angle = 2.399963 * turns  # multiples of the golden angle
+    spiral = step * np.sqrt(turns)[:, np.newaxis] * np.column_stack([np.cos(angle), np.sin(angle)])
     reach = 2 * float(radii.sum()) + _GAP * len(radii)
     spiral = np.concatenate([spiral, [[reach, 0.0]]])
     centres = np.zeros((len(radii), 2))
@@ -294,16 +282,13 @@ def _layout(state: State, rows: Rows, radii: Points, outline: float) -> Points:
     return points * (stretch if np.isfinite(stretch) else 0.0)
 
 
-def _draw_cluster_edges(axes: Axes, state: State, rows: Rows, points: Points, colour: str) -> None:
-    from matplotlib.collections import LineCollection
-
+def _edges_within(state: State, rows: Rows) -> npt.NDArray[np.intp]:
+    """Return the edges between these subclusters, as positions in `rows`."""
     position = np.full(len(state.numbers), -1)
     position[rows] = np.arange(len(rows))
     ends = position[np.searchsorted(state.numbers, state.edges)]
-    lines: Any = points[ends[(ends >= 0).all(axis=1)]]
-    axes.add_collection(
-        LineCollection(lines, colors=colour, alpha=0.45, linewidths=0.9, zorder=2, label="edges")
-    )
+    edges: npt.NDArray[np.intp] = ends[(ends >= 0).all(axis=1)]
+    return edges
 
 
 def _label_cluster(
@@ -321,15 +306,6 @@ def _label_cluster(
         zorder=4,
         parse_math=False,
     )
-
-
-def _square_frame(axes: Axes, reach: float) -> None:
-    axes.set_xlim(-reach, reach)
-    axes.set_ylim(-reach, reach)
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_color(FAINT)
 
 
 def _write_heading(

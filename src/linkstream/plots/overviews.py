@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import Cluster
 from linkstream.errors import NotTrackedError
-from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.plots import style
-from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, Clustering, new_figure
+from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from linkstream.plots.style import Clustering
 
 SHOWN = 14
 BINS = 240  # of the stream, from its first vector to its last
@@ -24,20 +25,6 @@ COMPARED_MAX = 4000  # clusters; comparing more takes too long for a picture
 _ALL_EDGES = 2**31
 
 Labels = npt.NDArray[np.int64]
-
-
-class Suggesting(Clustering, Protocol):
-    """A clusterer or store that suggests splits and merges; see `Links`."""
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters."""
-
-    def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
-        """Return edges by margin."""
-
-    def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
-        """Return pairs of clusters by margin."""
 
 
 def stream(links: Clustering) -> Figure:
@@ -174,7 +161,7 @@ def _draw_sizes(axes: Axes, sizes: npt.NDArray[np.int64]) -> None:
     style.heading(axes, f"clusters by number of vectors ({len(sizes):,} in all)")
 
 
-def margins(links: Suggesting) -> Figure:
+def margins(links: Clustering) -> Figure:
     """Draw the margins of the edges within clusters, and of pairs of clusters.
 
     Args:
@@ -246,6 +233,4 @@ def _label_sides(axes: Axes, left: str, right: str) -> None:
 
 def _write_message(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=INK)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_color(FAINT)
+    style.hide_ticks(axes)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from linkstream.clusterer import Cluster
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, MissingExtraError
-from linkstream.space import Space
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from linkstream.clusterer import Links
+    from linkstream.store import Store
+
+    Clustering = Links | Store
 
 # The colours of Okabe and Ito, which colour-blind readers can distinguish (without their yellow,
 # which is too pale for bars), then darker ones for streams with more identities.
@@ -29,27 +30,6 @@ FRAGMENT = "#B4B4B4"
 INK, FAINT = "#333333", "#E4E4E4"
 
 Colours = Mapping[int, str]
-
-
-class Clustering(Protocol):
-    """The methods of a clusterer or store that pictures use; see `Links`."""
-
-    @property
-    def space(self) -> Space:
-        """The space of the vectors."""
-
-    @property
-    def n_vectors(self) -> int:
-        """Number of vectors added."""
-
-    def state(self) -> State:
-        """Return the state as plain arrays."""
-
-    def clusters(self) -> list[Cluster]:
-        """Return all clusters by ID."""
-
-    def labels(self) -> npt.NDArray[np.int64]:
-        """Return the current cluster of every vector."""
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -125,6 +105,13 @@ def refuse_empty(state: State) -> None:
             expected="at least one subcluster to draw",
             remedy="Add vectors first.",
         )
+
+
+def hide_ticks(axes: Axes) -> None:
+    """Remove the ticks of a panel, and draw its frame in a faint colour."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_color(FAINT)
 
 
 def heading(axes: Axes, words: str, **more: Any) -> None:

@@ -126,8 +126,7 @@ class Calibration:
             lines.append(("false splits", str(self.false_split)))
         return f"{text_table(lines)}\n\n{self.advice}"
 
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
 
 
 def calibrate(

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from linkstream import metrics
 from linkstream.clusterer import Links
-from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
@@ -63,8 +62,6 @@ class Objective:
     fracture_weight: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("conflation_weight", "fracture_weight"):
-            _check_number(name, getattr(self, name))
         self.of(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))  # checks the weights
 
     @property
@@ -72,9 +69,8 @@ class Objective:
         """Weights of conflation and fracture, or None for accuracy."""
         if self.conflation_weight is None and self.fracture_weight is None:
             return None
-        conflation = 1.0 if self.conflation_weight is None else float(self.conflation_weight)
-        fracture = 1.0 if self.fracture_weight is None else float(self.fracture_weight)
-        return conflation, fracture
+        conflation = 1.0 if self.conflation_weight is None else self.conflation_weight
+        return conflation, 1.0 if self.fracture_weight is None else self.fracture_weight
 
     @property
     def name(self) -> str:
@@ -247,15 +243,3 @@ def _unit(rows: Floats) -> Floats:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, np.newaxis]
     unit: Floats = rows / np.maximum(lengths, 1e-12)
     return unit
-
-
-def _check_number(name: str, value: object) -> None:
-    if value is None or (
-        isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    ):
-        return
-    raise ArgumentError(
-        f"{name} is {value!r} of type {type(value).__name__}",
-        expected="a number, 0 or more, or None",
-        remedy="Weights say how much worse one kind of error is than the other.",
-    )

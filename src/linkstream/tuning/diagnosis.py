@@ -99,8 +99,7 @@ class Diagnosis:
 
         save(diagnosis_figure(self), path)
 
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
 
 
 def diagnose(

@@ -156,10 +156,10 @@ def on_lemmas(groups: Groups, dimension: int) -> list[Finding]:
             "Groups are not equally wide, and one T_c must fit them all: choose it for the wide "
             "ones, and expect tight groups to be separated less well than they could be."
         )
-        found.append(Finding("note", "The angle to the centre varies (lemma 2)", seen, advice))
+        found.append(Finding("note", "Angles to the centre vary (lemma 2)", seen, advice))
     else:
         advice = "One T_c fits all groups. Choose it somewhat below cos θ_c, or tune."
-        found.append(Finding("ok", "The angle to the centre is constant (lemma 2)", seen, advice))
+        found.append(Finding("ok", "Angles to the centre are constant (lemma 2)", seen, advice))
     return [*found, _residuals(groups, dimension, basis)]
 
 

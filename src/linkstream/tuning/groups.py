@@ -169,10 +169,8 @@ def measure_groups(
         strangers=_lemma(strange, strange, scale=1.0),
         angles=_lemma(angles, np.abs(angles - np.median(angles)) if big else angles, scale=None),
         residuals=_lemma(residuals, residuals, scale=sines),
-        strangers_pass=_share_passing(strange, thresholds),
-        members_fail=_members_failing(big, thresholds),
         lobes=tuple(similarity for similarity, _, _ in lobes),
-        lobes_fail=_lobes_failing(lobes, thresholds),
+        **_tested(thresholds, strange, big, lobes),
     )
 
 
@@ -267,23 +265,20 @@ def _lobes(rows: Floats) -> tuple[float, int, int]:
     return float(a @ b) / length, int(side.sum()), int((~side).sum())
 
 
-def _share_passing(strange: Floats, thresholds: Thresholds | None) -> float | None:
-    if thresholds is None or not len(strange):
-        return None
-    return float(np.mean(strange >= thresholds.edge(1, 1)))
-
-
-def _members_failing(big: list[Floats], thresholds: Thresholds | None) -> float | None:
-    if thresholds is None or not big:
-        return None
-    fails = [np.cos(_angles(rows)) < thresholds.edge(len(rows) - 1, 1) for rows in big]
-    return float(np.mean(np.concatenate(fails)))
-
-
-def _lobes_failing(
-    lobes: list[tuple[float, int, int]], thresholds: Thresholds | None
-) -> float | None:
-    if thresholds is None or not lobes:
-        return None
-    fails = [similarity < thresholds.edge(max(a, 1), max(b, 1)) for similarity, a, b in lobes]
-    return float(np.mean(fails))
+def _tested(
+    thresholds: Thresholds | None,
+    strange: Floats,
+    big: list[Floats],
+    lobes: list[tuple[float, int, int]],
+) -> dict[str, float | None]:
+    """Return the shares that pass or fail the thresholds, as fields of `Groups`."""
+    if thresholds is None:
+        return {"strangers_pass": None, "members_fail": None, "lobes_fail": None}
+    edge = thresholds.edge
+    members = [np.cos(_angles(rows)) < edge(len(rows) - 1, 1) for rows in big]
+    halves = [similarity < edge(max(a, 1), max(b, 1)) for similarity, a, b in lobes]
+    return {
+        "strangers_pass": float(np.mean(strange >= edge(1, 1))) if len(strange) else None,
+        "members_fail": float(np.mean(np.concatenate(members))) if big else None,
+        "lobes_fail": float(np.mean(halves)) if lobes else None,
+    }

@@ -112,16 +112,8 @@ def lengths(rows: Rows) -> Lengths:
         door.check_norms(rows, found)
     least, low, median, high, most = np.quantile(usable, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
     counts, edges = np.histogram(usable, bins=_BINS)
-    return Lengths(
-        least,
-        low,
-        median,
-        high,
-        most,
-        int(zero.sum()),
-        tuple(counts.tolist()),
-        tuple(edges.tolist()),
-    )
+    bins = tuple(counts.tolist()), tuple(edges.tolist())
+    return Lengths(least, low, median, high, most, int(zero.sum()), *bins)
 
 
 def usable_rows(rows: Rows) -> Rows:

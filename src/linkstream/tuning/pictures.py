@@ -182,9 +182,9 @@ def _similarities(axes: Axes, diagnosis: Diagnosis) -> None:
         axes.stairs(shares, edges, color=colour, linewidth=1.0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_ylim(0.0, 1.42 * axes.dataLim.y1)
+    axes.set_ylim(0.0, 1.65 * axes.dataLim.y1)
     marks = _marked_similarities(diagnosis)
-    for height, (name, value) in zip((0.97, 0.89, 0.81, 0.73), marks.items(), strict=False):
+    for height, (name, value) in zip((0.82, 0.74, 0.66), marks.items(), strict=False):
         _mark(axes, name, value, height)
     _title(axes, "Similarities of the vectors", "similarity")
     axes.legend(loc="upper left", frameon=False, fontsize=8.5, labelcolor=INK)
@@ -207,7 +207,8 @@ def _mark(
     """Draw a vertical line with a label at this height, so that labels do not overlap."""
     axes.axvline(value, ymax=height, color=colour, linewidth=1.0, linestyle=(0, (4, 2)))
     low, high = axes.get_xlim()
-    left = left or value > low + 0.8 * (high - low)
+    position = (value - low) / (high - low)
+    left = position > (0.25 if left else 0.8)
     axes.annotate(
         f"{name} = {value:.3g}",
         (value, height),

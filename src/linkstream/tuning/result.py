@@ -155,8 +155,7 @@ class TuneResult:
 
         save(trials_figure(self), path)
 
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
 
 
 THRESHOLD_NAMES = (
