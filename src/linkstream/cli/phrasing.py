@@ -42,7 +42,6 @@ PHRASES = {
     "rows of vectors, shape (n, dimension)": "one vector a row",
     "one vector, shape (dimension,)": "one vector",
     "a whole number of 1 or more, or None": "a whole number of 1 or more",
-    "a number, 0 or more, or None": "a number, 0 or more",
     "pairs of row numbers, shape (m, 2), whole numbers": "two row numbers a line",
     "as there are in X": "as there are in the file",
     "a list or 1-D array of keys, one for each vector": "one key for each vector",
