@@ -75,7 +75,7 @@ def test_topic_numbers_of_old_documents_stay_when_new_ones_come(stories):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_document_ever_changes_its_topic_unless_that_is_asked_for(kind):
+def test_documents_keep_their_topics_by_default(kind):
     X, thresholds = make(kind, 1, n=400)
     topics, given = LinksTopics(*thresholds), []
     for start in range(0, len(X), BATCH):
@@ -83,7 +83,7 @@ def test_no_document_ever_changes_its_topic_unless_that_is_asked_for(kind):
     assert topics.all_labels_.tolist() == given
 
 
-def test_a_preset_or_evidence_that_is_given_goes_before_our_own(stories):
+def test_a_given_preset_or_evidence_takes_precedence(stories):
     X = stories[0]
     assert LinksTopics(*THRESHOLDS).fit(X).links_.evidence == "cluster"
     assert LinksTopics(*THRESHOLDS, evidence="nearest").fit(X).links_.evidence == "nearest"
@@ -91,7 +91,7 @@ def test_a_preset_or_evidence_that_is_given_goes_before_our_own(stories):
     assert (healed.evidence, healed.healing.mode) == ("cluster", "settle")
 
 
-def test_the_same_cannot_be_said_of_a_clusterer_that_only_has_partial_fit(stories):
+def test_minibatch_kmeans_does_not_keep_topic_numbers(stories):
     X, _, docs = stories
     model = model_of(MiniBatchKMeans(30, random_state=0, n_init=1))
     given = in_batches(model, docs, X)
@@ -124,7 +124,7 @@ def test_a_document_changes_its_topic_only_where_an_event_says_so(kind, seed):
 
 
 @pytest.mark.parametrize(("kind", "seed"), SPLITTING)
-def test_a_part_that_bertopic_has_not_met_is_told_under_the_one_it_left(kind, seed):
+def test_a_cluster_unknown_to_bertopic_is_reported_under_its_parent(kind, seed):
     X, thresholds = make(kind, seed, n=400)
     model = model_of(LinksTopics(*thresholds, evidence="nearest"))
     in_batches(model, documents([0] * len(X)), X)
@@ -169,7 +169,7 @@ def test_documents_of_small_clusters_are_outliers_until_there_are_enough(stories
     assert set(current_topics(model).tolist()) <= set(model.get_topics()) | {-1}
 
 
-def test_a_saved_model_goes_on_with_the_same_numbers(stories, tmp_path):
+def test_a_saved_model_continues_with_the_same_numbers(stories, tmp_path):
     X, _, docs = stories
     whole, half = model_of(LinksTopics(*THRESHOLDS)), model_of(LinksTopics(*THRESHOLDS))
     in_batches(whole, docs, X)
@@ -245,7 +245,7 @@ def test_tables_that_went_stale_under_healing_are_refreshed(healed):
     assert np.array_equal(told[known], before[known])
 
 
-def test_a_number_that_is_gone_is_never_used_again(healed):
+def test_a_retired_number_is_never_used_again(healed):
     model, docs, X = copied(healed[0]), *healed[1:]
     old = set(healed[0].topic_mapper_.get_mappings().values())
     told = refresh_topics(model, docs[:400])
@@ -258,7 +258,7 @@ def test_a_number_that_is_gone_is_never_used_again(healed):
     assert not gone & set(refresh_topics(model, [*docs[:400], "new", *docs[400:]]).tolist())
 
 
-def test_partial_fit_goes_on_after_a_refresh_with_words_and_sizes_of_the_right_topics(healed):
+def test_partial_fit_continues_after_a_refresh_with_the_right_words_and_sizes(healed):
     model, docs, X = copied(healed[0]), *healed[1:]
     told = refresh_topics(model, docs[:400])
     model.partial_fit(docs[400:450], X[400:450])
@@ -272,7 +272,7 @@ def test_partial_fit_goes_on_after_a_refresh_with_words_and_sizes_of_the_right_t
     assert again.topic_sizes_ == model.topic_sizes_
 
 
-def test_a_refreshed_model_asks_of_parts_by_their_new_numbers(healed):
+def test_a_refreshed_model_uses_the_new_numbers(healed):
     model, docs, X = copied(healed[0]), *healed[1:]
     told = refresh_topics(model, docs[:400])
     asked, _ = model.transform(docs[:400], X[:400])

@@ -63,14 +63,14 @@ def speakers_at(turns, moment):
 # One by one
 
 
-def test_each_segment_is_told_at_once_who_it_is():
+def test_add_returns_the_speaker_of_a_segment():
     diarizer = Diarizer(Links(*THRESHOLDS))
     assert diarizer.add(0.0, 1.0, ANN) == Turn(0.0, 1.0, "speaker-0", 0)
     assert diarizer.add(1.0, 2.5, BOB) == Turn(1.0, 2.5, "speaker-1", 1)
     assert len(diarizer) == 2
 
 
-def test_nothing_yet_is_no_turns():
+def test_without_segments_there_are_no_turns():
     diarizer = Diarizer(Links(*THRESHOLDS))
     assert diarizer.instant() == diarizer.current() == []
     assert diarizer.rttm() == ""
@@ -96,7 +96,7 @@ def test_instant_turns_stay_and_current_turns_follow_a_split():
     assert spoken(diarizer.instant()) != spoken(diarizer.current())
 
 
-def test_current_turns_follow_what_a_person_says():
+def test_current_turns_follow_corrections():
     diarizer = meeting()
     diarizer.links.same(0, 1)
     assert spoken(diarizer.current()) == [(0, 5, 0)]
@@ -115,7 +115,7 @@ def test_segments_of_one_group_are_different_speakers():
     assert told == [0, 1]
 
 
-def test_a_store_knows_the_speakers_of_yesterday_by_name(tmp_path):
+def test_a_store_keeps_speakers_and_names_between_recordings(tmp_path):
     path = tmp_path / "people.links"
     with Store.open(path, thresholds=Thresholds(*THRESHOLDS)) as store:
         yesterday = Diarizer(store)
@@ -140,7 +140,7 @@ def test_without_tracking_there_are_instant_turns_only():
 @pytest.mark.parametrize(
     "span", [(1, 1), (2, 1), (-1, 1), (0, math.nan), (0, math.inf), ("a", 1), (None, 1), ([1], 2)]
 )
-def test_a_segment_with_times_that_are_none_changes_nothing(span):
+def test_a_segment_with_invalid_times_changes_nothing(span):
     diarizer = meeting()
     before = diarizer.links.state_hash()
     with pytest.raises(ArgumentError, match="a segment from"):
@@ -160,12 +160,12 @@ def test_a_segment_with_a_bad_vector_changes_nothing():
 @pytest.mark.parametrize(
     "options", [{"overlaps": "mix"}, {"gap": -1}, {"gap": math.nan}, {"gap": True}, {"uri": ""}]
 )
-def test_options_that_mean_nothing_are_refused(options):
+def test_invalid_options_are_refused(options):
     with pytest.raises(ArgumentError):
         Diarizer(Links(*THRESHOLDS), **options)
 
 
-def test_a_moment_that_is_none_is_refused():
+def test_an_unknown_moment_is_refused():
     with pytest.raises(ArgumentError, match="moment 'later'"):
         meeting().turns("later")
 
@@ -198,20 +198,20 @@ def test_cut_segments_never_overlap_and_cover_what_they_covered(seed):
     assert sum(t.duration for t in turns) == pytest.approx(sum(t.duration for t in alone))
 
 
-def test_windows_of_one_length_keep_what_is_around_their_middle():
+def test_windows_of_one_length_keep_the_time_around_their_middle():
     turns = turns_of([(0.24 * i, 0.24 * i + 1.44) for i in range(4)], [0, 1, 2, 3])
     borders = [turn.end for turn in turns[:-1]]
     assert borders == pytest.approx([0.84, 1.08, 1.32])
 
 
 @pytest.mark.parametrize("ids", [[0, 1], [1, 0]])
-def test_of_two_segments_with_one_middle_the_shorter_keeps_its_time(ids):
+def test_of_two_segments_with_one_middle_the_shorter_keeps_the_time(ids):
     spans = [(0.0, 10.0), (4.0, 6.0)]
     turns = turns_of([spans[i] for i in ids], ids)
     assert spoken(turns) == [(0, 4, 0), (4, 6, 1), (6, 10, 0)]
 
 
-def test_of_two_segments_that_are_one_the_earlier_to_come_keeps_it():
+def test_of_two_equal_segments_the_first_keeps_the_time():
     assert spoken(turns_of([(0, 1), (0, 1)], [5, 3])) == [(0, 1, 5)]
 
 

@@ -116,7 +116,7 @@ def test_the_ids_are_those_of_links_for_dictionaries_and_arrays(kind):
     ],
     ids=["array", "lists", "dictionaries", "pandas", "polars", "pyarrow", "columns turned round"],
 )
-def test_many_are_learnt_as_one_by_one(batch, vectors):
+def test_learn_many_equals_learn_one(batch, vectors):
     one, many = LinksRiver(*THRESHOLDS), LinksRiver(*THRESHOLDS)
     for x in dictionaries(vectors):
         one.learn_one(x)
@@ -136,7 +136,7 @@ def test_a_vector_that_would_be_new_is_predicted_minus_one_even_before_the_first
     assert model.predict_one({"b": 0.1, "a": 1.0}) == 0
 
 
-def test_the_first_vectors_features_are_those_of_all_that_follow():
+def test_the_first_vector_determines_the_features():
     model = LinksRiver(*THRESHOLDS)
     model.learn_one({"b": 1.0, "a": 0.0})
     assert model.predict_one([1.0, 0.0]) == 0  # arrays are in the order of the first
@@ -161,7 +161,7 @@ def test_a_feature_that_is_there_twice_is_refused():
         LinksRiver(*THRESHOLDS).learn_many(frame)
 
 
-def test_an_arrays_features_are_its_places():
+def test_the_features_of_an_array_are_its_indices():
     model = LinksRiver(*THRESHOLDS)
     model.learn_one(np.array([1.0, 0.0]))
     assert model.predict_one({1: 0.0, 0: 1.0}) == 0
@@ -170,7 +170,7 @@ def test_an_arrays_features_are_its_places():
 
 
 @pytest.mark.parametrize("bad", [{"a": 0.0, "b": 0.0}, {"a": "x", "b": 1.0}, {"a": None, "b": 1.0}])
-def test_a_first_vector_that_is_refused_settles_nothing(bad):
+def test_a_refused_first_vector_determines_nothing(bad):
     model = LinksRiver(*THRESHOLDS)
     for learn in (model.learn_one, lambda x: model.learn_many([{"a": 1.0, "b": 1.0}, x])):
         with pytest.raises(VectorError):
@@ -179,7 +179,7 @@ def test_a_first_vector_that_is_refused_settles_nothing(bad):
     assert model.links.n_vectors == 1
 
 
-def test_an_empty_batch_is_no_batch():
+def test_an_empty_batch_changes_nothing():
     model = LinksRiver(*THRESHOLDS)
     model.learn_many([])
     model.learn_many(pd.DataFrame())
@@ -200,7 +200,7 @@ def test_an_empty_batch_is_no_batch():
     ],
     ids=["nothing", "generator", "lazy", "ragged", "mixed", "words", "one vector"],
 )
-def test_a_batch_that_is_none_is_refused_by_an_error_of_ours(batch):
+def test_an_invalid_batch_raises_a_vector_error(batch):
     model = LinksRiver(*THRESHOLDS)
     for ask in (model.learn_many, model.predict_many):
         with pytest.raises(VectorError):
@@ -223,7 +223,7 @@ def test_a_preset_brings_its_options():
     assert LinksRiver(preset="ge2e-windows", heal=False).links.healing is None
 
 
-def test_a_pickle_goes_on_with_the_same_decisions(vectors):
+def test_a_pickle_continues_with_the_same_decisions(vectors):
     whole, half = LinksRiver(*THRESHOLDS), LinksRiver(*THRESHOLDS)
     whole.learn_many(pd.DataFrame(dictionaries(vectors)))
     half.learn_many(pd.DataFrame(dictionaries(vectors[:70])))
@@ -244,7 +244,7 @@ def test_a_pickle_holds_a_snapshot_and_no_object_of_ours_but_the_model(vectors):
     }
 
 
-def test_a_clone_with_attributes_goes_on_and_shares_nothing(vectors):
+def test_a_clone_with_attributes_continues_and_shares_nothing(vectors):
     model = LinksRiver(*THRESHOLDS)
     model.learn_many(vectors[:100])
     before = model.links.state_hash()
@@ -257,7 +257,7 @@ def test_a_clone_with_attributes_goes_on_and_shares_nothing(vectors):
     assert model.clone().links.n_vectors == 0
 
 
-def test_a_clone_of_what_was_learnt_takes_no_new_parameters(vectors):
+def test_a_clone_with_attributes_takes_no_new_parameters(vectors):
     model = LinksRiver(*THRESHOLDS)
     model.learn_many(vectors)
     with pytest.raises(ArgumentError, match="new cluster_similarity"):

@@ -149,7 +149,7 @@ def test_the_labels_are_those_of_links(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_in_pieces_is_at_once(kind):
+def test_partial_fit_equals_one_fit(kind):
     X, thresholds = make(kind, 2)
     whole, pieces = LinksClusterer(*thresholds).fit(X), LinksClusterer(*thresholds)
     for start in range(0, len(X), 17):
@@ -158,7 +158,7 @@ def test_in_pieces_is_at_once(kind):
     assert whole.links_.state_hash() == pieces.links_.state_hash()
 
 
-def test_fit_starts_anew(stream):
+def test_fit_starts_again(stream):
     model = LinksClusterer(*THRESHOLDS).fit(stream)
     assert model.fit(stream[:30]).labels_.tolist() == by_links(stream[:30]).tolist()
 
@@ -312,7 +312,7 @@ def test_what_is_refused_changes_nothing(stream):
     assert pickle.dumps(model) == state
 
 
-def test_a_pickle_goes_on_with_the_same_decisions(stream):
+def test_a_pickle_continues_with_the_same_decisions(stream):
     whole = LinksClusterer(*THRESHOLDS).fit(stream)
     half = LinksClusterer(*THRESHOLDS).fit(stream[:70])
     for copied in (pickle.loads(pickle.dumps(half)), copy.deepcopy(half), copy.copy(half)):
@@ -363,7 +363,7 @@ def test_a_grid_search_finds_thresholds_by_our_accuracy():
     assert search.predict(voices.X[1::2]).shape == voices.y[1::2].shape
 
 
-def test_the_tags_say_what_it_takes():
+def test_the_tags_describe_the_accepted_input():
     if not hasattr(sklearn.utils, "get_tags"):  # before 1.6
         assert LinksClusterer()._get_tags()["no_validation"] is False
         return

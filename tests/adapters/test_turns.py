@@ -118,7 +118,9 @@ def random_span(rng, n, *, step, grid):
 @pytest.mark.parametrize("grid", [False, True])
 @pytest.mark.parametrize("gap", [0.0, 0.5, 3.0])
 @pytest.mark.parametrize("overlaps", ["cut", "keep"])
-def test_turns_at_any_moment_are_those_worked_out_afresh(overlaps, gap, grid, monkeypatch):
+def test_incremental_turns_equal_turns_computed_from_the_beginning(
+    overlaps, gap, grid, monkeypatch
+):
     monkeypatch.setattr(turns, "_CHUNK", 4)  # many chunks from few segments
     rng = np.random.default_rng([overlaps == "cut", int(gap), grid])
     puppet, spans, given = Puppet(), [], []
@@ -164,7 +166,7 @@ def test_current_turns_follow_splits_healing_and_corrections_of_a_real_clusterer
             )
 
 
-def test_what_was_handed_out_is_not_changed_later():
+def test_returned_turns_do_not_change_later():
     puppet = Puppet()
     diarizer = Diarizer(puppet)
     diarizer.add(0, 1, 0)

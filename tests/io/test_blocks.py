@@ -36,16 +36,14 @@ def test_blocks_together_are_the_rows_of_the_file(tmp_path, kind, block):
 
 
 @pytest.mark.parametrize("skipped", [0, 1, 16, 17, 18, 40, 63, 99, 100])
-def test_a_file_begun_in_the_middle_gives_the_same_rows_with_the_same_numbers(
-    tmp_path, kind, skipped
-):
+def test_skipping_rows_keeps_the_other_rows_and_their_numbers(tmp_path, kind, skipped):
     path = made(tmp_path, kind, X)
     blocks = read(path, skip=skipped, block=8, **options(kind))
     assert np.array_equal(rows(blocks).astype(np.float32), X[skipped:])
     assert [each.first_row for each in blocks] == list(range(skipped, 100, 8))
 
 
-def test_rows_can_be_left_out_between_blocks(tmp_path, kind):
+def test_rows_can_be_skipped_between_blocks(tmp_path, kind):
     with open_vectors(made(tmp_path, kind, X), block=8, **options(kind)) as source:
         first = next(iter(source))
         source.skip(30)
@@ -55,7 +53,7 @@ def test_rows_can_be_left_out_between_blocks(tmp_path, kind):
     assert np.array_equal(second.vectors.astype(np.float32), X[38:46])
 
 
-def test_more_rows_than_there_are_cannot_be_left_out(tmp_path, kind):
+def test_skipping_more_rows_than_there_are_raises(tmp_path, kind):
     with (
         open_vectors(made(tmp_path, kind, X), **options(kind)) as source,
         pytest.raises(InputFileError, match="has 100 rows, of which 101"),
@@ -63,7 +61,7 @@ def test_more_rows_than_there_are_cannot_be_left_out(tmp_path, kind):
         source.skip(101)
 
 
-def test_a_source_says_what_it_is_and_how_far_it_got(tmp_path, kind):
+def test_a_source_reports_its_kind_and_progress(tmp_path, kind):
     with open_vectors(made(tmp_path, kind, X), block=50, **options(kind)) as source:
         assert source.kind == {"feather": "arrow"}.get(kind, kind.split("-")[0])
         assert source.n == (None if source.kind in ("jsonl", "csv") else 100)
@@ -73,7 +71,7 @@ def test_a_source_says_what_it_is_and_how_far_it_got(tmp_path, kind):
     assert seen[-1] == 1.0
 
 
-def test_exactly_so_many_rows_can_be_had_at_once(tmp_path, kind):
+def test_read_returns_exactly_the_rows_asked_for(tmp_path, kind):
     with open_vectors(made(tmp_path, kind, X), block=8, **options(kind)) as source:
         assert np.array_equal(source.read(60).vectors.astype(np.float32), X[:60])
         assert source.read(40).first_row == 60
@@ -81,7 +79,7 @@ def test_exactly_so_many_rows_can_be_had_at_once(tmp_path, kind):
             source.read(1)
 
 
-def test_all_of_a_file_at_once_is_the_same(tmp_path, kind):
+def test_read_vectors_returns_the_rows_of_all_blocks(tmp_path, kind):
     given = {"column": "x"} if kind == "csv" else options(kind)
     whole = read_vectors(made(tmp_path, kind, X), **given)
     assert np.array_equal(whole.astype(np.float32), X)
@@ -115,7 +113,7 @@ def test_payload_columns_come_as_a_dict_a_row(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", WITH_COLUMNS)
-def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path, kind):
+def test_a_missing_column_is_reported_with_the_existing_columns(tmp_path, kind):
     path = made(tmp_path, kind, X)
     with pytest.raises(InputFileError, match=r"'nothing'.*'file'"):
         read(path, column="nothing")
@@ -161,7 +159,7 @@ def test_options_that_make_no_sense_are_refused(tmp_path, bad):
         open_vectors(made(tmp_path, "npy", X), **bad)
 
 
-def test_without_pyarrow_the_install_line_is_told(tmp_path, monkeypatch):
+def test_without_pyarrow_the_error_names_the_install_line(tmp_path, monkeypatch):
     path = made(tmp_path, "parquet", X)
     for module in ("pyarrow", "pyarrow.parquet", "pyarrow.ipc", "pyarrow.types"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -195,12 +193,12 @@ def test_a_stream_that_is_cut_short_is_refused(stream):
         read(io.BytesIO(data[:-3]), **given)
 
 
-def test_bytes_after_the_array_of_a_stream_are_not_dropped_in_silence():
+def test_bytes_after_the_array_of_a_stream_raise():
     with pytest.raises(InputFileError, match="goes on after its last row"):
         read(io.BytesIO(NPY.getvalue() + b"more"))
 
 
-def test_a_stream_that_nobody_can_tell_is_refused_with_the_way_out():
+def test_a_stream_of_unknown_kind_is_refused_with_a_remedy():
     with pytest.raises(InputFileError, match="Give the dimension"):
         open_vectors(io.BytesIO(b"\x00\x01\x02\x03" * 10))
 
@@ -217,7 +215,7 @@ def test_stdin_is_a_stream():
 
 
 @pytest.mark.parametrize("stream", ["raw", "jsonl"])
-def test_a_pipe_that_pauses_hands_over_the_rows_that_have_come(stream):
+def test_a_pipe_that_pauses_returns_the_rows_so_far(stream):
     data, given = STREAMS[stream]
     unit = data if stream == "raw" else data + b"\n"
     ours, theirs = os.pipe()
@@ -239,7 +237,7 @@ def test_a_pipe_that_pauses_hands_over_the_rows_that_have_come(stream):
     writer.join()
 
 
-def test_a_pipe_of_a_quick_writer_gives_whole_blocks():
+def test_a_pipe_of_a_fast_writer_returns_full_blocks():
     ours, theirs = os.pipe()
     data = np.zeros((5000, 64), dtype="<f4").tobytes()
 

@@ -66,7 +66,7 @@ def test_a_file_cut_anywhere_is_refused_or_gives_its_first_rows(sound, kind, sha
         st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=4
     )
 )
-def test_bytes_turned_anywhere_give_a_typed_error_or_a_table(sound, kind, damage):
+def test_flipped_bytes_give_a_typed_error_or_a_table(sound, kind, damage):
     path, data = sound(kind)
     turned = bytearray(data)
     for share, bits in damage:

@@ -62,7 +62,7 @@ def folder(store, tmp_path_factory):
 
 
 @pytest.mark.parametrize("packing", ["npz", "parquet"])
-def test_a_store_made_again_from_its_export_is_the_same(store, tmp_path, packing):
+def test_an_imported_store_equals_the_exported_one(store, tmp_path, packing):
     export(store, tmp_path / "out", packing=packing)
     import_store(tmp_path / "out", tmp_path / "b.links", threads=1)
     with Store.open(tmp_path / "b.links", threads=1) as again:
@@ -88,7 +88,7 @@ def answer_of_the_exported(store, more):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".npz", ".jsonl", ".csv"])
-def test_a_table_has_a_row_for_each_vector_that_is_there(store, tmp_path, suffix):
+def test_a_table_has_a_row_for_each_remaining_vector(store, tmp_path, suffix):
     path = tmp_path / f"table{suffix}"
     export(store, path, vectors=True)
     there = np.flatnonzero(store.labels() >= 0)
@@ -99,7 +99,7 @@ def test_a_table_has_a_row_for_each_vector_that_is_there(store, tmp_path, suffix
             assert np.array_equal(found["cluster"], store.labels()[there])
 
 
-def test_a_table_tells_what_was_answered_what_holds_now_names_and_payloads(store, tmp_path):
+def test_a_table_has_instant_and_current_ids_names_and_payloads(store, tmp_path):
     export(store, tmp_path / "table.jsonl")
     lines = (tmp_path / "table.jsonl").read_text().splitlines()
     found = {row["vector"]: row for row in map(json.loads, lines)}
@@ -117,7 +117,7 @@ def test_a_table_tells_what_was_answered_what_holds_now_names_and_payloads(store
     assert len({row["instant"] for row in enrolled}) == 1
 
 
-def test_an_empty_store_is_exported_and_made_again(tmp_path):
+def test_an_empty_store_is_exported_and_imported(tmp_path):
     with Store.open(tmp_path / "a.links", thresholds=THRESHOLDS) as empty:
         export(empty, tmp_path / "out")
         export(empty, tmp_path / "table.csv")
@@ -127,7 +127,7 @@ def test_an_empty_store_is_exported_and_made_again(tmp_path):
     assert (tmp_path / "table.csv").read_text() == "vector,instant,cluster,name,payload\n"
 
 
-def test_what_a_store_does_not_keep_is_told_before_anything_is_written(tmp_path):
+def test_missing_vectors_raise_before_anything_is_written(tmp_path):
     with Store.open(tmp_path / "a.links", thresholds=THRESHOLDS, keep_vectors=False) as store:
         store.add_many(X)
         with pytest.raises(NotTrackedError):
@@ -136,7 +136,7 @@ def test_what_a_store_does_not_keep_is_told_before_anything_is_written(tmp_path)
     assert "table.csv" not in os.listdir(tmp_path)
 
 
-def test_a_store_that_was_compacted_has_no_beginning_to_replay(tmp_path):
+def test_a_compacted_store_cannot_be_exported_to_a_folder(tmp_path):
     with filled(tmp_path / "a.links") as store:
         store.compact()
         with pytest.raises(StoreError, match=r"cannot be replayed.*backup"):
@@ -144,7 +144,7 @@ def test_a_store_that_was_compacted_has_no_beginning_to_replay(tmp_path):
         export(store, tmp_path / "table.csv")
 
 
-def test_names_that_are_taken_are_refused(store, folder, tmp_path):
+def test_existing_targets_are_refused(store, folder, tmp_path):
     with pytest.raises(ArgumentError, match="already exists"):
         export(store, folder)
     with pytest.raises(ArgumentError, match="already exists"):
@@ -202,7 +202,7 @@ def _other_name(lines):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_export_that_was_changed_is_refused_with_the_place(
+def test_a_changed_export_is_refused_with_the_position_of_the_change(
     folder, tmp_path, name, change, match
 ):
     with pytest.raises(StoreError, match=match):

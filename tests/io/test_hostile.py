@@ -62,7 +62,7 @@ def test_a_header_longer_than_any_table_needs_is_not_read(tmp_path):
     refused(tmp_path / "v.npy", "bad header")
 
 
-def test_endlessly_many_rows_of_no_numbers_are_refused(tmp_path):
+def test_rows_without_numbers_are_refused(tmp_path):
     (tmp_path / "v.npy").write_bytes(npy((10**18, 0)))
     refused(tmp_path / "v.npy", "dimension 0")
 
@@ -72,7 +72,7 @@ def test_vectors_of_too_many_numbers_are_refused(tmp_path):
     refused(tmp_path / "v.npy", "dimension 65537")
 
 
-def test_a_file_full_of_holes_costs_a_block_and_no_more(tmp_path):
+def test_a_sparse_file_needs_the_memory_of_one_block(tmp_path):
     with (tmp_path / "v.npy").open("wb") as file:
         file.write(npy((2**25, 256)))
         file.truncate(128 + 2**35)
@@ -86,19 +86,19 @@ def test_a_file_full_of_holes_costs_a_block_and_no_more(tmp_path):
     assert peak < MIB
 
 
-def test_a_bomb_in_an_archive_is_refused_unopened(tmp_path):
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path):
     zeros = npy((2**18, 2**7), bytes(2**27))
     path = archive(tmp_path / "v.npz", ("X.npy", zeros), compression=zipfile.ZIP_DEFLATED)
     refused(path, "would unpack")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_packings_that_numpy_does_not_write_are_refused(tmp_path, method):
+def test_compression_methods_that_numpy_does_not_write_are_refused(tmp_path, method):
     path = archive(tmp_path / "v.npz", ("X.npy", npy((2, 2), bytes(16))), compression=method)
     refused(path, "compressed by an unusual method")
 
 
-def test_an_archive_that_lies_about_its_sizes_is_refused(tmp_path):
+def test_an_archive_with_wrong_sizes_is_refused(tmp_path):
     sound = archive(tmp_path / "v.npz", ("X.npy", npy((2, 2), bytes(16)))).read_bytes()
     directory = sound.rindex(b"PK\x01\x02")
     for place, match in ((20, "declares .* bytes in an archive"), (24, "would unpack|and holds")):
@@ -138,7 +138,7 @@ def test_an_archive_in_an_archive_is_no_array(tmp_path):
     refused(archive(tmp_path / "w.npz", ("X.npy", inner)), "bad header")
 
 
-def test_a_member_that_points_out_of_the_folder_is_read_and_never_written_out(tmp_path):
+def test_a_member_with_a_path_outside_the_folder_is_never_extracted(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     path = archive(inside / "v.npz", ("../evil.npy", npy((1, 2), bytes(8))))
@@ -183,7 +183,7 @@ def test_pickles_are_never_loaded(tmp_path):
 # What a path may be
 
 
-def test_a_link_is_followed_and_one_that_leads_nowhere_is_told(tmp_path):
+def test_a_symbolic_link_is_followed_and_a_broken_one_is_reported(tmp_path):
     path = made(tmp_path, "npy", X)
     (tmp_path / "link.npy").symlink_to(path)
     assert np.array_equal(rows(read(tmp_path / "link.npy")), X)
@@ -193,14 +193,14 @@ def test_a_link_is_followed_and_one_that_leads_nowhere_is_told(tmp_path):
     refused(tmp_path / "loop.npy", "loop")
 
 
-def test_a_way_over_the_folder_above_is_the_callers_own(tmp_path):
+def test_a_path_through_the_parent_folder_is_allowed(tmp_path):
     (tmp_path / "inside").mkdir()
     made(tmp_path, "npy", X)
     assert np.array_equal(rows(read(tmp_path / "inside" / ".." / "v.npy")), X)
 
 
 @pytest.mark.parametrize("reads", [open_vectors, read_vectors])
-def test_what_is_no_file_is_refused_at_once(tmp_path, reads):
+def test_folders_pipes_and_devices_are_refused_at_once(tmp_path, reads):
     os.mkfifo(tmp_path / "pipe.npy")
     (tmp_path / "link.npy").symlink_to(tmp_path / "pipe.npy")
     for path in (tmp_path, tmp_path / "pipe.npy", tmp_path / "link.npy", "/dev/null"):
@@ -211,7 +211,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, reads):
             reads(path)
 
 
-def test_a_file_that_nobody_can_tell_is_refused_with_what_can_be_read(tmp_path):
+def test_a_file_of_unknown_kind_is_refused_with_the_readable_kinds(tmp_path):
     (tmp_path / "v.txt").write_text("hello")
     refused(tmp_path / "v.txt", r"no file of vectors.*\.parquet")
     (tmp_path / "v.f32").write_bytes(bytes(24))
@@ -219,7 +219,7 @@ def test_a_file_that_nobody_can_tell_is_refused_with_what_can_be_read(tmp_path):
     refused(tmp_path / "v.f32", "rows of 5 float32", dimension=5)
 
 
-def test_a_file_is_judged_by_its_content_not_by_its_name(tmp_path):
+def test_the_kind_of_a_file_follows_from_its_content(tmp_path):
     for kind in ("npy", "npz", "parquet", "feather", "arrow-stream"):
         path = made(tmp_path, kind, X).rename(tmp_path / "v.csv")
         assert np.array_equal(rows(read(path)), X)
@@ -228,7 +228,7 @@ def test_a_file_is_judged_by_its_content_not_by_its_name(tmp_path):
 # Parquet and Arrow
 
 
-def test_missing_vectors_numbers_and_uneven_rows_are_told_with_their_row(tmp_path):
+def test_missing_vectors_missing_numbers_and_uneven_rows_are_reported_with_their_row(tmp_path):
     for values, match in (
         ([[1.0, 2.0], None], "row 1.*missing"),
         ([[1.0, 2.0], [1.0, None]], "row 1.*missing"),
@@ -248,7 +248,7 @@ def test_columns_that_are_no_vectors_are_refused(tmp_path):
         refused(tmp_path / "v.parquet", "lists of numbers")
 
 
-def test_a_footer_that_leads_to_another_file_is_not_followed(tmp_path):
+def test_a_footer_that_points_to_another_file_is_refused(tmp_path):
     collected = []
     parquet.write_table(table(X), tmp_path / "v.parquet", metadata_collector=collected)
     collected[0].set_file_path("../../etc/passwd")
@@ -264,7 +264,7 @@ def test_a_footer_that_declares_more_than_the_file_has_is_refused(tmp_path):
     refused(tmp_path / "v.parquet", "bad footer")
 
 
-def test_a_row_group_of_millions_of_equal_rows_costs_a_block(tmp_path):
+def test_a_row_group_of_millions_of_equal_rows_needs_the_memory_of_one_block(tmp_path):
     held = pa.table({"embedding": pa.array([[0.5] * 64] * 50_000, pa.list_(pa.float32()))})
     parquet.write_table(held, tmp_path / "v.parquet", row_group_size=50_000)
     assert (tmp_path / "v.parquet").stat().st_size < MIB
@@ -287,7 +287,7 @@ def test_a_batch_that_would_unpack_to_hundreds_of_times_its_size_is_refused(tmp_
     assert pa.default_memory_pool().max_memory() - before < MIB
 
 
-def test_a_page_that_claims_to_unpack_to_2_gib_is_refused_and_they_are_not_used(tmp_path):
+def test_a_page_that_declares_2_gib_is_refused_without_using_that_memory(tmp_path):
     path = tmp_path / "v.parquet"
     held = pa.table({"embedding": pa.array([[0.5] * 64] * 100, pa.list_(pa.float32()))})
     parquet.write_table(held, path, use_dictionary=False, compression="snappy")

@@ -33,7 +33,7 @@ def check(lines, there, here, folder):
         assert re.fullmatch(".*".join(parts), seen), f"{line}\n{seen}"
 
 
-def test_a_table_goes_as_the_page_shows(server, db, faces, tmp_path, monkeypatch):
+def test_the_commands_of_the_page_work_on_a_table(server, db, faces, tmp_path, monkeypatch):
     make(db, faces)
     before = [
         (line, told.replace("localhost/people", f"{server.host}:{server.port}/postgres"))
@@ -47,7 +47,7 @@ def test_a_table_goes_as_the_page_shows(server, db, faces, tmp_path, monkeypatch
 
 
 @pytest.mark.usefixtures("quick_qdrant")
-def test_a_collection_goes_as_the_page_shows(faces, tmp_path):
+def test_the_commands_of_the_page_work_on_a_collection(faces, tmp_path):
     folder = tmp_path / "q"
     with closing(QdrantClient(path=str(folder))) as client:
         config = models.VectorParams(size=faces.shape[1], distance=models.Distance.DOT)

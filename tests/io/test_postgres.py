@@ -50,7 +50,7 @@ def test_rows_come_in_the_stated_order_in_blocks_with_their_payload(server, db, 
     assert blocks[1].payloads[7] == {"file": "1007.jpg"}
 
 
-def test_a_source_can_begin_further_on(server, db, faces):
+def test_a_source_can_skip_rows(server, db, faces):
     make(db, faces)
     with open_vectors(server.address(WHERE)) as source:
         source.skip(2400)
@@ -65,7 +65,7 @@ def test_a_source_can_begin_further_on(server, db, faces):
 
 
 @pytest.mark.parametrize("kind", ["vector", "halfvec(16)", "real[]", "double precision[]"])
-def test_vectors_may_be_of_each_type(server, db, faces, kind):
+def test_every_type_of_vector_column_is_read(server, db, faces, kind):
     db.execute(f"CREATE TABLE faces (id int PRIMARY KEY, file text, embedding {kind})")
     for place, vector in enumerate(faces[:20]):
         given = vector.tolist() if "[]" in kind else text(vector)
@@ -75,7 +75,7 @@ def test_vectors_may_be_of_each_type(server, db, faces, kind):
     np.testing.assert_allclose(block.vectors, faces[:20], rtol=1e-3)
 
 
-def test_rows_without_a_vector_are_left_out(server, db, faces):
+def test_rows_without_a_vector_are_skipped(server, db, faces):
     make(db, faces[:10])
     db.execute("UPDATE faces SET embedding = NULL WHERE id IN (3, 9)")
     with open_vectors(server.address(WHERE), payload=["id"]) as source:
@@ -84,7 +84,7 @@ def test_rows_without_a_vector_are_left_out(server, db, faces):
     assert [each["id"] for each in block.payloads] == [0, 1, 2, 4, 5, 6, 7, 8]
 
 
-def test_rows_that_tie_come_by_their_key(server, db, faces):
+def test_rows_that_tie_are_sorted_by_their_key(server, db, faces):
     make(db, faces[:100])
     db.execute("ALTER TABLE faces ADD COLUMN day int")
     db.execute("UPDATE faces SET day = id % 3")
@@ -93,7 +93,7 @@ def test_rows_that_tie_come_by_their_key(server, db, faces):
     assert [each["id"] for each in block.payloads] == sorted(range(100), key=lambda i: (i % 3, i))
 
 
-def test_null_in_the_order_is_refused_before_a_row_is_taken(server, db, faces, tmp_path):
+def test_null_in_the_order_is_refused_before_a_row_is_read(server, db, faces, tmp_path):
     make(db, faces[:100])
     db.execute("ALTER TABLE faces ADD COLUMN day int, ADD COLUMN hour int DEFAULT 7")
     db.execute("UPDATE faces SET day = id WHERE id NOT IN (5, 6, 99)")
@@ -129,7 +129,7 @@ def test_payloads_hold_what_json_has_and_all_else_as_text(server, db, faces):
     assert (row["f"], row["j"], row["b"], row["w"]) == (None, {"a": [1]}, True, ["x", "y"])
 
 
-def test_all_rows_are_of_one_moment(server, db, faces):
+def test_all_rows_are_of_one_snapshot(server, db, faces):
     make(db, faces[:2000])
     with open_vectors(server.address(WHERE), block=500) as source:
         blocks = iter(source)
@@ -163,7 +163,7 @@ def test_memory_does_not_grow_with_the_table(server, db):
     assert grown < 8 * 1024  # of kilobytes
 
 
-def test_a_connection_that_is_lost_is_told(server, db, faces):
+def test_a_lost_connection_is_reported(server, db, faces):
     make(db, faces)
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
     with open_vectors(server.address(WHERE), block=100) as source:
@@ -177,7 +177,7 @@ def test_a_connection_that_is_lost_is_told(server, db, faces):
 # Each row once
 
 
-def test_a_store_holds_what_the_clusterer_would_and_the_same_command_adds_nothing(
+def test_a_store_equals_the_clusterer_and_running_the_command_again_adds_nothing(
     server, db, faces, tmp_path
 ):
     make(db, faces)
@@ -192,7 +192,7 @@ def test_a_store_holds_what_the_clusterer_would_and_the_same_command_adds_nothin
         assert store.payloads([1234])[0] == {"file": "1234.jpg"}
 
 
-def test_new_rows_at_the_end_are_taken(server, db, faces, tmp_path):
+def test_new_rows_at_the_end_are_added(server, db, faces, tmp_path):
     make(db, faces[:10])
     for before, rows in ((0, 10), (10, 1500), (1500, 1501), (1501, 2500)):
         if before:
@@ -214,7 +214,7 @@ def test_new_rows_at_the_end_are_taken(server, db, faces, tmp_path):
         "INSERT INTO faces SELECT -1, 'new', embedding FROM faces WHERE id = 7",
     ],
 )
-def test_rows_that_changed_are_told_and_nothing_is_taken(server, db, faces, tmp_path, change):
+def test_changed_rows_are_reported_and_nothing_is_added(server, db, faces, tmp_path, change):
     make(db, faces[:1500])
     cluster(tmp_path, server.address(WHERE), *OPTIONS)
     db.execute(change)
@@ -234,7 +234,7 @@ def test_without_a_store_rows_pass_through(server, db, faces, tmp_path):
     np.testing.assert_array_equal(ids, Links(*THREE).add_many(faces[:1500]))
 
 
-def test_two_tables_go_into_one_store(server, db, faces, tmp_path):
+def test_two_tables_can_be_added_to_one_store(server, db, faces, tmp_path):
     make(db, faces[:500])
     db.execute("CREATE TABLE others (LIKE faces INCLUDING ALL)")
     fill(db, faces[500:800], table="others")
@@ -266,7 +266,7 @@ def test_current_ids_are_written_to_a_new_column_and_again_after_corrections(
     assert other not in now
 
 
-def test_what_is_written_already_is_not_written_again(server, db, faces, tmp_path):
+def test_ids_that_are_already_written_are_not_written_again(server, db, faces, tmp_path):
     make(db, faces[:1500])
     cluster(tmp_path, server.address(WHERE), *OPTIONS, "--write-back", "cluster_id")
     before = versions(db)
@@ -274,7 +274,7 @@ def test_what_is_written_already_is_not_written_again(server, db, faces, tmp_pat
     assert versions(db) == before
 
 
-def test_rows_that_were_undone_are_taken_again_and_get_no_id_of_others(server, db, faces, tmp_path):
+def test_undone_rows_are_added_again_and_get_their_own_ids(server, db, faces, tmp_path):
     make(db, faces[:50])
     cluster(tmp_path, server.address(WHERE), *OPTIONS)
     with Store.open(tmp_path / "new.links") as store:
@@ -304,7 +304,7 @@ def test_rows_are_found_by_keys_of_several_columns_and_odd_types(server, db, fac
     db.execute('DROP TABLE faces; DROP TYPE "odd %s ""kind"'.replace("%s", "%s"))
 
 
-def test_a_compacted_store_still_knows_which_row_is_which(server, db, faces, tmp_path):
+def test_ids_are_written_back_from_a_compacted_store(server, db, faces, tmp_path):
     make(db, faces[:1500])
     cluster(tmp_path, server.address(WHERE), *OPTIONS)
     with Store.open(tmp_path / "new.links") as store:
@@ -332,7 +332,7 @@ def test_a_user_who_may_not_write_is_refused_before_any_work(server, db, faces, 
 
 
 @pytest.mark.parametrize("field", ["file", "id", "embedding"])
-def test_a_column_of_something_else_is_refused_before_any_work(server, db, faces, tmp_path, field):
+def test_a_column_of_another_type_is_refused_before_any_work(server, db, faces, tmp_path, field):
     make(db, faces[:20])
     done = run(
         *("cluster", server.address(WHERE), "--store", "new.links", *OPTIONS),
@@ -359,7 +359,7 @@ def test_writing_back_needs_a_database_a_store_and_rows_that_are_known(server, d
     assert written(db) == [None] * 20
 
 
-def test_the_library_writes_back_too(server, db, faces):
+def test_the_library_writes_ids_back(server, db, faces):
     make(db, faces[:1200])
     links = Links(*THREE)
     with open_vectors(server.address(WHERE)) as source:
@@ -376,7 +376,7 @@ def test_the_library_writes_back_too(server, db, faces):
         list(source.write_back(links.labels()))
 
 
-def test_the_column_of_the_ids_is_no_payload(server, db, faces, tmp_path):
+def test_the_column_of_the_ids_is_not_part_of_the_payload(server, db, faces, tmp_path):
     make(db, faces[:20])
     for _ in range(2):
         cluster(
@@ -391,7 +391,7 @@ def test_the_column_of_the_ids_is_no_payload(server, db, faces, tmp_path):
         assert store.payloads([0])[0] == store.payloads([20])[0] == {"id": 0, "file": "0.jpg"}
 
 
-def test_a_kill_while_ids_are_written_is_mended_by_the_same_command(server, db, faces, tmp_path):
+def test_the_same_command_completes_ids_after_a_kill(server, db, faces, tmp_path):
     make(db, faces)
     address = server.address(WHERE)
     cluster(tmp_path, address, *OPTIONS, "--write-back", "cluster_id")

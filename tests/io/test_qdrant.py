@@ -86,7 +86,7 @@ def as_uuid(place):
 # Reading
 
 
-def test_points_come_by_their_ids_in_blocks_with_their_payload(tmp_path, faces):
+def test_points_are_read_by_id_in_blocks_with_their_payload(tmp_path, faces):
     fill(tmp_path / "q", faces)
     with open_vectors(f"qdrant://{tmp_path}/q", payload=["file"], block=150) as source:
         assert source.kind == "qdrant"
@@ -96,7 +96,7 @@ def test_points_come_by_their_ids_in_blocks_with_their_payload(tmp_path, faces):
     assert blocks[1].payloads[7] == {"file": "157.jpg"}
 
 
-def test_a_source_can_begin_further_on(tmp_path, faces):
+def test_a_source_can_skip_rows(tmp_path, faces):
     fill(tmp_path / "q", faces[:100])
     with open_vectors(f"qdrant://{tmp_path}/q") as source:
         source.skip(90)
@@ -105,7 +105,7 @@ def test_a_source_can_begin_further_on(tmp_path, faces):
     np.testing.assert_array_equal(block.vectors, faces[90:100])
 
 
-def test_points_come_by_a_field_whatever_their_ids(tmp_path, faces):
+def test_points_are_read_in_the_order_of_a_field(tmp_path, faces):
     fill(tmp_path / "q", faces[:300], key=as_uuid)
     address = f"qdrant://{tmp_path}/q?collection=faces&order=time"
     with open_vectors(address, payload="*", block=70) as source:
@@ -114,7 +114,7 @@ def test_points_come_by_a_field_whatever_their_ids(tmp_path, faces):
     assert blocks[0].payloads[3] == {"file": "3.jpg", "time": 3}
 
 
-def test_points_that_tie_come_by_their_ids_and_each_once(tmp_path, faces, monkeypatch):
+def test_points_that_tie_are_sorted_by_id_and_read_once(tmp_path, faces, monkeypatch):
     fill(tmp_path / "q", faces[:200])
     with closing(QdrantClient(path=str(tmp_path / "q"))) as client:
         for day in range(3):
@@ -186,9 +186,7 @@ def test_a_point_without_the_vector_that_is_read_needs_no_value_of_the_order(tmp
         open_vectors(f"qdrant://{tmp_path}/q?order=time&column=voice")
 
 
-def test_points_that_do_not_come_although_they_were_counted_fail_the_run(
-    tmp_path, faces, monkeypatch
-):
+def test_points_that_were_counted_but_not_returned_raise(tmp_path, faces, monkeypatch):
     fill(tmp_path / "q", faces[:30])
     scroll = QdrantClient.scroll
 
@@ -202,7 +200,7 @@ def test_points_that_do_not_come_although_they_were_counted_fail_the_run(
         list(source)
 
 
-def test_a_vector_is_chosen_by_its_name_and_points_without_it_are_left_out(tmp_path, faces):
+def test_a_vector_is_chosen_by_name_and_points_without_it_are_skipped(tmp_path, faces):
     fill(tmp_path / "q", faces[:20], config={"face": PLAIN, "voice": PLAIN}, name="face")
     fill(tmp_path / "q", faces[20:30], first=20, name="voice")
     with pytest.raises(InputFileError, match="several vectors"):
@@ -219,7 +217,7 @@ def test_a_vector_is_chosen_by_its_name_and_points_without_it_are_left_out(tmp_p
 # Each row once, and IDs back
 
 
-def test_each_point_is_taken_once_and_new_ones_at_the_end_are_taken(tmp_path, faces):
+def test_each_point_is_added_once_and_new_points_at_the_end_are_added(tmp_path, faces):
     address = f"qdrant://{tmp_path}/q?order=time"
     for before, rows in ((0, 10), (10, 300), (300, 400)):
         fill(tmp_path / "q", faces[before:rows], first=before, key=as_uuid)
@@ -233,7 +231,7 @@ def test_each_point_is_taken_once_and_new_ones_at_the_end_are_taken(tmp_path, fa
         assert store.payloads([234])[0] == {"file": "234.jpg"}
 
 
-def test_points_that_changed_are_told_and_nothing_is_taken(tmp_path, faces):
+def test_changed_points_are_reported_and_nothing_is_added(tmp_path, faces):
     fill(tmp_path / "q", faces[:50])
     address = f"qdrant://{tmp_path}/q"
     cluster(tmp_path, address, *OPTIONS)
@@ -263,7 +261,7 @@ def test_current_ids_are_written_to_a_field_and_again_after_corrections(tmp_path
         assert store.payloads([3])[0] == {"file": "3.jpg", "time": 3}
 
 
-def test_what_is_written_already_is_not_written_again(tmp_path, faces, monkeypatch):
+def test_ids_that_are_already_written_are_not_written_again(tmp_path, faces, monkeypatch):
     fill(tmp_path / "q", faces[:50])
     address, back = f"qdrant://{tmp_path}/q", ("--write-back", "cluster_id")
     cluster(tmp_path, address, *OPTIONS, *back)
@@ -273,7 +271,7 @@ def test_what_is_written_already_is_not_written_again(tmp_path, faces, monkeypat
     assert written(tmp_path / "q") == before
 
 
-def test_a_point_that_went_meanwhile_is_passed_over(tmp_path, faces):
+def test_a_point_deleted_meanwhile_is_skipped(tmp_path, faces):
     fill(tmp_path / "q", faces[:50])
     links = Links(*THREE)
     with open_vectors(f"qdrant://{tmp_path}/q") as source:
@@ -287,7 +285,7 @@ def test_a_point_that_went_meanwhile_is_passed_over(tmp_path, faces):
 
 
 @pytest.mark.parametrize("field", ["file", "time", "a.b", "a b", ""])
-def test_a_field_of_something_else_is_refused_and_nothing_is_written(tmp_path, faces, field):
+def test_a_field_of_another_type_is_refused_and_nothing_is_written(tmp_path, faces, field):
     fill(tmp_path / "q", faces[:20])
     before = payloads(tmp_path / "q")
     done = run(
@@ -311,7 +309,7 @@ def test_a_field_of_something_else_is_refused_and_nothing_is_written(tmp_path, f
         ("/q?order=a.b", "'a.b'"),
     ],
 )
-def test_what_is_not_there_is_refused_by_name_and_not_made(tmp_path, faces, rest, seen):
+def test_missing_collections_and_folders_are_named_and_not_created(tmp_path, faces, rest, seen):
     fill(tmp_path / "q", faces[:5])
     with pytest.raises(InputFileError) as error:
         open_vectors(f"qdrant://{tmp_path}{rest}")
@@ -324,7 +322,7 @@ def test_what_is_not_there_is_refused_by_name_and_not_made(tmp_path, faces, rest
 @pytest.mark.filterwarnings(
     "ignore:Exception ignored.*lock:pytest.PytestUnraisableExceptionWarning"
 )
-def test_a_folder_that_another_uses_is_told(tmp_path, faces):
+def test_a_folder_in_use_is_reported(tmp_path, faces):
     fill(tmp_path / "q", faces[:5])
     with closing(QdrantClient(path=str(tmp_path / "q"))), pytest.raises(LinkstreamError):
         open_vectors(f"qdrant://{tmp_path}/q")
@@ -342,7 +340,7 @@ def test_a_folder_that_another_uses_is_told(tmp_path, faces):
         "qdrant:/:s3cret@127.0.0.1:1/faces",
     ],
 )
-def test_a_server_that_does_not_answer_is_told_without_its_key(address, tmp_path, monkeypatch):
+def test_a_server_that_does_not_answer_is_reported_without_its_key(address, tmp_path, monkeypatch):
     monkeypatch.setenv("QDRANT_API_KEY", "s3cret")
     words = refused(run("cluster", address, "--store", "new.links", *OPTIONS, cwd=tmp_path))
     assert "s3" not in words
@@ -376,7 +374,7 @@ over_http = pytest.mark.filterwarnings("ignore:Api key is used with an insecure:
 
 @over_http
 @pytest.mark.parametrize("order", ["?order=time", ""])
-def test_a_server_is_asked_as_a_folder_is(server, faces, order):
+def test_a_server_gets_the_same_requests_as_a_folder(server, faces, order):
     links = Links(*THREE)
     address = f"qdrant://:s3cret%2F@127.0.0.1:{server}/faces{order}"
     with open_vectors(address, payload=["time"], block=70) as source:
@@ -407,7 +405,7 @@ def test_values_that_the_index_of_the_order_does_not_hold_are_refused(server, ki
 
 
 @over_http
-def test_what_a_server_says_is_told_without_the_key_it_was_given(server):
+def test_an_error_of_a_server_is_reported_without_its_key(server):
     with pytest.raises(InputFileError) as error:
         open_vectors(f"qdrant://:s3cret%40@127.0.0.1:{server}/faces")
     assert "bad key ***" in str(error.value)

@@ -26,7 +26,7 @@ from linkstream.io import open_vectors, read_vectors
 HOSTILE = "fa\"ces; DROP TABLE faces; -- %s {x} ' é"
 
 
-def test_names_are_names_whatever_they_hold(server, db, faces, tmp_path):
+def test_names_with_odd_characters_are_quoted(server, db, faces, tmp_path):
     make(db, faces[:30])
     names = [f"{each}{HOSTILE}"[:60] for each in ("table", "column", "order", "payload", "ids")]
     table, column, order, payload, ids = names
@@ -47,7 +47,7 @@ def test_names_are_names_whatever_they_hold(server, db, faces, tmp_path):
     assert db.execute("SELECT count(*) FROM faces").fetchone() == (30,)
 
 
-def test_names_that_are_not_there_are_refused_by_name(server, db, faces):
+def test_missing_tables_and_columns_are_named(server, db, faces):
     make(db, faces[:5])
     for where, seen in (
         ("?table=faces;drop&order=id", "no table 'faces;drop'"),
@@ -106,7 +106,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_no_password_is_shown_whatever_goes_wrong(server, address, tmp_path):
+def test_no_error_shows_a_password(server, address, tmp_path):
     address = address.replace("PORT", str(server.port))
     with pytest.raises(LinkstreamError) as error:
         open_vectors(address)
@@ -121,7 +121,7 @@ def test_no_password_is_shown_whatever_goes_wrong(server, address, tmp_path):
         assert "s3cret" not in done.stdout + done.stderr
 
 
-def test_no_password_is_in_the_store_or_before_people(server, db, faces, tmp_path):
+def test_no_password_is_in_the_store_or_in_the_output(server, db, faces, tmp_path):
     make(db, faces[:20])
     options = ("--store", "new.links", *OPTIONS, "--write-back", "cluster_id")
     done = run_before_people("cluster", server.address(WHERE), *options, cwd=tmp_path)
@@ -132,7 +132,7 @@ def test_no_password_is_in_the_store_or_before_people(server, db, faces, tmp_pat
         assert secret == "127.0.0.1" or secret not in done.stdout + done.stderr
 
 
-def test_an_address_is_no_path(server):
+def test_an_address_given_as_a_path_is_refused(server):
     with pytest.raises(InputFileError, match="where a file is read") as error:
         read_vectors(server.address(WHERE))
     assert "s3cret" not in str(error.value)

@@ -16,7 +16,9 @@ BAD = {"nan": np.nan, "inf": np.inf, "minus-inf": -np.inf}
 
 @pytest.mark.parametrize("value", BAD)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_number_that_is_not_finite_is_told_with_its_row_before_any_change(tmp_path, kind, value):
+def test_a_number_that_is_not_finite_is_reported_with_its_row_before_any_change(
+    tmp_path, kind, value
+):
     bad = X.astype(np.float32)
     bad[13, 2] = BAD[value]
     path = made(tmp_path, kind, bad)
@@ -35,7 +37,7 @@ def test_a_number_that_is_not_finite_is_told_with_its_row_before_any_change(tmp_
 
 @pytest.mark.parametrize("factor", [0.0, 1e-42, 1e20, 1e39], ids=str)
 @pytest.mark.parametrize("kind", ["npy", "parquet-fixed", "jsonl", "csv-plain"])
-def test_vectors_too_short_or_too_long_are_told_with_their_row(tmp_path, kind, factor):
+def test_vectors_too_short_or_too_long_are_reported_with_their_row(tmp_path, kind, factor):
     bad = X.copy()
     bad[7] = np.sign(bad[7]) * factor
     path = made(tmp_path, kind, bad)

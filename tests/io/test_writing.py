@@ -79,7 +79,7 @@ def test_what_is_written_is_read_back_whatever_the_blocks(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_table_that_fails_half_way_leaves_what_was_there(tmp_path, suffix):
+def test_a_failed_write_leaves_the_old_file(tmp_path, suffix):
     path = written(tmp_path, suffix)
     before = path.read_bytes()
 
@@ -96,7 +96,7 @@ def test_a_table_that_fails_half_way_leaves_what_was_there(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_table_may_have_no_rows_but_not_no_block(tmp_path, suffix):
+def test_a_table_may_have_no_rows_but_needs_a_block(tmp_path, suffix):
     path = tmp_path / f"table{suffix}"
     empty = {"embedding": X[:0], "name": []}
     assert write_table(path, [empty]) == 0
@@ -104,7 +104,7 @@ def test_a_table_may_have_no_rows_but_not_no_block(tmp_path, suffix):
         write_table(path, [])
 
 
-def test_a_suffix_that_nobody_writes_is_refused(tmp_path):
+def test_an_unknown_suffix_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match=r"ends in \.parquet"):
         write_table(tmp_path / "table.xls", blocks())
 
@@ -127,7 +127,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
     assert (tmp_path / "there").read_text() == "new"
 
 
-def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
+def test_a_path_that_cannot_be_written_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "x", tmp_path / ("x" * 300)):
         with pytest.raises(ArgumentError, match="cannot be written"), atomic_file(path):

@@ -75,14 +75,14 @@ def test_each_way_to_name_columns_gives_the_same_ids(rows):
         assert found == expected()
 
 
-def test_what_is_kept_without_asking_is_all_but_the_vector_however_that_is_named(rows):
+def test_by_default_all_columns_but_the_vector_are_kept(rows):
     frame = rows.alias("rows")
     for given in ("VOICE", rows.voice, f.col("rows.voice"), f.col("voice").cast("array<double>")):
         names = [each.name for each in all_but(frame, find_column(frame, given))]
         assert names == ["camera", "later", "seen.by"]
 
 
-def test_the_answer_has_the_names_that_spark_gives(rows):
+def test_the_result_has_the_column_names_of_spark(rows):
     keep = ["Camera", "seen.by", f.col("later").alias("late"), f.col("`seen.by`")["at"]]
     answer = cluster_by_key(rows, "camera", "voice", keep=keep, thresholds=THRESHOLDS)
     assert answer.columns[:4] == ["Camera", "seen.by", "late", "seen.by.at"]
@@ -102,7 +102,7 @@ def test_the_answer_has_the_names_that_spark_gives(rows):
         (lambda _: {"once": True, "order": f.col("camera")}, "once=True"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(rows, asked, word):
+def test_invalid_arguments_are_refused_at_once(rows, asked, word):
     plain = {"key": "camera", "vector": "voice", "thresholds": THRESHOLDS}
     with pytest.raises(ArgumentError) as said:
         cluster_by_key(rows, **plain | asked(rows))

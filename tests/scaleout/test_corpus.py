@@ -138,7 +138,7 @@ def test_more_shards_than_rows_leave_none_out(spark):
 
 
 @pytest.mark.parametrize("shards", [None, 4])
-def test_a_corpus_of_nothing_is_an_empty_table(spark, shards):
+def test_an_empty_corpus_gives_an_empty_table(spark, shards):
     frame = spark.createDataFrame([], "id LONG, v ARRAY<FLOAT>")
     corpus = cluster_corpus(frame, "id", "v", thresholds=THRESHOLDS, shards=shards)
     assert corpus.ids.collect() == []
@@ -170,7 +170,7 @@ def test_a_corpus_of_bad_vectors_alone_is_a_table_of_nulls(spark):
         ({"id": "cluster"}, "cluster"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(photos, asked, word):
+def test_invalid_arguments_are_refused_at_once(photos, asked, word):
     plain = {"id": "photo.id", "vector": "vector", "thresholds": THRESHOLDS}
     frame = photos.withColumn("cluster", f.lit(1))
     with pytest.raises(ArgumentError) as said:

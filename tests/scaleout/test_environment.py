@@ -82,11 +82,11 @@ def refused(error=EngineUnavailableError):
 # Packages
 
 
-def test_what_is_installed_here_will_do():
+def test_the_installed_versions_are_accepted():
     environment.check_packages()
 
 
-def test_the_oldest_versions_will_do(versions):
+def test_the_oldest_versions_are_accepted(versions):
     environment.check_packages()
 
 
@@ -143,12 +143,12 @@ def test_a_version_outside_the_range_is_refused_with_the_range(versions, package
         ("protobuf", "7.0.0"),
     ],
 )
-def test_a_version_within_the_range_will_do(versions, package, version):
+def test_a_version_within_the_range_is_accepted(versions, package, version):
     versions[package] = version
     environment.check_packages()
 
 
-def test_messages_that_protobuf_refuses_are_told_with_both_versions(versions, monkeypatch):
+def test_messages_that_protobuf_refuses_are_reported_with_both_versions(versions, monkeypatch):
     class VersionError(Exception):
         """protobuf's own, which is no ImportError."""
 
@@ -167,12 +167,12 @@ def test_messages_that_protobuf_refuses_are_told_with_both_versions(versions, mo
     assert isinstance(said.value.__cause__, VersionError)
 
 
-def test_the_messages_that_are_tried_are_there():
+def test_the_checked_messages_exist():
     import_module("pyspark.sql.streaming.proto.StateMessage_pb2")
 
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow", "pyspark"])
-def test_the_door_speaks_before_any_import_fails(package):
+def test_packages_are_checked_before_they_are_imported(package):
     program = f"""
 import sys
 from importlib import metadata
@@ -227,12 +227,12 @@ def test_the_extra_asks_for_the_versions_that_are_checked():
         'Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "17.0.1" 2021-10-19',
     ],
 )
-def test_java_of_17_and_newer_will_do(java, said):
+def test_java_17_and_newer_is_accepted(java, said):
     program = java(said)
     assert environment.check_java() == str(program)
 
 
-def test_java_may_speak_on_either_stream(java):
+def test_the_version_of_java_is_read_from_both_streams(java):
     program = java('openjdk 17.0.1\nopenjdk version "17.0.1"', stream=1)
     assert environment.check_java() == str(program)
 
@@ -247,7 +247,7 @@ def test_java_may_speak_on_either_stream(java):
         "",
     ],
 )
-def test_an_older_java_is_refused_with_what_it_calls_itself(java, said):
+def test_an_older_java_is_refused_with_its_version(java, said):
     java(said)
     with refused() as told:
         environment.check_java()
@@ -257,7 +257,7 @@ def test_an_older_java_is_refused_with_what_it_calls_itself(java, said):
 
 
 @pytest.mark.usefixtures("java")
-def test_no_java_on_the_path_is_said():
+def test_a_missing_java_is_reported():
     with refused() as told:
         environment.check_java()
     assert "no Java on the PATH" in told.value.seen
@@ -278,7 +278,7 @@ def test_a_java_home_without_java_is_named(java, monkeypatch, tmp_path):
     assert f"JAVA_HOME={tmp_path / 'nothing'}" in told.value.seen
 
 
-def test_an_empty_java_home_is_none(java, monkeypatch):
+def test_an_empty_java_home_is_ignored(java, monkeypatch):
     program = java('openjdk version "17.0.1"')
     monkeypatch.setenv("JAVA_HOME", "")
     assert environment.check_java() == str(program)
@@ -295,7 +295,7 @@ def test_a_java_that_does_not_start_is_refused_not_a_stack_trace(java):
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_a_session_of_this_python_with_rocksdb_will_do(streams):
+def test_a_session_of_this_python_with_rocksdb_is_accepted(streams):
     environment.check_session(session(), streams=streams)
 
 
@@ -339,7 +339,7 @@ def test_the_environment_says_which_python_workers_run(monkeypatch):
     environment.check_session(session(python=None), streams=False)
 
 
-def test_without_a_word_workers_run_the_python_on_the_path(monkeypatch, tmp_path):
+def test_by_default_workers_run_the_python_on_the_path(monkeypatch, tmp_path):
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\n")
@@ -352,12 +352,12 @@ def test_without_a_word_workers_run_the_python_on_the_path(monkeypatch, tmp_path
     environment.check_session(session(python=None), streams=False)
 
 
-def test_a_cluster_s_python_is_for_its_administrator():
+def test_the_python_of_a_cluster_is_not_checked():
     environment.check_session(session("spark://host:7077", "/opt/python"), streams=True)
     environment.check_session(session("yarn", None), streams=True)
 
 
-def test_packages_are_looked_at_before_the_session(versions):
+def test_packages_are_checked_before_the_session(versions):
     versions["pandas"] = "3.0.0"
     with refused() as said:
         environment.check_session(None, streams=True)

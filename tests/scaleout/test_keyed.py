@@ -114,7 +114,7 @@ def test_ids_kinds_numbers_and_events_are_those_of_one_run(kind):
     assert list(out.columns) == ["n", "cluster", "number", "kind", "events", "problem"]
 
 
-def test_the_streams_bring_about_events_worth_telling():
+def test_the_test_streams_cause_merges_and_splits():
     kinds = set()
     for kind in ("generative", "lobes", "drifting", "hub", "chains", "hits"):
         stream = make(kind, 3)
@@ -153,7 +153,7 @@ def test_vectors_are_the_same_however_they_are_written(written):
 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 150, 151])
-def test_pieces_do_not_show(piece, monkeypatch):
+def test_results_do_not_depend_on_the_size_of_pieces(piece, monkeypatch):
     stream = make("drifting", 8)
     ids, links = in_one_run(stream)
     monkeypatch.setattr(keyed, "PIECE", piece)
@@ -173,7 +173,7 @@ def test_state_does_not_grow_with_the_stream():
     assert sizes[-1] < sizes[0] * 1.2
 
 
-def test_a_tracked_clusterer_goes_on_too():
+def test_a_tracked_clusterer_continues():
     stream = make("lobes", 2)
     links = Links(*stream.thresholds, threads=1)
     given_ = Stream(links)
@@ -202,7 +202,7 @@ def test_columns_that_are_kept_come_out_with_their_rows():
 # Order
 
 
-def test_several_columns_say_what_comes_first_the_first_of_them_first():
+def test_rows_are_sorted_by_several_columns():
     rows = np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0]])
     given_ = Stream(Links(0.6, 0.5, 0.8), order=("day", "n"), kept=("day", "n"))
     out = given_.give(frame(rows, [1, 2, 1, 0], day=["b", "a", "a", "b"]))
@@ -210,7 +210,7 @@ def test_several_columns_say_what_comes_first_the_first_of_them_first():
     assert out["cluster"].tolist() == [0, 1, 2, 3]
 
 
-def test_rows_that_are_equal_stay_as_they_came():
+def test_the_sort_is_stable():
     rows = np.random.default_rng(1).normal(size=(50, 4))
     given_ = Stream(Links(0.6, 0.5, 0.8), kept=("place",))
     out = given_.give(frame(rows, [7] * 25 + [3] * 25, place=range(50)))
@@ -246,7 +246,7 @@ def test_a_null_of_one_frame_of_many_is_refused():
 # Once
 
 
-def test_a_batch_that_comes_again_changes_nothing_and_says_nothing():
+def test_a_repeated_batch_changes_nothing_and_returns_nothing():
     stream = make("lobes", 4)
     given_ = Stream(untracked(stream), once=True)
     batch = frame(stream.vectors[:60])
@@ -281,7 +281,7 @@ def test_batches_that_overlap_give_each_row_once(seed):
     assert given_.links.state_hash() == links.state_hash()
 
 
-def test_of_rows_with_one_number_the_first_to_come_is_taken():
+def test_of_rows_with_one_number_the_first_is_added():
     given_ = Stream(Links(0.6, 0.5, 0.8), once=True, kept=("n", "place"))
     out = given_.give(frame(np.eye(4), [5, 5, 2, 2], place=range(4)))
     assert out["place"].tolist() == [2, 0]
@@ -296,7 +296,7 @@ def test_numbers_may_have_gaps_and_begin_anywhere():
     assert type(given_.state.held[1]) is int
 
 
-def test_a_bad_row_is_seen_once_too():
+def test_a_bad_row_is_reported_once():
     given_ = Stream(Links(0.6, 0.5, 0.8), once=True, mark=True)
     out = given_.give(frame([np.eye(3)[0], None]))
     assert out["problem"].isna().tolist() == [True, False]
@@ -353,7 +353,7 @@ def test_a_bad_vector_is_marked_and_the_others_are_as_without_it(bad, piece, mon
         assert marked[name].isna().all()
 
 
-def test_a_batch_of_bad_vectors_alone_is_marked_and_taken_note_of():
+def test_a_batch_of_bad_vectors_is_marked_and_counts_as_seen():
     given_ = Stream(Links(0.6, 0.5, 0.8), mark=True)
     out = given_.give(frame([bad for bad in BAD if bad != [1.0, 2.0]]))
     assert out["problem"].notna().all()
@@ -373,7 +373,7 @@ def test_a_batch_of_another_dimension_is_marked_whole():
 # What a key begins as
 
 
-def test_people_that_the_beginning_knows_are_known():
+def test_people_of_the_first_clusterer_are_recognised():
     begin = Links(0.6, 0.5, 0.8, track_vectors=False)
     begin.add_many(np.eye(3))
     begin.name(1, "Ann")
@@ -385,7 +385,7 @@ def test_people_that_the_beginning_knows_are_known():
     assert begin.n_vectors == 3
 
 
-def test_prototypes_that_the_beginning_knows_stay_locked_through_batches():
+def test_prototypes_of_the_first_clusterer_stay_locked():
     begin = Links(0.7, 0.6, 0.9)
     begin.enrol("Ann", [[0, 1, 0], [0, 0, 1]])
     alone = Links.from_bytes(begin.to_bytes())
@@ -397,7 +397,7 @@ def test_prototypes_that_the_beginning_knows_stay_locked_through_batches():
     assert given_.links.named("Ann") == 0
 
 
-def test_events_before_the_beginning_are_not_told_again():
+def test_events_of_the_first_clusterer_are_not_returned():
     stream = make("drifting", 8)
     begin = untracked(stream)
     begin.add_many(stream.vectors[:100])
@@ -412,13 +412,13 @@ def test_events_before_the_beginning_are_not_told_again():
 # Expiry
 
 
-def test_without_expiry_nothing_is_said_of_when_a_key_began():
+def test_without_expiry_there_is_no_column_began():
     given_ = Stream(Links(0.6, 0.5, 0.8))
     assert "began" not in given_.give(frame(np.eye(3))).columns
     assert given_.asked[0] == ("links", KeyedLinks.STATE, None)
 
 
-def test_expiry_is_spark_s_and_a_life_is_told_by_when_it_began():
+def test_spark_expires_keys_and_began_tells_their_lives_apart():
     given_ = Stream(Links(0.6, 0.5, 0.8), ttl_ms=60_000)
     first = given_.give(frame(np.eye(3)))
     assert given_.asked[0] == ("links", KeyedLinks.STATE, 60_000)

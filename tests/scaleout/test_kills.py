@@ -261,7 +261,7 @@ def check_each_vector_once_with_the_ids_of_one_machine(folder, vectors):
     assert ids.max() > 5  # keys with something to decide
 
 
-def test_an_executor_a_worker_and_the_driver_are_killed_in_mid_batch_and_nothing_shows(begin):
+def test_killing_executor_worker_and_driver_in_mid_batch_changes_no_result(begin):
     run, vectors = begin("stream", files=7)
     left_behind = set()
     for what in ("executor", "driver", "worker"):
@@ -283,7 +283,7 @@ def test_an_executor_a_worker_and_the_driver_are_killed_in_mid_batch_and_nothing
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_kills_at_any_moment_show_as_little(begin, seed):
+def test_kills_at_any_moment_change_no_result(begin, seed):
     rng = np.random.default_rng(seed)
     run, vectors = begin("stream", files=20)
     for what in rng.permutation(["executor", "driver", "worker"] * 4).tolist():

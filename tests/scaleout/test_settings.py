@@ -49,7 +49,7 @@ def types(links):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_setting_is_another_type_and_says_its_value(name):
+def test_another_setting_gives_another_schema_that_shows_its_value(name):
     """Spark compares types and shows names."""
     one, other = (schema_of(settings_of(links)) for links in (made(), OTHERS[name]))
     assert types(made()) != types(OTHERS[name])
@@ -124,7 +124,7 @@ def test_a_key_that_is_held_with_another_setting_is_refused_and_both_are_named(n
     assert f"{name}={values[1]}" in said.value.seen
 
 
-def test_a_key_that_is_held_with_the_same_settings_is_taken():
+def test_a_key_with_the_same_settings_is_accepted():
     held = made(heal="join")
     held.add_many(np.eye(3))
     check_settings(settings_of(made(heal="join")), held, "camera 7")

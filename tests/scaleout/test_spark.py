@@ -162,7 +162,7 @@ def test_a_key_that_is_not_forgotten_began_once_and_just_now(cameras):
 # Again, and after a while
 
 
-def test_a_batch_that_is_delivered_twice_changes_nothing(spark, tmp_path):
+def test_a_batch_that_spark_delivers_twice_is_ignored(spark, tmp_path):
     stream = Stream(spark, tmp_path, ROWS)
     vectors = make("drifting", 3, n=40).vectors
     first = stream.put(table(["a", "b"] * 20, range(40), vectors))
@@ -181,7 +181,7 @@ def test_a_batch_that_is_delivered_twice_changes_nothing(spark, tmp_path):
     assert [(row["n"], row["cluster"], row["number"]) for row in new] == [(40, expected, 20)]
 
 
-def test_a_key_that_was_quiet_for_long_is_forgotten_and_begins_anew(spark, tmp_path):
+def test_an_expired_key_begins_again(spark, tmp_path):
     stream = Stream(spark, tmp_path, ROWS)
     options = {"order": "n", "thresholds": THRESHOLDS, "expire_after": dt.timedelta(seconds=2)}
     stream.put(table(["a", "a", "b"], [0, 1, 2], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
@@ -312,7 +312,7 @@ NAMED = Links(0.6, 0.5, 0.8)
         ({"heal": "wounds"}, "wounds"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(nothing, asked, word):
+def test_invalid_arguments_are_refused_at_once(nothing, asked, word):
     plain = {"key": "key", "vector": "vector", "thresholds": THRESHOLDS, "keep": ["key"]}
     with pytest.raises(ArgumentError) as said:
         cluster_by_key(nothing, **plain | asked)
@@ -328,7 +328,7 @@ def test_another_state_store_is_refused_at_once(spark, nothing):
         spark.conf.set(PROVIDER, ROCKSDB)
 
 
-def test_the_answer_has_the_columns_that_were_kept_and_its_own(nothing):
+def test_the_result_has_the_kept_columns_and_its_own(nothing):
     answer = cluster_by_key(
         nothing, "key", "vector", thresholds=THRESHOLDS, keep=["day", "vector", "other"]
     )

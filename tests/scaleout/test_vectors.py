@@ -68,7 +68,7 @@ def test_bytes_are_little_endian_on_any_machine():
 @pytest.mark.parametrize(
     ("value", "word"), [(None, "null"), (b"\x00" * 7, "7 bytes"), (bytearray(5), "5 bytes")]
 )
-def test_no_vector_is_an_error_that_says_what_was_there(value, word):
+def test_a_value_that_is_no_vector_is_named_in_the_error(value, word):
     with pytest.raises(VectorError, match=word):
         vectors.rows(objects(ROWS[0], value))
 
@@ -187,7 +187,7 @@ def test_any_slice_of_any_column_agrees_with_its_list(dimension, ends, doubles, 
 # What can be taken
 
 
-def test_of_good_vectors_all_are_taken():
+def test_all_good_vectors_are_usable():
     taken, problems = vectors.usable(fresh(), objects(*ROWS))
     assert np.array_equal(taken, ROWS)
     assert problems == [None] * len(ROWS)
@@ -214,7 +214,7 @@ def test_each_bad_row_has_its_own_problem_and_good_ones_keep_their_order():
     assert all(word in problem for word, problem in zip(words, said, strict=False))
 
 
-def test_the_first_that_can_be_taken_settles_the_dimension():
+def test_the_first_usable_vector_determines_the_dimension():
     taken, problems = vectors.usable(fresh(), objects([0.0, 0.0], [1.0, 2.0, 3.0], [1.0, 2.0]))
     assert taken.shape == (1, 3)
     assert [problem is None for problem in problems] == [False, True, False]
@@ -229,7 +229,7 @@ def test_a_clusterer_that_has_a_dimension_keeps_it():
     assert problems[1] is None
 
 
-def test_nothing_is_learnt_by_looking():
+def test_checking_vectors_adds_none():
     links = fresh()
     links.add_many(ROWS)
     before = links.state_hash()
@@ -237,7 +237,7 @@ def test_nothing_is_learnt_by_looking():
     assert links.state_hash() == before
 
 
-def test_where_none_can_be_taken_none_is():
+def test_without_usable_vectors_the_block_is_empty():
     taken, problems = vectors.usable(fresh(), objects(None, [np.nan, 1.0]))
     assert len(taken) == 0
     assert all(problems)
@@ -252,7 +252,7 @@ NUMBERS = StructType().add("id", IntegerType()).add("v", ArrayType(FloatType()))
     "kind",
     [ArrayType(FloatType()), ArrayType(DoubleType(), containsNull=False), BinaryType()],
 )
-def test_columns_that_hold_vectors_will_do(kind):
+def test_columns_of_vectors_are_accepted(kind):
     vectors.check_type("v", kind)
 
 
@@ -263,7 +263,7 @@ def test_other_columns_are_refused_with_their_type(kind):
 
 
 @pytest.mark.parametrize("given", ["x", "idd", 7, None, ""])
-def test_a_column_that_is_not_there_is_refused_with_those_that_are(given):
+def test_a_missing_column_is_refused_with_the_existing_columns(given):
     """Spark is not asked, which would log its stack."""
     with pytest.raises(ArgumentError) as said:
         find_column(SimpleNamespace(columns=["id", "v"]), given)

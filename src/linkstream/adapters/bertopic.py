@@ -111,7 +111,8 @@ def refresh_topics(
     _check_count("documents", documents, len(model.all_labels_))
     if embeddings is not None:
         _check_count("embeddings", embeddings, len(model.all_labels_))
-    kept = [(each, dict(vars(each))) for each in _changed_by_refresh(topic_model)]
+    changed = topic_model, topic_model.vectorizer_model, topic_model.ctfidf_model
+    kept = [(each, dict(vars(each))) for each in changed]
     rows = [list(row) for row in topic_model.topic_mapper_.mappings_]
     try:
         topics, empty = _renumber(topic_model, model)
@@ -144,10 +145,6 @@ def _check_count(what: str, given: Any, n: int) -> None:
             expected=f"all {n}, in order of arrival",
             remedy="Keep the documents of every batch; BERTopic does not keep them.",
         )
-
-
-def _changed_by_refresh(topic_model: Any) -> tuple[Any, ...]:
-    return topic_model, topic_model.vectorizer_model, topic_model.ctfidf_model
 
 
 def _numbers(topic_model: Any) -> dict[int, int]:

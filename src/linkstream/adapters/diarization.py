@@ -15,20 +15,20 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.adapters.rttm import Turn, check_span, load_rttm, read_rttm, write_rttm
 from linkstream.adapters.turns import SegmentTimes, TurnList
-from linkstream.clusterer import Cluster
-from linkstream.engine.contract import Decision
-from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError, MissingExtraError, NotTrackedError
 
 if TYPE_CHECKING:
     from pyannote.core import Annotation
+
+    from linkstream.clusterer import Links
+    from linkstream.store import Store
 
 __all__ = ["Diarizer", "Turn", "load_rttm", "read_rttm", "to_annotation", "turns_of", "write_rttm"]
 
@@ -41,26 +41,6 @@ _NAME_STAYS = {
     *("created", "joined", "linked", "merged", "severed", "rejoined", "split"),
     *("weighed", "grouped"),
 }
-
-
-class Clustering(Protocol):
-    """The methods of `Links` and `Store` that a `Diarizer` uses."""
-
-    def add(self, x: npt.ArrayLike, *, group: str | None = None) -> Decision:
-        """Add one vector."""
-
-    def labels(self) -> npt.NDArray[np.int64]:
-        """Return the current cluster of every vector."""
-
-    def clusters(self) -> list[Cluster]:
-        """Return all clusters, by ID."""
-
-    @property
-    def n_events(self) -> int:
-        """Number of events so far."""
-
-    def events(self, since: int = 0) -> list[Event]:
-        """Return the events from a number on."""
 
 
 class Diarizer:
@@ -85,7 +65,7 @@ class Diarizer:
     """
 
     def __init__(
-        self, links: Clustering, *, uri: str = "stream", overlaps: str = "cut", gap: float = 0.0
+        self, links: Links | Store, *, uri: str = "stream", overlaps: str = "cut", gap: float = 0.0
     ) -> None:
         write_rttm([], uri=uri)  # raises now if the uri cannot be written
         _check_rules(overlaps, gap)
@@ -245,7 +225,7 @@ def to_annotation(turns: Iterable[Turn], *, uri: str = "stream") -> Annotation:
 class _Speakers:
     """Names of clusters, read again only after events that may change them."""
 
-    def __init__(self, links: Clustering) -> None:
+    def __init__(self, links: Links | Store) -> None:
         self._links = links
         self._names: dict[int, str] = {}
         self._seen: int | None = None  # events that were examined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from linkstream.clusterer import Links
@@ -11,6 +12,11 @@ from linkstream.presets import Preset
 from linkstream.presets import preset as preset_of
 
 THRESHOLDS = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
+
+
+def store_parameters(model: object, given: dict[str, Any]) -> None:
+    """Set each argument of a constructor, given by its `locals()`, as an attribute of the model."""
+    vars(model).update((name, given[name]) for name in signature(type(model)).parameters)
 
 
 def make_links(parameters: dict[str, Any]) -> Links:

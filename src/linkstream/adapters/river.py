@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.adapters.parameters import THRESHOLDS, make_links
+from linkstream.adapters.parameters import THRESHOLDS, make_links, store_parameters
 from linkstream.clusterer import Links
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, MissingExtraError, VectorError
@@ -81,20 +81,7 @@ class LinksRiver(base.Clusterer):
         engine: str = "auto",
         threads: int | None = None,
     ) -> None:
-        self.cluster_similarity = cluster_similarity
-        self.subcluster_similarity = subcluster_similarity
-        self.pair_similarity_max = pair_similarity_max
-        self.preset = preset
-        self.space = space
-        self.evidence = evidence
-        self.heal = heal
-        self.track_vectors = track_vectors
-        self.min_size = min_size
-        self.max_subclusters = max_subclusters
-        self.max_idle = max_idle
-        self.keep_vectors = keep_vectors
-        self.engine = engine
-        self.threads = threads
+        store_parameters(self, locals())
         self.links: Links = make_links(self._get_params())
         self._features: Names | None = None
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.adapters.parameters import make_links
+from linkstream.adapters.parameters import make_links, store_parameters
 from linkstream.clusterer import Links
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, MissingExtraError
@@ -88,19 +88,7 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
         engine: str = "auto",
         threads: int | None = None,
     ) -> None:
-        self.cluster_similarity = cluster_similarity
-        self.subcluster_similarity = subcluster_similarity
-        self.pair_similarity_max = pair_similarity_max
-        self.preset = preset
-        self.space = space
-        self.evidence = evidence
-        self.heal = heal
-        self.min_size = min_size
-        self.max_subclusters = max_subclusters
-        self.max_idle = max_idle
-        self.keep_vectors = keep_vectors
-        self.engine = engine
-        self.threads = threads
+        store_parameters(self, locals())
 
     def fit(self, X: Any, y: object = None) -> LinksClusterer:
         """Cluster rows in their order, starting from an empty clusterer.

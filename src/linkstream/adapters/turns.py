@@ -230,17 +230,11 @@ class _Chunks:
     def overlapping(self, span: Span) -> Iterator[int]:
         """Yield the segments of the pieces that overlap a span."""
         start, end = span
-        for chunk in self._chunks[: bisect_left(self._chunks, end, key=_start)]:
+        for chunk in self._chunks[
+            : bisect_left(self._chunks, end, key=lambda chunk: chunk.pieces[0][0])
+        ]:
             if chunk.reach > start:
                 yield from (who for a, b, who in chunk.pieces if a < end and b > start)
 
     def _index(self, piece: Piece) -> int:
-        return max(bisect_right(self._chunks, piece, key=_first) - 1, 0)
-
-
-def _first(chunk: _Chunk) -> Piece:
-    return chunk.pieces[0]
-
-
-def _start(chunk: _Chunk) -> float:
-    return chunk.pieces[0][0]
+        return max(bisect_right(self._chunks, piece, key=lambda chunk: chunk.pieces[0]) - 1, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,9 +81,13 @@ def open_parquet(path: Path, file: IO[bytes], options: ReadOptions) -> Source:
     try:
         columns = choose_columns(name, schema, options)
         groups = read_footer(name, file, columns[0])
-        rows = _rows_of_batch(name, groups, options)
-        batches = _ParquetBatches(name, parquet, columns, groups, rows)
-        reader = BatchReader(batches.seek(0)[0], columns, batches.seek)
+        read = {
+            "batch_size": _rows_of_batch(name, groups, options),
+            "columns": [columns[0], *columns[1]],
+            "use_threads": False,
+        }
+        seek = partial(_seek, parquet, groups, read)
+        reader = _BatchReader(seek(0)[0], columns, seek)
         n = sum(group.rows for group in groups)
         source = _batch_source(name, options, reader, "parquet", n)
         source.resources.callback(parquet.close)
@@ -104,57 +109,24 @@ def _rows_of_batch(name: str, groups: list[RowGroup], options: ReadOptions) -> i
     return max(1, min(options.block, BLOCK_BYTES // (8 * max(1, longest))))
 
 
-class _ParquetBatches:
-    """Batches of a Parquet file, from any row group on."""
-
-    def __init__(
-        self,
-        name: str,
-        parquet: Any,
-        columns: tuple[str, list[str]],
-        groups: list[RowGroup],
-        rows: int,
-    ) -> None:
-        self._name = name
-        self._parquet = parquet
-        self._columns = [columns[0], *columns[1]]
-        self._groups = groups
-        self._rows = rows
-
-    def seek(self, row: int) -> tuple[Iterator[RecordBatch], int]:
-        """Return the batches from the row group of a row on, and the first row of that group."""
-        start = group = 0
-        while group < len(self._groups) and start + self._groups[group].rows <= row:
-            start += self._groups[group].rows
-            group += 1
-        try:
-            batches = self._parquet.iter_batches(
-                batch_size=self._rows,
-                row_groups=list(range(group, len(self._groups))),
-                columns=self._columns,
-                use_threads=False,
-            )
-        except read_errors() as error:
-            raise damaged(self._name, error) from None
-        return batches, start
+def _seek(
+    parquet: Any, groups: list[RowGroup], options: dict[str, Any], row: int
+) -> tuple[Iterator[RecordBatch], int]:
+    """Return the batches from the row group of a row on, and the first row of that group."""
+    start = group = 0
+    while group < len(groups) and start + groups[group].rows <= row:
+        start += groups[group].rows
+        group += 1
+    return parquet.iter_batches(row_groups=list(range(group, len(groups))), **options), start
 
 
-def open_ipc(path: Path, options: ReadOptions) -> Source:
-    """Open an Arrow file or stream; rows that are skipped are read."""
+def open_ipc(name: str, options: ReadOptions, body: bytes | None = None) -> Source:
+    """Open an Arrow file or stream, by its path or from memory; skipped rows are read."""
     pa = arrow()
     try:
-        mapped = pa.memory_map(str(path))
+        mapped = pa.memory_map(name) if body is None else pa.BufferReader(body)
     except read_errors() as error:
-        raise damaged(str(path), error) from None
-    return _open_ipc(str(path), mapped, options)
-
-
-def open_ipc_bytes(name: str, body: bytes, options: ReadOptions) -> Source:
-    """Open an Arrow file or stream that is in memory."""
-    return _open_ipc(name, arrow().BufferReader(body), options)
-
-
-def _open_ipc(name: str, mapped: Any, options: ReadOptions) -> Source:
+        raise damaged(name, error) from None
     try:
         options.refuse(name, "key")
         try:
@@ -163,7 +135,7 @@ def _open_ipc(name: str, mapped: Any, options: ReadOptions) -> Source:
             columns, batches = _ipc_batches(name, mapped, start, options)
         except read_errors() as error:
             raise damaged(name, error) from None
-        source = _batch_source(name, options, BatchReader(batches, columns), "arrow", n)
+        source = _batch_source(name, options, _BatchReader(batches, columns), "arrow", n)
         source.resources.callback(mapped.close)
         return source
     except BaseException:
@@ -270,7 +242,7 @@ def _becomes_text(type_: Any) -> bool:
 
 
 def _batch_source(
-    name: str, options: ReadOptions, reader: BatchReader, kind: str, n: int
+    name: str, options: ReadOptions, reader: _BatchReader, kind: str, n: int
 ) -> Source:
     source = Source(
         name, options, reader, kind=kind, n=n, payload_columns=len(reader.payload_columns)
@@ -279,7 +251,7 @@ def _batch_source(
     return source
 
 
-class BatchReader:
+class _BatchReader:
     """Reads rows from batches of pyarrow.
 
     Args:
@@ -310,11 +282,13 @@ class BatchReader:
             source.set_dimension(len(first[0]), f"{source.name}, row {source.row} has a vector")
 
     def skip(self, source: Source, rows: int) -> int:
-        """Skip rows; return how many there were."""
         if self._seek is None:
             return self._drop(source.name, rows)
         target = source.row + rows
-        self._batches, start = self._seek(target)
+        try:
+            self._batches, start = self._seek(target)
+        except read_errors() as error:
+            raise damaged(source.name, error) from None
         self._batch = None
         return self._drop(source.name, target - start) + start - source.row
 
@@ -341,7 +315,6 @@ class BatchReader:
         return True
 
     def take(self, source: Source, rows: int) -> Rows:
-        """Return the next rows."""
         pieces: list[Vectors] = []
         payloads: Payloads = []
         done = 0

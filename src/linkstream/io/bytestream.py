@@ -102,10 +102,6 @@ class ByteStream:
             done += len(chunk)
         return done
 
-    def at_end(self) -> bool:
-        """Return whether no byte is left."""
-        return not self.peek(1)
-
     def _fill_to(self, count: int) -> None:
         while len(self._buffer) < count and not self._ended:
             self._fill(count - len(self._buffer))

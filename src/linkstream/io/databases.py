@@ -58,19 +58,12 @@ def refuse_address(path: str | os.PathLike[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A parsed address; its representation shows no secrets.
+    """A parsed address; its representation shows no secrets."""
 
-    Attributes:
-        given: the address without the words that linkstream reads.
-        parts: the parsed address.
-        options: the words after the `?` that linkstream reads.
-        others: names of all other words after the `?`.
-    """
-
-    given: str = field(repr=False)
+    given: str = field(repr=False)  # without the words that linkstream reads
     parts: SplitResult = field(repr=False)
-    options: dict[str, str]
-    others: tuple[str, ...]
+    options: dict[str, str]  # the words after the `?` that linkstream reads
+    others: tuple[str, ...]  # names of all other words after the `?`
 
     @classmethod
     def parse(cls, text: str, *known: str) -> Address:
@@ -109,6 +102,7 @@ class Address:
 
     def with_column(self, options: ReadOptions) -> ReadOptions:
         """Return the options of the caller with the column of the address."""
+        options.refuse("a database", "key")
         given = self.options.get("column")
         if given and options.column and given != options.column:
             raise file_error(
@@ -180,35 +174,14 @@ class DatabaseSource(Source):
     `location` names the table or collection and the column, but not the host: one host may have
     several names.
 
-    Args:
-        name: name of the database in error messages, without secrets.
-        options: what the caller asked for.
-        reader: reads and writes the rows.
-        kind: "postgresql" or "qdrant".
-        location: identifies the table or collection.
-        payload_columns: how many columns make the payload of a row.
-
     Attributes:
+        reader: reads the rows and writes IDs back.
         field: column or field that IDs are written back to; None before `prepare`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        options: ReadOptions,
-        reader: DatabaseReader,
-        *,
-        kind: str,
-        location: str,
-        payload_columns: int,
-    ) -> None:
-        options.refuse(name, "key")
-        super().__init__(
-            name, options, reader, kind=kind, location=location, payload_columns=payload_columns
-        )
-        self.field: str | None = None
-        self._database = reader
-        self._key_file: IO[str] | None = None
+    reader: DatabaseReader
+    field: str | None = None
+    _key_file: IO[str] | None = None
 
     def prepare(self, field: str) -> None:
         """Prepare to write IDs back. Call it before the first row is read.
@@ -219,7 +192,7 @@ class DatabaseSource(Source):
         Raises:
             InputFileError: the column or field exists and does not hold IDs.
         """
-        self._database.prepare(self, field)
+        self.reader.prepare(self, field)
         self.field = field
         # The keys of all rows, on disk: memory holds one block however many rows there are.
         self._key_file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - kept
@@ -257,7 +230,7 @@ class DatabaseSource(Source):
         while done < len(labels):
             some = labels[done : done + ROWS_PER_WRITE].tolist()
             keys = [json.loads(line) for line in islice(self._key_file, len(some))]
-            self._database.write(self, keys, some)
+            self.reader.write(self, keys, some)
             done += len(some)
             yield done
 

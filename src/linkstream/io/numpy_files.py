@@ -27,6 +27,7 @@ from linkstream.errors import InputFileError
 from linkstream.io.bytestream import ByteStream
 from linkstream.io.source import (
     SAVE_AGAIN,
+    Reader,
     ReadOptions,
     Source,
     Vectors,
@@ -87,14 +88,9 @@ class Header:
         return "F" if self.fortran_order else "C"
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of a row."""
-        return self.shape[1] * self.dtype.itemsize
-
-    @property
     def data_bytes(self) -> int:
         """Bytes of all rows."""
-        return self.shape[0] * self.row_bytes
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
 
 def open_npy(stream: ByteStream, options: ReadOptions, file: IO[bytes] | None = None) -> Source:
@@ -103,13 +99,17 @@ def open_npy(stream: ByteStream, options: ReadOptions, file: IO[bytes] | None = 
     header = _read_header(stream)
     if stream.size is not None:
         _check_size(stream.name, header, stream.size)
-    if not header.fortran_order:
-        return _rows_source(stream, options, "npy", header)
-    if file is None:
-        raise file_error(
-            f"{stream.name} is in Fortran order", "rows one after the other", "Save it to a file."
-        )
-    return _source(stream.name, options, FortranReader(file, header), "npy", header)
+    n, dimension = header.shape
+    reader: Reader = _RowsReader(stream, header.dtype, dimension)
+    if header.fortran_order:
+        if file is None:
+            raise file_error(
+                f"{stream.name} is in Fortran order",
+                "rows one after the other",
+                "Save it to a file.",
+            )
+        reader = _FortranReader(file, header)
+    return Source(stream.name, options, reader, kind="npy", n=n, dimension=dimension)
 
 
 def open_raw(stream: ByteStream, options: ReadOptions) -> Source:
@@ -130,7 +130,7 @@ def open_raw(stream: ByteStream, options: ReadOptions) -> Source:
             "Check the dimension.",
         )
     n = None if stream.size is None else rows
-    reader = RowsReader(stream, _RAW, dimension)
+    reader = _RowsReader(stream, _RAW, dimension)
     return Source(stream.name, options, reader, kind="raw", n=n, dimension=dimension)
 
 
@@ -139,12 +139,12 @@ def open_npz(name: str, file: IO[bytes], options: ReadOptions) -> Source:
     options.refuse(name, "column", "payload")
     with ExitStack() as opened:
         header, stream = _open_member(name, file, options.key, opened)
+        n, dimension = header.shape
+        reader: Reader = _RowsReader(stream, header.dtype, dimension)
         if header.fortran_order:
             _check_fortran(stream.name, header)
-            reader = ArrayReader(_read_all(stream, header))
-            source = _source(stream.name, options, reader, "npz", header)
-        else:
-            source = _rows_source(stream, options, "npz", header)
+            reader = _ArrayReader(_read_all(stream, header))
+        source = Source(stream.name, options, reader, kind="npz", n=n, dimension=dimension)
         source.resources.push(opened.pop_all())
         return source
 
@@ -168,17 +168,7 @@ def map_npy(path: Path, file: IO[bytes]) -> npt.NDArray[Any]:
     return mapped
 
 
-def _source(name: str, options: ReadOptions, reader: Any, kind: str, header: Header) -> Source:
-    n, dimension = header.shape
-    return Source(name, options, reader, kind=kind, n=n, dimension=dimension)
-
-
-def _rows_source(stream: ByteStream, options: ReadOptions, kind: str, header: Header) -> Source:
-    reader = RowsReader(stream, header.dtype, header.shape[1])
-    return _source(stream.name, options, reader, kind, header)
-
-
-class RowsReader:
+class _RowsReader:
     """Reads rows that follow one another as bytes: a `.npy`, an array of a `.npz`, or raw."""
 
     def __init__(self, stream: ByteStream, dtype: np.dtype[Any], dimension: int) -> None:
@@ -187,7 +177,6 @@ class RowsReader:
         self._row_bytes = dimension * dtype.itemsize
 
     def take(self, source: Source, rows: int) -> tuple[Vectors, None]:
-        """Return the next rows."""
         data = self._stream.read_units(self._row_bytes, rows)
         complete = len(data) // self._row_bytes
         if len(data) % self._row_bytes or (source.n is not None and not complete):
@@ -196,7 +185,7 @@ class RowsReader:
                 "complete rows" if source.n is None else f"{source.n} rows",
                 "Check the dimension." if source.n is None else SAVE_AGAIN,
             )
-        if source.row + complete == source.n and not self._stream.at_end():
+        if source.row + complete == source.n and self._stream.peek(1):
             raise file_error(
                 f"{source.name} goes on after its last row",
                 f"{source.n} rows, as declared",
@@ -205,11 +194,10 @@ class RowsReader:
         return np.frombuffer(data, dtype=self._dtype).reshape(complete, source.dimension or 0), None
 
     def skip(self, source: Source, rows: int) -> int:
-        """Skip rows; return how many there were."""
         return self._stream.skip(rows * self._row_bytes) // self._row_bytes
 
 
-class FortranReader:
+class _FortranReader:
     """Reads a `.npy` in Fortran order: a part of each column for each block."""
 
     def __init__(self, file: IO[bytes], header: Header) -> None:
@@ -217,7 +205,6 @@ class FortranReader:
         self._header = header
 
     def take(self, source: Source, rows: int) -> tuple[Vectors, None]:
-        """Return the next rows."""
         (n, dimension), dtype = self._header.shape, self._header.dtype
         block = np.empty((rows, dimension), dtype=dtype)
         for column in range(dimension):
@@ -229,22 +216,19 @@ class FortranReader:
         return block, None
 
     def skip(self, source: Source, rows: int) -> int:
-        """Skip rows; `take` seeks to the next one."""
         return rows
 
 
-class ArrayReader:
+class _ArrayReader:
     """Reads an array in memory."""
 
     def __init__(self, array: Vectors) -> None:
         self._array = array
 
     def take(self, source: Source, rows: int) -> tuple[Vectors, None]:
-        """Return the next rows."""
         return self._array[source.row : source.row + rows], None
 
     def skip(self, source: Source, rows: int) -> int:
-        """Skip rows; `take` looks up the next one."""
         return rows
 
 

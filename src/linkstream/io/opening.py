@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.errors import InputFileError
-from linkstream.io.arrow_files import open_ipc, open_ipc_bytes, open_parquet
+from linkstream.io.arrow_files import open_ipc, open_parquet
 from linkstream.io.arrow_metadata import FILE_MAGIC, PARQUET_MAGIC, STREAM_MAGIC
 from linkstream.io.bytestream import ByteStream
 from linkstream.io.databases import is_address, refuse_address
@@ -23,7 +23,7 @@ from linkstream.io.numpy_files import NPY_MAGIC, map_npy, open_npy, open_npz, op
 from linkstream.io.postgres import open_postgres
 from linkstream.io.qdrant import open_qdrant
 from linkstream.io.source import BLOCK, ReadOptions, Source, file_error
-from linkstream.io.text_files import open_csv, open_jsonl
+from linkstream.io.text_files import open_text
 
 STDIN = "-"
 
@@ -76,9 +76,7 @@ def open_vectors(
             A wrong row raises when its block is read.
         MissingExtraError: a package that the file or the database needs is not installed.
     """
-    options = ReadOptions.of(
-        key=key, column=column, dimension=dimension, payload=payload, block=block
-    )
+    options = ReadOptions(key, column, dimension, payload, block)
     if isinstance(source, str) and is_address(source):
         qdrant = source.lower().startswith("qdrant")
         return (open_qdrant if qdrant else open_postgres)(source, options)
@@ -109,7 +107,7 @@ def read_vectors(
         MissingExtraError: the file needs pyarrow, which is not installed.
     """
     path = Path(path)
-    options = ReadOptions.of(key=key, column=column, dimension=dimension)
+    options = ReadOptions(key, column, dimension)
     with open_regular(path) as file:
         kind = _kind(path, file)
         if kind == "npz":
@@ -138,17 +136,18 @@ def _source(path: Path, file: IO[bytes], options: ReadOptions) -> Source:
     if kind == "parquet":
         return open_parquet(path, file, options)
     if kind == "arrow":
-        return open_ipc(path, options)
+        return open_ipc(str(path), options)
     size = os.fstat(file.fileno()).st_size
     stream = ByteStream(str(path), file, size=size, seekable=True)
     if kind == "npy":
         return open_npy(stream, options, file)
-    return {"jsonl": open_jsonl, "csv": open_csv, "raw": open_raw}[kind](stream, options)
+    return open_raw(stream, options) if kind == "raw" else open_text(stream, options, kind)
 
 
 def _open_stream(name: str, stream: IO[bytes], options: ReadOptions) -> Source:
-    if isinstance(stream, BytesIO) and _is_arrow(stream):
-        return open_ipc_bytes(name, stream.getvalue(), options)
+    arrow = (FILE_MAGIC, STREAM_MAGIC)
+    if isinstance(stream, BytesIO) and bytes(stream.getbuffer()[:6]).startswith(arrow):
+        return open_ipc(name, options, stream.getvalue())
     read = ByteStream(name, stream)
     start = read.peek(len(NPY_MAGIC))
     if start == NPY_MAGIC:
@@ -156,16 +155,12 @@ def _open_stream(name: str, stream: IO[bytes], options: ReadOptions) -> Source:
     if options.dimension is not None:
         return open_raw(read, options)
     if start.lstrip()[:1] in (b"[", b"{", b""):
-        return open_jsonl(read, options)
+        return open_text(read, options, "jsonl")
     raise file_error(
         f"{name} is neither .npy nor JSON lines by its first bytes",
         "one of these, or raw float32 of a known dimension",
         "Give the dimension of raw vectors; give other files by name.",
     )
-
-
-def _is_arrow(stream: BytesIO) -> bool:
-    return stream.getbuffer()[: len(FILE_MAGIC)].tobytes().startswith((FILE_MAGIC, STREAM_MAGIC))
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:

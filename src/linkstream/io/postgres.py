@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.errors import InputFileError
 from linkstream.io.databases import (
     REMOVED,
     Address,
@@ -78,13 +77,13 @@ def open_postgres(text: str, options: ReadOptions) -> DatabaseSource:
     try:
         with _errors_of(name, secret):
             layout = _find_layout(connection, name, table.split("."), order.split(","), options)
-            return _open_table(name, options, PostgresReader(connection, layout, options, secret))
+            return _open_table(name, options, _PostgresReader(connection, layout, options, secret))
     except BaseException:
         connection.close()
         raise
 
 
-def _open_table(name: str, options: ReadOptions, reader: PostgresReader) -> DatabaseSource:
+def _open_table(name: str, options: ReadOptions, reader: _PostgresReader) -> DatabaseSource:
     layout = reader.layout
     location = "/".join((layout.database, *layout.parts, layout.column))
     columns = len(reader.payload)
@@ -133,27 +132,16 @@ def _errors_of(name: str, secret: str | None) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a table, and those that are read.
+    """Columns of a table, and those that are read."""
 
-    Attributes:
-        oid: number of the table in the catalogue.
-        parts: schema and table.
-        database: name of the database.
-        types: type of each column, without the schema of the type.
-        query_types: type of each column, as a query has to name it.
-        column: column of the vectors.
-        order: columns to sort by; no two rows are equal in all of them.
-        key: columns that identify a row.
-    """
-
-    oid: int
-    parts: tuple[str, str]
+    oid: int  # number of the table in the catalogue
+    parts: tuple[str, str]  # schema and table
     database: str
-    types: dict[str, str]
-    query_types: dict[str, str]
-    column: str
-    order: list[str]
-    key: list[str]
+    types: dict[str, str]  # of the columns, without the schema of a type
+    query_types: dict[str, str]  # of the columns, as a query has to name them
+    column: str  # of the vectors
+    order: list[str]  # columns to sort by; no two rows are equal in all of them
+    key: list[str]  # columns that identify a row
 
 
 def _find_layout(
@@ -242,7 +230,7 @@ def _find_key(connection: Connection, name: str, oid: int, order: list[str]) -> 
     return list(keys[0])
 
 
-class PostgresReader:
+class _PostgresReader:
     """Reads the rows of one snapshot of a table, and writes IDs back."""
 
     def __init__(
@@ -326,7 +314,6 @@ class PostgresReader:
         return self._as_text(column)
 
     def take(self, source: Source, rows: int) -> Rows:
-        """Return the next rows."""
         assert isinstance(source, DatabaseSource)
         with _errors_of(source.name, self._secret):
             taken = self._cursor.fetchmany(rows)
@@ -355,7 +342,11 @@ class PostgresReader:
         """Check or create the column of the IDs, and begin a snapshot that has it."""
         kind = self.layout.types.get(field)
         if field in (*self.layout.key, *self.layout.order) or kind not in (None, *_ID_TYPES):
-            raise self._not_for_ids(source.name, field, kind)
+            raise file_error(
+                f"column {field!r} of {source.name}, of {kind}, for the IDs",
+                "a column of bigint that is not part of the key or of the order, or a new one",
+                "Choose another name.",
+            )
         with _errors_of(source.name, self._secret):
             self.end_transaction()
             if kind is None:
@@ -365,13 +356,6 @@ class PostgresReader:
             self.payload = [each for each in self.payload if each != field or each in asked]
             source.payload_columns = len(self.payload)
             self.begin(source)
-
-    def _not_for_ids(self, name: str, field: str, kind: str | None) -> InputFileError:
-        return file_error(
-            f"column {field!r} of {name}, of {kind}, for the IDs",
-            "a column of bigint that is not part of the key or of the order, or a new one",
-            "Choose another name.",
-        )
 
     def _check_permission(self, name: str, field: str) -> None:
         query = "SELECT has_column_privilege(%s::oid, %s::text, 'UPDATE')"
@@ -392,7 +376,6 @@ class PostgresReader:
         self.connection.commit()
 
     def write(self, source: DatabaseSource, keys: list[Any], labels: list[int]) -> None:
-        """Write the IDs of some rows in one transaction."""
         query = self._update(source.field)
         ids = [None if label == REMOVED else label for label in labels]
         with _errors_of(source.name, self._secret):

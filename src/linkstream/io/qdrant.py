@@ -73,7 +73,7 @@ def open_qdrant(text: str, options: ReadOptions) -> DatabaseSource:
             collection = _find_collection(client, name, asked)
             if not address.host:
                 name = f"{name}?collection={collection}"
-            reader = QdrantReader(client, collection, order=order, secret=secret)
+            reader = _QdrantReader(client, collection, order=order, secret=secret)
             return reader.open(name, options)
     except BaseException:
         client.close()
@@ -159,7 +159,7 @@ def _find_collection(client: Client, name: str, asked: str | None) -> str:
     return asked
 
 
-class QdrantReader:
+class _QdrantReader:
     """Reads the points of a collection by ID or by a field, and writes IDs back."""
 
     def __init__(
@@ -198,7 +198,6 @@ class QdrantReader:
         return source
 
     def take(self, source: Source, rows: int) -> Rows:
-        """Return the next rows."""
         assert isinstance(source, DatabaseSource)
         with _errors_of(source.name, self._secret):
             while len(self._held) < rows:
@@ -223,7 +222,6 @@ class QdrantReader:
         return vector.get(self._vector) if isinstance(vector, dict) else vector
 
     def skip(self, source: Source, rows: int) -> int:
-        """Skip rows by reading them."""
         return skip_by_reading(self, source, rows)
 
     def _scroll(self, source: DatabaseSource, **where: Any) -> tuple[list[Record], Any]:
@@ -329,7 +327,6 @@ class QdrantReader:
         return self._models.Filter(must_not=[had])
 
     def prepare(self, source: DatabaseSource, field: str) -> None:
-        """Check the field of the IDs."""
         _check_fields(field)
         schema = self._schema.get(field)
         kind = schema and str(schema.data_type.value)
@@ -341,7 +338,6 @@ class QdrantReader:
             )
 
     def write(self, source: DatabaseSource, keys: list[Any], labels: list[int]) -> None:
-        """Write the IDs of some points in one request."""
         models, points = self._models, defaultdict(list)
         for (key, had), label in zip(keys, labels, strict=True):
             if had != (None if label == REMOVED else label):

@@ -54,26 +54,18 @@ def quoted(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of `open_vectors`, checked."""
+    """Options of `open_vectors`; raise ArgumentError if one is wrong."""
 
     key: str | None
     column: str | None
     dimension: int | None
-    payload: tuple[str, ...]
-    block: int
+    payload: Sequence[str] | str = ()  # after construction always a tuple
+    block: int = BLOCK
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        key: str | None = None,
-        column: str | None = None,
-        dimension: int | None = None,
-        payload: Sequence[str] | str = (),
-        block: int = BLOCK,
-    ) -> ReadOptions:
-        """Check the options of `open_vectors`; raise ArgumentError if one is wrong."""
+    def __post_init__(self) -> None:
+        payload, dimension, block = self.payload, self.dimension, self.block
         names = (payload,) if isinstance(payload, str) else tuple(payload)
+        object.__setattr__(self, "payload", names)
         if not all(isinstance(name, str) for name in names) or (ALL in names and len(names) > 1):
             raise ArgumentError(
                 f"payload {payload!r}",
@@ -90,7 +82,6 @@ class ReadOptions:
             raise ArgumentError(
                 f"block {block!r}", expected="at least 1 row", remedy=f"Leave it at {BLOCK}."
             )
-        return cls(key, column, dimension, names, block)
 
     def refuse(self, name: str, *options: str) -> None:
         """Raise InputFileError if an option is set that this kind of file does not have."""

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -35,27 +35,18 @@ _NUMBERS = {int, float}
 Row = tuple[list[Any], dict[str, Any] | None]
 
 
-def open_jsonl(stream: ByteStream, options: ReadOptions) -> Source:
-    """Open JSON lines: each an array of numbers, or an object that holds one."""
-    return _open(stream, options, "jsonl")
-
-
-def open_csv(stream: ByteStream, options: ReadOptions) -> Source:
-    """Open a CSV file, with or without a first line of column names."""
-    return _open(stream, options, "csv")
-
-
-def _open(stream: ByteStream, options: ReadOptions, kind: str) -> Source:
+def open_text(stream: ByteStream, options: ReadOptions, kind: str) -> Source:
+    """Open JSON lines ("jsonl"), each an array or an object that holds one, or a CSV file."""
     options.refuse(stream.name, "key")
-    lines = Lines(stream)
-    rows: RowParser = JsonRows(lines, options) if kind == "jsonl" else CsvRows(lines, options)
-    reader = TextReader(stream, lines, rows)
+    lines = _Lines(stream)
+    rows = _JsonRows(lines, options) if kind == "jsonl" else _CsvRows(lines, options)
+    reader = _TextReader(stream, lines, rows)
     source = Source(stream.name, options, reader, kind=kind, progress=stream.progress)
     reader.read_dimension(source)
     return source
 
 
-class Lines:
+class _Lines:
     """Lines of a stream as text, counted."""
 
     def __init__(self, stream: ByteStream) -> None:
@@ -91,20 +82,10 @@ class Lines:
         return text.removeprefix("\ufeff") if self._number == 1 else text
 
 
-class RowParser(Protocol):
-    """Parses the rows of one text format."""
-
-    def next_row(self) -> Row | None:
-        """Return the numbers and the payload of the next row, or None at the end."""
-
-    def skip_row(self) -> bool:
-        """Skip the next row; return False at the end."""
-
-
-class TextReader:
+class _TextReader:
     """Reads rows of text. The first row is read at once, for the dimension."""
 
-    def __init__(self, stream: ByteStream, lines: Lines, rows: RowParser) -> None:
+    def __init__(self, stream: ByteStream, lines: _Lines, rows: _JsonRows | _CsvRows) -> None:
         self._stream = stream
         self._lines = lines
         self._rows = rows
@@ -116,7 +97,6 @@ class TextReader:
             source.set_dimension(len(self._first[0]), f"{self._lines.where} has a vector")
 
     def take(self, source: Source, rows: int) -> Rows:
-        """Return the next rows: fewer if a pipe pauses."""
         vectors: list[npt.NDArray[np.float64]] = []
         payloads: Payloads = []
         while len(vectors) < rows and not (vectors and self._stream.line_is_late()):
@@ -133,7 +113,6 @@ class TextReader:
         return table, payloads if source.options.payload else None
 
     def skip(self, source: Source, rows: int) -> int:
-        """Skip rows; return how many there were."""
         done = 0
         if rows and self._first is not None:
             self._first, done = None, 1
@@ -155,21 +134,19 @@ def _finite(numbers: list[Any], where: str) -> npt.NDArray[np.float64]:
     return row
 
 
-class JsonRows:
+class _JsonRows:
     """Rows of JSON lines. Empty lines are skipped."""
 
-    def __init__(self, lines: Lines, options: ReadOptions) -> None:
+    def __init__(self, lines: _Lines, options: ReadOptions) -> None:
         self._lines = lines
         self._options = options
         self._column = options.column
 
     def next_row(self) -> Row | None:
-        """Return the numbers and the payload of the next row, or None at the end."""
         line = self._next_line()
         return None if line is None else self._row(self._value(line))
 
     def skip_row(self) -> bool:
-        """Skip the next row; return False at the end."""
         return self._next_line() is not None
 
     def _next_line(self) -> str | None:
@@ -245,10 +222,10 @@ class _Layout:
     payload: dict[str, int]
 
 
-class CsvRows:
+class _CsvRows:
     """Rows of a CSV file. Empty lines are skipped."""
 
-    def __init__(self, lines: Lines, options: ReadOptions) -> None:
+    def __init__(self, lines: _Lines, options: ReadOptions) -> None:
         self._lines = lines
         self._options = options
         self._layout: _Layout | None = None
@@ -256,7 +233,6 @@ class CsvRows:
         self._records = csv.reader(self._physical_lines(), strict=True, skipinitialspace=True)
 
     def next_row(self) -> Row | None:
-        """Return the numbers and the payload of the next row, or None at the end."""
         cells = self._record()
         if cells is not None and self._layout is None:
             named = not all(map(_is_number, cells))
@@ -266,7 +242,6 @@ class CsvRows:
         return None if cells is None else self._row(cells)
 
     def skip_row(self) -> bool:
-        """Skip the next row; return False at the end."""
         return self._record() is not None
 
     def _physical_lines(self) -> Iterator[str]:

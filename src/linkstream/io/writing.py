@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import secrets
+import shutil
 import stat
 import tempfile
 import zipfile
@@ -112,7 +113,6 @@ def write_table(
         for block in chain([first], rest):
             rows += _check_block(first, block)
             writer.write(block)
-        writer.finish()
     return rows
 
 
@@ -164,9 +164,6 @@ class _Writer(Protocol):
     def write(self, block: Table) -> None:
         """Write some rows."""
 
-    def finish(self) -> None:
-        """Write the end of the file."""
-
 
 class _JsonLines:
     def __init__(self, target: _Target) -> None:
@@ -175,9 +172,6 @@ class _JsonLines:
     def write(self, block: Table) -> None:
         for line in json_lines(block):
             self._stream.write(line.encode())
-
-    def finish(self) -> None:
-        """Do nothing: JSON lines have no end mark."""
 
 
 class _Csv:
@@ -188,9 +182,6 @@ class _Csv:
     def write(self, block: Table) -> None:
         cells = [self._cells(name, column) for name, column in block.items()]
         self._write_rows(zip(*cells, strict=True))
-
-    def finish(self) -> None:
-        """Do nothing: CSV has no end mark."""
 
     def _cells(self, name: str, column: Column) -> list[Any]:
         if not isinstance(column, np.ndarray):
@@ -225,9 +216,6 @@ class _Parquet:
                 arrays.append(pa.array(values, type=field.type))
         self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
 
-    def finish(self) -> None:
-        self._writer.close()
-
 
 def _arrow_type(column: Column) -> Any:
     pa = arrow()
@@ -249,6 +237,7 @@ class _Npz:
             name: enter(tempfile.TemporaryFile(dir=target.folder))  # noqa: SIM115
             for name in target.first
         }
+        target.resources.push(self._finish)
 
     def write(self, block: Table) -> None:
         for name, column in block.items():
@@ -259,22 +248,19 @@ class _Npz:
             self._parts[name].write(data)
         self._rows += len(next(iter(block.values())))
 
-    def finish(self) -> None:
+    def _finish(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # the file is dropped
+            return
         with zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED) as archive:
             for name, part in self._parts.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    for piece in self._pieces(name, part):
-                        member.write(piece)
-
-    def _pieces(self, name: str, part: IO[bytes]) -> Iterator[bytes]:
-        column, size = self._first[name], part.tell()
-        shape: tuple[int, ...] = (size,)
-        if isinstance(column, np.ndarray):
-            shape = (self._rows, *column.shape[1:])
-        yield _npy_header(self._dtype(name), shape)
-        part.seek(0)
-        while piece := part.read(_COPY):
-            yield piece
+                    column = self._first[name]
+                    shape: tuple[int, ...] = (part.tell(),)
+                    if isinstance(column, np.ndarray):
+                        shape = (self._rows, *column.shape[1:])
+                    member.write(_npy_header(self._dtype(name), shape))
+                    part.seek(0)
+                    shutil.copyfileobj(part, member, _COPY)
 
     def _dtype(self, name: str) -> np.dtype[Any]:
         column = self._first[name]

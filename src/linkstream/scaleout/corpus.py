@@ -224,7 +224,7 @@ def cluster_shard(begin: bytes, *, mark: bool) -> Work:
             holders[np.concatenate(taken)] = links.state().vectors
             yield from _vector_rows(ids, shard, holders)
             for row in ShardGroup.of_shard(shard, links).pieces():
-                yield _piece_row(row, ids[0].type)
+                yield _with_nulls({name: row[name] for name in COLUMNS.names}, ids[0].type)
 
     return work
 
@@ -252,7 +252,7 @@ def _add_batch(links: Links, batch: pa.RecordBatch, *, mark: bool) -> npt.NDArra
 
 
 def _vector_rows(ids: list[pa.Array], shard: int, holders: Integers) -> Iterator[pa.RecordBatch]:
-    """Yield the id, shard and subcluster of each vector; the columns of pieces are null."""
+    """Yield the id, shard and subcluster of each vector."""
     first = 0
     for some in ids:
         n = len(some)
@@ -261,20 +261,17 @@ def _vector_rows(ids: list[pa.Array], shard: int, holders: Integers) -> Iterator
             "shard": pa.array(np.full(n, shard, dtype=np.int32)),
             "subcluster": pa.array(holders[first : first + n]),
         }
-        columns |= {column.name: pa.nulls(n, column.type) for column in COLUMNS}
         first += n
-        yield pa.RecordBatch.from_pydict(columns)
+        yield _with_nulls(columns, some.type)
 
 
-def _piece_row(piece: pa.RecordBatch, id_type: pa.DataType) -> pa.RecordBatch:
-    """Return a piece with the columns of `_vector_rows`, which are null."""
-    columns = {
-        "id": pa.nulls(1, id_type),
-        "shard": pa.nulls(1, pa.int32()),
-        "subcluster": pa.nulls(1, pa.int64()),
-    }
-    columns |= {name: piece[name] for name in COLUMNS.names}
-    return pa.RecordBatch.from_pydict(columns)
+def _with_nulls(columns: dict[str, pa.Array], id_type: pa.DataType) -> pa.RecordBatch:
+    """Return a batch with the columns of vectors and of pieces; those not given are null."""
+    types = {"id": id_type, "shard": pa.int32(), "subcluster": pa.int64()}
+    types |= {column.name: column.type for column in COLUMNS}
+    n = len(next(iter(columns.values())))
+    nulls = {name: pa.nulls(n, kind) for name, kind in types.items()}
+    return pa.RecordBatch.from_pydict(nulls | columns)
 
 
 def read_groups(batches: Iterable[pa.RecordBatch]) -> list[ShardGroup]:

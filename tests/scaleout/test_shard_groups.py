@@ -142,7 +142,7 @@ def test_a_shard_by_itself_is_its_own_map():
     assert not twin.part.links.track_vectors
 
 
-def test_what_is_gone_stays_gone():
+def test_removed_subclusters_stay_removed():
     stream = make("lobes", 2)
     twins = [Twin(i, v, stream) for i, v in enumerate(cut(stream, 3, 2))]
     first = twins[0].part
@@ -156,7 +156,7 @@ def test_what_is_gone_stays_gone():
     assert (part.clusters()[~mine] != GONE).all()
 
 
-def test_names_come_through_the_tree():
+def test_names_survive_the_joins():
     stream = make("generative", 4)
     twins = [Twin(i, v, stream) for i, v in enumerate(cut(stream, 2, 4))]
     twins[1].whole.name(0, "Ann")
@@ -165,7 +165,7 @@ def test_names_come_through_the_tree():
     assert joined.links.named("Ann") >= 0
 
 
-def test_a_space_with_a_mean_is_carried():
+def test_a_space_with_a_mean_is_kept():
     stream = make("lobes", 3)
     space = Space(mean=[0.1] * 12, model="encoder")
     twins = [Twin(i, v, stream, space=space) for i, v in enumerate(cut(stream, 2, 3))]
@@ -177,7 +177,7 @@ def test_a_space_with_a_mean_is_carried():
 
 
 @pytest.mark.parametrize("size", [100, corpus.PIECE])
-def test_a_part_comes_through_in_pieces_that_arrive_in_any_order(monkeypatch, size):
+def test_pieces_of_a_group_may_arrive_in_any_order(monkeypatch, size):
     monkeypatch.setattr(corpus, "PIECE", size)
     stream = make("chains", 5)
     twin = Twin(2, stream.vectors, stream)
@@ -195,7 +195,7 @@ def test_a_part_comes_through_in_pieces_that_arrive_in_any_order(monkeypatch, si
     twin.check()
 
 
-def test_a_part_of_nothing_is_a_part_too():
+def test_an_empty_group_can_be_sent_and_joined():
     part = ShardGroup.of_shard(1, Links(0.6, 0.5, 0.8, keep_vectors=False))
     again = sent(part)
     assert (again.links.n_vectors, len(again.numbers), len(again.clusters())) == (0, 0, 0)
@@ -208,7 +208,7 @@ def test_a_part_of_nothing_is_a_part_too():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("together", [True, False])
-def test_parts_of_a_pair_become_one_in_the_order_of_their_numbers(monkeypatch, n, together):
+def test_groups_of_a_pair_are_joined_in_the_order_of_their_numbers(monkeypatch, n, together):
     monkeypatch.setattr(corpus, "PIECE", 1_000)
     stream = make("drifting", 6)
     twins = [Twin(4 + i, v, stream) for i, v in enumerate(cut(stream, n, 6))]
@@ -224,7 +224,7 @@ def test_parts_of_a_pair_become_one_in_the_order_of_their_numbers(monkeypatch, n
     assert first.part.number == 2
 
 
-def test_no_parts_give_no_part():
+def test_no_groups_give_no_group():
     assert list(corpus.join_groups(iter(()))) == []
     empty = pa.RecordBatch.from_pylist([], schema=COLUMNS)
     assert list(corpus.join_groups(iter([empty]))) == []
@@ -309,7 +309,7 @@ def test_bad_rows_are_marked_and_the_others_are_as_without_them(bad, size):
     assert part.links.n_vectors == 150
 
 
-def test_bad_rows_alone_are_a_part_of_nothing():
+def test_bad_rows_alone_give_an_empty_group():
     links = Links(0.6, 0.5, 0.8, keep_vectors=False)
     rows, parts = worked(links, batches_of([None, [np.nan, 0.0]]), mark=True)
     assert [row["subcluster"] for row in rows] == [GONE, GONE]
@@ -329,7 +329,7 @@ def test_a_row_that_is_no_vector_at_all_stops_the_work(bad):
         worked(Links(0.6, 0.5, 0.8, keep_vectors=False), batches_of([*np.eye(3), bad]))
 
 
-def test_what_was_said_of_single_vectors_cannot_be_sent():
+def test_corrections_of_single_vectors_cannot_be_sent():
     links = Links(0.6, 0.5, 0.8)
     links.add_many(np.eye(3))
     links.different(0, 1)

@@ -61,13 +61,13 @@ def refused(path, match, **given):
     ],
     ids=lambda line: repr(line[:40]),
 )
-def test_a_line_that_is_no_row_is_refused_with_its_number(tmp_path, line):
+def test_an_invalid_json_line_is_refused_with_its_number(tmp_path, line):
     data = line if isinstance(line, bytes) else line.encode()
     path = written(tmp_path, GOOD.encode() + b"\n\n" + data + b"\n" + GOOD.encode())
     refused(path, "line 3")
 
 
-def test_a_line_that_never_ends_is_refused_before_it_is_read_whole(tmp_path):
+def test_a_line_without_an_end_is_refused_before_all_of_it_is_read(tmp_path):
     path = written(tmp_path, GOOD + "\n[" + "1," * LINE_MAX)
     refused(path, f"line 2 is longer than {LINE_MAX} bytes")
 
@@ -94,7 +94,7 @@ def test_a_field_that_a_row_does_not_have_is_none_in_its_payload(tmp_path):
     assert read(path, payload="file")[0].payloads == [{"file": "a"}, {"file": None}]
 
 
-def test_a_mark_of_byte_order_and_line_ends_of_windows_do_no_harm(tmp_path):
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
     data = b"\xef\xbb\xbf[1, 2]\r\n[3, 4]\r\n"
     assert rows(read(written(tmp_path, data))).tolist() == [[1, 2], [3, 4]]
     data = b"\xef\xbb\xbfx0,x1\r\n1,2\r\n3,4"
@@ -126,7 +126,7 @@ def test_a_mark_of_byte_order_and_line_ends_of_windows_do_no_harm(tmp_path):
     ],
     ids=lambda value: repr(value[:30]),
 )
-def test_a_row_of_csv_that_is_none_is_refused_with_its_line(tmp_path, text, match):
+def test_an_invalid_csv_row_is_refused_with_its_line(tmp_path, text, match):
     refused(written(tmp_path, text, "v.csv"), match)
 
 
@@ -144,7 +144,7 @@ def test_numbered_columns_are_the_vector_and_others_are_left_out(tmp_path):
     refused(path, "cell 4: 'hello'")
 
 
-def test_a_column_may_hold_whole_arrays(tmp_path):
+def test_a_column_may_hold_arrays(tmp_path):
     text = 'file,embedding\n"a ""b""\nc","[1, 2]"\nd,"[3, 4]"\n'
     blocks = read(written(tmp_path, text, "v.csv"), payload="*")
     assert rows(blocks).tolist() == [[1, 2], [3, 4]]
@@ -155,7 +155,7 @@ def test_all_columns_as_payload_leave_no_vector(tmp_path):
     refused(written(tmp_path, "a,b\n1,2\n", "v.csv"), "all columns", payload="*")
 
 
-def test_without_names_there_is_nothing_to_ask_for_by_name(tmp_path):
+def test_column_and_payload_need_a_line_of_names(tmp_path):
     refused(written(tmp_path, "1,2\n3,4\n", "v.csv"), "no names of columns", column="x")
 
 
