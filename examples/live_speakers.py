@@ -1,9 +1,8 @@
-"""Live speakers (the ten voices that are shipped): `python examples/live_speakers.py [FOLDER]`.
+"""Live speakers (the ten bundled voices): `python examples/live_speakers.py [FOLDER]`.
 
-Real vectors of LibriSpeech readers, windows of 1.6 s, come one by one. Each gets its speaker at
-once; after the last one the turns are told again, as they are seen then. One reader is known by
-name beforehand, from three windows that come again in the stream. Writes
-live_speakers.rttm and live_speakers.png.
+Windows of 1.6 s of LibriSpeech readers arrive one by one. Each gets its speaker at once; after the
+last one, the turns are computed again from the final clusters. One reader is enrolled beforehand,
+with three windows that also occur in the stream. Writes live_speakers.rttm and live_speakers.png.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LENGTH = 1.6  # seconds of a window
 
 
 def draw(rows: dict[str, list[Turn]], path: Path) -> None:
-    """A bar for each way of telling it, coloured by speaker; grey: who has 10 s at most."""
+    """Draw a bar for each list of turns, coloured by speaker; speakers below 10 s are grey."""
     heard: dict[str, float] = {}
     for turn in rows["current"]:
         heard[turn.speaker] = heard.get(turn.speaker, 0.0) + turn.duration
@@ -42,7 +41,7 @@ def draw(rows: dict[str, list[Turn]], path: Path) -> None:
 
 
 def main(folder: Path) -> Diarizer:
-    """Follow the stream, print who begins to speak, write what was said at the end."""
+    """Follow the stream, print each change of speaker, write the final turns."""
     stream = voice_stream()
     links = Links.preset("ge2e-windows")
     known = np.flatnonzero(stream.y == stream.y[400])[:3]

@@ -1,8 +1,8 @@
 """A day of news (made-up vectors): `python examples/news_day.py [FOLDER]`.
 
-Five stories break at different hours and move on as they are told; 60 reports belong to none. Each
-report gets its story when it arrives. The flood is first taken for two stories; healing later
-finds that it is one, and an event says so. Writes news_day.png.
+Five stories begin at different hours and drift; 60 reports belong to no story. Each report gets its
+story when it arrives. The flood is first split into two clusters; healing joins them later, and an
+event reports it. Writes news_day.png.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SINGLE = 60  # reports that belong to no story
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    """Rows of length 1."""
+    """Return the rows at unit length."""
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
 def reports(*, seed: int = 0) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Vectors in order of arrival, their hours, and the story of each."""
+    """Return vectors in order of arrival, their hours, and the story of each."""
     rng = np.random.default_rng(seed)
     rows, hours = [unit(rng.normal(size=(SINGLE, 96)))], [rng.uniform(0, 24, SINGLE)]
     names = ["none"] * SINGLE
@@ -51,7 +51,7 @@ def reports(*, seed: int = 0) -> tuple[np.ndarray, np.ndarray, list[str]]:
 
 
 def main(folder: Path) -> Links:
-    """Take the day report by report; tell the stories; draw them hour by hour."""
+    """Add the day report by report; print the stories; draw them hour by hour."""
     X, hours, truth = reports()
     links = Links(0.72, 0.66, 0.78, min_size=8, evidence="cluster", heal="settle")
     for x in X:

@@ -1,8 +1,8 @@
 """Faces of a photo library (made-up vectors): `python examples/photo_library.py [FOLDER]`.
 
-Six people in 300 photos, one to four faces in each. Mia and Noa are sisters who look much alike and
-are often in one photo. Faces of one photo are different people: `add_group` says so. People get
-their names after the first 100 photos, once, and keep them. Writes photo_library.png.
+Six people appear in 300 photos, with one to four faces in each. Mia and Noa are sisters who look
+alike and are often in one photo. `add_group` states that faces in one photo are different people.
+People are named once, after the first 100 photos. Writes photo_library.png.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from linkstream import Links, plots
 from linkstream.metrics import accuracy
 
 PEOPLE = ("Mia", "Noa", "Ann", "Ben", "Cleo", "Dev")
-OFTEN = np.array([5, 5, 3, 3, 2, 2]) / 20  # how often each is in a photo
+OFTEN = np.array([5, 5, 3, 3, 2, 2]) / 20  # the share of each person
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    """Rows of length 1."""
+    """Return the rows at unit length."""
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
 def photos(n: int = 300, *, seed: int = 1) -> list[tuple[list[str], np.ndarray]]:
-    """Who is in each photo, with a vector for each face; each person has three looks."""
+    """Return the people and face vectors of each photo; each person has three looks."""
     rng = np.random.default_rng(seed)
     people = unit(rng.normal(size=(6, 128)))
     people[1] = unit(0.85 * people[0] + 0.53 * people[1])  # Noa looks like Mia
@@ -42,7 +42,7 @@ def photos(n: int = 300, *, seed: int = 1) -> list[tuple[list[str], np.ndarray]]
 
 
 def draw(axes: Any, links: Links, truth: list[str], title: str) -> None:
-    """A bar for each cluster, coloured by who is in it."""
+    """Draw a bar for each cluster, coloured by person."""
     clusters, who, below = links.clusters(), np.array(truth), np.zeros(links.n_clusters)
     names = [cluster.name or f"cluster {cluster.id}" for cluster in clusters]
     for person, colour in zip(PEOPLE, plots.PALETTE, strict=False):
@@ -53,14 +53,14 @@ def draw(axes: Any, links: Links, truth: list[str], title: str) -> None:
 
 
 def main(folder: Path) -> tuple[Links, float, float]:
-    """Cluster with and without groups, name people, draw; both accuracies."""
+    """Cluster with and without groups, name people, draw; return both accuracies."""
     library = photos()
     truth = [name for who, _ in library for name in who]
     alone, together = Links(0.66, 0.78, 0.72), Links(0.66, 0.78, 0.72)
     for n, (_, faces) in enumerate(library):
         alone.add_many(faces)
         together.add_group(faces)
-        if n == 99:  # somebody looks at the biggest clusters and says who they are
+        if n == 99:  # a person names the largest clusters
             biggest = sorted(together.clusters(), key=lambda cluster: -cluster.size)
             for cluster in biggest[: len(PEOPLE)]:
                 shown = np.flatnonzero(together.labels() == cluster.id)

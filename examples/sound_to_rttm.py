@@ -2,9 +2,9 @@
 
 Install one first: `pip install Resemblyzer` (it brings PyTorch). The sound is a WAV file, 16 bits
 at 16 kHz: `ffmpeg -i TALK.mp3 -ac 1 -ar 16000 -sample_fmt s16 TALK.wav`. It is cut into windows of
-1.6 s every 0.4 s; those far below the loudest are taken for silence. Each goes through the encoder
-and gets its speaker. Writes TALK.rttm. Any other encoder will do: pass a function to `diarize`, and
-a clusterer with thresholds for it, from a preset or from `linkstream.tuning`.
+1.6 s every 0.4 s; quiet windows are skipped as silence. The encoder turns each of the others into a
+vector, and the vector gets its speaker. Writes TALK.rttm. For another encoder, pass a function to
+`diarize`, and a clusterer with thresholds for it, from a preset or from `linkstream.tuning`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Encoder = Callable[[Sound], npt.ArrayLike]
 
 
 def read(path: Path) -> Sound:
-    """The samples of a WAV file, between −1 and 1; its channels as one."""
+    """Return the samples of a WAV file, between −1 and 1, with its channels averaged."""
     with wave.open(str(path)) as file:
         if (file.getsampwidth(), file.getframerate()) != (2, RATE):
             raise SystemExit(f"{path}: not 16 bits at {RATE} Hz; see the head of this example")
@@ -37,7 +37,7 @@ def read(path: Path) -> Sound:
 
 
 def diarize(sound: Sound, encode: Encoder, links: Links, *, uri: str = "stream") -> Diarizer:
-    """Who speaks when, window by window, in order of time."""
+    """Return the speaker of each window, in order of time."""
     length, step = int(LENGTH * RATE), int(STEP * RATE)
     windows = [(at, sound[at : at + length]) for at in range(0, len(sound) - length + 1, step)]
     levels = [float(np.sqrt(np.mean(np.square(window)))) for _, window in windows]
@@ -49,7 +49,7 @@ def diarize(sound: Sound, encode: Encoder, links: Links, *, uri: str = "stream")
 
 
 def resemblyzer() -> Encoder:
-    """The GE2E encoder of the package Resemblyzer."""
+    """Return the GE2E encoder of the package Resemblyzer."""
     from resemblyzer import VoiceEncoder
 
     encode: Encoder = VoiceEncoder("cpu", verbose=False).embed_utterance
@@ -57,7 +57,7 @@ def resemblyzer() -> Encoder:
 
 
 def main(path: Path, encode: Encoder | None = None, links: Links | None = None) -> Path:
-    """Write who speaks when beside the sound; the place it was written to."""
+    """Write the turns beside the sound file; return the path."""
     sound = read(path)
     clusterer = links or Links.preset("ge2e-windows")
     diarizer = diarize(sound, encode or resemblyzer(), clusterer, uri=path.stem)

@@ -1,12 +1,12 @@
-"""Who keeps the ID when a cluster splits? `python examples/splinter.py`, less than a second.
+"""Which part keeps the ID when a cluster splits? `python examples/splinter.py`, below a second.
 
-Sixty vectors of one person are cluster 0. One more is just near enough to be tied to them; the
-next one joins it and draws it away, until the tie fails. The cluster falls in two: 60 vectors here,
-2 there. What was filed under ID 0 should still be the sixty.
+Sixty vectors of one person are cluster 0. The next vector is just similar enough to be linked to
+them. The one after it joins this new subcluster and moves it away, until the edge fails. The
+cluster splits into 60 and 2 vectors. ID 0 should still mean the sixty.
 
 The same stream goes through the published package `linkscluster` and through linkstream. Five
-vectors are enough to see it: `stream(3)`. A splinter of one cannot do it, because a tie is only
-looked at again when a subcluster takes a second vector; and two are fewer than three.
+vectors are enough to show it: `stream(3)`. A splinter of one vector is not enough, because an edge
+is tested again only when a vector joins a subcluster; and two must be fewer than the rest.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from linkstream import Links
 
-JOIN, TIE = math.radians(22.0), math.radians(45.0)  # angles within which a vector joins; is tied
+JOIN, TIE = math.radians(22.0), math.radians(45.0)  # angles within which a vector joins; is linked
 T_C = math.sqrt(math.cos(TIE))
-# With T_p = T_c² a tie holds within one angle, however many vectors are on either side.
+# With T_p = T_c² an edge holds within one angle, for any number of vectors on either side.
 THRESHOLDS = (T_C, math.cos(JOIN), T_C * T_C)
 
 
 def stream(n: int, *, seed: int = 0) -> npt.NDArray[np.float32]:
-    """A lobe of n vectors, a few degrees wide; then one at 40° from it, and one at 55°."""
+    """Return n vectors within a few degrees; then one at 40° from them, and one at 55°."""
     rng = np.random.default_rng(seed)
     lobe = np.column_stack([np.ones(n), rng.normal(scale=0.03, size=(n, 2))])
     strays = [[math.cos(angle), math.sin(angle), 0.0] for angle in np.radians([40.0, 55.0])]
@@ -35,7 +35,7 @@ def stream(n: int, *, seed: int = 0) -> npt.NDArray[np.float32]:
 
 
 def theirs(X: npt.NDArray[np.float32]) -> tuple[list[int], list[int]]:
-    """Labels of the published package before and after the last vector."""
+    """Return the labels of the published package before and after the last vector."""
     from linkscluster import LinksClusterer
 
     peer = LinksClusterer(*THRESHOLDS)
@@ -47,7 +47,7 @@ def theirs(X: npt.NDArray[np.float32]) -> tuple[list[int], list[int]]:
 
 
 def ours(X: npt.NDArray[np.float32], *, engine: str = "auto") -> tuple[list[int], list[int]]:
-    """Labels of linkstream before and after the last vector."""
+    """Return the labels of linkstream before and after the last vector."""
     links = Links(*THRESHOLDS, engine=engine)
     links.add_many(X[:-1])
     before = links.labels().tolist()
@@ -56,7 +56,7 @@ def ours(X: npt.NDArray[np.float32], *, engine: str = "auto") -> tuple[list[int]
 
 
 def story(name: str, before: list[int], after: list[int]) -> str:
-    """What became of ID 0, in three lines."""
+    """Return the fate of ID 0 in three lines."""
     sizes = ", ".join(f"ID {label}: {n} vectors" for label, n in sorted(Counter(after).items()))
     kept = sum(a == b for a, b in zip(before, after, strict=False))
     return (
@@ -67,7 +67,7 @@ def story(name: str, before: list[int], after: list[int]) -> str:
 
 
 def main() -> None:
-    """Tell both stories."""
+    """Print the results of both packages."""
     X = stream(60)
     print(story(f"linkscluster {metadata.version('linkscluster')}", *theirs(X)))
     print(story(f"linkstream {metadata.version('linkstream')}", *ours(X)))

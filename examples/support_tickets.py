@@ -1,9 +1,9 @@
 """Support tickets (made-up vectors): `python examples/support_tickets.py [FOLDER]`.
 
-Two weeks of tickets in a file that survives restarts, a call a day, each under a key of its own: a
-day that is sent twice counts once. Topics keep their numbers. On the ninth day something new breaks
-and stands out: a topic that was not there before. Two topics that are one to the team are joined by
-hand, once. Writes tickets.links (new each time) and support_tickets.png.
+Two weeks of tickets go into a store that survives restarts, with one call a day. Each call has its
+own key, so that a day that is sent twice counts once. Topics keep their IDs. On the ninth day a new
+topic appears. Two topics that mean the same to the team are joined by hand, once. Writes
+tickets.links (new each time) and support_tickets.png.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ THRESHOLDS = Thresholds(0.72, 0.7, 0.8)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    """Rows of length 1."""
+    """Return the rows at unit length."""
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
 def days(*, seed: int = 0) -> list[tuple[np.ndarray, list[str]]]:
-    """Vectors and subjects of each day; a refund and money back are somewhat alike."""
+    """Return vectors and subjects of each day; refund and money back are somewhat similar."""
     rng = np.random.default_rng(seed)
     centres = unit(rng.normal(size=(len(TOPICS), 96)))
     centres[1] = unit(0.5 * centres[0] + 0.87 * centres[1])
@@ -42,19 +42,19 @@ def days(*, seed: int = 0) -> list[tuple[np.ndarray, list[str]]]:
 
 
 def main(folder: Path) -> list[tuple[int, str]]:
-    """Take the days; say what is new; join two topics; draw tickets a day by topic."""
+    """Add the days; print new topics; join two topics; draw the tickets of each day."""
     path, news, when = folder / "tickets.links", [], []
     path.unlink(missing_ok=True)
     for day, (X, subjects) in enumerate(days()):
-        with Store.open(path, thresholds=THRESHOLDS) as store:  # opened anew each day
+        with Store.open(path, thresholds=THRESHOLDS) as store:  # opened again each day
             known = {topic.id for topic in store.clusters()}
-            for _ in range(2):  # the second time nothing happens
+            for _ in range(2):  # the second call adds nothing
                 ids = store.add_many(X, payloads=subjects, idempotency_key=f"day {day}")
             when += [day] * len(ids)
             for new in sorted(set(ids.tolist()) - known):
                 news.append((day, subjects[ids.tolist().index(new)]))
                 print(f"day {day}: topic {new} is new; its first ticket: {news[-1][1]}")
-            if day == 3:  # to the team these two are one; from now on they are
+            if day == 3:  # these two mean the same to the team
                 one, other = (ids[subjects.index(name)] for name in TOPICS[:2])
                 store.same(one, other, of="clusters")
     with Store.open(path) as store:
