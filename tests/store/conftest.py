@@ -1,4 +1,4 @@
-"""Places for stores; harnesses, one of each kind for a whole run."""
+"""Paths for stores, and crash harnesses, one of each kind for the whole run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A place for a great many small stores: in memory, where there is such a place."""
+    """A folder for many small stores: in memory if possible."""
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else tmp_path) as name:
         yield Path(name)
 
@@ -33,7 +33,7 @@ def harness():
 
 @pytest.fixture(scope="session")
 def faulty(tmp_path_factory):
-    """A harness whose children's writes can be made to fail. Without a C compiler: an error."""
+    """A harness in whose children writes can fail. It needs a C compiler."""
     library = tmp_path_factory.mktemp("faults") / "faults.so"
     source = Path(__file__).with_name("faults.c")
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl", "-pthread"]

@@ -1,10 +1,9 @@
-"""A process that has everything imported, and forks a child for each session on a store.
+"""A process with everything imported that forks a child for each session on a store.
 
-A child does the operations of a seed in order, and writes down each answer once the call has returned:
-what stands in its record was acknowledged. It ends where it is told to, where a write fails, or
-where it is killed. Jobs come as lines of JSON, as do the pids of children and how they ended.
-
-Run as a script this is the harness; imported, it is the way to speak to one.
+A child applies the operations of a seed in order and records each answer after the call has
+returned: every recorded answer was acknowledged. It ends where it is told to, where a write fails,
+or where it is killed. Jobs are lines of JSON on its input; it prints the pid and the exit status of
+each child.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def read(record):
 
 
 def wait(record, answers=-1):
-    """Until a child's store is open and so many operations are done; an error of the child's is told."""
+    """Wait until a child has opened its store and given `answers` answers; fail on its error."""
     start = time.monotonic()
     while True:
         seen = read(record)

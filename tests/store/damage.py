@@ -175,20 +175,22 @@ def faults(folder, sound, name, changes, **how):
     """
     found, before = {}, sound.files.get(name, b"")
     with bounded():
-        for place, data in changes:
+        for offset, data in changes:
             near = (
-                before[max(0, place[0] - 32) : place[0] + 32] if isinstance(place, tuple) else b"1"
+                before[max(0, offset[0] - 32) : offset[0] + 32]
+                if isinstance(offset, tuple)
+                else b"1"
             )
             files = sound.files | {name: data}
             wrong = fault(folder, sound, files, briefly=not any(near), **how)
             if wrong is not None:
-                found[place] = wrong
+                found[offset] = wrong
     return found
 
 
 @contextlib.contextmanager
 def bounded():
-    """Whatever takes much more memory than there is in a small store gets a MemoryError."""
+    """Limit memory to a little more than a small store needs."""
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -202,12 +204,12 @@ def bounded():
 # Which bytes to change.
 
 
-def flips(data, places, mask=None):
-    """Each place with a bit changed, another one each time, or with a mask."""
-    for place in sorted(places):
+def flips(data, offsets, mask=None):
+    """Each offset with a bit changed, another one each time, or with a mask."""
+    for offset in sorted(offsets):
         changed = bytearray(data)
-        changed[place] ^= mask or 1 << (place * 2654435761 >> 7) % 8
-        yield (place, changed[place] ^ data[place]), bytes(changed)
+        changed[offset] ^= mask or 1 << (offset * 2654435761 >> 7) % 8
+        yield (offset, changed[offset] ^ data[offset]), bytes(changed)
 
 
 def pages(data, *, step, empty):
@@ -215,24 +217,24 @@ def pages(data, *, step, empty):
 
     Headers are those of the file and of each page, with its list of cells.
     """
-    places = set(range(100))
+    offsets = set(range(100))
     for start in range(0, len(data), PAGE):
         head = start + (100 if start == 0 else 0)
         cells = int.from_bytes(data[head + 3 : head + 5], "big")
-        places |= set(range(head, head + 12 + 2 * min(cells, 40)))
+        offsets |= set(range(head, head + 12 + 2 * min(cells, 40)))
     inside = [
-        place for place in range(len(data)) if data[place] or any(data[place - 3 : place + 3])
+        offset for offset in range(len(data)) if data[offset] or any(data[offset - 3 : offset + 3])
     ]
-    places |= set(inside[::step])
+    offsets |= set(inside[::step])
     if empty is not None:
-        places |= set(range(0, len(data), empty))
-    return {place for place in places if place < len(data)}
+        offsets |= set(range(0, len(data), empty))
+    return {offset for offset in offsets if offset < len(data)}
 
 
 def frames(data, step):
     """Places in a log: its header, those of its frames, and some of what they hold."""
-    places = set(range(LOG_HEAD))
+    offsets = set(range(LOG_HEAD))
     for start in range(LOG_HEAD, len(data), LOG_FRAME):
-        places |= set(range(start, start + 24, 1 if step == 1 else 3))
-    inside = [place for place in range(len(data)) if data[place]]
-    return {place for place in places | set(inside[::step]) if place < len(data)}
+        offsets |= set(range(start, start + 24, 1 if step == 1 else 3))
+    inside = [offset for offset in range(len(data)) if data[offset]]
+    return {offset for offset in offsets | set(inside[::step]) if offset < len(data)}

@@ -1,4 +1,4 @@
-"""The few places where tests reach below the public surface of the store: all of them here."""
+"""Access to private parts of the store for tests; only this module has any."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LOG_HEAD, LOG_FRAME = 32, 24 + PAGE  # of SQLite's log: what comes first, and a 
 
 
 class EarlyMaintenance:
-    """From now on a store does early what it does when there is much.
+    """Make stores write snapshots and checkpoints after about `calls` calls.
 
-    Snapshots come after about so many calls, the log is moved as often, and all but the smallest
-    batches are written while they are being decided. As a context: until its end.
+    All but the smallest batches are written while they are being decided. As a context manager it
+    ends with the context.
     """
 
     def __init__(self, calls):
@@ -29,7 +29,7 @@ class EarlyMaintenance:
             (maintenance, "CHECKPOINT_AFTER"): calls * 4 * PAGE,
             (commit_loop, "LARGE"): 100,
         }
-        self._before = {place: getattr(*place) for place in early}
+        self._before = {where: getattr(*where) for where in early}
         self._set(early)
 
     def _set(self, values):
@@ -50,14 +50,14 @@ def writer_of(held):
 
 @contextlib.contextmanager
 def still(held):
-    """A store in which nothing is being written."""
+    """Hold a store while nothing is being written."""
     with held.handle.maintenance.lock:
-        held.labels()  # after all that was asked before
+        held.labels()  # waits for all calls before
         yield
 
 
 def told(held):
-    """What was done, with what came with it and what was answered."""
+    """Yield the operations with their vectors, payloads and answers."""
     for operation in held.journal.operations():
         yield SimpleNamespace(
             number=operation.number,
@@ -72,7 +72,7 @@ def told(held):
 
 
 def in_order(held):
-    """A clusterer that has done what the store did, in its order; its answers by number."""
+    """Replay a store on a plain clusterer; return it and its answers by number."""
     links, answers = Links.from_thresholds(THRESHOLDS, threads=1), {}
     for operation in told(held):
         arguments = dict(operation.arguments)
@@ -89,7 +89,7 @@ def in_order(held):
     return links, answers
 
 
-# Of each table, its columns with what they hold; the first is the key.
+# The columns of each table with their types; the first is the key.
 COLUMNS = {
     "meta": {"number": "INTEGER", "body": "TEXT"},
     "operations": {
@@ -122,9 +122,9 @@ COLUMNS = {
 
 
 def put(path, table, column, value):
-    """Give the first row of a table, then the last one, another value; its checksum is right.
+    """Write a value into the first row of a table, then into the last, with correct checksums.
 
-    The keys of the rows: after each the file has that change alone.
+    Yield the key of the row each time; the file then has only that change.
     """
     data, key = path.read_bytes(), next(iter(COLUMNS[table]))
     for which in ("min", "max"):
@@ -139,7 +139,7 @@ def put(path, table, column, value):
 
 
 def change(path, table, column, *, number=None, crc=True):
-    """Change a value in a row, the last one unless told; with `crc`, its checksum as well."""
+    """Change a value in a row, by default the last; with `crc`, also its checksum."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         if number is None:
             key = next(iter(COLUMNS[table]))
@@ -170,6 +170,6 @@ def _other(value):
 
 
 def snapshots_of(path):
-    """The operations that snapshots were made after."""
+    """Return the last operation of each snapshot."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return [row[0] for row in connection.execute("SELECT operation FROM snapshots")]

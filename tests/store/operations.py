@@ -1,7 +1,7 @@
-"""What is done to a store and to a plain clusterer alike: seeded operations, one for each number.
+"""Seeded operations for a store and for a plain clusterer, one for each number.
 
-A operation depends on its seed, its number and what is there when it is done, and on nothing else: two
-that have done the same so far do the same next, in one process or in many.
+An operation depends only on its seed, its number and the current state: two targets with the same
+operations so far get the same next operation, in one process or in many.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ THRESHOLDS = Thresholds(0.75, 0.9, 0.9)
 DIMENSION = 8
 NAMES = ("Ann", "Bob", "Cid", "Dünya")
 
-# What is done, and how often beside the others.
+# The verbs, and how often each is chosen.
 VERBS = {
     "add": 4,
     "add_many": 12,
@@ -46,17 +46,17 @@ VERBS = {
     "redo": 3,
     "settle": 1,
 }
-ADDING = ("add", "add_many", "weighted", "in_group", "add_group")  # whatever is there
-CARE = ("compact", "backup")  # a store's alone: they change no answer
+ADDING = ("add", "add_many", "weighted", "in_group", "add_group")  # possible in any state
+CARE = ("compact", "backup")  # only for stores: they change no answer
 
 
 def new(path, **options):
-    """A store that is made if it is not there."""
+    """Open a store; make it if there is none."""
     return Store.open(path, thresholds=THRESHOLDS, threads=1, **options)
 
 
 class Operation(NamedTuple):
-    """A method, the vectors it is given, and the rest of what it is given."""
+    """A method, its vectors, and its other arguments."""
 
     verb: str
     rows: np.ndarray | None = None
@@ -65,13 +65,13 @@ class Operation(NamedTuple):
 
     @property
     def taken(self):
-        """Which of its rows get a number: those of weight 0 are only asked about."""
+        """Return the rows that get a number: all but those of weight 0."""
         weights = np.broadcast_to(self.arguments.get("weight", 1.0), len(self.rows))
         return np.flatnonzero(weights)
 
 
 def vectors(rng, n):
-    """Vectors of a crowd that is the same for every generator."""
+    """Return vectors of a few identities that are the same for every generator."""
     crowd = np.random.default_rng(4)
     identities = unit(crowd.standard_normal((3, DIMENSION)))
     centres = around(crowd, np.repeat(identities, 4, axis=0), 0.88)
@@ -80,7 +80,7 @@ def vectors(rng, n):
 
 
 def make_operation(seed, number, target, *, sizes=(1, 7, 100), verbs=VERBS):
-    """The operation of this number, where `target` is what is there."""
+    """Return the operation of a number for the current state of `target`."""
     rng = np.random.default_rng([seed, number])
     odds = np.array(list(verbs.values())) / sum(verbs.values())
     verb = str(rng.choice(list(verbs), p=odds))
@@ -95,12 +95,12 @@ def make_operation(seed, number, target, *, sizes=(1, 7, 100), verbs=VERBS):
 
 
 def _undone(target):
-    """Whether the last thing done was an undo."""
+    """Return whether the last event was an undo."""
     return [event.kind for event in target.events(max(target.n_events - 1, 0))] == ["undone"]
 
 
 def _payload(rng, number, i):
-    """None, or some value that JSON has."""
+    """Return None or some JSON value."""
     file = {"file": f"{number}/{i}.jpg", "box": [1, 2.5, None, True], "who": "Dünya"}
     return (None, number * 1000 + i, f"text {number} {i}", file)[rng.integers(4)]
 
@@ -110,7 +110,7 @@ def _vector(rng, target):
 
 
 def _cluster(rng, target):
-    """Any ID up to a little beyond those given, so that some operations are refused."""
+    """Return an ID, sometimes one that was never given, so that some operations are refused."""
     return int(rng.integers(max(target.labels().max(), 0) + 2))
 
 
@@ -129,7 +129,7 @@ def _pair(verb):
 
 
 def _retract(rng, target, n):
-    """A correction that holds, or the number of no correction."""
+    """Return a correction that holds, or a number without a correction."""
     numbers = [correction.number for correction in target.corrections()]
     return Operation("retract", None, {"correction": int(rng.choice([*numbers, n]))})
 
@@ -175,7 +175,7 @@ _MAKERS = {
 
 
 def do(target, operation, **key):
-    """Do it; what was answered, or the kind of error that refused it."""
+    """Apply an operation; return the answer, or the name of the error that refused it."""
     try:
         return plain(_call(target, operation, key))
     except ArgumentError as error:
@@ -204,7 +204,7 @@ def _call(target, operation, key):
 
 
 def plain(answer):
-    """An answer that carries IDs, as JSON has it; the verbs' own objects say nothing here."""
+    """Return an answer with IDs as plain values, and None for all others."""
     if isinstance(answer, np.ndarray):
         return answer.tolist()
     if isinstance(answer, Decision):
@@ -213,9 +213,9 @@ def plain(answer):
 
 
 class Shadow:
-    """An uninterrupted clusterer that does the operations of a seed; its answers by number.
+    """An uninterrupted clusterer that applies the operations of a seed.
 
-    `places[n]` is where it is after n operations: see `state_of`.
+    `answers` are by number; `states[n]` is the state after n operations, see `state_of`.
     """
 
     def __init__(self, seed, *, links=None, **how):
@@ -224,13 +224,13 @@ class Shadow:
         self.rows = np.empty((0, DIMENSION), dtype=np.float32)
         self.payloads = []  # as JSON
         self.undone = []  # vectors and payloads that an undo took, the lowest number first
-        self.answers, self.places = [], [self.place()]
+        self.answers, self.states = [], [self.state()]
 
     def until(self, number):
-        """Be where so many operations are done."""
+        """Apply operations up to a number."""
         while len(self.answers) < number:
             self.step(len(self.answers))
-            self.places.append(self.place())
+            self.states.append(self.state())
         return self
 
     def step(self, number):
@@ -239,11 +239,11 @@ class Shadow:
         self.note(what)
 
     def do(self, store, number):
-        """The operation of a number, done to a store."""
+        """Apply the operation of a number to a store."""
         return do(store, make_operation(self.seed, number, store, **self.how))
 
     def note(self, what):
-        """Number the vectors of the last operation, with their payloads."""
+        """Record the vectors and payloads of the last operation."""
         if what.rows is not None and not isinstance(self.answers[-1], str):
             payloads = what.payloads or [None] * len(what.rows)
             self.rows = np.concatenate([self.rows, what.rows[what.taken]])
@@ -262,7 +262,7 @@ class Shadow:
     def _split(some, n):
         return some[:n], some[n:]
 
-    def place(self):
+    def state(self):
         links, mark = self.links, 0
         if links.keep_vectors:
             labels = links.labels()
@@ -272,9 +272,9 @@ class Shadow:
 
 
 def state_of(store):
-    """Where a store is: its hash, its number of events, and a number for all that it holds.
+    """Return the state hash, the number of events, and a checksum of vectors and payloads.
 
-    Where it keeps no vectors the last is 0.
+    The checksum is 0 if the store keeps no vectors.
     """
     if not store.info()["keep_vectors"]:
         return store.state_hash(), store.n_events, 0
@@ -286,6 +286,6 @@ def state_of(store):
 
 
 def _marked(labels, rows, payloads):
-    """One number for all labels, and for vectors and payloads of those still there."""
+    """Return a checksum of all labels, and of the vectors and payloads that are there."""
     value = zlib.crc32(labels.tobytes())
     return zlib.crc32(rows.tobytes(), zlib.crc32("\n".join(payloads).encode(), value))

@@ -121,7 +121,7 @@ def test_every_deed_does_to_a_store_what_it_does_to_a_clusterer(path, engine, se
             answer = shadow.do(store, number)
             shadow.until(number + 1)
             assert answer == shadow.answers[number], number
-            assert state_of(store) == shadow.places[number + 1], number
+            assert state_of(store) == shadow.states[number + 1], number
         assert_as(store, shadow.links)
         store.verify()
 
@@ -135,7 +135,7 @@ def test_reopened_after_each_deed_it_goes_on_as_uninterrupted(path, seed):
         store = Store.open(path, engine=ENGINES[number % len(ENGINES)], threads=1)
         shadow.until(number + 1)
         assert answer == shadow.answers[number], number
-        assert state_of(store) == shadow.places[number + 1], number
+        assert state_of(store) == shadow.states[number + 1], number
     assert_as(store, shadow.links)
     store.close()
 
@@ -151,7 +151,7 @@ def test_reopened_at_random_it_goes_on_as_uninterrupted_at_length(path, seed):
             store = Store.open(path, engine=str(rng.choice(ENGINES)), threads=1)
         shadow.until(number + 1)
         assert answer == shadow.answers[number], number
-        assert state_of(store) == shadow.places[number + 1], number
+        assert state_of(store) == shadow.states[number + 1], number
     store.close()
 
 

@@ -24,7 +24,7 @@ def filled(path, operations=25, seed=6):
     with new(path) as store:
         for number in range(operations):
             shadow.do(store, number)
-        assert state_of(store) == shadow.places[operations]
+        assert state_of(store) == shadow.states[operations]
     return shadow
 
 
@@ -64,13 +64,13 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("place", CHANGES.values(), ids=CHANGES)
-def test_a_change_that_no_checksum_tells_is_found_by_deciding_again(path, place):
+@pytest.mark.parametrize("value", CHANGES.values(), ids=CHANGES)
+def test_a_change_that_no_checksum_tells_is_found_by_deciding_again(path, value):
     with EarlyMaintenance(10**9), new(path) as store:
         store.add_many(X[:10])
         store.name(0, "Ann")
         store.add_many(X[10:20], weight=0.5)
-    change(path, *place)
+    change(path, *value)
     found = pytest.raises(DamagedStoreError, match=r"people\.links.*operation [123]")
     with found, Store.open(path) as store:
         store.verify()
@@ -124,7 +124,7 @@ def test_a_sound_store_is_repaired_to_itself(path):
     assert Path(repaired.copy).read_bytes() == before
     assert (repaired.lost_before, repaired.lost_after, repaired.reason) == (0, 0, None)
     with Store.open(path) as store:
-        assert state_of(store) == shadow.places[25]
+        assert state_of(store) == shadow.states[25]
         assert store.journal.n_operations == repaired.kept
         assert store.n_vectors == repaired.vectors
         store.verify()
@@ -208,12 +208,12 @@ def test_a_backup_is_a_store_of_its_own(path, tmp_path):
     with Store.open(path, threads=1) as store:
         store.backup(copy)
         with Store.open(copy, threads=1) as other:  # while the first is still open
-            assert state_of(other) == state_of(store) == shadow.places[25]
+            assert state_of(other) == state_of(store) == shadow.states[25]
             other.verify()
             for number in range(25, 30):
                 shadow.until(number + 1)
                 assert shadow.do(other, number) == shadow.answers[number]
-        assert state_of(store) == shadow.places[25]
+        assert state_of(store) == shadow.states[25]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -271,7 +271,7 @@ def test_a_reader_can_make_a_backup(path, tmp_path):
     with Store.open(path, read_only=True) as store:
         store.backup(tmp_path / "copy.links")
     with Store.open(tmp_path / "copy.links") as store:
-        assert state_of(store) == shadow.places[25]
+        assert state_of(store) == shadow.states[25]
 
 
 def test_info_says_what_a_store_is(path):

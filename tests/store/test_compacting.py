@@ -31,14 +31,14 @@ def test_compacting_changes_no_answer(path, seed):
         if number % 9 == 8:
             events = store.events()
             store.compact()
-            assert state_of(store) == shadow.places[number + 1]
+            assert state_of(store) == shadow.states[number + 1]
             assert store.events() == [without_lost_names(event, store) for event in events]
             assert store.clusters() == shadow.links.clusters()
         if number % 17 == 16:
             store.compact()
             store.close()
             store = Store.open(path, threads=1)
-            assert state_of(store) == shadow.places[number + 1]
+            assert state_of(store) == shadow.states[number + 1]
     store.verify()
     store.close()
 

@@ -1,7 +1,7 @@
 """Bytes lost or changed: the answers of before, or an error that says so; never another answer.
 
 A damaged store is asked for all it has, and then to go on: a key that comes again, a vector that
-is removed, an undo. What it answers must be what the sound one answers, up to the place where it
+is removed, an undo. What it answers must be what the sound one answers, up to the offset where it
 raises a StoreError. Only a log that lost its tail may be that of an earlier commit.
 """
 
@@ -119,9 +119,9 @@ def test_pages_in_the_place_of_others_give_no_other_answer(clean, folder):
 
 def cuts(data, edges, step):
     """Shorter and shorter: at the edges of pages or frames, beside them, and anywhere."""
-    places = {place + by for place in edges for by in (-1, 0, 1, 20, 30)}
-    places |= {*range(0, len(data), step), 0, 1, 16, 31, 99}
-    return ((place, data[:place]) for place in sorted(places) if 0 <= place < len(data))
+    offsets = {offset + by for offset in edges for by in (-1, 0, 1, 20, 30)}
+    offsets |= {*range(0, len(data), step), 0, 1, 16, 31, 99}
+    return ((offset, data[:offset]) for offset in sorted(offsets) if 0 <= offset < len(data))
 
 
 STEPS = pytest.mark.parametrize("step", [14983, pytest.param(211, marks=pytest.mark.long)])

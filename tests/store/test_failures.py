@@ -128,7 +128,7 @@ def assert_told(record, shadow, k):
     if count < DEEDS:
         # What was not acknowledged is not shown either.
         seen = notes["then read"]
-        assert seen == json.dumps(shadow.places[count]), (k, seen)
+        assert seen == json.dumps(shadow.states[count]), (k, seen)
     assert notes["then close"] == "done", (k, notes)
     if notes["in"] != "backup":
         for change in ("add_many", "add", "undo", "compact"):
@@ -145,7 +145,7 @@ def assert_there(record, shadow, path):
         assert not record.opened  # the failure came while it was made
         store = Store.open(path, thresholds=THRESHOLDS, threads=1)
     with store:
-        possible = shadow.places[count : count + 2]
+        possible = shadow.states[count : count + 2]
         found = state_of(store)
         assert found in possible
         count += possible.index(found)
@@ -153,4 +153,4 @@ def assert_there(record, shadow, path):
             assert shadow.do(store, number) == shadow.answers[number]
         store.verify()
     with Store.open(path, threads=1) as store:
-        assert state_of(store) == shadow.places[max(count, DEEDS)]
+        assert state_of(store) == shadow.states[max(count, DEEDS)]

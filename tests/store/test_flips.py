@@ -75,22 +75,22 @@ def hashes():
 
 
 def changes(left, seed, n):
-    """File, place, and its bytes with one bit changed or all after the place cut off."""
+    """File, offset, and its bytes with one bit changed or all after the offset cut off."""
     rng = np.random.default_rng([seed, left.batches])
     names = [name for name in left.files if not name.endswith("-shm")]
     for _ in range(n):
         name = str(rng.choice(names))
         data = left.files[name]
-        place = int(rng.integers(len(data)))
+        offset = int(rng.integers(len(data)))
         if name == NAME and rng.random() < 0.8:  # most of the file is empty
-            places = np.flatnonzero(np.frombuffer(data, dtype=np.uint8))
-            place = int(rng.choice(places))
+            offsets = np.flatnonzero(np.frombuffer(data, dtype=np.uint8))
+            offset = int(rng.choice(offsets))
         if rng.random() < 0.2:
-            yield "cut", name, place, data[:place]
+            yield "cut", name, offset, data[:offset]
             continue
         changed = bytearray(data)
-        changed[place] ^= 1 << int(rng.integers(8))
-        yield "flip", name, place, bytes(changed)
+        changed[offset] ^= 1 << int(rng.integers(8))
+        yield "flip", name, offset, bytes(changed)
 
 
 def opened(folder, *, read_only):
@@ -99,10 +99,10 @@ def opened(folder, *, read_only):
         return store.journal.n_operations, store.state_hash()
 
 
-def before_damage(left, kind, name, place):
+def before_damage(left, kind, name, offset):
     """Batches that lie wholly before a damage, as far as that can be told from outside."""
     if name == WAL:
-        frame = (place - wal.HEAD) // left.frame if place >= wal.HEAD else 0
+        frame = (offset - wal.HEAD) // left.frame if offset >= wal.HEAD else 0
         return sum(end <= frame for end in left.ends[-left.batches :])
     return left.batches if kind == "flip" else 0
 
@@ -119,13 +119,13 @@ def refusal(folder, left, hashes, *, read_only):
 
 def outcome(folder, left, hashes, change):
     """What became of a damaged store: "right", "repaired", or "nothing left"."""
-    kind, name, place, data = change
-    where = f"{kind} at {place} of {name}"
+    kind, name, offset, data = change
+    where = f"{kind} at {offset} of {name}"
     files = left.files | {name: data}
     fresh(folder, files)
-    refused = refusal(folder, left, hashes, read_only=bool(place % 2))
+    refused = refusal(folder, left, hashes, read_only=bool(offset % 2))
     if refused is None:
-        assert refusal(folder, left, hashes, read_only=not place % 2) is None
+        assert refusal(folder, left, hashes, read_only=not offset % 2) is None
         return "right"
     assert NAME in str(refused), where
     if name == WAL:
@@ -140,7 +140,7 @@ def outcome(folder, left, hashes, change):
         return "nothing left"
     kept, state = opened(folder, read_only=False)
     assert (kept, state) == (repaired.kept, hashes[kept]), where
-    assert kept >= before_damage(left, kind, name, place), where
+    assert kept >= before_damage(left, kind, name, offset), where
     assert Path(repaired.copy).read_bytes() == files[NAME]
     return "repaired"
 

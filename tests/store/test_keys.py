@@ -292,7 +292,7 @@ def test_everything_tried_again_after_each_kill_counts_once(harness, tmp_path, p
             what = make_operation(seed, number, None, verbs=ADDS)
             answer = do(store, what, idempotency_key=str(number))
             assert json.loads(json.dumps(answer)) == shadow.answers[number]
-        assert state_of(store) == shadow.places[operations]
+        assert state_of(store) == shadow.states[operations]
 
 
 @pytest.mark.parametrize("rows", [1, 300], ids=["small", "written ahead"])

@@ -81,7 +81,7 @@ class Ingest:
             for number in range(self.done, self.done + n):
                 answer = self.shadow.do(store, number)
                 assert answer == self.shadow.until(number + 1).answers[number], number
-            assert state_of(store) == self.shadow.places[self.done + n]
+            assert state_of(store) == self.shadow.states[self.done + n]
             store.verify()
 
 
@@ -118,7 +118,7 @@ def check(record, shadow, path, done):
         assert answer == shadow.answers[number], number
     with Store.open(path, threads=1) as store:
         found = state_of(store)
-    possible = shadow.places[count : count + ahead + 1]
+    possible = shadow.states[count : count + ahead + 1]
     assert found in possible, "lost, or more than was done"
     return count + possible.index(found)
 
@@ -257,11 +257,11 @@ def assert_makes_a_store(path, shadow):
     """Killed while it was made: there is none, or an empty one; making it again works."""
     try:
         with Store.open(path) as store:
-            assert state_of(store) == shadow.places[0]
+            assert state_of(store) == shadow.states[0]
     except StoreError:
         pass
     with Store.open(path, thresholds=THRESHOLDS) as store:
-        assert state_of(store) == shadow.places[0]
+        assert state_of(store) == shadow.states[0]
         assert shadow.do(store, 0) == shadow.answers[0]
 
 
@@ -291,4 +291,4 @@ def test_what_was_acknowledged_was_forced_to_disk_before(faulty, folder):
     for number, answer in read(job.record).answers.items():
         assert answer == shadow.answers[number]
         with Store.open(f"{mirror}.{number}/{name}", threads=1) as store:
-            assert state_of(store) == shadow.places[number + 1], number
+            assert state_of(store) == shadow.states[number + 1], number

@@ -37,9 +37,9 @@ def index_of(path):
     return path.with_name(path.name + "-shm")
 
 
-def flip(path, place):
+def flip(path, offset):
     data = bytearray(path.read_bytes())
-    data[place] ^= 1
+    data[offset] ^= 1
     path.write_bytes(data)
     return bytes(data)
 
@@ -61,16 +61,16 @@ def calls_of(path):
 
 def test_the_checksums_of_a_log_are_those_of_sqlite(left):
     log = wal.read(left)
-    assert log.whole
+    assert log.header_intact
     assert log.chained.all()
     assert log.n_sound == log.n_committed == len(log.pages)
     assert log.commits.sum() == CALLS
 
 
-@pytest.mark.parametrize("place", [100, 3, 17, 29, 33, 44, 50])
+@pytest.mark.parametrize("offset", [100, 3, 17, 29, 33, 44, 50])
 @pytest.mark.parametrize("indexed", [True, False])
-def test_one_changed_bit_at_the_beginning_of_the_log_is_damage(left, place, indexed):
-    flip(log_of(left), place)
+def test_one_changed_bit_at_the_beginning_of_the_log_is_damage(left, offset, indexed):
+    flip(log_of(left), offset)
     if not indexed:
         index_of(left).unlink()
     assert_refused(left)

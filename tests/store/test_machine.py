@@ -72,7 +72,7 @@ class Course:
             assert self.store.state_hash() == links.state_hash()
 
     def check(self):
-        assert state_of(self.store) == self.shadow.place()
+        assert state_of(self.store) == self.shadow.state()
 
     def reopen(self):
         self.store.close()
@@ -123,14 +123,14 @@ class Course:
         if len(self.readers) == 3:
             self.readers.pop(0)[0].close()
         reader = Store.open(self.path, read_only=True, threads=1)
-        self.readers.append((reader, self.shadow.place()))
+        self.readers.append((reader, self.shadow.state()))
         assert state_of(reader) == self.readers[-1][1]
 
     def refresh(self):
         for i, (reader, place) in enumerate(self.readers):
             assert reader.state_hash() == place[0]
             reader.refresh()
-            self.readers[i] = (reader, self.shadow.place())
+            self.readers[i] = (reader, self.shadow.state())
             assert state_of(reader) == self.readers[i][1]
 
     def verify(self):

@@ -121,7 +121,7 @@ def test_readers_beside_a_writer_see_committed_prefixes_only(harness, tmp_path, 
         assert harness.ended() == -signal.SIGKILL
     with Store.open(path, read_only=True, threads=1) as reader:  # beside nobody, after a kill
         count = len(read(record).answers)
-        assert state_of(reader) in shadow.until(count + 1).places[count : count + 2]
+        assert state_of(reader) in shadow.until(count + 1).states[count : count + 2]
 
 
 def follow(path, record, shadow, turns):
@@ -139,7 +139,7 @@ def follow(path, record, shadow, turns):
         except StoreError:  # compacted since: part of what the reader knows of is gone
             continue
         shadow.until(len(read(record).answers) + 1)
-        places = [n for n, place in enumerate(shadow.places) if place == found]
+        places = [n for n, place in enumerate(shadow.states) if place == found]
         assert places, "what no commit has left"
         assert max(places) >= last, "it went back"
         assert max(places) >= low, "an acknowledged call is not seen"
@@ -158,7 +158,7 @@ def test_a_reader_of_a_store_that_was_killed_recovers_nothing_and_sees_all(harne
     shadow = Shadow(3).until(count + 1)
     for _ in range(2):
         with Store.open(path, read_only=True, threads=1) as reader:
-            assert state_of(reader) in shadow.places[count : count + 2]
+            assert state_of(reader) in shadow.states[count : count + 2]
 
 
 def test_a_closed_reader_says_so(path):

@@ -50,7 +50,7 @@ PHRASES = {
     "a 1-D array of whole numbers or strings; pickled objects are never read": (
         "one whole number or word for each vector, without pickled objects"
     ),
-    "texts, finite numbers, yes or no, None, lists and objects of them": "plain JSON",
+    "strings, finite numbers, booleans, None, and lists and dicts of these": "plain JSON",
     "the path of a file; or, for `linkstream cluster` and open_vectors,": (
         "the path of a file; or, for linkstream cluster,"
     ),
@@ -102,8 +102,12 @@ PHRASES = {
     "Close the other one, or open with read_only=True.": (
         "Wait until it has ended; meanwhile inspect, explain, events and export only read."
     ),
+    "Pass either thresholds= or preset=, not both.": (
+        "Give either thresholds or --preset, not both."
+    ),
+    "Leave out x=.": "Give the number alone.",
     "Call refresh(), or open it again.": "Run the command again.",
-    "Open it without read_only=True.": "Run a command that changes the store.",
+    "Open the store without read_only=True.": "Run a command that changes the store.",
     "Copy it with store.backup(path), or export a table.": (
         "Copy it with linkstream backup STORE COPY, or export a table such as people.csv."
     ),
@@ -154,23 +158,23 @@ PHRASES = {
         "Try --heal settle, or leave --heal out."
     ),
     "None sets no limit.": "Leave it out for no limit.",
-    "Split them, or let feed() take them batch by batch.": "Split the file.",
+    "Split the call, or use feed().": "Split the file.",
     "or use track_vectors=True to keep them all": "or make the store without --no-track",
     "Leave it out to open the store as it is, or make a new one.": (
         "Leave it out to use the store as it is, or name a new store."
     ),
-    "Open it again: what was acknowledged is there.": "Run the command again.",
-    "It can only be read now. Open it again: what was acknowledged is there.": (
+    "Open the store again. Everything that was acknowledged is there.": "Run the command again.",
+    "The store can only be read now. Open it again: everything that was acknowledged is there.": (
         "What was acknowledged is there; run the command again."
     ),
-    "Open it once for writing, which brings it up to date.": (
+    "Open it once for writing, which updates the format.": (
         "Change it once, with any command that writes, which brings it up to date."
     ),
     "Use engine='auto'; `linkstream doctor` says what is installed.": (
         "linkstream doctor says what is installed."
     ),
-    "`linkstream repair` copies it aside and saves what can be read": (
-        "linkstream repair STORE copies it aside and saves what can be read"
+    "`linkstream repair`, which saves what can be read": (
+        "linkstream repair STORE, which saves what can be read"
     ),
     "Try a Space: Links(…, space=Space.fit(X)); these": (
         "Try centring: linkstream tune with --mean mean.npy; these"
@@ -204,7 +208,7 @@ _RULES = [
         (r"\benrol\(('[^']*'|\"[^\"]*\")\)", r"enrolling \1"),
         (r"\bclusterer\b", "store"),
         (r"\b(Add|Mend) (\w+)= (to|in) the address", r"\1 ?\2=… \3 the address"),
-        (r": opened read_only, and asked to change", ": opened to be read only"),
+        (r": a change to a store that is open read_only", ": opened to be read only"),
         (r"(?: and|,)? dtype (\S+)", r" of kind \1"),
         (r" of of kind ", " of kind "),
         (r"\bshape \((\d+),\)", r"shape \1"),

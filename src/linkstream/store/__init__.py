@@ -1,4 +1,4 @@
-"""The store: a clusterer in one file, from which nothing that was acknowledged is ever lost."""
+"""The store: a clusterer in one file. Everything that was acknowledged survives a crash."""
 
 from linkstream.store.journal import Operation
 from linkstream.store.repairing import Repaired, repair

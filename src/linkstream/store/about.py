@@ -96,7 +96,7 @@ def wanted(
         raise ArgumentError(
             f"thresholds of type {type(thresholds).__name__}",
             expected="linkstream.Thresholds",
-            remedy="Pass Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max).",
+            remedy="Build them with Thresholds(cluster_similarity, ...).",
         )
     return Links.from_thresholds(thresholds, **options)
 
@@ -123,7 +123,7 @@ def check_wanted(
             raise ArgumentError(
                 seen,
                 expected="the options that the store was made with",
-                remedy=f"Leave out {name}= or preset= to open the store as it is, or make a new one.",
+                remedy="Leave it out to open the store as it is, or make a new one.",
             )
 
 

@@ -1,9 +1,9 @@
-"""Carving: the rows of a damaged store, found without SQLite, page by page.
+"""Find the rows of a damaged store without SQLite, page by page.
 
-Every row of a store has a checksum that holds for its table alone, so that a row that is found
-anywhere in the file or the log, and fits its checksum, is one that linkstream wrote. What leads to
-rows (headers, trees, free lists) may be damaged: it only says in which order they are looked for.
-The formats are in SQLite's documentation ("Database File Format").
+Every row has a checksum that includes the name of its table: a row that matches, wherever it lies
+in the file or the log, was written by linkstream. Headers, trees and free lists may be damaged;
+they only decide the order of the search. SQLite's documentation describes the formats ("Database
+File Format").
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from linkstream.store.file import intact
 Row = tuple[Any, ...]
 
 TABLES = {14: ("operations",), 7: ("snapshots",), 3: ("vectors", "chunks", "meta", "payloads")}
-_INTERIOR = 0x05  # the kind of a page that leads to others
+_INTERIOR = 0x05  # the type of interior pages, which refer to others
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type of a record → bytes
 _SCHEMA_COLUMNS = 5
-_SIZES = (4096, 32768, 8192, 16384, 65536)  # of pages, where a header does not tell
-_PROBED = 64  # pages that are looked at to know a store
-_CHANGED_BITS = 8  # by which a header may differ; that of any other program does by more
-_ROOTS = range(1, 9)  # where the roots lie in a store that was never compacted
+_SIZES = (4096, 32768, 8192, 16384, 65536)  # page sizes to try if the header is damaged
+_PROBED = 64  # pages to read to recognise a store
+_CHANGED_BITS = 8  # by which the header of a store may differ; other programs differ by more
+_ROOTS = range(1, 9)  # root pages of a store that was never compacted
 
 
 class Carver:
-    """The pages of a store and its log, as they lie on the disk."""
+    """Reads the pages of a store and its log."""
 
     def __init__(self, path: Path, page_size: int | None = None) -> None:
         self._file = path.open("rb")
@@ -58,12 +58,10 @@ class Carver:
             self._log.close()
 
     def rows(self, *, among: int | None = None) -> Iterator[tuple[str, Row]]:
-        """Each row that fits its checksum, with its table; those in use come first.
+        """Yield each row that matches its checksum, with its table; rows in use come first.
 
-        Of all pages, or of so many.
-
-        A row may come more than once, and be followed by one of the same number from a page that
-        is not in use any more: the first counts.
+        A number may come again from a page that is no longer in use: the first row counts.
+        `among` limits the number of pages.
         """
         used = self._in_use()
         pages = {*range(1, self._n_pages + 1), *self._frames}
@@ -73,7 +71,7 @@ class Carver:
                 yield from self._rows_of(number, image, seen)
 
     def _images(self, number: int) -> Iterator[bytes]:
-        """What a page held, the newest first: in the log, then in the file."""
+        """Yield the versions of a page, the newest first: from the log, then from the file."""
         for frame in reversed(self._frames.get(number, [])):
             yield self._in_log(frame)
         yield self._in_file(number)
@@ -94,10 +92,10 @@ class Carver:
         self._file.seek((number - 1) * self.size)
         return self._file.read(self.size)
 
-    # Which pages are in use
+    # Pages in use
 
     def _in_use(self) -> set[int]:
-        """Pages that the trees of the tables lead to, as far as they can be followed."""
+        """Return the pages of the tables' trees, as far as they can be followed."""
         waiting, found = [1, *self._roots()], set()
         while waiting:
             number = waiting.pop()
@@ -105,11 +103,11 @@ class Carver:
                 continue
             found.add(number)
             waiting += self._children(number)
-        return found  # of leaves; what goes on from them is followed from there
+        return found  # without overflow pages
 
     def _roots(self) -> list[int]:
         page = self._newest(1)
-        cells = (self._record(page, place) for place in _cells(page, 100))
+        cells = (self._record(page, start) for start in _cells(page, 100))
         schema = [cell[1] for cell in cells if cell is not None]
         roots = [row[3] for row in schema if len(row) == _SCHEMA_COLUMNS and type(row[3]) is int]
         return roots or list(_ROOTS)
@@ -119,15 +117,15 @@ class Carver:
         if len(page) < self.size or page[head] != _INTERIOR:
             return []
         last = int.from_bytes(page[head + 8 : head + 12], "big")
-        places = _cells(page, head, width=12)
-        return [last, *(int.from_bytes(page[at : at + 4], "big") for at in places)]
+        cells = _cells(page, head, width=12)
+        return [last, *(int.from_bytes(page[at : at + 4], "big") for at in cells)]
 
     # Rows
 
     def _rows_of(self, number: int, page: bytes, seen: set[int]) -> Iterator[tuple[str, Row]]:
-        """Sound rows of a page but those seen in a newer image of it; whatever its header says."""
-        for place in _cells(page, _head(number)):
-            found = self._record(page, place, seen)
+        """Yield the intact rows of a page, except those seen in a newer version of it."""
+        for start in _cells(page, _head(number)):
+            found = self._record(page, start, seen)
             if found is None:
                 continue
             key, values = found
@@ -139,29 +137,29 @@ class Carver:
                     break
 
     def _record(
-        self, page: bytes, place: int, seen: set[int] | frozenset[int] = frozenset()
+        self, page: bytes, start: int, seen: set[int] | frozenset[int] = frozenset()
     ) -> tuple[int, list[Any]] | None:
-        """The number of a row and its values; None where there is none, or it was seen."""
+        """Return the number and the values of a row; None if there is none or it was seen."""
         try:
-            length, place = _varint(page, place)
-            key, place = _varint(page, place)
+            length, start = _varint(page, start)
+            key, start = _varint(page, start)
             if key in seen or not 0 < length <= self._file_size + len(self._frames) * self.size:
                 return None
-            payload = self._payload(page, place, length)
+            payload = self._payload(page, start, length)
             return None if payload is None else (key, _values(payload))
         except (IndexError, ValueError, struct.error):
             return None
 
-    def _payload(self, page: bytes, place: int, length: int) -> bytes | None:
-        """The bytes of a record: in the page, and in those that go on from it."""
+    def _payload(self, page: bytes, start: int, length: int) -> bytes | None:
+        """Return the bytes of a record, from its page and its overflow pages."""
         most = self.size - 35
         if length <= most:
-            return page[place : place + length] if place + length <= len(page) else None
+            return page[start : start + length] if start + length <= len(page) else None
         least = (self.size - 12) * 32 // 255 - 23
         local = least + (length - least) % (self.size - 4)
         local = local if local <= most else least
-        parts, left = [page[place : place + local]], length - local
-        following = int.from_bytes(page[place + local : place + local + 4], "big")
+        parts, left = [page[start : start + local]], length - local
+        following = int.from_bytes(page[start + local : start + local + 4], "big")
         if len(parts[0]) < local or not _is_row(parts[0]):
             return None
         while left > 0:
@@ -175,7 +173,7 @@ class Carver:
 
 
 def _frames(log: wal.Log | None) -> dict[int, list[int]]:
-    """The frames that hold each page, of this generation of the log and up to its last commit."""
+    """Return the frames of each page, of this generation of the log and up to its last commit."""
     found: dict[int, list[int]] = {}
     if log is not None:
         there = np.flatnonzero(log.near[: log.n_committed] > 0)
@@ -185,40 +183,40 @@ def _frames(log: wal.Log | None) -> dict[int, list[int]]:
 
 
 def _head(number: int) -> int:
-    """Where the header of a page begins: the first has that of the file before it."""
+    """Return where the header of a page begins; page 1 starts with the file header."""
     return 100 if number == 1 else 0
 
 
 def _cells(page: bytes, head: int, width: int = 8) -> list[int]:
-    """Where the cells of a page begin; neither their number nor each place need be right."""
-    told = int.from_bytes(page[head + 3 : head + 5], "big")
-    places = []
+    """Return where the cells of a page begin; some offsets may be wrong."""
+    n_cells = int.from_bytes(page[head + 3 : head + 5], "big")
+    starts = []
     for count, at in enumerate(range(head + width, len(page) - 1, 2)):
-        place = int.from_bytes(page[at : at + 2], "big")
-        if at < place < len(page):
-            places.append(place)
-        elif count >= told:
+        start = int.from_bytes(page[at : at + 2], "big")
+        if at < start < len(page):
+            starts.append(start)
+        elif count >= n_cells:
             break
-    return places
+    return starts
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of SQLite's, of one to nine bytes, and the place after it."""
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
+    """Return a SQLite integer of one to nine bytes, and the offset after it."""
     value = 0
     for count in range(8):
-        byte = data[place + count]
+        byte = data[offset + count]
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
-            return value, place + count + 1
-    return value << 8 | data[place + 8], place + 9
+            return value, offset + count + 1
+    return value << 8 | data[offset + 8], offset + 9
 
 
 def _types(payload: bytes) -> tuple[list[int], int]:
-    """The serial types of the values of a record, and where the values begin."""
-    start, place = _varint(payload, 0)
+    """Return the serial types of the values of a record, and the offset of the values."""
+    start, offset = _varint(payload, 0)
     types: list[int] = []
-    while place < start:
-        kind, place = _varint(payload, place)
+    while offset < start:
+        kind, offset = _varint(payload, offset)
         types.append(kind)
         if len(types) > max(TABLES):
             raise ValueError("more columns than any table has")
@@ -226,33 +224,33 @@ def _types(payload: bytes) -> tuple[list[int], int]:
 
 
 def _is_row(payload: bytes) -> bool:
-    """Whether the beginning of a record has as many columns as a table of ours."""
+    """Return whether a record has as many columns as a table of a store."""
     return len(_types(payload)[0]) in TABLES
 
 
 def _values(payload: bytes) -> list[Any]:
-    types, place = _types(payload)
+    types, offset = _types(payload)
     values: list[Any] = []
     for kind in types:
-        value, place = _value(payload, kind, place)
+        value, offset = _value(payload, kind, offset)
         values.append(value)
     return values
 
 
-def _value(payload: bytes, kind: int, place: int) -> tuple[Any, int]:
+def _value(payload: bytes, kind: int, offset: int) -> tuple[Any, int]:
     if kind == 0:
-        return None, place
+        return None, offset
     if kind in _INTEGERS:
-        end = place + _INTEGERS[kind]
-        return int.from_bytes(payload[place:end], "big", signed=True), end
+        end = offset + _INTEGERS[kind]
+        return int.from_bytes(payload[offset:end], "big", signed=True), end
     if kind in (8, 9):
-        return kind - 8, place
+        return kind - 8, offset
     if kind < 12:
-        raise ValueError("a kind of value that no table has")
-    end = place + (kind - 12) // 2
+        raise ValueError("a type that no table has")
+    end = offset + (kind - 12) // 2
     if end > len(payload):
-        raise ValueError("a value that goes on after its record")
-    raw = payload[place:end]
+        raise ValueError("a value that ends after its record")
+    raw = payload[offset:end]
     return (raw.decode() if kind % 2 else raw), end
 
 
@@ -263,13 +261,13 @@ def _fits(table: str, row: Row) -> bool:
         return False
 
 
-# Is it a store at all?
+# Recognising a store
 
 
 def check_kind(path: Path) -> None:
-    """StoreError unless a file is a store, sound or damaged. Reads only, and leaves nothing.
+    """Raise StoreError unless a file is a store, intact or damaged. Nothing is written.
 
-    A store is known by its header, in which some bits may have changed; or by a row of its own.
+    A store has a header in which few bits differ, or at least one intact row.
     """
     if path.exists() and not path.is_file():
         raise file.no_store(path, "not a file")
@@ -281,13 +279,13 @@ def check_kind(path: Path) -> None:
 
 
 def rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """All rows of a store and its log that fit their checksums, see `Carver.rows`."""
+    """Yield all rows of a store and its log that match their checksums, see `Carver.rows`."""
     with Carver(path, _page_size(path)) as carver:
         yield from carver.rows()
 
 
 def _page_size(path: Path) -> int | None:
-    """The size of pages in which there are rows; None if there is none."""
+    """Return the page size with which rows are found; None if there are no rows."""
     for size in (wal.page_size_of(path), *_SIZES):
         with Carver(path, size) as carver:
             if next(carver.rows(among=_PROBED), None) is not None:

@@ -1,4 +1,4 @@
-"""Compacting: what is no longer needed goes; of what was erased no byte is left."""
+"""Delete snapshots that are not needed, and erase the bytes of removed vectors."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 def prune(connection: sqlite3.Connection, path: Path, *, keep: bool) -> None:
-    """Keep the newest two snapshots, and the base; where vectors are not kept the base moves on.
+    """Delete all snapshots but the newest two and the base; the caller commits.
 
-    The caller commits.
+    If vectors are not kept, the older of the two becomes the base, and older vectors are deleted.
     """
     made = snapshots.every(connection, path)
     if keep:
@@ -36,7 +36,7 @@ def prune(connection: sqlite3.Connection, path: Path, *, keep: bool) -> None:
 
 
 def compact(connection: sqlite3.Connection, model: Model) -> None:
-    """Erase what was removed, forgotten or undone, from a store that stands still."""
+    """Erase removed, forgotten and undone vectors; nothing else may write meanwhile."""
     connection.execute("PRAGMA secure_delete=ON")
     model.links.core.up_to_date_ledger().drop_unused_texts()
     parts = model.pack()()
@@ -53,7 +53,7 @@ def compact(connection: sqlite3.Connection, model: Model) -> None:
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
-    """Leave nothing in the log beside the file; False where somebody reads it just now."""
+    """Empty the log; return False if a reader is using it."""
     connection.execute("PRAGMA busy_timeout=0")
     try:
         busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -63,19 +63,19 @@ def empty_log(connection: sqlite3.Connection) -> bool:
 
 
 def check_emptied(path: Path, emptied: bool) -> None:
-    """StoreError where erased bytes may be left."""
+    """Raise StoreError if erased bytes may be left in the log."""
     if not emptied:
         raise StoreError(
-            f"{path}: compacted, but others read it: erased bytes may be left in its log",
-            expected="nobody who reads it all the time",
+            f"{path}: compacted, but others read it; its log may still hold erased bytes",
+            expected="a moment without readers",
             remedy="Close the readers and compact again.",
         )
 
 
 def _live(model: Model) -> dict[int, Flags]:
-    """For each operation that brought vectors which are still there: which of its rows."""
+    """Return which rows of each operation are still there."""
     links = model.links
-    if links.core.vectors is None:
+    if not links.keep_vectors:
         return {}
     labels, found = links.labels(), {}
     for number, first, end in model.index.stretches(links.n_vectors):
@@ -94,7 +94,7 @@ def _erase_rows(
 ) -> None:
     if not operation.n_rows or (live is not None and live.all()):
         return
-    if model.links.core.vectors is None:
+    if not model.links.keep_vectors:
         last = operation.first_piece + operation.n_pieces
         span = (operation.first_piece, last)
         connection.execute("DELETE FROM vectors WHERE piece >= ? AND piece < ?", span)
@@ -109,12 +109,12 @@ def _erase_rows(
 def _zero(
     connection: sqlite3.Connection, model: Model, operation: Operation, live: Flags | None
 ) -> None:
-    """Nothing but zeros where the vectors were."""
+    """Overwrite erased vectors with zeros."""
     size = rows_of_piece(operation.dimension)
-    for place in range(operation.n_pieces):
-        piece = operation.first_piece + place
+    for i in range(operation.n_pieces):
+        piece = operation.first_piece + i
         rows = model.journal.piece(operation, piece).copy()
-        part = slice(place * size, place * size + len(rows))
+        part = slice(i * size, i * size + len(rows))
         rows[~live[part] if live is not None else slice(None)] = 0.0
         journal.write_piece(connection, piece, rows.tobytes())
 

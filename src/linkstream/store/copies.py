@@ -3,7 +3,7 @@
 SQLite must never open the new file together with the old log: it would write the pages of the log
 over the new file. The old log must not be removed before the new file has its name. Therefore a
 note beside the store holds the digest of the new file before anything is moved. Opening a store
-with such a note removes the log if the new file is in place, and only the note if it is not.
+with such a note removes the log if the file has that digest, and only the note if it has not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The file: one SQLite database, what is in it, how it is made and opened.
+"""The SQLite file of a store: creating, opening, transactions, checksums, errors.
 
-SQLite's write-ahead log with synchronous=FULL: a commit that has returned survives the loss of
-power. SQLite has no checksums of its own, so every row of ours bears one, rows are found by their
-number alone (an index could lie), and numbers follow one another without gaps.
+The write-ahead log with synchronous=FULL makes a commit that has returned survive a power cut.
+SQLite has no checksums, so every row has one, rows are found by number alone (an index could be
+damaged), and numbers have no gaps.
 """
 
 from __future__ import annotations
@@ -31,35 +31,37 @@ from linkstream.store.schema import SCHEMA
 
 APPLICATION = 0x4C4E4B53  # "LNKS"
 FORMAT = 1
-PAGE = 4096  # of new stores: a commit writes whole pages to the log
-BUSY = 10_000  # milliseconds to wait for others of SQLite's
-_CACHE = 256  # KiB: what is larger is written while the rest is still being decided
-_READ_LEAST = 1 << 22  # bytes of a value, however small the file says it is
+PAGE = 4096  # bytes; a commit writes whole pages to the log
+BUSY = 10_000  # milliseconds to wait for other connections
+_CACHE = 256  # KiB; larger transactions are written while they grow
+_READ_LEAST = 1 << 22  # bytes that a value may always have
 
-# From each older format to the next. Format 1 is the first.
+# The function that brings each older format to the next one. Format 1 is the first.
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
-    """Where a store lies, by one name: the lock beside it must be the same for all who come."""
+    """Return the absolute path without links: all processes must use the same lock file."""
     try:
         if not os.fspath(path):
-            raise ValueError("an empty name")
+            raise ValueError("an empty path")
         return Path(path).resolve()
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         raise ArgumentError(
-            f"path={path!r:.80} ({error})", expected="the name of a file", remedy="Give another."
+            f"path={path!r:.80} ({error})",
+            expected="the path of a file",
+            remedy="Give another path.",
         ) from None
 
 
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    """A new store, filled by the caller, that appears under its name only when it is whole."""
+    """Write a new store, filled by the caller; it gets its name only when it is complete."""
     with appearing(path) as name, guarded(path):
         fill_new(name, fill)
 
 
 def fill_new(name: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    """Make a store in an empty file: its tables, and what the caller puts into them."""
+    """Write the tables into an empty file and let the caller fill them."""
     with contextlib.closing(_connection(str(name))) as connection:
         connection.execute(f"PRAGMA page_size={PAGE}")
         connection.execute("PRAGMA journal_mode=WAL")
@@ -71,15 +73,15 @@ def fill_new(name: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
             connection.execute(f"PRAGMA application_id={APPLICATION}")
             connection.execute(f"PRAGMA user_version={FORMAT}")
             fill(connection)
-        # Closing would move the log into the file, too, and not tell if that failed.
+        # Closing the connection checkpoints, too, but does not report a failure.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextlib.contextmanager
 def appearing(path: Path) -> Iterator[Path]:
-    """The name of a file to be made beside a path; it takes its place there when it is whole.
+    """Yield a hidden name beside a path; at the end the file is renamed to the path.
 
-    What is still in a log by then is lost: the caller moves it into the file.
+    The caller must checkpoint the log of the new file before.
     """
     with prepared(path) as name:
         yield name
@@ -88,21 +90,21 @@ def appearing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def prepared(path: Path) -> Iterator[Path]:
-    """The name of a file to be made beside a path; at the end it is gone, unless it was moved."""
+    """Yield a hidden name beside a path; at the end a file of that name is removed."""
     with usable(path), placing.hidden(path) as name:
         yield name
 
 
 def _settle(made: Path, path: Path) -> None:
-    """Give a whole file its name, if that is still free, in a way that outlives a power cut."""
+    """Give a complete file its name durably; raise StoreError if the name is taken."""
     sync(made)
     try:
         os.link(made, path)
     except FileExistsError:
         raise StoreError(
-            f"{path}: a file that appeared meanwhile",
-            expected="a name that is free",
-            remedy="Open it, or give another path.",
+            f"{path}: another process made this file meanwhile",
+            expected="a path without a file",
+            remedy="Open that file, or give another path.",
         ) from None
     except OSError:  # a file system without links
         os.rename(made, path)
@@ -110,7 +112,7 @@ def _settle(made: Path, path: Path) -> None:
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """An open database of ours, or a typed error that names the file."""
+    """Open the database of a store; raise StoreError if it is none."""
     check_file(path)
     connection = _open_sqlite(path, read_only=read_only)
     try:
@@ -146,17 +148,19 @@ def _open_sqlite(path: Path, *, read_only: bool) -> sqlite3.Connection:
         if not read_only:
             return _connection(uri + "rw", uri=True)
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-            connection = _connection(uri + "rw", uri=True)  # so that the last to leave tidies up
+            connection = _connection(
+                uri + "rw", uri=True
+            )  # so that the last connection removes the log
             connection.execute("PRAGMA query_only=ON")
             return connection
         if path.with_name(path.name + "-wal").exists():
             return _connection(uri + "ro", uri=True)
-        # Nobody may write here: with no log beside it the file is all there is.
+        # Nobody can write here, and there is no log: the file holds everything.
         return _connection(uri + "ro&immutable=1", uri=True)
 
 
 def bound(connection: sqlite3.Connection, path: Path) -> None:
-    """No value may be longer than what is there; a length that lies must not cost memory."""
+    """Limit the length of values to the file size, so that a damaged length costs no memory."""
     if hasattr(connection, "setlimit"):  # from Python 3.11 on
         there = sum(size_of(path))
         limit = min(max(_READ_LEAST, 2 * there), 10**9)
@@ -164,25 +168,25 @@ def bound(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def unbound(connection: sqlite3.Connection) -> None:
-    """Let larger values in again, once what is there has been read."""
+    """Remove the limit of `bound`, once the file has been read."""
     if hasattr(connection, "setlimit"):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10**9)
 
 
 def size_of(path: Path) -> tuple[int, int]:
-    """Bytes of the file, and of the log beside it."""
+    """Return the sizes of the file and of its log in bytes."""
     log = path.with_name(path.name + "-wal")
     return path.stat().st_size, log.stat().st_size if log.exists() else 0
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Which file it is, whatever its name."""
+    """Return the device and inode of a file."""
     found = path.stat()
     return found.st_dev, found.st_ino
 
 
 def check_same(path: Path, expected: tuple[int, int]) -> None:
-    """StoreError where the file under this name is another than it was, or none."""
+    """Raise StoreError if the file was removed or replaced."""
     try:
         same = identity(path) == expected
     except OSError:
@@ -191,12 +195,12 @@ def check_same(path: Path, expected: tuple[int, int]) -> None:
         raise StoreError(
             f"{path}: removed, or replaced by another file, while it was open",
             expected="the file that was opened",
-            remedy="Open it again.",
+            remedy="Open the store again.",
         )
 
 
 def check_file(path: Path) -> None:
-    """StoreError unless there is a file with something in it."""
+    """Raise StoreError unless there is a file that is not empty."""
     if path.is_file() and path.stat().st_size:
         return
     if not path.exists():
@@ -211,11 +215,11 @@ def check_file(path: Path) -> None:
 
 
 def no_store(path: Path, seen: str) -> StoreError:
-    """The error for a path at which there is something that is no store."""
+    """Return the error for a path that is no store."""
     return StoreError(
         f"{path}: {seen}",
         expected="a file that linkstream wrote",
-        remedy="Give another path; if a store was there, use a backup.",
+        remedy="Give another path, or restore the store from a backup.",
     )
 
 
@@ -228,18 +232,18 @@ def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> No
         raise StoreError(
             f"{path}: a store of format {version}",
             expected=f"format {FORMAT} or older",
-            remedy="Upgrade linkstream to open it.",
+            remedy="Upgrade linkstream to open the store.",
         )
     if version != FORMAT and version not in MIGRATIONS:
-        raise damaged(path, f"format {version}, which there never was")
+        raise damaged(path, f"format {version}, which does not exist")
     if version != FORMAT and read_only:
         raise StoreError(
-            f"{path}: a store of format {version}, to be read only",
+            f"{path}: a store of format {version}, opened read-only",
             expected=f"format {FORMAT}",
-            remedy="Open it once for writing, which brings it up to date.",
+            remedy="Open it once for writing, which updates the format.",
         )
     if version == FORMAT and _schema(connection) != _expected_schema():
-        raise damaged(path, "tables, triggers or views that linkstream did not make")
+        raise damaged(path, "tables, triggers or views that linkstream did not create")
 
 
 def _schema(connection: sqlite3.Connection) -> list[Any]:
@@ -255,7 +259,7 @@ def _expected_schema() -> list[Any]:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring an older store to the format of today, step by step, each wholly or not at all."""
+    """Update an older store format by format, each in one transaction."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     for step in range(version, FORMAT):
         with transaction(connection):
@@ -264,7 +268,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def begin(connection: sqlite3.Connection, how: str = "IMMEDIATE") -> None:
-    """Begin a transaction. One that failed, without memory to be rolled back, goes first."""
+    """Begin a transaction, after rolling back one that was left open."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
     connection.execute(f"BEGIN {how}")
@@ -272,21 +276,21 @@ def begin(connection: sqlite3.Connection, how: str = "IMMEDIATE") -> None:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of it, on the disk, or nothing."""
+    """Run the block in one durable transaction."""
     begin(connection)
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
+            with contextlib.suppress(sqlite3.Error):  # the first error is the one to report
                 connection.execute("ROLLBACK")
         raise
 
 
 @contextlib.contextmanager
 def view(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is read in it is of one moment."""
+    """Run the block in one read transaction."""
     begin(connection, "DEFERRED")
     try:
         yield
@@ -297,7 +301,7 @@ def view(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """What SQLite and the system complain of, as errors of ours. No memory is no damage."""
+    """Convert errors of SQLite to StoreError, DamagedStoreError or StoreMemoryError."""
     try:
         yield
     except MemoryError as error:
@@ -311,7 +315,7 @@ def guarded(path: Path) -> Iterator[None]:
 
 
 def _lacks_memory(error: sqlite3.Error) -> bool:
-    """Whether SQLite failed because it got no memory, or none to share with others."""
+    """Return whether SQLite failed for lack of memory or of shared memory."""
     name = getattr(error, "sqlite_errorname", "")  # from Python 3.11 on
     return name in _NO_MEMORY or str(error) == "out of memory"
 
@@ -329,7 +333,7 @@ _STRANGE = (
 
 @contextlib.contextmanager
 def distrusted(path: Path, what: str) -> Iterator[None]:
-    """Bytes with a right checksum may still be of somebody's making: what they break is named."""
+    """Raise DamagedStoreError if values with a correct checksum cannot be used."""
     try:
         yield
     except SnapshotError as error:
@@ -337,23 +341,23 @@ def distrusted(path: Path, what: str) -> Iterator[None]:
     except LinkstreamError:
         raise
     except _STRANGE as error:
-        raise damaged(path, f"{what} is none of linkstream's ({error!r:.200})") from error
+        raise damaged(path, f"{what} was not written by linkstream ({error!r:.200})") from error
 
 
 def out_of_memory(path: Path, error: BaseException) -> StoreMemoryError:
-    """The error for memory that ran out, which says nothing about the bytes."""
+    """Return the error for a lack of memory."""
     if isinstance(error, StoreMemoryError):
         return error
     return StoreMemoryError(
         f"{path}: memory ran out ({str(error) or type(error).__name__})",
         expected="enough memory to read the store",
-        remedy="Free some, or raise the limit of the process, and try again; nothing was changed.",
+        remedy="Free memory or raise the limit, then try again; nothing was changed.",
     )
 
 
 @contextlib.contextmanager
 def usable(path: Path) -> Iterator[None]:
-    """What the system complains of, as an error of ours that names the file."""
+    """Convert OSError to StoreError, which names the file."""
     try:
         yield
     except OSError as error:
@@ -361,38 +365,38 @@ def usable(path: Path) -> Iterator[None]:
 
 
 def unusable(path: Path, error: Exception) -> StoreError:
-    """The error for a file that cannot be worked with, whatever is in it."""
+    """Return the error for a file that cannot be read or written."""
     return StoreError(
         f"{path}: {error}",
         expected="a folder and a file that can be read and written",
-        remedy="Check the path, its rights and the room on the disk.",
+        remedy="Check the path, its permissions and the free space of the disk.",
     )
 
 
 def damaged(path: Path, what: str) -> DamagedStoreError:
-    """The error for bytes that are not what was written."""
+    """Return the error for bytes that are not what was written."""
     return DamagedStoreError(
         f"{path}: {what}",
-        expected="what linkstream wrote",
-        remedy="Use a backup; `linkstream repair` copies it aside and saves what can be read.",
+        expected="the bytes that linkstream wrote",
+        remedy="Use a backup, or `linkstream repair`, which saves what can be read.",
     )
 
 
 def sealed(table: str, *values: object, blob_crc: int | None = None) -> tuple[object, ...]:
-    """The values of a row and their checksum, which holds for that table alone.
+    """Return the values of a row followed by their checksum.
 
-    Of its only blob the caller may know the CRC already.
+    `blob_crc` is the CRC of the only blob among them, if the caller knows it.
     """
     return *values, _crc(table, values, blob_crc)
 
 
 def intact(table: str, row: tuple[object, ...] | None) -> bool:
-    """Whether a row is there, and as it was sealed."""
+    """Return whether a row exists and matches its checksum."""
     return row is not None and _crc(table, row[:-1], None) == row[-1]
 
 
 def _crc(table: str, values: tuple[object, ...], blob_crc: int | None) -> int:
-    """Over the table's name and the values as JSON; a blob stands as its length and its CRC."""
+    """Return the CRC of the table and the values as JSON; a blob counts as length and CRC."""
     plain = [
         [len(value), zlib.crc32(value) if blob_crc is None else blob_crc]
         if isinstance(value, (bytes, memoryview))

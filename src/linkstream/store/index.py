@@ -105,7 +105,7 @@ class Index:
 
     @classmethod
     def unpacked(cls, data: bytes) -> tuple[Index, int]:
-        """Return the index and the number that `packed` was given; raise SnapshotError if damaged."""
+        """Return the index and the next piece; raise SnapshotError if the bytes are damaged."""
         meta, arrays = snapshot.decode(data, meta=("next_piece",), arrays=_ARRAYS)
         rule = _broken_rule(meta.get("next_piece"), [arrays.get(name) for name in _ARRAYS])
         if rule is not None:

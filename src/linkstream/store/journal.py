@@ -1,4 +1,4 @@
-"""The journal: each acknowledged call, the vectors it brought, what was decided and answered."""
+"""The journal: each acknowledged call with its vectors, payloads, events and answer."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from linkstream.errors import StoreError
 from linkstream.identity import weights
 from linkstream.store.file import damaged, distrusted, intact, sealed
 
-PIECE = 1 << 20  # bytes of vectors in a row of their table, at most (one vector at the least)
-IDS = ("add_many", "add_group")  # verbs that are answered by an array of IDs
-ADDING = ("add", *IDS, "enrol")  # verbs that bring vectors
-LOST = "lost"  # the verb of what a repair could not read
+PIECE = 1 << 20  # bytes of vectors in one row of their table, at most (but one vector at least)
+IDS = ("add_many", "add_group")  # verbs that return an array of IDs
+ADDING = ("add", *IDS, "enrol")  # verbs that add vectors
+LOST = "lost"  # the verb of an operation that a repair could not read
 _COLUMNS = (
     "number, verb, arguments, first_vector, first_event, first_piece, rows, dimension, payloads, "
     "events, result, key, digest"
 )
-_STEP = "$step"  # among the arguments; no method has a parameter of that name
-_AT_ONCE = 64  # rows of one statement: while it runs, other threads may
+_STEP = "$step"  # stored with the arguments; no method has a parameter of that name
+_AT_ONCE = 64  # rows of one statement; other threads run meanwhile
 
 Rows = npt.NDArray[np.float32]
 Payloads = list[Any]
 
 
 class Mark(NamedTuple):
-    """What marks the calls of one step: the number of the first of them, and the command."""
+    """The step of a call: the number of its first operation, and its command."""
 
     first: int
     command: str
@@ -43,9 +43,9 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call of a method of `Links` that was acknowledged.
+    """One acknowledged call of a method of `Links`.
 
-    `first_vector` and `first_event` count what there was before it; `n_rows` vectors came with it.
+    `first_vector` and `first_event` are the numbers of vectors and events before it.
     """
 
     number: int
@@ -60,55 +60,52 @@ class Operation:
     events: npt.NDArray[np.int64] = field(repr=False)
     result: bytes = field(repr=False)
     key: str | None = None
-    digest: bytes | None = None  # of vectors and payloads, where there is a key
-    step: Mark | None = None  # of what it was a part; None: of nothing larger than itself
+    digest: bytes | None = None  # of vectors and payloads, if there is a key
+    step: Mark | None = None  # None: the call is a step of its own
 
     @property
     def n_pieces(self) -> int:
-        """Rows of the table of vectors that it takes."""
+        """The number of rows that its vectors take in their table."""
         return -(-self.n_rows // rows_of_piece(self.dimension)) if self.n_rows else 0
 
     def taken(self) -> npt.NDArray[np.int64]:
-        """Which of its vectors got numbers, in order: all but those of weight 0."""
+        """Return which of its rows got numbers: all but those of weight 0."""
         lights = weights.lights(self.arguments.get("weight", 1.0), self.n_rows)
         return np.flatnonzero(np.array(lights, dtype=np.int64) != FULL)
 
-    def row(self, place: int) -> int:
-        """The row of the vector that got the number at a place among those given to it."""
+    def row(self, position: int) -> int:
+        """Return the row of a vector, given its position among those that got numbers."""
         if isinstance(self.arguments.get("weight"), list):
-            return int(self.taken()[place])
-        return place
+            return int(self.taken()[position])
+        return position
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VectorBlock:
-    """The vectors of an operation, the number of their first piece, and CRCs if they are known."""
+    """The vectors of an operation, the number of their first piece, and CRCs if known."""
 
     first_piece: int
     rows: Rows
     crcs: list[int] | None = None
 
-    def crc(self, place: int) -> int | None:
-        """That of a piece, if it is known."""
-        return None if self.crcs is None else self.crcs[place]
+    def crc(self, i: int) -> int | None:
+        """Return the CRC of the i-th piece, if known."""
+        return None if self.crcs is None else self.crcs[i]
 
 
 def rows_of_piece(dimension: int) -> int:
-    """How many vectors lie in one piece."""
+    """Return how many vectors one piece holds."""
     return max(1, PIECE // (4 * max(dimension, 1)))
 
 
 def write(connection: sqlite3.Connection, *operations: Operation) -> None:
-    """Add operations; the caller commits."""
+    """Insert operations; the caller commits."""
     into = f"INSERT INTO operations ({_COLUMNS}, crc)"
     _insert(connection, into, [_row(operation) for operation in operations])
 
 
 def _insert(connection: sqlite3.Connection, into: str, rows: list[tuple[object, ...]]) -> None:
-    """Add rows by as few statements as can be.
-
-    Around each, Python's lock is let go and taken again, and others may hold it for long.
-    """
+    """Insert rows with few statements: each releases and takes Python's global lock."""
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
         one = f"({', '.join('?' * len(some[0]))})"
@@ -136,48 +133,48 @@ def _row(operation: Operation) -> tuple[object, ...]:
 
 
 def _said(operation: Operation) -> dict[str, Any]:
-    """The arguments, and the mark of the step beside them."""
+    """Return the arguments, with the step if there is one."""
     if operation.step is None:
         return operation.arguments
     return {**operation.arguments, _STEP: list(operation.step)}
 
 
 def pieces(rows: Rows) -> Iterator[memoryview]:
-    """The bytes of each piece that vectors take."""
+    """Yield the bytes of each piece."""
     size = rows_of_piece(rows.shape[1])
     for start in range(0, len(rows), size):
         yield np.ascontiguousarray(rows[start : start + size], dtype="<f4").data.cast("B")
 
 
 def write_vectors(connection: sqlite3.Connection, *blocks: VectorBlock) -> None:
-    """Add the vectors of operations, piece by piece."""
+    """Insert the vectors of operations; the caller commits."""
     rows = [
-        sealed("vectors", block.first_piece + place, body, blob_crc=block.crc(place))
+        sealed("vectors", block.first_piece + i, body, blob_crc=block.crc(i))
         for block in blocks
-        for place, body in enumerate(pieces(block.rows))
+        for i, body in enumerate(pieces(block.rows))
     ]
     _insert(connection, "INSERT OR REPLACE INTO vectors", rows)
 
 
 def write_piece(connection: sqlite3.Connection, piece: int, body: memoryview | bytes) -> None:
-    """Put one piece in its place."""
+    """Write or replace one piece of vectors."""
     _insert(connection, "INSERT OR REPLACE INTO vectors", [sealed("vectors", piece, body)])
 
 
 def write_payloads(connection: sqlite3.Connection, operation: int, payloads: Payloads) -> None:
-    """Put what was attached to the vectors of an operation in its place."""
+    """Write or replace the payloads of an operation."""
     row = sealed("payloads", operation, json.dumps(payloads, allow_nan=False))
     connection.execute("INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)", row)
 
 
 class Journal:
-    """What there is to be read of a store, each row checked as it is read."""
+    """Reads the journal through a connection and checks each row."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self._path = connection, path
 
     def operations(self, after: int, until: int | None = None) -> Iterator[Operation]:
-        """Operations after one, in order, none missing."""
+        """Yield the operations after one, in order; raise DamagedStoreError if one is missing."""
         where = "number > ? AND number <= ?"
         query = f"SELECT {_COLUMNS}, crc FROM operations WHERE {where} ORDER BY number"
         for row in self._connection.execute(query, (after, _last(until))):
@@ -187,15 +184,15 @@ class Journal:
             raise damaged(self._path, f"operation {after + 1} is missing")
 
     def before_event(self, event: int, last: int) -> int:
-        """An operation after which all events from one on come."""
+        """Return the number of an operation after which the event comes."""
         return max(self._reaching(event, last) - 1, 0)
 
     def holding(self, event: int, last: int) -> Operation:
-        """The operation that an event came of; the newest is number `last`."""
+        """Return the operation of an event; the newest operation is number `last`."""
         return self.operation(self._reaching(event, last))
 
     def _reaching(self, event: int, last: int) -> int:
-        """The newest operation that begins with an event, or before it; 0 for none."""
+        """Return the newest operation that begins at or before an event; 0 if there is none."""
         low, high = 0, last
         while low < high:
             middle = (low + high + 1) // 2
@@ -206,7 +203,7 @@ class Journal:
         return low
 
     def operation(self, number: int) -> Operation:
-        """One operation."""
+        """Return one operation."""
         query = f"SELECT {_COLUMNS}, crc FROM operations WHERE number = ?"
         row = self._connection.execute(query, (number,)).fetchone()
         if row is None:
@@ -214,28 +211,28 @@ class Journal:
         return self._read(row, number)
 
     def last(self) -> int:
-        """The number of the newest operation."""
+        """Return the number of the newest operation."""
         (number,) = self._connection.execute(
             "SELECT coalesce(max(number), 0) FROM operations"
         ).fetchone()
         return int(number)
 
     def vectors(self, operation: Operation) -> Rows | None:
-        """All vectors of an operation, as they were given; None where it brought none."""
+        """Return all vectors of an operation as they were given; None if it has none."""
         if not operation.n_rows:
             return None
         first = operation.first_piece
-        pieces = [self.piece(operation, first + place) for place in range(operation.n_pieces)]
+        pieces = [self.piece(operation, first + i) for i in range(operation.n_pieces)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def piece(self, operation: Operation, piece: int) -> Rows:
-        """One piece of the vectors of an operation."""
+        """Return one piece of the vectors of an operation."""
         if operation.verb == LOST:
             raise StoreError(
                 f"{self._path}: the vectors of operation {operation.number}, which a repair could "
                 "not read",
-                expected="vectors that are there",
-                remedy="Look for them in the copy that the repair made, or in a backup.",
+                expected="vectors that can be read",
+                remedy="Look in the copy that the repair made, or in a backup.",
             )
         size = rows_of_piece(operation.dimension)
         length = min(size, operation.n_rows - size * (piece - operation.first_piece))
@@ -251,7 +248,7 @@ class Journal:
         return np.frombuffer(row[1], dtype="<f4").reshape(length, operation.dimension)
 
     def payloads(self, operation: Operation) -> Payloads | None:
-        """What was attached to the vectors of an operation; None: nothing."""
+        """Return the payloads of an operation; None if it has none."""
         if not operation.has_payloads:
             return None
         query = "SELECT operation, body, crc FROM payloads WHERE operation = ?"
@@ -262,7 +259,7 @@ class Journal:
         with distrusted(self._path, f"payloads of operation {operation.number}"):
             payloads: Payloads = json.loads(row[1])
             if type(payloads) is not list or len(payloads) != operation.n_rows:
-                raise ValueError("not one for each vector")
+                raise ValueError("not one payload for each vector")
         return payloads
 
     def _read(self, row: tuple[Any, ...], number: int) -> Operation:
@@ -280,7 +277,7 @@ def _operation(number: int, verb: str, arguments: str, *rest: Any) -> Operation:
         raise TypeError("arguments without names")
     step = said.pop(_STEP, None)
     if min(vector, event, piece, rows) < 0 or not 0 <= dimension <= DIMENSION_MAX:
-        raise ValueError("counts that cannot be")
+        raise ValueError("impossible counts")
     if verb in IDS and len(result) != 8 * rows:
         raise ValueError("not one ID for each vector")
     decided = np.frombuffer(events, dtype="<i8").reshape(-1, WIDTH)
@@ -305,7 +302,7 @@ def _operation(number: int, verb: str, arguments: str, *rest: Any) -> Operation:
 def _mark(step: Any, number: int) -> Mark:
     first, command = step
     if type(first) is not int or not 0 < first <= number or type(command) is not str:
-        raise ValueError("a step that cannot be")
+        raise ValueError("an impossible step")
     return Mark(first, command)
 
 

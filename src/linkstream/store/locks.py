@@ -1,4 +1,4 @@
-"""Locks: only one writes, and the lock goes with the process that holds it, however that ends."""
+"""The writer lock: one process may write; the system releases the lock when it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _held: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
 class WriterLock:
-    """The right to write to a store: a lock of the system on a file beside it."""
+    """A lock of the operating system on a file beside the store."""
 
     def __init__(self, path: Path) -> None:
         beside = path.with_name(path.name + ".lock")
@@ -27,20 +27,20 @@ class WriterLock:
         except OSError:
             os.close(handle)
             raise StoreLockedError(
-                f"{path}: another writer has it open",
+                f"{path}: another writer has the store open",
                 expected="one writer at a time",
                 remedy="Close the other one, or open with read_only=True.",
             ) from None
-        self._close = weakref.finalize(self, os.close, handle)  # forgotten is released, too
+        self._close = weakref.finalize(self, os.close, handle)  # also on garbage collection
         _held.add(self)
 
     def release(self) -> None:
-        """Let others write; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         self._close()
 
 
 def has_writer(path: Path) -> bool:
-    """Whether somebody has a store open for writing just now. Leaves no file behind."""
+    """Return whether a process has the store open for writing. Leaves no file behind."""
     try:
         handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR)
     except OSError:
@@ -55,7 +55,7 @@ def has_writer(path: Path) -> bool:
 
 
 def _leave_to_parent() -> None:
-    """A forked child must not keep alive what its parent lets go of."""
+    """Release the locks that a forked child has inherited."""
     for held in list(_held):
         held.release()
 

@@ -1,10 +1,9 @@
-"""Repairing: what can be read of a damaged store becomes a sound one; the old files lie beside.
+"""Repair a damaged store: write what can be read into a new file; keep a copy of the old files.
 
-All rows that fit their checksums are carved out of the file and its log into a new file. The
-newest sound snapshot is the model; after it, operations are decided again as long as they are
-there and come out as they did. What came before it is kept where it can be read: for undo, for
-vectors by number, for the story of an ID. The new file is verified before it takes its place; until
-then nothing is changed, and if anything fails nothing was.
+All rows that match their checksums are copied from the file and its log into a new file. The
+newest intact snapshot is the start; the operations after it are replayed as long as they are there
+and give the same results. Older operations are kept if they can be read. The new file is verified
+before it replaces the store; until then nothing is changed.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ _COLUMNS = {"operations": 14, "snapshots": 7, "vectors": 3, "chunks": 3, "meta":
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair could save.
+    """The result of a repair.
 
     Attributes:
-        copy: where the files lie as they were.
-        kept: operations that the store goes up to now.
-        lost_after: operations after those that cannot be trusted, and are in the copy alone.
-        lost_before: operations before, whose vectors or events could not be read; the model holds
-            what they taught it, but they cannot be undone.
-        vectors: vectors the store has now.
-        reason: why it stops where it stops; None: it goes on to the end.
+        copy: the path of the copy of the old file.
+        kept: the number of the last operation of the repaired store.
+        lost_after: operations after that one, which only the copy has.
+        lost_before: operations before it that could not be read; the model includes their vectors,
+            but they cannot be undone.
+        vectors: the number of vectors in the store.
+        reason: why later operations were lost; None if none were.
     """
 
     copy: str
@@ -60,11 +59,11 @@ class Repaired:
 
     @property
     def lost(self) -> int:
-        """Operations that are in the copy alone."""
+        """The number of operations that only the copy has."""
         return self.lost_before + self.lost_after
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "lost": self.lost}
 
     def __str__(self) -> str:
@@ -74,16 +73,14 @@ class Repaired:
 
 
 def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
-    """Save what can be read of a damaged store; the files as they were lie at `copy`, untouched.
-
-    Afterwards the store opens and verifies.
+    """Repair a damaged store after copying its files; afterwards it opens and verifies.
 
     Args:
         path: the store.
-        copy: where to copy the damaged files; None takes the next free name beside the store.
+        copy: the path for the copy; None (default) uses the next free name beside the store.
 
     Raises:
-        StoreError: it is no store, or the disk cannot be read or is full; nothing was changed.
+        StoreError: the file is no store, or the disk fails or is full; nothing was changed.
         StoreMemoryError: memory ran out; nothing was changed.
         DamagedStoreError: nothing can be saved; nothing was changed.
     """
@@ -106,7 +103,7 @@ def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
 
 @contextlib.contextmanager
 def _named(made: Path, path: Path) -> Iterator[None]:
-    """Errors about the hidden new file name the store."""
+    """Replace the hidden name of the new file by that of the store in errors."""
     try:
         yield
     except StoreError as error:
@@ -123,7 +120,7 @@ def _free_name(path: Path, target: Path | None) -> Path:
 
 
 def _exchange(path: Path, made: Path, aside: Path) -> None:
-    """Copy the old files aside, and put the new one in their place; or leave all as it was."""
+    """Copy the old files and install the new one; after an error all files are as before."""
     targets = [aside.with_name(aside.name + suffix) for suffix in ("", "-wal")]
     try:
         for copied, suffix in zip(targets, ("", "-wal"), strict=True):
@@ -139,9 +136,9 @@ def _exchange(path: Path, made: Path, aside: Path) -> None:
 
 
 def _verify(path: Path, made: Path, keep: bool) -> None:
-    """DamagedStoreError unless the new file opens and verifies.
+    """Raise DamagedStoreError unless the new file opens and verifies.
 
-    Where deciding again from its oldest snapshot on fails, the newest has to do.
+    If replaying from the oldest snapshot fails, only the newest snapshot is kept.
     """
     try:
         _check(made, keep)
@@ -154,7 +151,7 @@ def _verify(path: Path, made: Path, keep: bool) -> None:
             _check(made, keep)
         except DamagedStoreError as error:
             what = error.seen.removeprefix(f"{made}: ")
-            raise damaged(path, f"what is left makes no sound store ({what})") from error
+            raise damaged(path, f"the remaining rows make no intact store ({what})") from error
 
 
 def _check(made: Path, keep: bool) -> None:
@@ -165,7 +162,7 @@ def _check(made: Path, keep: bool) -> None:
 
 
 def _nothing(number: int, before: Operation | None) -> Operation:
-    """What stands in the place of an operation that could not be read."""
+    """Return a substitute for an operation that could not be read."""
     after = (0, 0, 1)
     if before is not None:
         events, pieces = len(before.events), before.n_pieces
@@ -175,7 +172,7 @@ def _nothing(number: int, before: Operation | None) -> Operation:
 
 
 class _Salvage:
-    """A new store made of what can be read of another."""
+    """A new store made of the readable rows of another."""
 
     model: Model
     keep: bool
@@ -199,20 +196,20 @@ class _Salvage:
         self._finish(described)
 
     def _carve(self) -> None:
-        """Put all rows in that fit their checksums; of two with one number, the one in use."""
+        """Copy all rows that match their checksums; of two with one number, the one in use."""
         with file.usable(self.path):
             for table, row in carving.rows(self.path):
                 marks = ", ".join("?" * _COLUMNS[table])
                 self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", row)
 
     def _described(self) -> about.About | None:
-        """What the store says of itself; None if that is lost."""
+        """Return the description of the store; None if it is lost."""
         with contextlib.suppress(DamagedStoreError):
             return about.read(self._new, self.path)
         return None
 
     def _keeps(self, described: about.About | None) -> bool:
-        """Whether it keeps vectors: then none is missing from the first on."""
+        """Return whether the store keeps vectors: then the first piece is there."""
         if described is not None:
             return bool(described["keep_vectors"])
         (first,) = self._new.execute("SELECT coalesce(min(piece), 1) FROM vectors").fetchone()
@@ -221,13 +218,13 @@ class _Salvage:
     # The model
 
     def _newest(self, described: about.About | None) -> Model:
-        """The newest snapshot that can be read; else the empty clusterer that it began as."""
+        """Return the model of the newest readable snapshot, or else of an empty clusterer."""
         for snapshot in reversed(snapshots.every(self._new, self.path)):
             with contextlib.suppress(DamagedStoreError):
                 return self._at(snapshot)
         links = None if described is None else _begun(described)
         if links is None:
-            raise damaged(self.path, "no sound snapshot is left: nothing can be saved")
+            raise damaged(self.path, "no intact snapshot is left: nothing can be saved")
         parts = saving.pack(saved_without_history(links.core)), Index.empty().packed(next_piece=1)
         return self._at(snapshots.insert_whole(self._new, 0, parts))
 
@@ -240,20 +237,20 @@ class _Salvage:
         return model
 
     def _follow(self) -> None:
-        """Go on as far as operations are whole and come out as they did."""
+        """Replay operations as long as they are readable and give the same results."""
         start = self.model.snapshot
         try:
             self.model.catch_up()
         except DamagedStoreError as error:
             self.reason = error.seen
             good = self.model.number
-            self.model = self._at(start)  # one that came out otherwise has changed the model
+            self.model = self._at(start)  # a replay with another result has changed the model
             self.model.catch_up(good)
 
     # The rows
 
     def _tidy(self) -> None:
-        """Keep what belongs to the operations up to the model's, and stand in for what is lost."""
+        """Keep the rows of operations up to the last one; substitute those that are lost."""
         pieces: set[int] = set()
         before: Operation | None = None
         for number in range(1, self.model.number + 1):
@@ -274,7 +271,7 @@ class _Salvage:
             self.model.next_piece = before.first_piece + before.n_pieces
 
     def _readable(self, number: int) -> Operation | None:
-        """An operation that can be read with all that belongs to it; None if it cannot."""
+        """Return an operation if it, its vectors and its payloads can be read; None otherwise."""
         source = self.model.journal
         with contextlib.suppress(DamagedStoreError):
             operation = source.operation(number)
@@ -289,19 +286,19 @@ class _Salvage:
         self._new.execute("DELETE FROM payloads WHERE operation = ?", (number,))
 
     def _finish(self, described: about.About | None) -> None:
-        """The model as a snapshot; the base, as far back as undo goes, if nothing is missing."""
+        """Write the model as a snapshot; keep the oldest one for undo if nothing is missing."""
         links = self.model.links
         if described is None:
             self._new.execute("DELETE FROM meta")
             about.write(self._new, about.of(links, keep=self.keep), __version__)
         old = snapshots.every(self._new, self.path)
         base = [each for each in old if each.operation < self.model.number][:1]
-        whole = not self.lost_before
-        snapshots.drop(self._new, self.path, [each for each in old if not (whole and each in base)])
+        kept = [] if self.lost_before else base
+        snapshots.drop(self._new, self.path, [each for each in old if each not in kept])
         snapshots.insert_whole(self._new, self.model.number, self.model.pack()())
 
     def report(self, aside: Path) -> Repaired:
-        """What came of it."""
+        """Return the result for the caller."""
         return Repaired(
             copy=str(aside),
             kept=self.model.number,
@@ -313,7 +310,7 @@ class _Salvage:
 
 
 def _begun(described: about.About) -> Links | None:
-    """The empty clusterer of a store, from what it says of itself; None where that does not do."""
+    """Return the empty clusterer that a description defines; None if it does not define one."""
     heal = described["heal"]
     try:
         links = Links.from_thresholds(

@@ -1,4 +1,4 @@
-"""Replaying: what an operation says is done, and done again it must come out the same."""
+"""Apply operations to a clusterer, and replay them to compare the results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERBS = (
     "redo",
     "settle",
 )
-_SLICE = 5_000  # vectors at a time where the log is not kept whole: their events must be read
+_SLICE = 5_000  # vectors at a time if the clusterer drops old events: they must be read before
 
 _DECISION = tuple(field.name for field in fields(Decision))
 
@@ -44,7 +44,7 @@ Events = npt.NDArray[np.int64]
 def do(
     links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None, first_event: int
 ) -> tuple[Any, Events]:
-    """Do what an operation says: the answer, and the events it led to."""
+    """Apply an operation; return the answer and the events."""
     if verb == "add_many" and not links.track_vectors and rows is not None and len(rows) > _SLICE:
         return _in_slices(links, arguments, rows, first_event)
     answer = _call(links, verb, arguments, rows)
@@ -60,9 +60,9 @@ def named_arguments(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None) -> Any:
+    arguments = named_arguments(verb, arguments)
     if verb == "add" and rows is not None:
         return links.add(rows[0], **arguments)
-    arguments = named_arguments(verb, arguments)
     if verb in IDS:
         return getattr(links, verb)([] if rows is None else rows, **arguments)
     if verb == "enrol" and rows is not None:
@@ -82,14 +82,14 @@ def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None)
 def _in_slices(
     links: Links, arguments: dict[str, Any], rows: Rows, first_event: int
 ) -> tuple[Any, Events]:
-    links.core.quantised(rows)  # errors come before any change
+    links.core.quantised(rows)  # raise errors before any change
     weights.lights(arguments.get("weight", 1.0), len(rows))
     weight = np.broadcast_to(np.asarray(arguments.get("weight", 1.0)), len(rows))
     ids, events = [], []
     for start in range(0, len(rows), _SLICE):
         part = slice(start, start + _SLICE)
-        whole = bool((weight[part] == 1).all())
-        some = {**arguments, "weight": 1.0 if whole else weight[part].tolist()}
+        full = bool((weight[part] == 1).all())
+        some = {**arguments, "weight": 1.0 if full else weight[part].tolist()}
         ids.append(links.add_many(rows[part], **some))
         events.append(events_since(links, first_event))
         first_event += len(events[-1])
@@ -97,7 +97,7 @@ def _in_slices(
 
 
 def events_since(links: Links, sequence: int) -> Events:
-    """Rows of the events of a clusterer from a sequence number on."""
+    """Return the event rows of a clusterer from a sequence number on."""
     engine = links.core.engine
     if engine is None:
         return np.empty((0, WIDTH), dtype=np.int64)
@@ -105,7 +105,7 @@ def events_since(links: Links, sequence: int) -> Events:
 
 
 def encoded(answer: Any) -> bytes:
-    """An answer as bytes."""
+    """Return an answer as bytes."""
     if isinstance(answer, np.ndarray):
         return answer.astype("<i8").tobytes()
     if isinstance(answer, Decision):
@@ -114,7 +114,7 @@ def encoded(answer: Any) -> bytes:
 
 
 def decoded(operation: Operation) -> Any:
-    """The answer that was given."""
+    """Return the answer of an operation."""
     if operation.verb in IDS:
         return np.frombuffer(operation.result, dtype="<i8").astype(np.int64)
     answer = json.loads(operation.result)
@@ -128,10 +128,10 @@ def again(
     rows: Rows | None,
     path: Path,
 ) -> None:
-    """Decide an operation again; DamagedStoreError where that differs from what was decided."""
+    """Replay an operation; raise DamagedStoreError if the result differs from the journal."""
     what = f"operation {operation.number} ({operation.verb})"
     if operation.verb not in VERBS:
-        raise damaged(path, f"{what}: a verb there is not")
+        raise damaged(path, f"{what}: an unknown verb")
     before = links.n_vectors
     try:
         with distrusted(path, what):

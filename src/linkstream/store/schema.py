@@ -1,4 +1,7 @@
-"""The tables of a store, format 1; docs/file-format.md tells what they are for."""
+"""The tables of a store, format 1, described in docs/file-format.md.
+
+The text is part of the format: SQLite stores it with its comments, and opening compares it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots: the whole state now and then, so that opening is quick; in checked chunks."""
+"""Snapshots: copies of the state that make opening fast, in chunks with checksums."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkstream.errors import DamagedStoreError
 from linkstream.store.file import connect, damaged, intact, sealed
 
 CHUNK = 1 << 20  # bytes
-_AT_ONCE = 16  # chunks in one transaction: others get their turn between them
+_AT_ONCE = 16  # chunks in one transaction; commits run between two transactions
 _COLUMNS = "number, operation, first_chunk, chunks, size, split"
 
 _log = logging.getLogger("linkstream.store")
@@ -23,7 +23,7 @@ _log = logging.getLogger("linkstream.store")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot's row: `split` bytes of the clusterer, the rest of `size` is the index."""
+    """The row of a snapshot: `split` bytes of clusterer, then the index, `size` bytes in all."""
 
     number: int
     operation: int
@@ -40,10 +40,10 @@ def write(
     parts: tuple[bytes, bytes],
     turn: Callable[[Callable[[], Any]], Any],
 ) -> Snapshot:
-    """Add a snapshot that includes all up to an operation, and read it back.
+    """Write a snapshot that includes everything up to an operation, and read it back.
 
-    `turn` does each step in a transaction of its own, so that others get theirs between them. It
-    counts only from the last one on: it is there wholly or not at all.
+    `turn` runs a function in a transaction of its own; commits run between them. The last one
+    inserts the row without which the snapshot does not count.
     """
     data = b"".join(parts)
     bodies = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
@@ -53,14 +53,14 @@ def write(
         return _next(connection)
 
     def put(start: int) -> None:
-        for place, body in enumerate(bodies[start : start + _AT_ONCE], first + start):
-            _insert_chunk(connection, place, body)
+        for number, body in enumerate(bodies[start : start + _AT_ONCE], first + start):
+            _insert_chunk(connection, number, body)
 
     first, number = turn(begin)
     made = Snapshot(number, operation, first, len(bodies), len(data), len(parts[0]))
     for start in range(0, len(bodies), _AT_ONCE):
         turn(partial(put, start))
-    with closing(connect(path, read_only=True)) as reader:  # reading back holds nobody up
+    with closing(connect(path, read_only=True)) as reader:  # a connection of its own: commits go on
         if read(reader, path, made) != parts:
             raise damaged(path, "a snapshot is not what was just written")
     turn(lambda: insert(connection, made))
@@ -70,44 +70,44 @@ def write(
 def insert_whole(
     connection: sqlite3.Connection, operation: int, parts: tuple[bytes, bytes]
 ) -> Snapshot:
-    """Add a snapshot within a transaction of the caller's."""
+    """Insert a snapshot within a transaction of the caller."""
     data = b"".join(parts)
     bodies = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
     first, number = _next(connection)
-    for place, body in enumerate(bodies, first):
-        _insert_chunk(connection, place, body)
+    for chunk, body in enumerate(bodies, first):
+        _insert_chunk(connection, chunk, body)
     made = Snapshot(number, operation, first, len(bodies), len(data), len(parts[0]))
     insert(connection, made)
     return made
 
 
 def _next(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Numbers for the next chunk and the next snapshot."""
+    """Return the numbers of the next chunk and of the next snapshot."""
     (chunk,) = connection.execute("SELECT coalesce(max(number), 0) FROM chunks").fetchone()
     (number,) = connection.execute("SELECT coalesce(max(number), 0) FROM snapshots").fetchone()
     return chunk + 1, number + 1
 
 
-def _insert_chunk(connection: sqlite3.Connection, place: int, body: bytes) -> None:
-    connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", sealed("chunks", place, body))
+def _insert_chunk(connection: sqlite3.Connection, number: int, body: bytes) -> None:
+    connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", sealed("chunks", number, body))
 
 
 def insert(connection: sqlite3.Connection, made: Snapshot) -> None:
-    """Add the row that makes a snapshot count."""
+    """Insert the row that makes a snapshot valid."""
     values = (made.number, made.operation, made.first_chunk, made.chunks, made.size, made.split)
     marks = ", ".join("?" * 7)
     connection.execute(f"INSERT INTO snapshots VALUES ({marks})", sealed("snapshots", *values))
 
 
 def drop(connection: sqlite3.Connection, path: Path, gone: list[Snapshot]) -> None:
-    """Forget snapshots; the caller commits."""
+    """Delete snapshots; the caller commits."""
     for old in gone:
         connection.execute("DELETE FROM snapshots WHERE number = ?", (old.number,))
     _sweep(connection, path)
 
 
 def every(connection: sqlite3.Connection, path: Path) -> list[Snapshot]:
-    """All there are, oldest first; DamagedStoreError where a row is not as it was written."""
+    """Return all snapshots, the oldest first; raise DamagedStoreError if a row is damaged."""
     found = []
     query = f"SELECT {_COLUMNS}, crc FROM snapshots ORDER BY number"
     for row in connection.execute(query):
@@ -118,7 +118,7 @@ def every(connection: sqlite3.Connection, path: Path) -> list[Snapshot]:
 
 
 def read(connection: sqlite3.Connection, path: Path, made: Snapshot) -> tuple[bytes, bytes]:
-    """The clusterer and the index of a snapshot, as bytes."""
+    """Return the clusterer and the index of a snapshot as bytes."""
     numbers = range(made.first_chunk, made.first_chunk + made.chunks)
     data = b"".join([_chunk(connection, path, number) for number in numbers])
     if len(data) != made.size:
@@ -129,7 +129,7 @@ def read(connection: sqlite3.Connection, path: Path, made: Snapshot) -> tuple[by
 def sound(
     connection: sqlite3.Connection, path: Path
 ) -> Iterator[tuple[Snapshot, tuple[bytes, bytes]]]:
-    """Snapshots that can be read, the newest first."""
+    """Yield the snapshots that can be read, the newest first."""
     query = f"SELECT {_COLUMNS}, crc FROM snapshots ORDER BY number DESC"
     for row in connection.execute(query).fetchall():
         found = _read_sound(connection, path, row)
@@ -150,7 +150,7 @@ def _read_sound(
             raise damaged(path, f"snapshot {made.number} is of operation {made.operation}")
         return made, read(connection, path, made)
     except DamagedStoreError as error:
-        _log.warning("%s; an older one is tried", error.seen)
+        _log.warning("%s; trying an older snapshot", error.seen)
         return None
 
 
@@ -164,7 +164,7 @@ def _chunk(connection: sqlite3.Connection, path: Path, number: int) -> bytes:
 
 
 def _sweep(connection: sqlite3.Connection, path: Path) -> None:
-    """Remove chunks that belong to no snapshot: of old ones, or of one that was broken off."""
+    """Delete chunks of deleted or interrupted snapshots."""
     owned = [(s.first_chunk, s.first_chunk + s.chunks) for s in every(connection, path)]
     for (number,) in connection.execute("SELECT number FROM chunks").fetchall():
         if not any(first <= number < end for first, end in owned):

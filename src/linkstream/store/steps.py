@@ -1,4 +1,4 @@
-"""Steps: what one command did, or one call that was part of none; what `undo(step=True)` takes."""
+"""Steps: the calls of one command, or a single call; `undo(step=True)` undoes one step."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ COMMAND_MAX = 64  # characters
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step, as far as it stands; or, with `undone`, what one `redo` brings back.
+    """One step, without the parts that were undone; with `undone`, what one `redo` brings back.
 
     Attributes:
-        number: that of its first operation.
-        command: the command that made it, or the verb of a call that was part of none; several,
-            with commas, where one undo took several steps.
-        calls: operations that belong to it.
-        vectors: vectors it brought that were not undone; of an undone one, those that come back.
-        event: sequence of its first event: `undo(to=event)` takes back it and all after it.
-        undone: whether it was undone, and `redo` can bring it back.
+        number: the number of its first operation.
+        command: the name of the step, or the verb of a single call; several names with commas if
+            one undo took several steps.
+        calls: the number of its operations.
+        vectors: its vectors that were not undone; if `undone`, those that come back.
+        event: its first event: `undo(to=event)` undoes the step and everything after it.
+        undone: whether it was undone and `redo` can bring it back.
     """
 
     number: int
@@ -39,30 +39,30 @@ class Step:
     undone: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def check_command(command: object) -> str:
-    """The name of a step, or ArgumentError."""
+    """Return the name of a step; raise ArgumentError if it is invalid."""
     if not isinstance(command, str) or not 0 < len(command) <= COMMAND_MAX:
         raise ArgumentError(
             f"a step called {command!r:.80}",
-            expected=f"a text of 1 to {COMMAND_MAX} characters",
-            remedy="Give the name of the command; no names of people, which compact() must erase.",
+            expected=f"a string of 1 to {COMMAND_MAX} characters",
+            remedy="Use the name of a command, not of a person: compact() does not erase it.",
         )
     return command
 
 
 def last(links: Links, journal: Journal, newest: int) -> int:
-    """The event from which on the last step is undone; UndoError where nothing stands."""
+    """Return the first event of the last step; raise UndoError if there is none."""
     timeline = removal.timeline(links.core, "undo")
-    timeline.before(None)  # refuses where nothing stands
+    timeline.before(None)  # raises if there is nothing to undo
     return next(_standing(timeline, journal, newest)).event
 
 
 def listed(links: Links, journal: Journal, newest: int, limit: int) -> list[Step]:
-    """The steps, the newest first: those that can be redone, and so many that can be undone."""
+    """Return steps, the newest first: those that can be redone, then up to `limit` others."""
     if links.dimension is None:
         return []
     timeline = removal.timeline(links.core, "undo")
@@ -71,16 +71,16 @@ def listed(links: Links, journal: Journal, newest: int, limit: int) -> list[Step
 
 
 def coming_back(links: Links, journal: Journal, newest: int) -> Iterator[Operation]:
-    """Operations whose vectors the next redo brings back, but one that was undone in part."""
+    """Yield the operations whose vectors the next redo brings back completely."""
     timeline = removal.timeline(links.core, "redo")
-    timeline.redone()  # refuses where nothing can be
+    timeline.redone()  # raises if there is nothing to redo
     sequences = timeline.taken[-1].sequences.tolist()
     again = set(sequences)
     after = journal.before_event(sequences[0], newest)
     until = journal.holding(sequences[-1], newest).number
     for operation in list(journal.operations(after, until)):
-        whole = operation.first_event in again and len(operation.events)
-        if whole and operation.verb in ADDING and len(operation.taken()):
+        complete = operation.first_event in again and len(operation.events)
+        if complete and operation.verb in ADDING and len(operation.taken()):
             yield operation
 
 
@@ -91,7 +91,7 @@ def _standing(timeline: Timeline, journal: Journal, newest: int) -> Iterator[Ste
 def _steps(
     rows: np.ndarray[Any, Any], sequences: np.ndarray[Any, Any], journal: Journal, newest: int
 ) -> Iterator[Step]:
-    """The steps that events belong to, the newest first."""
+    """Yield the steps of events, the newest first."""
     end = len(sequences)
     while end:
         operation = journal.holding(int(sequences[end - 1]), newest)
@@ -109,7 +109,7 @@ def _steps(
 
 
 def _joined(steps: list[Step]) -> Step:
-    """What one undo took, as one step."""
+    """Return the steps that one undo took as one step."""
     steps = steps[::-1]
     commands = dict.fromkeys(step.command for step in steps)
     return Step(

@@ -1,4 +1,4 @@
-"""Verifying: everything that a store holds is read, checked, and decided again."""
+"""Verify a store: read and check every row, and replay the journal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from linkstream.store.model import Model, check_end
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was read and found sound.
+    """What a verification has read, all of it intact.
 
-    `decided` of the operations were decided again; those before the base, which compaction sets,
-    were read only.
+    `decided` operations were replayed; those before the last compaction were only read.
     """
 
     operations: int
@@ -28,7 +27,7 @@ class Verified:
     snapshots: int
 
     def to_dict(self) -> dict[str, int]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -39,7 +38,7 @@ class Verified:
 
 
 def verify(path: Path, running: dict[str, Any], *, keep: bool) -> Verified:
-    """Read all; DamagedStoreError at the first thing that is not as it was written."""
+    """Read everything; raise DamagedStoreError at the first damage."""
     with (
         file.guarded(path),
         contextlib.closing(file.connect(path, read_only=True)) as connection,
@@ -82,7 +81,7 @@ def _decide_again(
         model.journal.payloads(operation)
         model.again(operation)
         if expected.get(model.number, "") not in ("", model.links.state_hash()):
-            raise damaged(path, f"the snapshot after operation {model.number} is of another state")
+            raise damaged(path, f"the snapshot after operation {model.number} holds another state")
     check_end(model, keep=keep)
     links = model.links
     return Verified(model.number, model.number - base, links.n_vectors, model.n_events, len(made))

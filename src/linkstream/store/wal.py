@@ -1,16 +1,16 @@
-"""SQLite's write-ahead log, read without SQLite: which frames are sound, and what comes after.
+"""Check SQLite's write-ahead log before SQLite opens it.
 
-SQLite takes the frames of a log up to the first one that does not fit its checksum, and silently
-leaves out the rest: one changed bit makes all later commits vanish, and the next writer deletes
-them. A store therefore reads its log before SQLite does. Three kinds of tails are no damage:
+SQLite uses the frames of a log up to the first one with a wrong checksum and silently ignores the
+rest: one changed bit makes all later commits disappear, and the next writer deletes them.
+Therefore a store reads its log first. Three kinds of invalid tails are no damage:
 
-- a write that was cut off: no commit follows it;
-- frames of an earlier generation of the log, which the file has had for long: their salts differ;
+- an interrupted write: no commit follows it;
+- frames of an earlier generation of the log, which are in the file already: their salts differ;
 - frames of a transaction that was rolled back: no commit follows them either.
 
-A process that was killed leaves the log's index (`-shm`) behind. It says how many frames had been
-made safe, and so tells a log that was cut short, or a last commit that was changed, from a write
-that was cut off. The formats are in SQLite's documentation ("WAL-mode File Format").
+A killed process leaves the index of the log (`-shm`) behind, which counts the frames that were
+durable. The count distinguishes a shortened log and a changed last commit from an interrupted
+write. SQLite's documentation describes the formats ("WAL-mode File Format").
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from linkstream.store.locks import has_writer
 
 HEAD, FRAME = 32, 24  # bytes of the log's header, and of a frame's
 _MAGIC, _VERSION = 0x377F0682, 3007000  # the last bit of the magic number: big-endian sums
-_BLOCK = 1 << 20  # bytes that are read at a time
+_BLOCK = 1 << 20  # bytes read at a time
 _TRIES = 3
 
 Words = npt.NDArray[np.uint32]
@@ -38,22 +38,22 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Log:
-    """What a log holds, frame by frame.
+    """The content of a log, frame by frame.
 
     Attributes:
         header: the log's first 32 bytes.
-        whole: whether the header fits its checksum.
+        header_intact: whether the header matches its checksum.
         page_size: bytes of a page.
-        salts: the two numbers that frames of this generation bear.
-        pages: number of the page that each frame holds.
-        commits: of each frame, whether it ends a transaction.
-        near: of each frame, in how many of the two salts it is of this generation.
-        chained: of each frame, whether its checksum follows from the one before.
+        salts: the two numbers of this generation of the log.
+        pages: for each frame, the number of the page that it holds.
+        commits: for each frame, whether it ends a transaction.
+        near: for each frame, how many of its two salts are those of this generation.
+        chained: for each frame, whether its checksum follows from the one before.
     """
 
     path: Path
     header: bytes
-    whole: bool
+    header_intact: bool
     page_size: int
     salts: tuple[int, int]
     pages: Words
@@ -64,24 +64,24 @@ class Log:
 
     @property
     def n_sound(self) -> int:
-        """Frames before the first that SQLite would not take."""
+        """The number of frames before the first that SQLite would ignore."""
         good = self.chained & (self.near == 2)
         return int(np.argmin(good)) if not good.all() else len(good)
 
     @property
     def n_committed(self) -> int:
-        """Frames up to the last commit of this generation, whatever lies between."""
+        """The number of frames up to the last commit of this generation."""
         ends = np.flatnonzero(self.commits & (self.near == 2))
         return int(ends[-1]) + 1 if len(ends) else 0
 
     def offset(self, frame: int) -> int:
-        """Where the page of a frame begins in the file."""
+        """Return the offset of the page of a frame."""
         return HEAD + frame * (FRAME + self.page_size) + FRAME
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """What the index of a log says: frames made safe, those moved into the file, the salts."""
+    """The index of a log: durable frames, frames copied into the file, salts, checksums."""
 
     frames: int
     moved: int
@@ -90,14 +90,14 @@ class _Index:
 
 
 def log_of(path: Path) -> Path:
-    """The log beside a store."""
+    """Return the path of the log of a store."""
     return path.with_name(path.name + "-wal")
 
 
 def read(path: Path, *, page_size: int | None = None) -> Log | None:
-    """The log of a store; None if there is none, or not even a header in it.
+    """Return the log of a store; None if there is none, or no complete header.
 
-    Where the header is damaged, the frames say what it said; `page_size` is taken if it is given.
+    If the header is damaged, its values are taken from the frames; `page_size` overrides them.
     """
     try:
         with log_of(path).open("rb") as file:
@@ -114,15 +114,15 @@ def _read(path: Path, file: BinaryIO, header: bytes, given: int | None) -> Log:
     order = ">" if magic & 1 else "<"
     start = np.array(sums, dtype=np.uint32)
     made = _checksums(np.frombuffer(header[:24], dtype=order + "u4")[np.newaxis], 3)[0]
-    whole = bool(np.array_equal(made, start))
-    whole = whole and magic & ~1 == _MAGIC and version == _VERSION and is_page_size(size)
-    size = given or (size if whole else 0)
-    if not whole:
+    intact = bool(np.array_equal(made, start))
+    intact = intact and magic & ~1 == _MAGIC and version == _VERSION and is_page_size(size)
+    size = given or (size if intact else 0)
+    if not intact:
         size, order = size or page_size_of(path), "<"
         salt1, salt2 = _first_salts(file)
-    seeds = [start] if whole else [start, made]
+    seeds = [start] if intact else [start, made]
     for seed in seeds:
-        log = _frames(path, file, header, whole, size, order, (salt1, salt2), seed)
+        log = _frames(path, file, header, intact, size, order, (salt1, salt2), seed)
         if len(log.chained) and log.chained[0]:
             break
     return log
@@ -132,7 +132,7 @@ def _frames(
     path: Path,
     file: BinaryIO,
     header: bytes,
-    whole: bool,
+    intact: bool,
     size: int,
     order: str,
     salts: tuple[int, int],
@@ -152,12 +152,21 @@ def _frames(
     near = (heads[:, 2:4] == np.array(salts, dtype=np.uint32)).sum(axis=1)
     chained = np.concatenate([none, *(part[1] for part in parts)])
     return Log(
-        path, header, whole, size, salts, heads[:, 0], heads[:, 1] > 0, near, chained, heads[:, 4:6]
+        path,
+        header,
+        intact,
+        size,
+        salts,
+        heads[:, 0],
+        heads[:, 1] > 0,
+        near,
+        chained,
+        heads[:, 4:6],
     )
 
 
 def _block(block: bytes, step: int, order: str, before: Words) -> tuple[Words, Flags]:
-    """The headers of some frames, and whether the checksum of each follows from the one before."""
+    """Return the headers of frames, and whether each checksum follows from the one before."""
     words = np.frombuffer(block, dtype=order + "u4").reshape(-1, step // 4)
     heads = np.frombuffer(block, dtype=">u4").reshape(-1, step // 4)[:, :6].astype(np.uint32)
     pairs = (step - FRAME) // 8 + 1
@@ -169,22 +178,22 @@ def _block(block: bytes, step: int, order: str, before: Words) -> tuple[Words, F
 
 
 def _checksums(words: npt.NDArray[np.uint32], pairs: int) -> Words:
-    """SQLite's checksums of rows of words, from zero; all arithmetic is modulo 2³²."""
+    """Return SQLite's checksums of rows of words, modulo 2³²."""
     summed: Words = np.dot(np.ascontiguousarray(words, dtype=np.uint32), _weights(pairs))
     return summed
 
 
-# s0 += x0 + s1; s1 += x1 + s0: a linear step, so that n of them are one product with a matrix.
+# s0 += x0 + s1; s1 += x1 + s0 is a linear step: n steps are one product with a matrix.
 
 
 @functools.lru_cache(maxsize=8)
 def _weights(pairs: int) -> Words:
-    """What each of 2·pairs words counts for in the two sums."""
+    """Return the weight of each of 2·pairs words in the two sums."""
     rows = np.empty((2 * pairs, 2), dtype=np.uint32)
-    a, b, c, d = 1, 0, 0, 1  # the step, to the power of the words that come after
-    for place in range(pairs - 1, -1, -1):
-        rows[2 * place] = (a + b) & 0xFFFFFFFF, (c + d) & 0xFFFFFFFF
-        rows[2 * place + 1] = b, d
+    a, b, c, d = 1, 0, 0, 1  # the step to the power of the number of later pairs
+    for i in range(pairs - 1, -1, -1):
+        rows[2 * i] = (a + b) & 0xFFFFFFFF, (c + d) & 0xFFFFFFFF
+        rows[2 * i + 1] = b, d
         a, b, c, d = ((a + b), (a + 2 * b), (c + d), (c + 2 * d))
         a, b, c, d = (value & 0xFFFFFFFF for value in (a, b, c, d))
     return rows
@@ -192,7 +201,7 @@ def _weights(pairs: int) -> Words:
 
 @functools.lru_cache(maxsize=8)
 def _power(pairs: int) -> Words:
-    """The step to a power: what the sums before count for."""
+    """Return the step to a power: the weights of the sums before."""
     a, b, c, d = 1, 0, 0, 1
     for _ in range(pairs):
         a, b, c, d = (v & 0xFFFFFFFF for v in (a + b, a + 2 * b, c + d, c + 2 * d))
@@ -200,12 +209,12 @@ def _power(pairs: int) -> Words:
 
 
 def is_page_size(size: int) -> bool:
-    """Whether SQLite may have pages of this size."""
+    """Return whether SQLite allows pages of this size."""
     return 512 <= size <= 65536 and size & (size - 1) == 0
 
 
 def page_size_of(path: Path) -> int:
-    """The size of the pages of a database, as its header has it; that of today if damaged."""
+    """Return the page size of a database; PAGE if its header is damaged."""
     with path.open("rb") as file:
         head = file.read(18)
     size = int.from_bytes(head[16:18], "big") if len(head) == 18 else 0
@@ -219,14 +228,14 @@ def _first_salts(file: BinaryIO) -> tuple[int, int]:
     return struct.unpack(">2I", raw) if len(raw) == 8 else (0, 0)
 
 
-# Is it damaged?
+# Damage
 
 
 def check(path: Path, *, live: bool = False) -> None:
-    """DamagedStoreError if acknowledged calls in the log of a store would be left out.
+    """Raise DamagedStoreError if SQLite would ignore acknowledged calls in the log of a store.
 
-    Reads only. A log that another process is writing to is left to that process; `live` says that
-    the caller is the writer, and writes nothing now.
+    Nothing is written. A log that another process writes to is not checked. `live` means that the
+    caller is the writer and writes nothing now.
     """
     for _ in range(_TRIES):  # another process may have begun to write meanwhile
         found = fault(path)
@@ -237,13 +246,13 @@ def check(path: Path, *, live: bool = False) -> None:
 
 
 def fault(path: Path) -> str | None:
-    """What is wrong with the log of a store; None if nothing that was acknowledged is lost."""
+    """Return what is wrong with the log of a store; None if no acknowledged call is lost."""
     log, index = read(path), _index(path)
     if log is None:
         there = log_of(path)
         lost = there.exists() and index is not None and index.frames > index.moved
         return "the log has lost its beginning" if lost else None
-    if not log.whole:
+    if not log.header_intact:
         return _fault_of_header(log, index)
     good = log.n_sound
     known = index if index is not None and index.salts == log.salts else None
@@ -254,7 +263,7 @@ def fault(path: Path) -> str | None:
 
 
 def _fault_of_header(log: Log, index: _Index | None) -> str | None:
-    """A header half written, over frames that were all moved into the file, is no damage."""
+    """Return the fault of a damaged header; none if all frames are in the file already."""
     begun_anew = index is not None and index.frames <= index.moved
     if begun_anew or not log.n_committed:
         return None
@@ -262,9 +271,10 @@ def _fault_of_header(log: Log, index: _Index | None) -> str | None:
 
 
 def _fault_after(log: Log, good: int, known: _Index | None) -> str | None:
-    """Whether commits follow a bad frame. Of one, it may be that its write was cut off.
+    """Return a fault if commits follow a bad frame.
 
-    That is so where the bad frame was never written, or where all that was acknowledged is sound.
+    A single commit may belong to an interrupted write: if the bad frame was never written, or if
+    all frames that were acknowledged are intact.
     """
     if good == len(log.pages):
         return None
@@ -275,7 +285,7 @@ def _fault_after(log: Log, good: int, known: _Index | None) -> str | None:
 
 
 def _index(path: Path) -> _Index | None:
-    """What the index that a killed process left behind says; None if there is none to trust."""
+    """Return the index that a killed process left behind; None if there is no intact one."""
     try:
         raw = path.with_name(path.name + "-shm").read_bytes()[:136]
     except OSError:

@@ -336,7 +336,7 @@ def _payload_text(value: Any, row: int) -> str:
         raise ArgumentError(
             f"payload {row} takes {len(text)} characters",
             expected=f"at most {PAYLOAD_MAX}",
-            remedy="Store a reference to it.",
+            remedy="Attach a reference to it instead.",
         )
     return text
 
@@ -348,7 +348,7 @@ def _payload(value: Any, text: str, row: int) -> Any:
         raise ArgumentError(
             f"payload {row} has keys that are not strings",
             expected="dicts with string keys",
-            remedy="Convert the keys with str().",
+            remedy="Convert the keys to strings.",
         )
     return plain
 
@@ -369,7 +369,7 @@ def _check_depth(value: Any, row: int) -> None:
     raise ArgumentError(
         f"payload {row} is nested more than {DEPTH_MAX} deep, or has too many values",
         expected="a smaller payload",
-        remedy="Store a reference to it.",
+        remedy="Attach a reference to it instead.",
     )
 
 
