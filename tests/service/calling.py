@@ -294,3 +294,23 @@ class Stream:
 
     def __exit__(self, *error):
         self.close()
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+def refused(service, method, path, body, *, statuses=(400,), headers=JSON):
+    """Send a request that must be refused quickly, and check that the service still works.
+
+    Returns the first answer; the fastest of four attempts counts, since the machine may be busy.
+    """
+    answers = []
+    for _ in range(4):
+        answer = service.call(method, path, body, headers=headers)
+        assert answer.status in statuses, (answer.status, answer.body)
+        answers.append(answer)
+        if answer.seconds < 0.1:
+            break
+    assert min(answer.seconds for answer in answers) < 1.0
+    assert service.get("/healthz").status == 200
+    return answers[0]

@@ -14,9 +14,9 @@ if __name__ == "__main__":
 # So that a child has all of it.
 import linkstream.cli.serve
 import linkstream.service.app
-import linkstream.service.serving  # noqa: F401
+import linkstream.service.server  # noqa: F401
 from linkstream.cli import main as command
-from service.inside import die
+from service.internals import die
 
 
 def serve(job):

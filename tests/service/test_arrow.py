@@ -36,7 +36,7 @@ def test_other_columns_become_the_payload(service, namespace):
     assert service.get(f"{namespace}/vectors/7").json["payload"] == {"file": "7.jpg"}
 
 
-def test_lists_of_any_length_and_doubles_are_vectors_too(service, namespace):
+def test_list_columns_and_doubles_are_read_as_vectors(service, namespace):
     same = service.namespace("arrow-doubles")
     lists = pa.array(X.astype(np.float64).tolist(), type=pa.list_(pa.float64()))
     answer = service.post(
@@ -45,7 +45,7 @@ def test_lists_of_any_length_and_doubles_are_vectors_too(service, namespace):
     assert answer.ids == service.post(f"{same}/vectors", X).ids
 
 
-def test_numbers_that_json_has_not_never_leave_as_json(service, namespace):
+def test_nan_in_payload_columns_never_appears_in_json(service, namespace):
     numbers = pa.array([float("nan"), float("inf"), 1.5])
     table = pa.table({"vector": column(X[:3]), "score": numbers})
     answer = service.post(f"{namespace}/vectors", stream(table), headers=ARROW)
@@ -83,7 +83,7 @@ def bad():
 
 
 @pytest.mark.parametrize("name", bad())
-def test_an_arrow_body_that_is_no_good_is_refused(service, namespace, name):
+def test_an_invalid_arrow_body_is_refused(service, namespace, name):
     service.post(f"{namespace}/vectors", X[:3])
     for verb in ("vectors", "ask", "groups"):
         answer = service.post(f"{namespace}/{verb}", bad()[name], headers=ARROW)
@@ -91,9 +91,7 @@ def test_an_arrow_body_that_is_no_good_is_refused(service, namespace, name):
     assert service.get(namespace).json["vectors"] == 3
 
 
-def test_arrow_bodies_with_bytes_changed_are_taken_or_refused_and_nothing_breaks(
-    service, namespace
-):
+def test_corrupted_arrow_bodies_are_accepted_or_refused_without_a_fault(service, namespace):
     rng = np.random.default_rng(7)
     with service.caller() as caller:
         for _ in range(150):

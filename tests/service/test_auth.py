@@ -23,7 +23,7 @@ X = vectors(np.random.default_rng(1), 12)
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory):
-    """A file of tokens, and the secrets by name."""
+    """Return a token file, and the secrets by name."""
     path = tmp_path_factory.mktemp("tokens") / "tokens.json"
     found = {"path": path}
     for scope in LEVELS:
@@ -59,7 +59,7 @@ def asked(service, route, namespace, *, token=None, **headers):
     return service.call(route.method, target, route.body, token=token, headers=headers).status
 
 
-def test_the_routes_are_those_of_the_openapi(guarded):
+def test_the_routes_agree_with_openapi(guarded):
     told = guarded.get("/openapi.json").json["paths"]
     known = {(route.method, shape(route.path)) for route in ROUTES}
     found = {(method.upper(), shape(path)) for path, methods in told.items() for method in methods}
@@ -67,7 +67,7 @@ def test_the_routes_are_those_of_the_openapi(guarded):
     assert found <= known
 
 
-def test_the_openapi_says_which_scope_each_route_needs(guarded):
+def test_openapi_names_the_scope_of_each_route(guarded):
     document = guarded.get("/openapi.json").json
     scopes = {
         (method.upper(), shape(path)): what
@@ -86,7 +86,7 @@ def test_the_openapi_says_which_scope_each_route_needs(guarded):
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_without_a_good_token_only_open_routes_answer(guarded, secrets, route):
+def test_only_open_routes_answer_without_a_valid_token(guarded, secrets, route):
     wanted = 200 if route.scope == "none" else 401
     assert asked(guarded, route, "mine") == wanted
     good = secrets["admin on all"]
@@ -109,7 +109,7 @@ def allowed(scope, level, *, here, everywhere):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_a_token_reaches_as_far_as_its_scope_and_no_further(guarded, secrets, route, level):
+def test_a_token_allows_exactly_its_scope(guarded, secrets, route, level):
     # Everything that may change something is asked about where it is not allowed, first.
     where = {
         f"{level} elsewhere": {"here": False, "everywhere": False},
@@ -124,7 +124,7 @@ def test_a_token_reaches_as_far_as_its_scope_and_no_further(guarded, secrets, ro
             assert status == 403, (name, status)
 
 
-def test_one_without_a_right_cannot_tell_whether_a_namespace_is_there(guarded, secrets):
+def test_a_refused_caller_cannot_tell_whether_a_namespace_exists(guarded, secrets):
     for route in ROUTES:
         if "{namespace}" not in route.path or route in STREAMS:
             continue
@@ -136,7 +136,7 @@ def test_one_without_a_right_cannot_tell_whether_a_namespace_is_there(guarded, s
         assert there.body.replace(b"other", b"nobody") == not_there.body, route.name
 
 
-def test_lists_name_only_what_one_may_read(guarded, secrets):
+def test_lists_contain_only_readable_namespaces(guarded, secrets):
     names = lambda token: {  # noqa: E731
         one["name"] for one in guarded.get("/v1/namespaces", token=token).json["namespaces"]
     }
@@ -152,7 +152,7 @@ def test_lists_name_only_what_one_may_read(guarded, secrets):
     assert b"other" not in health
 
 
-def test_a_namespace_is_made_only_by_one_who_may(guarded, secrets):
+def test_making_a_namespace_needs_the_scope_admin(guarded, secrets):
     assert guarded.put("/v1/namespaces/fresh", MADE_WITH, token=secrets["admin"]).status == 403
     assert (
         guarded.put("/v1/namespaces/fresh", MADE_WITH, token=secrets["write on all"]).status == 403
@@ -175,19 +175,19 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
-def test_a_header_that_is_not_right_lets_nobody_in(guarded, secrets, header):
+def test_invalid_authorization_headers_are_refused(guarded, secrets, header):
     value = header.replace("{good}", secrets["read"])
     answers = spoken(guarded.port, head("GET", "/v1/whoami", authorization=value))
     assert [answer.status for answer in answers] in ([401], [400], [431]), answers
 
 
-def test_the_word_before_a_token_may_be_written_in_any_way(guarded, secrets):
+def test_the_word_bearer_is_case_insensitive(guarded, secrets):
     for word in ("Bearer", "bearer", "BEARER"):
         headers = {"Authorization": f"{word} {secrets['read']}"}
         assert guarded.get("/v1/whoami", headers=headers).status == 200
 
 
-def test_a_token_elsewhere_than_in_the_header_lets_nobody_in(guarded, secrets):
+def test_a_token_outside_the_header_is_ignored(guarded, secrets):
     good = secrets["admin on all"]
     for query in (f"token={good}", f"access_token={good}", f"authorization=Bearer%20{good}"):
         assert guarded.get(f"/v1/whoami?{query}").status == 401
@@ -195,7 +195,7 @@ def test_a_token_elsewhere_than_in_the_header_lets_nobody_in(guarded, secrets):
         assert guarded.get("/v1/whoami", headers={name: f"Bearer {good}"}).status == 401
 
 
-def test_two_tokens_in_one_request_let_nobody_in_by_the_wrong_one(guarded, secrets):
+def test_two_authorization_headers_are_refused(guarded, secrets):
     lines = head("GET", "/v1/namespaces/mine").decode()[:-2]
     for first, second in (("lsk_bad", secrets["read"]), (secrets["read"], "lsk_bad")):
         text = f"{lines}authorization: Bearer {first}\r\nauthorization: Bearer {second}\r\n\r\n"
@@ -203,7 +203,7 @@ def test_two_tokens_in_one_request_let_nobody_in_by_the_wrong_one(guarded, secre
         assert answer.status in (200, 400, 401)
 
 
-def test_the_token_is_asked_for_before_anything_is_read(guarded):
+def test_the_token_is_checked_before_the_body_is_read(guarded):
     for body in (b"[" * 100_000, bytes(40 << 20)):
         headers = {"Content-Type": "application/json"}
         request = head("POST", "/v1/namespaces/mine/vectors", length=len(body), **headers)
@@ -211,7 +211,7 @@ def test_the_token_is_asked_for_before_anything_is_read(guarded):
         assert answer.status == 401
 
 
-def test_methods_that_no_route_has_are_refused(guarded, secrets):
+def test_unknown_methods_are_refused(guarded, secrets):
     for method in ("HEAD", "OPTIONS", "TRACE", "DELETE", "PATCH", "PROPFIND"):
         for token in (None, secrets["admin on all"]):
             more = {} if token is None else {"authorization": f"Bearer {token}"}
@@ -226,8 +226,8 @@ def test_methods_that_no_route_has_are_refused(guarded, secrets):
 
 @pytest.fixture
 def _soon(monkeypatch):
-    """The file of tokens is looked at often."""
-    monkeypatch.setattr(tokens, "LOOK_SECONDS", 0.02)
+    """Let the service check the token file often."""
+    monkeypatch.setattr(tokens, "CHECK_SECONDS", 0.02)
 
 
 @pytest.mark.usefixtures("_soon")
@@ -237,22 +237,22 @@ def test_a_token_can_be_made_and_revoked_while_the_service_runs(tmp_path):
     with Inside(tmp_path / "data", tokens=path) as service:
         assert service.get("/v1/whoami", token=secret).status == 200
         second, fresh = tokens.create(path, {"*": "read"})
-        time.sleep(5 * tokens.LOOK_SECONDS)
+        time.sleep(5 * tokens.CHECK_SECONDS)
         assert service.get("/v1/whoami", token=fresh).status == 200
         assert service.get("/v1/whoami", token=secret).status == 200
         tokens.revoke(path, first.id)
-        time.sleep(5 * tokens.LOOK_SECONDS)
+        time.sleep(5 * tokens.CHECK_SECONDS)
         assert service.get("/v1/whoami", token=secret).status == 401
         assert service.get("/v1/whoami", token=fresh).status == 200
         tokens.revoke(path, second.id)
-        time.sleep(5 * tokens.LOOK_SECONDS)
+        time.sleep(5 * tokens.CHECK_SECONDS)
         for token in (None, secret, fresh):
             assert service.get("/v1/whoami", token=token).status == 401
 
 
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize("harm", ["gone", "damaged", "empty", "a folder"])
-def test_whatever_becomes_of_the_file_of_tokens_the_door_stays_shut(tmp_path, harm):
+def test_calls_are_refused_if_the_token_file_is_missing_or_damaged(tmp_path, harm):
     path = tmp_path / "tokens.json"
     tokens.create(path, {"*": "admin"})
     with Inside(tmp_path / "data", tokens=path) as service:
@@ -261,14 +261,14 @@ def test_whatever_becomes_of_the_file_of_tokens_the_door_stays_shut(tmp_path, ha
             path.mkdir()
         elif harm != "gone":
             path.write_text("" if harm == "empty" else json.dumps({"tokens": "all"}))
-        time.sleep(5 * tokens.LOOK_SECONDS)
+        time.sleep(5 * tokens.CHECK_SECONDS)
         for route in ROUTES:
             if route.scope != "none":
                 assert asked(service, route, "mine") == 401
 
 
 @pytest.mark.usefixtures("_soon")
-def test_a_stream_ends_when_its_token_does(tmp_path):
+def test_a_stream_ends_when_its_token_is_revoked_or_expires(tmp_path):
     path = tmp_path / "tokens.json"
     _, admin = tokens.create(path, {"*": "admin"})
     token, secret = tokens.create(path, {"mine": "read"})
@@ -278,7 +278,7 @@ def test_a_stream_ends_when_its_token_does(tmp_path):
         with Stream(service.port, f"{mine}/events/stream?since=0", token=secret) as stream:
             assert len(stream.take(3)) == 3
             tokens.revoke(path, token.id)
-            time.sleep(5 * tokens.LOOK_SECONDS)
+            time.sleep(5 * tokens.CHECK_SECONDS)
             service.post(f"{mine}/vectors", X[3:6], token=admin)
             late = time.monotonic()
             assert list(stream) == []
@@ -289,12 +289,12 @@ def test_a_stream_ends_when_its_token_does(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "0", ""])
-def test_it_does_not_listen_beyond_loopback_without_a_token(tmp_path, host):
+def test_the_service_does_not_listen_beyond_loopback_without_a_token(tmp_path, host):
     with pytest.raises(ArgumentError):
         serve(Settings(data=tmp_path / "data", host=host, port=0), ready=_must_not)
 
 
-def test_nor_with_tokens_that_all_have_ended(tmp_path):
+def test_the_service_does_not_listen_beyond_loopback_with_expired_tokens(tmp_path):
     path = tmp_path / "tokens.json"
     tokens.create(path, {"*": "admin"}, seconds=60.0, now=time.time() - 3_600.0)
     with pytest.raises(ArgumentError):

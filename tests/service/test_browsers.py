@@ -56,19 +56,19 @@ def test_another_site_can_neither_write_nor_read(service, namespace, headers):
 
 
 @pytest.mark.parametrize("headers", OWN.values(), ids=OWN)
-def test_our_page_and_those_without_a_browser_can(service, namespace, headers):
+def test_the_dashboard_and_programs_may_call(service, namespace, headers):
     answer = sent(
         service, "POST", f"{namespace}/vectors", headers, BODY, content_type="application/json"
     )
     assert answer.status == 200
 
 
-def test_a_link_on_another_site_may_lead_to_the_page(service):
+def test_a_link_from_another_site_opens_the_dashboard(service):
     leading = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
     assert sent(service, "GET", "/", leading, sec_fetch_dest="document").status == 200
 
 
-def test_a_browser_that_asks_first_is_told_nothing(service, namespace):
+def test_preflight_requests_get_no_cors_headers(service, namespace):
     headers = {"origin": "http://evil.example"}
     asks = {"access_control_request_method": "POST"}
     answer = sent(service, "OPTIONS", f"{namespace}/vectors", headers, **asks)
@@ -76,7 +76,7 @@ def test_a_browser_that_asks_first_is_told_nothing(service, namespace):
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_every_answer_has_the_headers_that_keep_browsers_safe(service, namespace):
+def test_every_response_has_the_security_headers(service, namespace):
     # What `call` looks at, it looks at in every answer; here: of every route there is.
     name = namespace.rpartition("/")[2]
     for route in ROUTES:
@@ -90,7 +90,7 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(service, namespace
         service.get(path)
 
 
-def test_so_have_those_to_bytes_that_are_no_requests(service):
+def test_responses_to_malformed_requests_have_the_security_headers(service):
     for data in (b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"):
         for answer in spoken(service.port, data):
             assert answer.status == 400
@@ -98,7 +98,7 @@ def test_so_have_those_to_bytes_that_are_no_requests(service):
             assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_the_page_takes_nothing_from_elsewhere_and_no_script_but_its_own(service):
+def test_the_dashboard_loads_only_its_own_files(service):
     answer = service.get("/")
     policy = dict(
         part.strip().partition(" ")[::2]
@@ -142,7 +142,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_name_is_told_as_it_was_given_or_refused_and_never_as_a_page(service, namespace, name):
+def test_names_are_returned_unchanged_or_refused_and_never_as_html(service, namespace, name):
     service.post(f"{namespace}/vectors", X)
     answer = service.post(f"{namespace}/name", {"cluster": 0, "name": name})
     if answer.status == 400:
@@ -160,7 +160,7 @@ def test_a_name_is_told_as_it_was_given_or_refused_and_never_as_a_page(service, 
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_payload_is_told_as_it_was_given(service, namespace, name):
+def test_payloads_are_returned_unchanged(service, namespace, name):
     payload = {name: [name, {"deep": name}]}
     body = {"vector": X[0].tolist(), "payload": payload, "group": name}
     answer = service.post(f"{namespace}/vectors", body)
@@ -171,7 +171,7 @@ def test_a_payload_is_told_as_it_was_given(service, namespace, name):
     assert service.get(f"{namespace}/vectors/0").json["payload"] == payload
 
 
-def test_a_search_for_a_name_takes_any_text(service, namespace):
+def test_a_search_accepts_any_text(service, namespace):
     service.post(f"{namespace}/vectors", X)
     service.post(f"{namespace}/name", {"cluster": 0, "name": "Ann (50%)"})
     for text, found in (("ann", 1), ("%25", 1), ("(", 1), ("_", 0), (".*", 0), ("%5B", 0)):

@@ -53,7 +53,7 @@ async def after(sessions, n):
         await asyncio.sleep(0.005)
 
 
-def test_all_voices_come_in_with_who_speaks_and_when(tmp_path, voices, caplog):
+def test_all_voices_are_added_with_reader_and_time(tmp_path, voices, caplog):
     with caplog.at_level(logging.INFO, "linkstream.service"):
         fed(tmp_path)
     assert "all 801 windows" in caplog.text
@@ -68,7 +68,7 @@ def test_all_voices_come_in_with_who_speaks_and_when(tmp_path, voices, caplog):
     assert last["t"] == 320.0
 
 
-def test_it_is_the_stream_and_the_thresholds_of_the_demo_on_the_terminal(voices):
+def test_the_demo_has_the_stream_and_thresholds_of_the_command(voices):
     assert demo.THRESHOLDS == shown.THRESHOLDS
     assert demo.STEP == shown.WINDOW_STEP
     letters = shown._letters(voices)
@@ -76,7 +76,7 @@ def test_it_is_the_stream_and_the_thresholds_of_the_demo_on_the_terminal(voices)
     assert [each["reader"] for each in payloads] == letters
 
 
-def test_some_come_at_once_and_the_others_one_by_one(tmp_path):
+def test_some_windows_are_added_at_once_and_the_rest_one_by_one(tmp_path):
     async def look(sessions):
         await after(sessions, 123)
         sessions.stopping.set()
@@ -87,7 +87,7 @@ def test_some_come_at_once_and_the_others_one_by_one(tmp_path):
     assert sizes[:4] == [120, 1, 1, 1]
 
 
-def test_started_again_it_goes_on_where_it_was(tmp_path, voices):
+def test_a_restarted_demo_continues(tmp_path, voices):
     async def stop_soon(sessions):
         await after(sessions, 130)
         sessions.stopping.set()
@@ -101,7 +101,7 @@ def test_started_again_it_goes_on_where_it_was(tmp_path, voices):
         assert store.n_vectors == len(voices.X)
 
 
-def test_a_service_that_stops_ends_it_and_closes_its_store(tmp_path):
+def test_stopping_the_service_ends_the_demo_and_closes_its_store(tmp_path):
     settings = Settings(data=tmp_path / "data", port=0, demo=True)
     with running.background(settings) as url:
         place = urlsplit(url)
@@ -116,16 +116,16 @@ def test_a_service_that_stops_ends_it_and_closes_its_store(tmp_path):
         assert vectors <= store.n_vectors < 801
 
 
-def test_where_the_service_is_busy_it_waits(tmp_path, voices, monkeypatch):
-    from linkstream.service.answers import busy
+def test_the_demo_waits_while_the_service_is_busy(tmp_path, voices, monkeypatch):
+    from linkstream.service.responses import busy
 
     left, write = [3], Session.write
 
-    async def sometimes(self, ticket, size=0):
+    async def sometimes(self, call, size=0):
         if left[0]:
             left[0] -= 1
             raise busy("much", "less")
-        return await write(self, ticket, size)
+        return await write(self, call, size)
 
     monkeypatch.setattr(Session, "write", sometimes)
     fed(tmp_path)
@@ -133,7 +133,7 @@ def test_where_the_service_is_busy_it_waits(tmp_path, voices, monkeypatch):
         assert store.n_vectors == len(voices.X)
 
 
-def test_a_namespace_of_that_name_that_is_another_is_left_alone(tmp_path, caplog):
+def test_an_existing_namespace_with_other_options_is_left_alone(tmp_path, caplog):
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "voices.links"
     with Store.open(path, thresholds=Thresholds(0.7, 0.6, 0.9)) as store:

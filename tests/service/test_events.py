@@ -10,7 +10,7 @@ import pytest
 
 from linkstream import Links
 from service.calling import Line, Stream, head
-from service.inside import readers_of
+from service.internals import readers_of
 from service.server import Outside, until
 from store.operations import THRESHOLDS, vectors
 
@@ -23,7 +23,7 @@ def expected(rows):
     return [event.to_dict() for event in links.events()]
 
 
-def test_pages_of_events_put_together_are_all_of_them(service, namespace):
+def test_the_pages_of_events_contain_every_event(service, namespace):
     service.post(f"{namespace}/vectors", X)
     since, found = 0, []
     while True:
@@ -39,7 +39,7 @@ def test_pages_of_events_put_together_are_all_of_them(service, namespace):
     assert beyond.status in (200, 400)
 
 
-def test_a_stream_tells_what_was_and_what_comes(service, namespace):
+def test_a_stream_sends_past_and_new_events(service, namespace):
     service.post(f"{namespace}/vectors", X[:100])
     wanted = expected(X)
     with Stream(service.port, f"{namespace}/events/stream?since=0") as stream:
@@ -56,7 +56,7 @@ def test_a_stream_tells_what_was_and_what_comes(service, namespace):
     assert [message.event for message in messages] == [event["kind"] for event in wanted]
 
 
-def test_a_stream_without_a_beginning_tells_what_comes_or_all(service, namespace):
+def test_a_stream_without_since_begins_at_the_first_event(service, namespace):
     service.post(f"{namespace}/vectors", X[:50])
     with Stream(service.port, f"{namespace}/events/stream") as stream:
         service.post(f"{namespace}/vectors", X[50:60])
@@ -64,7 +64,7 @@ def test_a_stream_without_a_beginning_tells_what_comes_or_all(service, namespace
     assert message.data in expected(X[:60])
 
 
-def test_a_stream_is_resumed_after_the_last_event_that_was_read(service, namespace):
+def test_a_stream_resumes_after_last_event_id(service, namespace):
     service.post(f"{namespace}/vectors", X)
     wanted, found, last = expected(X), [], None
     rng = np.random.default_rng(0)
@@ -76,12 +76,12 @@ def test_a_stream_is_resumed_after_the_last_event_that_was_read(service, namespa
 
 
 @pytest.mark.parametrize("last", ["-2", "abc", "9" * 30, "1.5", "\xff"])
-def test_a_last_event_that_is_none_is_refused(service, namespace, last):
+def test_an_invalid_last_event_id_is_refused(service, namespace, last):
     with Stream(service.port, f"{namespace}/events/stream", last=last) as stream:
         assert stream.status == 400
 
 
-def test_several_readers_beside_writers_each_have_every_event(service, namespace):
+def test_several_readers_get_every_event_while_others_write(service, namespace):
     writers, readers, each = 3, 4, 20
     total, found = threading.Barrier(writers + readers), {}
 
@@ -113,7 +113,7 @@ def test_several_readers_beside_writers_each_have_every_event(service, namespace
         assert [message.data for message in messages] == told[: len(messages)]
 
 
-def test_corrections_and_what_is_undone_are_told_too(service, namespace):
+def test_a_stream_sends_corrections_and_undos(service, namespace):
     service.post(f"{namespace}/vectors", X[:30])
     n = service.get(f"{namespace}/events").json["next"]
     with Stream(service.port, f"{namespace}/events/stream?since={n}") as stream:
@@ -126,7 +126,7 @@ def test_corrections_and_what_is_undone_are_told_too(service, namespace):
         assert undone.event == "undone"
 
 
-def test_events_over_kills_and_stops_are_told_once_each(nest, tmp_path):
+def test_each_event_is_sent_once_over_kills_and_stops(nest, tmp_path):
     """A reader that comes back with the last it had; the service is killed, and stopped."""
     with Outside(nest, tmp_path / "data") as service:
         path = service.namespace("people")
@@ -147,7 +147,7 @@ def test_events_over_kills_and_stops_are_told_once_each(nest, tmp_path):
         service.stop()
 
 
-def test_one_who_leaves_makes_room(service, namespace):
+def test_a_reader_that_disconnects_frees_its_place(service, namespace):
     before = threading.active_count()
     service.post(f"{namespace}/vectors", X[:5])
     for _ in range(100):  # more than there may be at a time
@@ -160,7 +160,7 @@ def test_one_who_leaves_makes_room(service, namespace):
     assert threading.active_count() < before + 20
 
 
-def test_readers_who_leave_at_any_moment_amid_traffic_are_all_let_go(service, namespace):
+def test_readers_that_disconnect_under_load_are_all_released(service, namespace):
     """Also where they read nothing, so that what is sent to them is stuck."""
     over = threading.Event()
 
@@ -190,7 +190,7 @@ def opened(service, namespace):
         return stream.status == 200
 
 
-def test_the_page_is_told_figures_and_decisions_as_they_come(service, namespace):
+def test_the_live_stream_sends_counts_and_decisions(service, namespace):
     service.post(f"{namespace}/vectors", X[:100])
     with Stream(service.port, f"{namespace}/live") as stream:
         assert stream.status == 200
@@ -215,7 +215,7 @@ def test_the_page_is_told_figures_and_decisions_as_they_come(service, namespace)
         assert any(message.event == "changed" for message in stream)
 
 
-def test_the_page_is_told_no_more_than_it_can_show(service, namespace):
+def test_the_live_stream_sends_at_most_twenty_decisions_at_a_time(service, namespace):
     with Stream(service.port, f"{namespace}/live") as stream:
         first = next(iter(stream))
         assert first.event == "stats"
@@ -239,7 +239,7 @@ def test_the_page_is_told_no_more_than_it_can_show(service, namespace):
         assert told + left_out == sent
 
 
-def test_the_page_is_not_told_again_of_what_was_undone(service, namespace):
+def test_the_live_stream_does_not_repeat_undone_decisions(service, namespace):
     for first in range(0, 20, 5):
         service.post(f"{namespace}/vectors", X[first : first + 5])
     events = service.get(f"{namespace}/events").json["events"]
@@ -256,7 +256,7 @@ def test_the_page_is_not_told_again_of_what_was_undone(service, namespace):
         assert max(one["vector"] for one in told["decisions"]) == 11
 
 
-def test_events_go_on_over_a_compaction(service, namespace):
+def test_event_numbers_continue_after_a_compaction(service, namespace):
     service.post(f"{namespace}/vectors", X[:50])
     service.post(f"{namespace}/remove", {"vector": 3})
     n = service.get(f"{namespace}/events").json["next"]

@@ -17,7 +17,7 @@ from store.operations import VERBS, Shadow, make_operation, vectors
 X = vectors(np.random.default_rng(13), 60)
 
 
-def test_a_commit_that_fails_is_not_acknowledged_and_the_next_request_goes_on(nest, tmp_path):
+def test_a_failed_commit_is_not_acknowledged_and_the_next_request_succeeds(nest, tmp_path):
     data = tmp_path / "data"
     with Outside(nest, data) as service:
         paths = [service.namespace(name) for name in ("people", "other")]
@@ -50,7 +50,7 @@ def well(service, path, rows):
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.long)])
-def test_killed_while_namespaces_are_made_each_is_whole_or_can_be_made_again(nest, tmp_path, kills):
+def test_after_a_kill_each_namespace_is_complete_or_can_be_made_again(nest, tmp_path, kills):
     rng, made, number = np.random.default_rng(2), set(), 0
     with Outside(nest, tmp_path / "data") as service:
         for _ in range(kills):
@@ -140,9 +140,7 @@ def sent(service, number, what):
 
 
 @pytest.mark.parametrize("operations", [80, pytest.param(400, marks=pytest.mark.long)])
-def test_all_verbs_tried_again_over_kills_do_what_they_do_in_an_uninterrupted_run(
-    nest, tmp_path, operations
-):
+def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(nest, tmp_path, operations):
     shadow, over, kills, done = Shadow(5, verbs=VERBS), threading.Event(), [], [0]
     rng = np.random.default_rng(5)
     with Outside(nest, tmp_path / "data") as service:

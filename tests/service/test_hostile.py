@@ -8,8 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from service.calling import head, spoken
-from service.hostility import JSON, refused
+from service.calling import JSON, head, refused, spoken
 from store.operations import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(0), 20)
@@ -105,7 +104,7 @@ def started(service):
 
 
 @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
-def test_what_is_not_json_is_refused_wherever_it_is_sent(service, started, body):
+def test_invalid_json_is_refused_by_every_route(service, started, body):
     for verb in ("vectors", "ask", "groups", "name", "same", "explain", "enrol", "undo", "settle"):
         if verb in ("undo", "settle") and not body.strip():
             continue  # nothing to say may be said with nothing
@@ -114,14 +113,14 @@ def test_what_is_not_json_is_refused_wherever_it_is_sent(service, started, body)
 
 
 @pytest.mark.parametrize("body", NO_VECTORS.values(), ids=NO_VECTORS)
-def test_what_is_no_vectors_is_refused(service, started, body):
+def test_invalid_vectors_are_refused(service, started, body):
     for verb in ("vectors", "ask", "groups"):
         answer = refused(service, "POST", f"{started}/{verb}", body)
         assert answer.kind in ("argument", "vector", "dimension"), answer.body
 
 
 @pytest.mark.long
-def test_whatever_is_refused_is_refused_within_a_tenth_of_a_second(service, started):
+def test_large_invalid_bodies_are_refused_quickly(service, started):
     slow = {}
     for name, body in (NOT_JSON | NO_VECTORS).items():
         best = 9.0
@@ -175,7 +174,7 @@ VERBS = {
 
 
 @pytest.mark.parametrize(("verb", "body"), VERBS.values(), ids=VERBS)
-def test_what_makes_no_sense_is_refused_and_changes_nothing(service, started, verb, body):
+def test_invalid_corrections_are_refused_and_change_nothing(service, started, verb, body):
     before = service.get(f"{started}/events").json
     refused(service, "POST", f"{started}/{verb}", body, statuses=(400, 404, 409), headers={})
     assert service.get(f"{started}/events").json == before
@@ -193,7 +192,7 @@ VALUES = ("-1", "1.5", "NaN", "abc", "", "1e3", "9" * 5_000, "9" * 30, "0x10", "
 
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
-def test_numbers_in_a_query_that_are_none_are_refused(service, started, value):
+def test_invalid_numbers_in_a_query_are_refused(service, started, value):
     for path, names in QUERIES.items():
         for name in names:
             joint = "&" if "?" in path else "?"
@@ -206,13 +205,13 @@ def test_numbers_in_a_query_that_are_none_are_refused(service, started, value):
 @pytest.mark.parametrize(
     "value", ["-1", "abc", "9" * 30, "9" * 5_000, "1.5", "%00", "0%2f..", "%20"]
 )
-def test_ids_in_a_path_that_are_none_are_refused(service, started, value):
+def test_invalid_ids_in_a_path_are_refused(service, started, value):
     for path in ("clusters/{}", "clusters/{}/vectors", "vectors/{}", "subclusters/{}"):
         answer = service.get(f"{started}/{path.format(value)}")
         assert answer.status in (400, 404), (path, answer)
 
 
-def test_much_noise_leaves_the_service_well(service, started):
+def test_random_bytes_do_not_harm_the_service(service, started):
     rng = np.random.default_rng(5)
     good = json.dumps({"vectors": X[:3].tolist(), "payloads": [1, {"a": None}, "x"]}).encode()
     before, end = service.get(started).json["vectors"], time.monotonic() + 2.0

@@ -46,13 +46,13 @@ TWO = ("127.0.0.1", "evil.example")
 
 
 @pytest.mark.parametrize("hosts", [(), TWO, TWO[::-1]], ids=["none", "two", "two, turned round"])
-def test_a_request_with_no_host_or_two_is_refused(service, hosts):
+def test_a_request_without_host_or_with_two_is_refused(service, hosts):
     lines = ["GET /v1/whoami HTTP/1.1", *(f"host: {host}" for host in hosts), "connection: close"]
     (answer,) = spoken(service.port, "\r\n".join([*lines, "", ""]).encode())
     assert answer.status in (400, 403, 421)
 
 
-def test_a_whole_address_in_a_request_does_not_get_around_the_host(service):
+def test_an_absolute_url_does_not_bypass_the_host_check(service):
     request = head("GET", "http://127.0.0.1/v1/whoami", host="evil.example")
     (answer,) = spoken(service.port, request)
     assert answer.status in (400, 403, 404, 421)
@@ -67,7 +67,7 @@ def test_a_request_for_this_machine_is_answered(service, host):
     assert answer.status == 200
 
 
-def test_a_host_that_was_allowed_is_answered(tmp_path):
+def test_a_request_for_an_allowed_host_is_answered(tmp_path):
     with Inside(tmp_path / "data", allowed_hosts=("people.example",)) as service:
         for host, wanted in (("people.example", 200), ("evil.example", 403)):
             (answer,) = spoken(service.port, head("GET", "/v1/whoami", host=host))

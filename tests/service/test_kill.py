@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from service.calling import Caller
-from service.feeding import SIZES, Feeders, headers, replayed, request
+from service.feeders import SIZES, Feeders, headers, replayed, request
 from service.server import Outside, until
 from store.child import batch
 
@@ -86,7 +86,7 @@ def test_200_kills_lose_nothing_acknowledged(nest, tmp_path, capsys):
         print(f"\n200 kills, {told}, 0 lost")  # noqa: T201
 
 
-def test_a_command_that_was_started_by_hand_and_killed_loses_nothing(tmp_path):
+def test_killing_the_serve_command_loses_nothing(tmp_path):
     """As above, with nothing of ours around it: a process of its own, from a shell's words."""
     data = tmp_path / "data"
     words = [sys.executable, "-m", "linkstream.cli", "serve", data, "--port", "0"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from service.calling import BINARY, Line, Stream, assert_sound, head, spoken
-from service.inside import held_up
+from service.internals import held_up
 from service.server import MADE_WITH, Inside, until
 from store.operations import vectors
 
@@ -50,13 +50,13 @@ def unharmed(small):
 
 @pytest.mark.usefixtures("unharmed")
 @pytest.mark.parametrize("length", [64 * KIB + 1, MIB, 2**40, 2**62])
-def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(small, length):
+def test_a_body_with_a_too_large_content_length_is_refused_unread(small, length):
     answer = spoken(small.port, head("POST", VECTORS, length=length, **RAW))[0]
     assert (answer.status, answer.kind) == (413, "too-large")
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_a_body_that_is_too_large_is_refused_while_it_comes(small):
+def test_a_too_large_chunked_body_is_refused_while_it_arrives(small):
     with Line(small.port) as line:
         line.send(head("POST", VECTORS, transfer_encoding="chunked", **RAW))
         sent = 0
@@ -69,7 +69,7 @@ def test_a_body_that_is_too_large_is_refused_while_it_comes(small):
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_more_rows_or_a_larger_dimension_than_allowed_is_refused(small):
+def test_too_many_rows_or_dimensions_are_refused(small):
     assert small.post("/v1/namespaces/small/vectors", np.ones((101, 8))).status == 413
     for verb in ("vectors", "ask", "groups"):
         answer = small.post(f"/v1/namespaces/small/{verb}", np.ones((2, 65)))
@@ -82,7 +82,7 @@ def test_more_rows_or_a_larger_dimension_than_allowed_is_refused(small):
     assert small.get(fresh).json["vectors"] == 0
 
 
-def test_more_namespaces_than_allowed_are_refused_even_all_at_once(small):
+def test_too_many_namespaces_are_refused_even_all_at_once(small):
     with ThreadPoolExecutor(16) as pool:
         paths = [f"/v1/namespaces/many{i}" for i in range(16)]
         answers = list(pool.map(lambda path: small.put(path, MADE_WITH), paths))
@@ -120,7 +120,7 @@ STRANGE = {
 
 @pytest.mark.usefixtures("unharmed")
 @pytest.mark.parametrize("headers", STRANGE.values(), ids=STRANGE)
-def test_a_body_of_a_length_that_makes_no_sense_is_refused(small, headers):
+def test_an_invalid_content_length_is_refused(small, headers):
     data = head("POST", VECTORS, **RAW, **headers) + b"zz\r\nGET / HTTP/1.1\r\n\r\n"
     answers = spoken(small.port, data)
     assert len(answers) <= 1, "what was a body was taken for a request"
@@ -129,7 +129,7 @@ def test_a_body_of_a_length_that_makes_no_sense_is_refused(small, headers):
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_two_lengths_are_refused(small):
+def test_two_content_lengths_are_refused(small):
     data = head("POST", VECTORS, **RAW, content_length="4").replace(
         b"content-length: 4", b"content-length: 4\r\ncontent-length: 5"
     )
@@ -164,7 +164,7 @@ LONG = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx: " + b"a" * 10_000
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_a_head_that_trickles_is_cut_off(small):
+def test_a_slow_head_is_cut_off(small):
     with Line(small.port) as line:
         assert trickle(line, LONG, seconds=30.0) < 15 * SECONDS
         for answer in line.answers():
@@ -172,7 +172,7 @@ def test_a_head_that_trickles_is_cut_off(small):
 
 
 @pytest.mark.usefixtures("unharmed")
-def test_the_head_of_a_second_request_that_trickles_is_cut_off(small):
+def test_a_slow_head_of_a_second_request_is_cut_off(small):
     with Line(small.port) as line:
         line.send(head("GET", "/healthz", connection="keep-alive"))
         assert line.socket.recv(1 << 16).startswith(b"HTTP/1.1 200")
@@ -183,7 +183,7 @@ def test_the_head_of_a_second_request_that_trickles_is_cut_off(small):
 
 @pytest.mark.usefixtures("unharmed")
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_trickles_is_cut_off(small, chunked):
+def test_a_slow_body_is_cut_off(small, chunked):
     how = {"transfer_encoding": "chunked"} if chunked else {"length": 32 * KIB}
     with Line(small.port) as line:
         line.send(head("POST", VECTORS, **RAW, **how))
@@ -194,7 +194,7 @@ def test_a_body_that_trickles_is_cut_off(small, chunked):
 
 
 @pytest.mark.parametrize("data", [b"", b"G", head("GET", "/healthz", connection="keep-alive")])
-def test_a_connection_that_says_nothing_more_is_closed(small, data):
+def test_an_idle_connection_is_closed(small, data):
     with Line(small.port) as line:
         line.send(data)
         begin = time.monotonic()
@@ -202,7 +202,7 @@ def test_a_connection_that_says_nothing_more_is_closed(small, data):
         assert time.monotonic() - begin < 15 * SECONDS
 
 
-def test_a_request_that_takes_long_to_answer_is_not_cut_off(small):
+def test_a_slow_response_is_not_cut_off(small):
     with ThreadPoolExecutor(1) as pool, held_up(small, "small"):
         slow = pool.submit(small.post, "/v1/namespaces/small/vectors", X[:1])
         time.sleep(2 * SECONDS)
@@ -210,7 +210,7 @@ def test_a_request_that_takes_long_to_answer_is_not_cut_off(small):
     assert slow.result().status == 200
 
 
-def test_requests_one_behind_the_other_are_answered_in_order(small):
+def test_pipelined_requests_are_answered_in_order(small):
     one, last = head("GET", "/healthz", connection="keep-alive"), head("GET", "/v1/nothing")
     answers = spoken(small.port, one * 50 + last)
     assert [answer.status for answer in answers] == [200] * 50 + [404]
@@ -221,7 +221,7 @@ def test_requests_one_behind_the_other_are_answered_in_order(small):
 # What HTTP has besides
 
 
-def test_one_who_waits_to_be_told_to_go_on_is_told(small):
+def test_expect_100_continue_is_answered(small):
     with Line(small.port) as line:
         body = X[:2].tobytes()
         line.send(head("POST", VECTORS, length=len(body), **RAW, expect="100-continue"))
@@ -231,7 +231,7 @@ def test_one_who_waits_to_be_told_to_go_on_is_told(small):
         assert answer.status == 200
 
 
-def test_or_is_told_no_without_sending_anything(small):
+def test_expect_100_continue_is_refused_before_the_body_is_sent(small):
     with Line(small.port) as line:
         line.send(head("POST", VECTORS, length=MIB, **RAW, expect="100-continue"))
         (answer,) = line.answers()
@@ -251,14 +251,14 @@ UPGRADES = {
 
 
 @pytest.mark.parametrize("headers", UPGRADES.values(), ids=UPGRADES)
-def test_nothing_is_upgraded(small, headers):
+def test_upgrades_are_ignored(small, headers):
     with Line(small.port, timeout=15.0) as line:
         line.send(head("GET", "/v1/namespaces/small", **headers))
         for answer in line.answers():
             assert answer.status in (200, 400, 403, 404, 426)
 
 
-def test_an_old_client_is_answered(small):
+def test_an_http_1_0_client_is_answered(small):
     (answer,) = spoken(small.port, b"GET /healthz HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
     assert answer.status == 200
 
@@ -266,7 +266,7 @@ def test_an_old_client_is_answered(small):
 # Too many
 
 
-def test_more_than_may_wait_are_told_to_come_again_and_the_others_are_answered(small):
+def test_requests_beyond_the_queue_get_429_and_the_others_are_answered(small):
     other = "/v1/namespaces/other"
     before = small.get("/v1/namespaces/small").json["vectors"]
     with ThreadPoolExecutor(24) as pool:
@@ -290,7 +290,7 @@ def test_more_than_may_wait_are_told_to_come_again_and_the_others_are_answered(s
     assert small.get("/v1/namespaces/small").json["vectors"] == before + 2 * 8
 
 
-def test_more_bytes_than_may_wait_are_told_to_come_again(small):
+def test_bytes_beyond_the_queue_get_429(small):
     with ThreadPoolExecutor(8) as pool:
         with held_up(small, "heavy"):
             rows = np.ones((60, 64), dtype=np.float32)  # 15 KiB: two may wait
@@ -303,7 +303,7 @@ def test_more_bytes_than_may_wait_are_told_to_come_again(small):
     assert statuses == {200, 429}
 
 
-def test_more_readers_of_events_than_allowed_are_told_to_come_again(small):
+def test_event_readers_beyond_the_limit_get_503(small):
     with contextlib.ExitStack() as held:
         streams = [
             held.enter_context(Stream(small.port, "/v1/namespaces/small/events/stream"))
@@ -321,7 +321,7 @@ def test_more_readers_of_events_than_allowed_are_told_to_come_again(small):
     until(again)
 
 
-def test_more_connections_than_allowed_are_refused_and_then_taken_again(tmp_path):
+def test_connections_beyond_the_limit_are_refused_until_others_close(tmp_path):
     with Inside(tmp_path / "data", connections_max=10, receive_seconds=30.0) as service:
         lines = [Line(service.port) for _ in range(10)]
         until(lambda: _refused(service))
@@ -338,7 +338,7 @@ def _refused(service):
     return answer.status == 503
 
 
-def test_what_nobody_asked_for_does_not_fill_the_figures(service):
+def test_unknown_paths_do_not_add_metrics(service):
     """Methods and paths are the caller's words: they are no labels of metrics."""
     service.namespace("figures")
     before = len(service.get("/metrics").body)

@@ -64,13 +64,13 @@ def test_pairs_that_pass_are_those_that_would_be_suggested(links, found):
     assert passing(found, "pairs") == sum(pair.margin >= 0 for pair in suggested) > 0
 
 
-def test_with_the_thresholds_as_they_are_hardly_an_edge_fails(links, found):
+def test_few_edges_fail_with_the_current_thresholds(links, found):
     edges = found["edges"]
     assert edges["total"] == edges["shown"] == len(links.state().edges) > 0
     assert failing(found, "edges") == 0
 
 
-def test_moved_thresholds_judge_as_a_state_with_such_thresholds(links, found):
+def test_changed_thresholds_give_the_margins_of_a_state_with_those_thresholds(links, found):
     moved = replace(links.state(), thresholds=Thresholds(0.75, 0.85, 0.82))
     c, p = margins.MOVES.index(0.05), margins.MOVES.index(0.02)
     similarity, threshold = edge_figures(moved)
@@ -89,14 +89,14 @@ def test_higher_thresholds_fail_more_edges_and_pass_fewer_pairs(found, axis):
     assert passes[0] > passes[-1]
 
 
-def test_every_histogram_holds_all_that_was_looked_at(found):
+def test_every_histogram_counts_all_examined_values(found):
     for group in ("edges", "firm", "pairs"):
         assert sum(found[group]["similarity"]) == found[group]["shown"]
         for row in found["edge"][group]:
             assert all(counts is None or sum(counts) == found[group]["shown"] for counts in row)
 
 
-def test_thresholds_that_cannot_be_are_null():
+def test_invalid_thresholds_give_null():
     found = margins.figures(clustered(Thresholds(0.95, 0.97, 0.96)))
     assert found["edge"]["edges"][-1][NOW] is None  # T_c of 1.05
     assert found["edge"]["pairs"][NOW][0] is None  # T_p below T_c squared
@@ -104,7 +104,7 @@ def test_thresholds_that_cannot_be_are_null():
     assert found["subcluster"]["merged"][-1] is None
 
 
-def test_the_floor_is_what_is_asked_of_two_vectors(found):
+def test_the_floor_is_the_edge_threshold_of_two_vectors(found):
     assert found["edge"]["floor"][NOW] == T.edge(1, 1)
 
 
@@ -114,7 +114,7 @@ def test_a_lower_subcluster_similarity_merges_more(found):
     assert merged[0] > merged[NOW]
 
 
-def test_recent_joins_that_a_higher_subcluster_similarity_would_have_refused():
+def test_a_higher_subcluster_similarity_would_refuse_recent_joins():
     links = Links(*astuple(T), threads=1)
     decisions = [links.add([1.0, 0.0]), links.add([0.9, 0.436]), links.add([0.0, -1.0])]
     found = margins.figures(links, recent=decisions)
@@ -127,12 +127,12 @@ def test_recent_joins_that_a_higher_subcluster_similarity_would_have_refused():
     assert found["subcluster"]["unjoined"][-1] == 1
 
 
-def test_without_decisions_nothing_is_said_of_them(found):
+def test_recent_is_null_without_decisions(found):
     assert found["recent"] is None
     assert set(found["subcluster"]["unjoined"]) == {None}
 
 
-def test_firm_edges_are_judged_by_their_parts():
+def test_settled_edges_are_compared_by_their_parts():
     links = clustered(evidence="cluster")
     found = margins.figures(links)
     firm = [edge for edge in links.suggest_splits(2**31) if edge.firm]
@@ -140,7 +140,7 @@ def test_firm_edges_are_judged_by_their_parts():
     assert failing(found, "firm") == sum(edge.margin < 0 for edge in firm)
 
 
-def test_edges_of_a_persons_word_are_counted_apart():
+def test_edges_of_corrections_are_counted_separately():
     links = Links(*astuple(T), threads=1)
     links.add_many(np.eye(3))
     links.same(0, 2)
@@ -148,7 +148,7 @@ def test_edges_of_a_persons_word_are_counted_apart():
     assert (found["law"], found["edges"]["total"], found["firm"]["total"]) == (1, 0, 0)
 
 
-def test_what_is_capped_is_said(links, monkeypatch):
+def test_the_limits_are_reported(links, monkeypatch):
     monkeypatch.setattr(margins, "EDGES", 7)
     monkeypatch.setattr(margins, "COMPARED", 5)
     monkeypatch.setattr(margins, "PAIRS", 4)

@@ -10,8 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from service.calling import BINARY, head, spoken
-from service.hostility import refused
+from service.calling import BINARY, head, refused, spoken
 from store.operations import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(0), 20)
@@ -76,7 +75,7 @@ NPY = {
 
 
 @pytest.mark.parametrize("body", NPY.values(), ids=NPY)
-def test_an_npy_body_that_is_no_good_is_refused(service, started, body):
+def test_an_invalid_npy_body_is_refused(service, started, body):
     headers = {"Content-Type": "application/x-npy"}
     for verb in ("vectors", "ask", "groups"):
         answer = refused(
@@ -104,7 +103,7 @@ RAW = {
 
 
 @pytest.mark.parametrize(("body", "dimension"), RAW.values(), ids=RAW)
-def test_a_raw_body_that_is_no_good_is_refused(service, started, body, dimension):
+def test_an_invalid_raw_body_is_refused(service, started, body, dimension):
     query = "" if dimension is None else f"?dimension={dimension}"
     for verb in ("vectors", "ask", "groups"):
         path = f"{started}/{verb}{query}"
@@ -124,7 +123,7 @@ MEDIA = {
 
 
 @pytest.mark.parametrize("media", MEDIA.values(), ids=MEDIA)
-def test_a_body_of_another_kind_is_refused(service, started, media):
+def test_an_unknown_media_type_is_refused(service, started, media):
     body = b'{"vector": %b}' % ROW
     for verb in ("vectors", "name"):
         request = head("POST", f"{started}/{verb}", body=body)
@@ -135,13 +134,13 @@ def test_a_body_of_another_kind_is_refused(service, started, media):
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
-def test_a_compressed_body_is_refused_unread(service, started, coding):
+def test_a_compressed_body_is_refused(service, started, coding):
     headers = JSON | {"Content-Encoding": coding}
     answer = service.post(f"{started}/vectors", b"\x1f\x8b" + bytes(100), headers=headers)
     assert (answer.status, answer.kind) == (415, "media-type")
 
 
-def test_a_body_with_its_alphabet_named_is_taken(service, namespace):
+def test_a_charset_of_utf_8_is_accepted(service, namespace):
     headers = {"Content-Type": "Application/JSON; charset=UTF-8"}
     answer = service.post(f"{namespace}/vectors", b'{"vector": %b}' % ROW, headers=headers)
     assert answer.status == 200

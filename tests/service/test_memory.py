@@ -52,7 +52,7 @@ def growth(service):
         watching.join()
 
 
-def test_half_bodies_of_many_do_not_fill_the_memory(outside):
+def test_incomplete_bodies_do_not_fill_the_memory(outside):
     before = outside.resident
     request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
     with contextlib.ExitStack() as held, ThreadPoolExecutor(4) as pool:
@@ -65,7 +65,7 @@ def test_half_bodies_of_many_do_not_fill_the_memory(outside):
     assert outside.post("/v1/namespaces/big/vectors", X).status == 200
 
 
-def test_those_who_announce_much_and_send_nothing_keep_nobody_out(outside):
+def test_large_content_lengths_without_bodies_do_not_block_others(outside):
     request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
     with contextlib.ExitStack() as held:
         for _ in range(20):  # 160 MiB; there is room for 48
@@ -75,7 +75,7 @@ def test_those_who_announce_much_and_send_nothing_keep_nobody_out(outside):
         assert outside.post("/v1/namespaces/big/vectors", X).status == 200
 
 
-def test_half_bodies_for_one_namespace_do_not_keep_others_out(outside):
+def test_incomplete_bodies_for_one_namespace_do_not_block_others(outside):
     outside.namespace("other")
     request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
     with contextlib.ExitStack() as held, ThreadPoolExecutor(4) as pool:
@@ -85,7 +85,7 @@ def test_half_bodies_for_one_namespace_do_not_keep_others_out(outside):
         assert outside.post("/v1/namespaces/other/vectors", X).status == 200
 
 
-def test_readers_of_events_who_do_not_read_hold_nobody_up(outside):
+def test_event_readers_that_do_not_read_do_not_hold_up_others(outside):
     with contextlib.ExitStack() as held:
         for path in ("events/stream", "live", "events/stream", "live"):
             line = held.enter_context(Line(outside.port, receive_buffer=4_096))
@@ -101,7 +101,7 @@ def test_readers_of_events_who_do_not_read_hold_nobody_up(outside):
         assert [message.id for message in stream.take(500)] == [str(i) for i in range(500)]
 
 
-def test_those_who_ask_and_never_read_do_not_fill_the_memory(outside):
+def test_clients_that_do_not_read_responses_do_not_fill_the_memory(outside):
     outside.post("/v1/namespaces/big/vectors", np.tile(X, (200, 1)))
     answer = outside.get("/v1/namespaces/big/events?since=0&limit=1000")
     before = outside.resident
@@ -116,7 +116,7 @@ def test_those_who_ask_and_never_read_do_not_fill_the_memory(outside):
         assert outside.get("/healthz").status == 200
 
 
-def test_namespaces_that_are_not_there_leave_nothing_behind(outside):
+def test_requests_for_missing_namespaces_leave_no_memory_behind(outside):
     def ask(worker):
         with outside.caller() as caller:
             for i in range(400):
@@ -129,7 +129,7 @@ def test_namespaces_that_are_not_there_leave_nothing_behind(outside):
     assert outside.resident - before < 4 * MIB
 
 
-def test_a_large_body_of_json_does_not_make_others_wait(outside):
+def test_a_large_json_body_does_not_hold_up_others(outside):
     """A large one is read beside the small ones of another namespace."""
     outside.namespace("other")
     body = b'{"vectors": [' + b",".join([b"[1,2,3,4,5,6,7,0.123456789]"] * 60_000) + b"]}"
@@ -162,7 +162,7 @@ SWELLING = {
 
 
 @pytest.mark.parametrize("body", SWELLING.values(), ids=SWELLING)
-def test_bodies_made_to_swell_are_refused_before_they_do(outside, body):
+def test_json_that_would_expand_in_memory_is_refused(outside, body):
     headers = {"Content-Type": "application/json"}
     with growth(outside) as most, ThreadPoolExecutor(4) as pool:
         calls = [
@@ -186,7 +186,7 @@ def pointing(n=400):
 
 
 @pytest.mark.parametrize("name", pointing(1))
-def test_arrow_bodies_that_point_many_times_at_one_text_do_not_swell(outside, name):
+def test_arrow_dictionaries_do_not_expand_in_memory(outside, name):
     column, file = pointing()[name], io.BytesIO()
     rows = pa.array(np.resize(X, (len(column), 8)).tolist(), pa.list_(pa.float32()))
     table = pa.table({"vector": rows, "t": column})
@@ -232,7 +232,7 @@ def flooded(service, *, seconds, clients):
     return acknowledged, refused
 
 
-def test_of_a_flood_all_that_was_acknowledged_is_there(nest, tmp_path):
+def test_a_flood_loses_nothing_acknowledged(nest, tmp_path):
     bounds = {"queue_calls": 4, "connections_max": 64}
     with Outside(nest, tmp_path / "data", **bounds) as service:
         service.namespace("big")

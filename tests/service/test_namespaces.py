@@ -40,7 +40,7 @@ def without_place(told):
     return kept | {"/v1/namespaces/{namespace}": info}
 
 
-def test_two_that_are_fed_the_same_answer_the_same_and_know_nothing_of_each_other(service):
+def test_two_namespaces_with_the_same_vectors_agree_and_are_independent(service):
     a, b = service.namespace("one"), service.namespace("two")
     for first in range(0, 60, 20):
         payloads = [f"picture {i}" for i in range(first, first + 20)]
@@ -60,7 +60,7 @@ def test_two_that_are_fed_the_same_answer_the_same_and_know_nothing_of_each_othe
     assert everything(service, b) == before
 
 
-def test_a_key_used_in_one_is_free_in_the_other(service):
+def test_idempotency_keys_are_per_namespace(service):
     a, b = service.namespace("key-a"), service.namespace("key-b")
     key = {"Idempotency-Key": "the same"}
     first = service.post(f"{a}/vectors", X[:5], headers=key)
@@ -69,7 +69,7 @@ def test_a_key_used_in_one_is_free_in_the_other(service):
     assert service.get(b).json["vectors"] == 7
 
 
-def test_a_namespace_of_another_dimension_and_thresholds_is_its_own(service):
+def test_namespaces_have_their_own_dimension_and_thresholds(service):
     a = service.namespace("plain")
     thresholds = {
         "cluster_similarity": 0.6,
@@ -85,7 +85,7 @@ def test_a_namespace_of_another_dimension_and_thresholds_is_its_own(service):
     assert service.post(f"{b}/vectors", X[:1]).status == 400
 
 
-def test_a_namespace_that_is_there_is_not_made_again_as_another(service):
+def test_an_existing_namespace_is_not_replaced(service):
     path = service.namespace("made")
     service.post(f"{path}/vectors", X)
     assert service.put(path, MADE_WITH).status == 200
@@ -97,7 +97,7 @@ def test_a_namespace_that_is_there_is_not_made_again_as_another(service):
     assert service.get(f"{path}/thresholds").json["cluster_similarity"] == 0.75
 
 
-def test_of_many_who_make_it_at_once_in_different_ways_one_does(service):
+def test_one_of_many_different_makers_at_once_succeeds(service):
     gate = threading.Barrier(8)
 
     def make(number):
@@ -113,7 +113,7 @@ def test_of_many_who_make_it_at_once_in_different_ways_one_does(service):
     assert kept == 0.5 + winner / 40
 
 
-def test_of_many_who_make_it_at_once_alike_all_are_served(service):
+def test_all_of_many_equal_makers_at_once_succeed(service):
     gate = threading.Barrier(8)
 
     def make(number):
@@ -128,7 +128,7 @@ def test_of_many_who_make_it_at_once_alike_all_are_served(service):
     assert service.get("/v1/namespaces/shared").json["vectors"] == 8
 
 
-def test_of_first_batches_of_different_dimensions_at_once_one_decides(service):
+def test_one_of_many_first_batches_fixes_the_dimension(service):
     path, gate = service.namespace("first"), threading.Barrier(8)
 
     def send(number):
@@ -141,7 +141,7 @@ def test_of_first_batches_of_different_dimensions_at_once_one_decides(service):
     assert service.get(path).json["dimension"] == 4 + statuses.index(200)
 
 
-def test_one_that_is_asked_for_while_it_is_made_is_there_or_not_and_nothing_else(service):
+def test_a_namespace_being_made_is_found_or_not_found(service):
     for turn in range(8):
         path, gate = f"/v1/namespaces/early-{turn}", threading.Barrier(6)
 
@@ -169,7 +169,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_in_a_namespace_of_any_kind_every_route_answers(service, kind):
+def test_every_route_answers_with_all_options(service, kind):
     """Whether or not it can: what is not kept cannot be told, and is said so."""
     name = kind.replace(" ", "-")
     path = service.namespace(f"of-{name}", **KINDS[kind])
@@ -195,7 +195,7 @@ def test_a_preset_refuses_vectors_of_another_dimension_and_names_its_encoder(ser
     assert "preset 'arcface' is for ArcFace MobileFaceNet" in str(answer.json)
 
 
-def test_a_space_may_say_its_dimension(service):
+def test_a_space_may_fix_the_dimension(service):
     path = "/v1/namespaces/narrow"
     made = MADE_WITH | {"space": {"model": "encoder", "dimension": 4}}
     assert [service.put(path, made).status for _ in range(2)] == [201, 200]
@@ -207,7 +207,7 @@ def test_a_space_may_say_its_dimension(service):
         assert service.put("/v1/namespaces/wrong", made).status == 400
 
 
-def test_a_preset_makes_a_namespace_and_one_that_is_none_does_not(service):
+def test_a_preset_makes_a_namespace_and_an_unknown_one_is_refused(service):
     assert service.put("/v1/namespaces/voices", {"preset": "ge2e"}).status == 201
     assert service.put("/v1/namespaces/voices", {"preset": "ge2e"}).status == 200
     for body in ({}, {"preset": "none such"}, {"preset": "ge2e", **MADE_WITH}, {"preset": None}):

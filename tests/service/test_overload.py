@@ -119,7 +119,7 @@ def assert_kept(path, flood):
     assert len(found) <= len(flood.acknowledged) + 256
 
 
-def test_overloaded_it_refuses_keeps_its_word_and_recovers(nest, tmp_path):
+def test_an_overloaded_service_refuses_loses_nothing_and_recovers(nest, tmp_path):
     flood, memory, _, _ = flooded(nest, tmp_path / "data", clients=64, seconds=3.0)
     assert flood.acknowledged
     assert flood.refused.get(429), flood.refused

@@ -53,7 +53,7 @@ def everything(folder):
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_no_namespace_has_a_name_that_could_be_a_path(service, name):
+def test_names_that_could_be_paths_are_refused(service, name):
     service.namespace("there")
     before = everything(service.data.parent)
     body = json.dumps(MADE_WITH).encode()
@@ -71,7 +71,7 @@ def test_no_namespace_has_a_name_that_could_be_a_path(service, name):
 
 
 @pytest.mark.parametrize("name", ["a", "0", "a" * 63, "a-b_c", "con", "nul", "tokens"])
-def test_other_names_are_names(service, name):
+def test_other_names_are_accepted(service, name):
     service.namespace(name)
     assert (service.data / f"{name}.links").is_file()
     assert service.get(f"/v1/namespaces/{name}").status == 200
@@ -116,7 +116,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_a_picture_is_sent_as_a_picture_whatever_is_in_it(pictures, path):
+def test_a_picture_is_sent_with_its_media_type_whatever_its_content(pictures, path):
     answer = pictures.get(f"/v1/namespaces/faces/images/{path}")
     assert answer.status == 200
     assert answer.headers["content-type"] == GOOD[path]
@@ -135,7 +135,7 @@ RANGES = (
 
 
 @pytest.mark.parametrize("part", RANGES, ids=range(len(RANGES)))
-def test_a_part_of_a_picture_is_sent_or_refused(pictures, part):
+def test_a_range_of_a_picture_is_sent_or_refused(pictures, part):
     path = "/v1/namespaces/faces/images/a/b.png"
     (answer,) = spoken(pictures.port, head("GET", path, range=part))
     assert answer.status in (200, 206, 400, 416)
@@ -179,7 +179,7 @@ AWAY = {
 
 
 @pytest.mark.parametrize("path", AWAY.values(), ids=AWAY)
-def test_nothing_else_is_sent(pictures, path):
+def test_files_that_are_not_pictures_in_the_folder_are_not_sent(pictures, path):
     path = path.replace("{folder}", str(pictures.data.parent))
     target = f"/v1/namespaces/faces/images/{path}"
     (answer,) = spoken(pictures.port, head("GET", target), timeout=10.0)
@@ -188,7 +188,7 @@ def test_nothing_else_is_sent(pictures, path):
     assert b"root:" not in answer.body
 
 
-def test_without_a_folder_for_them_there_are_no_pictures(tmp_path):
+def test_pictures_are_not_found_without_the_setting_images(tmp_path):
     with Inside(tmp_path / "data") as service:
         path = service.namespace("faces")
         assert service.get(f"{path}/images/a.png").status == 404
@@ -197,6 +197,6 @@ def test_without_a_folder_for_them_there_are_no_pictures(tmp_path):
 @pytest.mark.parametrize(
     "path", ["../settings.py", "%2e%2e/settings.py", "..%2fsettings.py", "%00", "/etc/passwd", ""]
 )
-def test_beside_the_page_nothing_is_sent(service, path):
+def test_only_files_of_the_dashboard_are_sent(service, path):
     (answer,) = spoken(service.port, head("GET", f"/page/{path}"))
     assert 400 <= answer.status < 500

@@ -15,7 +15,7 @@ import pytest
 from linkstream import Links
 from linkstream.store import Store
 from service.calling import BINARY, Line, head, spoken
-from service.inside import held_up
+from service.internals import held_up
 from service.server import Outside, until
 from store.internals import told
 from store.operations import THRESHOLDS, vectors
@@ -37,12 +37,12 @@ WRITES = {
     "remove": {"vector": 4},
     "forget": {"cluster": 1},
     "undo": {"to": None},
-    "settle": {},
+    "settle": {"apply": True},
 }
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_the_same_request_again_has_the_first_answer_and_counts_once(service, namespace, verb):
+def test_a_repeated_request_gets_the_first_answer_and_counts_once(service, namespace, verb):
     service.post(f"{namespace}/vectors", X[10:])
     path, body = f"{namespace}/{verb.partition(',')[0]}", WRITES[verb]
     first = service.post(path, body, headers=KEY)
@@ -50,7 +50,7 @@ def test_the_same_request_again_has_the_first_answer_and_counts_once(service, na
     before = service.get(f"{namespace}/events").json
     again = service.post(path, body, headers=KEY)
     assert again.status == 200
-    if verb != "settle":  # what was settled is told once
+    if verb != "settle":  # a repeated settle has an empty answer
         assert again.json == first.json
     assert service.get(f"{namespace}/events").json == before
     other = {"vectors": X[30:35].tolist()}
@@ -59,7 +59,7 @@ def test_the_same_request_again_has_the_first_answer_and_counts_once(service, na
     assert service.get(f"{namespace}/events").json == before
 
 
-def test_the_first_answer_is_told_after_more_has_come(service, namespace):
+def test_a_repeated_request_gets_the_first_answer_after_other_requests(service, namespace):
     first = service.post(f"{namespace}/vectors", X[:5], headers=KEY)
     service.post(f"{namespace}/vectors", X[5:20])
     again = service.post(f"{namespace}/vectors", X[:5], headers=KEY)
@@ -91,7 +91,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("key", BAD.values(), ids=BAD)
-def test_a_key_that_is_no_good_is_refused_or_counts_once(service, namespace, key):
+def test_an_unusual_key_is_refused_or_counts_once(service, namespace, key):
     body = json.dumps({"vectors": X[:2].tolist()}).encode()
     how = {"content_type": "application/json", "idempotency_key": key}
     request = head("POST", f"{namespace}/vectors", body=body, **how)
@@ -111,7 +111,7 @@ def test_two_keys_in_one_request_are_refused(service, namespace):
     assert answer.status == 400
 
 
-def test_a_request_that_comes_many_times_at_once_counts_once(service, namespace):
+def test_a_request_sent_many_times_at_once_counts_once(service, namespace):
     gate = threading.Barrier(12)
 
     def send(number):
@@ -125,7 +125,7 @@ def test_a_request_that_comes_many_times_at_once_counts_once(service, namespace)
     assert service.get(namespace).json["vectors"] == 7
 
 
-def test_of_different_requests_at_once_under_one_key_one_is_taken(service, namespace):
+def test_one_of_many_different_requests_with_one_key_is_accepted(service, namespace):
     gate = threading.Barrier(8)
 
     def send(number):
@@ -138,7 +138,7 @@ def test_of_different_requests_at_once_under_one_key_one_is_taken(service, names
     assert service.get(namespace).json["vectors"] == 3
 
 
-def test_one_who_hangs_up_before_the_answer_can_ask_for_it_again(service, namespace):
+def test_a_client_that_disconnects_can_repeat_the_request(service, namespace):
     name = namespace.rpartition("/")[2]
     body = X[:5].tobytes()
     how = {"content_type": BINARY, "idempotency_key": "batch-1"}
@@ -166,7 +166,7 @@ def sent(service, number, batch):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_killed_around_a_commit_what_is_tried_again_counts_once(nest, tmp_path, when):
+def test_a_request_repeated_after_a_kill_at_a_commit_counts_once(nest, tmp_path, when):
     """The process dies by its own hand, just before or just after the commit of a batch."""
     links, commits = Links.from_thresholds(THRESHOLDS, threads=1), 3
     batches = [X[10 * i : 10 * i + 10] for i in range(6)]
@@ -197,7 +197,7 @@ def test_killed_around_a_commit_what_is_tried_again_counts_once(nest, tmp_path, 
         assert [operation.key for operation in told(store)] == [f"b{i}" for i in range(6)]
 
 
-def test_everything_tried_again_after_each_kill_counts_once(nest, tmp_path):
+def test_everything_repeated_after_each_kill_counts_once(nest, tmp_path):
     """Several clients retry as clients do, through kills that they know nothing of."""
     data, batches, clients = tmp_path / "data", 20, 3
     rng, done = np.random.default_rng(8), {}

@@ -90,7 +90,7 @@ def explore(service, operation, mode, examples):
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_what_is_generated_has_no_accident_and_a_described_answer(explored, route, mode):
+def test_generated_requests_cause_no_fault_and_get_documented_answers(explored, route, mode):
     service, operations = explored
     operation = operations.get((route.method, shape(route.path)))
     if operation is None or shape(route.path) in ENDLESS:
@@ -102,7 +102,7 @@ def test_what_is_generated_has_no_accident_and_a_described_answer(explored, rout
 @pytest.mark.long
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_what_is_generated_at_length_has_no_accident(explored, route, mode):
+def test_many_generated_requests_cause_no_fault(explored, route, mode):
     service, operations = explored
     operation = operations.get((route.method, shape(route.path)))
     if operation is None or shape(route.path) in ENDLESS:

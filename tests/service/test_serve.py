@@ -83,7 +83,7 @@ def test_loopback_needs_no_token(tmp_path, host):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "192.0.2.1", "::ffff:192.0.2.1"])
-def test_beyond_loopback_it_refuses_without_a_token(tmp_path, host):
+def test_a_host_beyond_loopback_needs_a_token(tmp_path, host):
     settings = settings_of(tmp_path, host=host)
     for attempt in (running.check, running.serve):
         with pytest.raises(ArgumentError, match="token create"):
@@ -95,19 +95,17 @@ def test_beyond_loopback_it_refuses_without_a_token(tmp_path, host):
     "address",
     ["127.0.0.1.example.org", "localhost", "", "1270.0.0.1", "::ffff:10.0.0.1", "fe80::1"],
 )
-def test_what_only_looks_like_loopback_is_not(address):
+def test_addresses_that_resemble_loopback_are_not_loopback(address):
     assert not running.is_loopback(address)
 
 
-def test_a_name_that_also_stands_for_another_address_is_beyond_loopback(tmp_path, monkeypatch):
+def test_a_name_with_another_address_is_not_loopback(tmp_path, monkeypatch):
     pretend(monkeypatch, ["127.0.0.1", "192.0.2.7"])
     with pytest.raises(ArgumentError, match="other machines can reach"):
         running.check(settings_of(tmp_path, host="localhost"))
 
 
-def test_it_listens_where_it_looked_though_the_name_stands_for_another_place_since(
-    tmp_path, monkeypatch
-):
+def test_the_service_listens_at_the_addresses_it_checked(tmp_path, monkeypatch):
     pretend(monkeypatch, ["127.0.0.1"], ["0.0.0.0"])
     sockets = running.prepare(settings_of(tmp_path, host="box"))
     try:
@@ -117,7 +115,7 @@ def test_it_listens_where_it_looked_though_the_name_stands_for_another_place_sin
             one.close()
 
 
-def test_with_a_token_that_works_it_may_listen_anywhere(tmp_path):
+def test_the_service_listens_anywhere_with_a_valid_token(tmp_path):
     settings = settings_of(tmp_path, host="0.0.0.0")
     settings.data.mkdir()
     token, secret = tokens.create(settings.token_file, {"*": "read"})
@@ -126,72 +124,72 @@ def test_with_a_token_that_works_it_may_listen_anywhere(tmp_path):
         assert call(url, "GET", "/v1/namespaces")[0] == 401
         assert call(url, "GET", "/v1/namespaces", token=secret)[0] == 200
     tokens.revoke(settings.token_file, token.id)
-    with pytest.raises(ArgumentError, match="no token that works"):
+    with pytest.raises(ArgumentError, match="no valid token"):
         running.check(settings)
 
 
-def test_a_token_that_has_ended_is_none(tmp_path):
+def test_an_expired_token_does_not_count(tmp_path):
     settings = settings_of(tmp_path, host="0.0.0.0")
     settings.data.mkdir()
     tokens.create(settings.token_file, {"*": "admin"}, seconds=60, now=1_000_000_000.0)
-    with pytest.raises(ArgumentError, match="no token that works"):
+    with pytest.raises(ArgumentError, match="no valid token"):
         running.check(settings)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-def test_a_damaged_file_of_tokens_keeps_it_from_starting(tmp_path, host):
+def test_a_damaged_token_file_prevents_the_start(tmp_path, host):
     settings = settings_of(tmp_path, host=host)
     settings.data.mkdir()
     settings.token_file.write_text("{")
     settings.token_file.chmod(0o600)
-    with pytest.raises(ArgumentError, match="nobody gets in"):
+    with pytest.raises(ArgumentError, match="all calls are refused"):
         running.serve(settings)
 
 
-def test_a_file_of_tokens_that_was_named_must_be_there(tmp_path):
+def test_a_configured_token_file_must_exist(tmp_path):
     with pytest.raises(ArgumentError, match="would be open"):
         running.check(settings_of(tmp_path, tokens=tmp_path / "misspelt.json"))
 
 
-def test_a_port_that_is_taken_is_told(tmp_path):
+def test_a_port_in_use_is_refused(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(ArgumentError, match=rf"port {port} at 127\.0\.0\.1 is taken.*--port"):
+        with pytest.raises(ArgumentError, match=rf"port {port} at 127\.0\.0\.1 is in use.*--port"):
             running.serve(settings_of(tmp_path, port=port))
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
-def test_a_port_that_is_taken_at_one_of_two_addresses_is_told(tmp_path):
+def test_a_port_in_use_at_one_of_two_addresses_is_refused(tmp_path):
     address = own_address()
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
         port = other.getsockname()[1]
         names = [(address, port), ("::1", port, 0, 0)]
         families = [socket.AF_INET, socket.AF_INET6]
         settings = settings_of(tmp_path, port=port)
-        with pytest.raises(ArgumentError, match="at ::1 is taken"):
+        with pytest.raises(ArgumentError, match="at ::1 is in use"):
             running._listening(settings, list(zip(families, names, strict=True)))
         socket.create_server((address, port)).close()  # the first socket was closed
 
 
-def test_a_host_that_is_not_of_this_machine_is_told(tmp_path):
+def test_a_host_of_another_machine_is_refused(tmp_path):
     settings = settings_of(tmp_path, host="192.0.2.1")
     settings.data.mkdir()
     tokens.create(settings.token_file, {"*": "admin"})
-    with pytest.raises(ArgumentError, match="not of this machine"):
+    with pytest.raises(ArgumentError, match="not an address of this machine"):
         running.serve(settings)
 
 
-def test_a_name_that_nobody_knows_is_told(tmp_path):
-    with pytest.raises(ArgumentError, match="stands for no address"):
+def test_an_unknown_host_name_is_refused(tmp_path):
+    with pytest.raises(ArgumentError, match="has no address"):
         running.check(settings_of(tmp_path, host="no-such-host.invalid"))
 
 
-def test_the_data_folder_is_made_for_its_owner_alone(tmp_path):
+def test_the_data_folder_is_made_private(tmp_path):
     with running.background(settings_of(tmp_path)):
         assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
 
 
-def test_folders_that_cannot_be_are_told_before_anything(tmp_path):
+def test_invalid_folders_are_refused_before_anything_is_opened(tmp_path):
     (tmp_path / "file").write_text("")
     for options in ({"data": tmp_path / "file"}, {"data": tmp_path / "a" / "b"}):
         with pytest.raises(ArgumentError, match="data: "):
@@ -203,7 +201,7 @@ def test_folders_that_cannot_be_are_told_before_anything(tmp_path):
 # How it begins and ends
 
 
-def test_it_serves_and_what_was_put_in_is_there_afterwards(tmp_path):
+def test_vectors_are_in_the_store_after_the_service_stops(tmp_path):
     settings = settings_of(tmp_path)
     with running.background(settings) as url:
         assert call(url, "GET", "/healthz")[0] == 200
@@ -215,15 +213,15 @@ def test_it_serves_and_what_was_put_in_is_there_afterwards(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["localhost", "::1"])
-def test_the_address_that_it_tells_works(tmp_path, host):
+def test_the_reported_address_works(tmp_path, host):
     if host == "::1" and not has_ipv6():
         pytest.skip("no IPv6 here")
     with running.background(settings_of(tmp_path, host=host)) as url:
         assert call(url, "GET", "/healthz")[0] == 200
 
 
-def test_a_token_that_is_revoked_while_it_runs_no_longer_works(tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens, "LOOK_SECONDS", 0.0)
+def test_a_token_revoked_while_the_service_runs_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens, "CHECK_SECONDS", 0.0)
     settings = settings_of(tmp_path)
     with running.background(settings) as url:
         assert call(url, "GET", "/v1/namespaces")[0] == 200
@@ -238,7 +236,7 @@ def test_a_token_that_is_revoked_while_it_runs_no_longer_works(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
-def test_a_signal_ends_it_in_good_order_and_the_handlers_are_as_before(tmp_path, number):
+def test_a_signal_stops_the_service_and_the_signal_handlers_are_restored(tmp_path, number):
     before = signal.getsignal(number)
     answers = []
 
@@ -256,7 +254,7 @@ def test_a_signal_ends_it_in_good_order_and_the_handlers_are_as_before(tmp_path,
         pass
 
 
-def test_where_nobody_can_be_told_that_it_is_ready_it_stops(tmp_path):
+def test_a_failing_ready_callback_stops_the_service(tmp_path):
     def ready(_):
         raise BrokenPipeError
 
@@ -264,7 +262,7 @@ def test_where_nobody_can_be_told_that_it_is_ready_it_stops(tmp_path):
         running.serve(settings_of(tmp_path), ready=ready)
 
 
-def test_an_application_that_does_not_start_is_an_error_and_no_exit(tmp_path):
+def test_an_application_that_does_not_start_raises_store_error(tmp_path):
     class Failing(Sessions):
         async def start(self):
             raise OSError("the disk is gone")
@@ -275,15 +273,15 @@ def test_an_application_that_does_not_start_is_an_error_and_no_exit(tmp_path):
         server.run_on([listening])
 
 
-def test_it_believes_nobody_who_says_whom_he_forwards(tmp_path):
+def test_forwarded_headers_are_ignored(tmp_path):
     config = running.server(settings_of(tmp_path)).config
     assert not config.proxy_headers
     assert config.ws_protocol_class is None if config.loaded else config.ws == "none"
 
 
 @pytest.mark.parametrize("module", ["uvicorn", "fastapi"])
-def test_a_missing_extra_is_told(tmp_path, monkeypatch, module):
-    ours = ("linkstream.service.app", "linkstream.service.serving", "linkstream.service.routes")
+def test_a_missing_extra_is_named(tmp_path, monkeypatch, module):
+    ours = ("linkstream.service.app", "linkstream.service.server", "linkstream.service.routes")
     for name in list(sys.modules):
         if name.split(".")[0] == module or name.startswith(ours):
             monkeypatch.delitem(sys.modules, name)
@@ -297,7 +295,7 @@ def test_a_missing_extra_is_told(tmp_path, monkeypatch, module):
 SECURITY = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
 
 
-def test_the_page_on_security_has_every_route_under_its_scope(tmp_path):
+def test_the_security_page_lists_every_route_under_its_scope(tmp_path):
     paths = running.server(settings_of(tmp_path)).config.app.openapi()["paths"]
     scopes = {
         f"{method.upper()} {path.replace('/v1/namespaces/{namespace}', 'N')}": about["x-scope"]
@@ -312,6 +310,6 @@ def test_the_page_on_security_has_every_route_under_its_scope(tmp_path):
     assert told == scopes
 
 
-def test_the_settings_of_the_page_on_security_are_settings(tmp_path):
+def test_the_settings_on_the_security_page_are_valid(tmp_path):
     (tmp_path / "service.toml").write_text(re.search(r"```toml\n(.*?)```", SECURITY, re.S)[1])
     assert Settings.load(tmp_path / "service.toml", {}).body_max == 32 << 20

@@ -32,21 +32,21 @@ def refused(*arguments, **options):
 # Sources
 
 
-def test_without_a_word_it_is_loopback_alone():
+def test_the_default_host_is_loopback():
     settings = load()
     assert (settings.host, settings.port, settings.allowed_hosts) == ("127.0.0.1", 7777, ())
     assert settings.token_file == Path("stores") / "tokens.json"
     assert not settings.open_metrics
 
 
-def test_flags_win_over_variables_and_these_over_the_file(tmp_path):
+def test_flags_override_variables_and_variables_override_the_file(tmp_path):
     path = written(tmp_path, "[service]\nport = 1\nrows_max = 1\nname_max = 1\n")
     variables = {"LINKSTREAM_PORT": "2", "LINKSTREAM_ROWS_MAX": "2"}
     settings = load(path, variables, port=3)
     assert (settings.port, settings.rows_max, settings.name_max) == (3, 2, 1)
 
 
-def test_a_flag_that_was_not_given_says_nothing():
+def test_a_flag_of_none_is_ignored():
     assert load(None, {"LINKSTREAM_PORT": "2"}, port=None).port == 2
 
 
@@ -81,11 +81,11 @@ def test_every_setting_can_come_from_a_variable():
     assert (settings.body_max, settings.idle_seconds) == (7, 7.0)
 
 
-def test_an_empty_variable_is_as_good_as_none():
+def test_an_empty_variable_is_ignored():
     assert load(None, {"LINKSTREAM_PORT": ""}).port == 7777
 
 
-def test_variables_of_an_orchestrator_are_left_alone():
+def test_variables_of_kubernetes_are_ignored():
     others = {
         "LINKSTREAM_PORT": "tcp://10.0.0.1:7777",
         "LINKSTREAM_PORT_7777_TCP_ADDR": "10.0.0.1",
@@ -100,21 +100,21 @@ def test_variables_of_an_orchestrator_are_left_alone():
 @pytest.mark.parametrize(
     ("said", "meant"), [("32MiB", 32 << 20), ("1 gib", 1 << 30), ("5", 5), (5, 5), ("2KiB", 2048)]
 )
-def test_bytes_may_be_said_in_units(said, meant):
+def test_bytes_may_have_units(said, meant):
     assert load(body_max=said).body_max == meant
 
 
 # Refusals
 
 
-def test_a_name_that_is_unknown_is_told_with_the_one_that_was_meant(tmp_path):
+def test_an_unknown_name_is_refused_with_a_suggestion(tmp_path):
     path = written(tmp_path, "[service]\nprot = 1\n")
     assert "Did you mean port?" in refused(path)
     assert "LINKSTREAM_BODY_MAX" in refused(None, {"LINKSTREAM_BODYMAX": "1"})
     assert "--host" in refused(hots="x")
 
 
-def test_without_a_data_folder_nothing_is_guessed():
+def test_a_missing_data_folder_is_refused():
     with pytest.raises(ArgumentError, match="no data folder"):
         Settings.load(None, {})
 
@@ -160,7 +160,7 @@ def test_without_a_data_folder_nothing_is_guessed():
         ("open_metrics", 1),
     ],
 )
-def test_a_value_out_of_place_is_refused_and_named(name, value):
+def test_an_invalid_value_is_refused_by_name(name, value):
     assert refused(**{name: value}).startswith(f"{name} = ")
 
 
@@ -177,26 +177,26 @@ def test_a_value_out_of_place_is_refused_and_named(name, value):
         "[service]\nx = " + "[" * 100_000,
     ],
 )
-def test_a_file_that_is_no_table_of_settings_is_refused(tmp_path, text):
+def test_an_invalid_file_is_refused(tmp_path, text):
     assert "service.toml" in refused(written(tmp_path, text))
 
 
-def test_other_tables_of_a_file_are_left_to_others(tmp_path):
+def test_other_tables_of_a_file_are_ignored(tmp_path):
     assert load(written(tmp_path, "[other]\nx = 1\n[service]\nport = 5\n")).port == 5
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_file_is_refused(tmp_path):
     assert "No such file" in refused(tmp_path / "none.toml")
     assert "service" in refused(tmp_path)
 
 
-def test_settings_do_not_change():
+def test_settings_are_immutable():
     with pytest.raises(FrozenInstanceError):
         load().port = 5
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="there it is tomli, which the extra has")
-def test_a_missing_reader_of_toml_is_told_with_the_extra(tmp_path, monkeypatch):
+def test_a_missing_toml_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tomllib", None)
     with pytest.raises(MissingExtraError, match=r"linkstream\[service\]"):
         load(written(tmp_path, "[service]\n"))

@@ -14,7 +14,7 @@ import pytest
 
 from linkstream.store import Store
 from service.calling import Line, Stream, head
-from service.feeding import Feeders, replayed
+from service.feeders import Feeders, replayed
 from service.server import Outside, until
 from store.internals import snapshots_of
 from store.operations import vectors
@@ -23,7 +23,7 @@ X = vectors(np.random.default_rng(7), 40)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
-def test_told_to_stop_amid_traffic_it_loses_nothing_and_closes_well(nest, tmp_path, number):
+def test_stopping_under_load_loses_nothing_and_closes_the_stores(nest, tmp_path, number):
     data = tmp_path / "data"
     with Outside(nest, data) as service:
         service.namespace("people")
@@ -47,7 +47,7 @@ def test_told_to_stop_amid_traffic_it_loses_nothing_and_closes_well(nest, tmp_pa
     assert len(found) == len(answers), "a batch went in and nobody was told"
 
 
-def test_told_twice_it_stops_at_once_and_still_loses_nothing(nest, tmp_path):
+def test_a_second_signal_stops_at_once_and_loses_nothing(nest, tmp_path):
     data = tmp_path / "data"
     with Outside(nest, data) as service:
         service.namespace("people")
@@ -63,7 +63,7 @@ def test_told_twice_it_stops_at_once_and_still_loses_nothing(nest, tmp_path):
     assert {key: found.get(key) for key in answers} == answers
 
 
-def test_a_request_under_way_is_answered_and_streams_end(nest, tmp_path):
+def test_stopping_answers_running_requests_and_ends_streams(nest, tmp_path):
     rows = np.tile(X, (1_000, 1))
     with Outside(nest, tmp_path / "data") as service, ThreadPoolExecutor(1) as pool:
         path = service.namespace("people")
@@ -84,7 +84,7 @@ def test_a_request_under_way_is_answered_and_streams_end(nest, tmp_path):
     assert told in (200, 503, None)
 
 
-def test_those_who_say_nothing_do_not_keep_it_from_stopping(nest, tmp_path):
+def test_idle_connections_do_not_delay_the_stop(nest, tmp_path):
     with Outside(nest, tmp_path / "data", stop_seconds=1.0) as service:
         path = service.namespace("people")
         lines = [Line(service.port) for _ in range(5)]
@@ -100,7 +100,7 @@ def test_those_who_say_nothing_do_not_keep_it_from_stopping(nest, tmp_path):
             line.close()
 
 
-def test_stopped_and_started_again_it_is_as_it_was(nest, tmp_path):
+def test_a_restarted_service_has_the_same_state(nest, tmp_path):
     with Outside(nest, tmp_path / "data") as service:
         path = service.namespace("people")
         first = service.post(f"{path}/vectors", X).ids
@@ -128,7 +128,7 @@ def test_two_services_do_not_write_to_one_folder(nest, tmp_path):
         first.stop()
 
 
-def test_a_damaged_store_is_named_and_the_others_go_on(nest, tmp_path):
+def test_a_damaged_store_is_reported_and_the_others_work(nest, tmp_path):
     data = tmp_path / "data"
     with Outside(nest, data) as service:
         for name in ("well", "ill"):

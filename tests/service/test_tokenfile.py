@@ -21,7 +21,7 @@ def path(tmp_path):
 @pytest.fixture
 def at_once(monkeypatch):
     """Look at the file each time."""
-    monkeypatch.setattr(tokens, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(tokens, "CHECK_SECONDS", 0.0)
 
 
 def made(path):
@@ -73,7 +73,7 @@ DAMAGE = {
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_whatever_becomes_of_the_file_nobody_gets_in(path, kind, caplog):
+def test_a_changed_token_file_admits_no_one(path, kind, caplog):
     _, secret = made(path)
     found = Tokens.load(path)
     grant = found.grant(secret)
@@ -89,19 +89,19 @@ def test_whatever_becomes_of_the_file_nobody_gets_in(path, kind, caplog):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DAMAGE if kind != "gone"])
-def test_a_file_that_cannot_be_used_is_told_and_left_as_it_is(path, kind):
+def test_an_unusable_token_file_is_reported_and_left_unchanged(path, kind):
     made(path)
     DAMAGE[kind](path)
     before = path.read_bytes() if path.is_file() else None
     for attempt in (lambda: Tokens.load(path), lambda: made(path)):
-        with pytest.raises(ArgumentError, match="nobody gets in") as caught:
+        with pytest.raises(ArgumentError, match="all calls are refused") as caught:
             attempt()
         assert str(path) in caught.value.seen
     assert before is None or path.read_bytes() == before
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_file_that_is_well_again_counts_again(path):
+def test_a_restored_token_file_is_used_again(path):
     _, secret = made(path)
     whole = path.read_bytes()
     found = Tokens.load(path)

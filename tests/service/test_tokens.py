@@ -24,7 +24,7 @@ def path(tmp_path):
 @pytest.fixture
 def at_once(monkeypatch):
     """Look at the file each time."""
-    monkeypatch.setattr(tokens, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(tokens, "CHECK_SECONDS", 0.0)
 
 
 def made(path, scopes=None, **options):
@@ -35,13 +35,13 @@ def made(path, scopes=None, **options):
 
 
 @pytest.mark.parametrize("given", tokenfile.SCOPES)
-def test_a_scope_holds_those_below_it(given):
+def test_a_scope_includes_the_lower_ones(given):
     grant = Grant({"door": given})
     allowed = [scope for scope in tokenfile.SCOPES if grant.allows(scope, "door")]
     assert allowed == list(tokenfile.SCOPES[: tokenfile.SCOPES.index(given) + 1])
 
 
-def test_a_namespace_says_nothing_of_others_or_of_what_belongs_to_none():
+def test_the_scope_of_a_namespace_does_not_extend_to_others_or_the_service():
     grant = Grant({"door": "admin"})
     assert not grant.allows("read", "doors")
     assert not grant.allows("read", None)
@@ -49,7 +49,7 @@ def test_a_namespace_says_nothing_of_others_or_of_what_belongs_to_none():
     assert grant.namespaces == {"door"}
 
 
-def test_a_star_is_for_all_and_the_better_of_two_counts():
+def test_a_star_covers_all_namespaces_and_the_higher_scope_counts():
     grant = Grant({"*": "read", "door": "write"})
     assert grant.allows("read", "any")
     assert grant.allows("read", None)
@@ -58,7 +58,7 @@ def test_a_star_is_for_all_and_the_better_of_two_counts():
     assert grant.namespaces is None
 
 
-def test_a_scope_that_is_unknown_is_no_scope():
+def test_an_unknown_scope_allows_nothing():
     with pytest.raises(ValueError, match="tuple"):
         Grant({"*": "admin"}).allows("owner", "door")
 
@@ -73,7 +73,7 @@ def test_without_a_file_no_token_is_needed(path):
     assert not path.exists()
 
 
-def test_a_secret_gets_its_scopes_and_nothing_else_gets_in(path):
+def test_only_the_secret_gets_the_scopes(path):
     token, secret = made(path, {"door": "write"})
     found = Tokens.load(path)
     assert found.any
@@ -104,7 +104,7 @@ def test_a_secret_of_one_token_under_the_id_of_another_is_wrong(path):
     assert Tokens.load(path).grant(one.replace(first.id, second.id)) is None
 
 
-def test_hashes_are_compared_in_constant_time_also_for_ids_that_are_not_there(path, monkeypatch):
+def test_hashes_are_compared_in_constant_time_even_for_unknown_ids(path, monkeypatch):
     _, secret = made(path)
     compared = []
     monkeypatch.setattr(
@@ -116,7 +116,7 @@ def test_hashes_are_compared_in_constant_time_also_for_ids_that_are_not_there(pa
     assert [len(a) == len(b) == 64 for a, b in compared] == [True, True]
 
 
-def test_an_expired_token_lets_nobody_in_and_opens_nothing(path):
+def test_an_expired_token_is_refused_and_does_not_open_the_service(path):
     _, secret = made(path, seconds=60, now=NOW)
     time = [NOW]
     found = Tokens.load(path, clock=lambda: time[0])
@@ -151,7 +151,7 @@ def test_the_file_has_no_secret_and_only_its_owner_reads_it(path):
     assert os.listdir(path.parent) == ["tokens.json"]
 
 
-def test_secrets_are_long_and_never_the_same(path):
+def test_secrets_are_long_and_unique(path):
     secrets = [made(path)[1] for _ in range(20)]
     assert len(set(secrets)) == 20
     assert {len(secret) for secret in secrets} == {4 + 12 + 1 + 43}
@@ -159,7 +159,7 @@ def test_secrets_are_long_and_never_the_same(path):
     assert all(found.grant(secret) for secret in secrets)
 
 
-def test_what_cannot_be_written_leaves_the_file_as_it_was(path, monkeypatch):
+def test_a_failed_write_leaves_the_file_unchanged(path, monkeypatch):
     _, secret = made(path)
     before = path.read_bytes()
 
@@ -174,7 +174,7 @@ def test_what_cannot_be_written_leaves_the_file_as_it_was(path, monkeypatch):
     assert Tokens.load(path).grant(secret)
 
 
-def test_many_who_change_it_at_once_lose_nothing(path):
+def test_concurrent_changes_lose_nothing(path):
     threads = [threading.Thread(target=made, args=(path,)) for _ in range(12)]
     for thread in threads:
         thread.start()
@@ -184,13 +184,13 @@ def test_many_who_change_it_at_once_lose_nothing(path):
 
 
 @pytest.mark.parametrize("scopes", [{}, {"*": "owner"}, {"A": "read"}, {"../x": "read"}, {"a": 1}])
-def test_scopes_that_make_no_sense_are_refused_and_nothing_is_written(path, scopes):
+def test_invalid_scopes_are_refused_and_nothing_is_written(path, scopes):
     with pytest.raises(ArgumentError):
         tokens.create(path, scopes)
     assert not path.exists()
 
 
-def test_a_label_is_any_text_but_not_too_long(path):
+def test_a_label_is_any_text_up_to_a_limit(path):
     label = "<b>\u202e\x1b[2J\n日本"
     assert made(path, label=label)[0].label == label
     assert tokenfile.read(path)[0].label == label
@@ -202,7 +202,7 @@ def test_a_label_is_any_text_but_not_too_long(path):
 # Rotation and revocation
 
 
-def test_while_a_token_is_rotated_both_work_and_then_the_new_one_alone(path):
+def test_both_tokens_work_during_the_overlap_of_a_rotation(path):
     old, old_secret = made(path, {"door": "write"}, label="door", now=NOW)
     new, new_secret, ending = tokens.rotate(path, old.id, overlap=3_600, now=NOW)
     assert (new.scopes, new.label, new.expires) == ({"door": "write"}, "door", None)
@@ -216,7 +216,7 @@ def test_while_a_token_is_rotated_both_work_and_then_the_new_one_alone(path):
     assert found.grant(new_secret)
 
 
-def test_rotating_makes_no_token_last_longer(path):
+def test_rotating_extends_no_token(path):
     old, _ = made(path, seconds=100, now=NOW)
     new, _, ending = tokens.rotate(path, old.id, overlap=3_600, now=NOW + 50)
     assert ending.expires == NOW + 100
@@ -235,7 +235,7 @@ def test_a_token_is_revoked_by_id_or_by_secret(path):
 
 
 @pytest.mark.usefixtures("at_once")
-def test_what_changes_in_the_file_counts_at_once(path):
+def test_changes_of_the_file_take_effect(path):
     token, secret = made(path)
     found = Tokens.load(path)
     grant = found.grant(secret)
@@ -247,7 +247,7 @@ def test_what_changes_in_the_file_counts_at_once(path):
     assert found.grant(other)
 
 
-def test_the_file_is_looked_at_now_and_then_only(path, monkeypatch):
+def test_the_file_is_checked_once_a_second(path, monkeypatch):
     _, secret = made(path)
     found = Tokens.load(path)
     looks = []
@@ -259,7 +259,7 @@ def test_the_file_is_looked_at_now_and_then_only(path, monkeypatch):
 
 
 @pytest.mark.usefixtures("at_once")
-def test_the_first_token_closes_a_service_that_was_open(path):
+def test_the_first_token_closes_an_open_service(path):
     found = Tokens.load(path)
     grant = found.grant(None)
     _, secret = made(path)
@@ -270,7 +270,7 @@ def test_the_first_token_closes_a_service_that_was_open(path):
 
 
 @pytest.mark.usefixtures("at_once")
-def test_revoking_the_last_token_opens_nothing(path):
+def test_revoking_the_last_token_does_not_open_the_service(path):
     token, secret = made(path)
     found = Tokens.load(path)
     tokens.revoke(path, token.id)
@@ -280,7 +280,7 @@ def test_revoking_the_last_token_opens_nothing(path):
         assert each.grant(secret) is None
 
 
-def test_a_link_to_a_file_elsewhere_is_followed(path, tmp_path):
+def test_a_symbolic_link_to_the_file_is_followed(path, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     path.symlink_to(tmp_path / "elsewhere" / "tokens.json")
     with pytest.raises(ArgumentError):  # it leads nowhere yet
@@ -293,7 +293,7 @@ def test_a_link_to_a_file_elsewhere_is_followed(path, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_what_root_writes_belongs_to_whom_the_folder_belongs_to(path):
+def test_a_file_written_by_root_belongs_to_the_owner_of_the_folder(path):
     os.chown(path.parent, 12_345, 12_346)
     made(path)
     assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 12_346)
@@ -302,6 +302,6 @@ def test_what_root_writes_belongs_to_whom_the_folder_belongs_to(path):
     assert (path.stat().st_uid, path.stat().st_gid) == (23_456, 23_457)
 
 
-def test_no_folder_is_told(tmp_path):
+def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="Make it first"):
         made(tmp_path / "none" / "tokens.json")

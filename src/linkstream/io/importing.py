@@ -150,6 +150,8 @@ def _replay_one(
     if record["payloads"]:
         attached = [next(payloads) for _ in range(count)]
         arguments |= {"payload": attached[0]} if verb == "add" else {"payloads": attached}
+    if verb == "add_group" and "key" in arguments:
+        arguments["group"] = arguments.pop("key")
     if verb == "settle":
         given = arguments.pop("thresholds", None)
         return store.settle(apply=True, thresholds=given and Thresholds(**given), **arguments)

@@ -1,6 +1,6 @@
-"""The service: namespaces of vectors over HTTP, and a page to look at them.
+"""The service: namespaces of vectors over HTTP, and a dashboard.
 
-`create_app` gives the application; `linkstream serve` runs it.
+`create_app` makes the ASGI application; `linkstream serve` runs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The application: routes, the guard before them, and the stores behind them."""
+"""The ASGI application: routes, middleware, and the namespaces behind them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from starlette.responses import Response
 
 from linkstream import __version__
 from linkstream.errors import LinkstreamError
-from linkstream.service import bodies
-from linkstream.service.answers import Refusal, hidden_of, refused
-from linkstream.service.guard import Guard
-from linkstream.service.lane import Lane
+from linkstream.service import requests
 from linkstream.service.metrics import Metrics
+from linkstream.service.middleware import AddFastPath, SecurityMiddleware
+from linkstream.service.responses import Refusal, error_response, hidden_prefix
 from linkstream.service.routes import router
-from linkstream.service.routes.vectors import add_vectors
+from linkstream.service.routes.writes import add_vectors
 from linkstream.service.sessions import Sessions
 from linkstream.service.settings import Settings
 from linkstream.service.tokens import Tokens
 
-ABOUT = "Clusters embeddings as they arrive. Errors say what was seen, expected, and the remedy."
+ABOUT = "Clusters embeddings as they arrive. Errors state what was seen, expected, and the remedy."
 
 
 class Service(FastAPI):
-    """FastAPI's application behind our guard: nothing comes in or goes out past it."""
+    """FastAPI's application inside the middleware, which sees every request and response."""
 
     front: Any = None
 
@@ -39,10 +38,14 @@ class Service(FastAPI):
 
 
 def create_app(settings: Settings, *, sessions: Sessions | None = None) -> Service:
-    """The service as an ASGI application.
+    """Make the service as an ASGI application.
 
-    Run it with one worker: a store has one writer. `linkstream serve` also looks after who can
-    reach it and how long a request may take to come; another server has to do that itself.
+    Run it with one worker: a store has one writer. `linkstream serve` also checks the address it
+    listens at and limits the time of a request; another server has to do that itself.
+
+    Args:
+        settings: the settings of the service.
+        sessions: the namespaces; None opens those in the data folder.
     """
     namespaces = sessions or Sessions(settings)
     tokens, metrics = Tokens.load(settings.token_file), Metrics()
@@ -61,24 +64,24 @@ def create_app(settings: Settings, *, sessions: Sessions | None = None) -> Servi
         version=__version__,
         description=ABOUT,
         lifespan=lifespan,
-        docs_url=None,  # its page loads scripts from elsewhere
+        docs_url=None,  # that page loads scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
     )
     app.state.settings, app.state.sessions = settings, namespaces
     app.state.tokens, app.state.metrics = tokens, metrics
     app.include_router(router())
-    lane = Lane(super(Service, app).__call__, add_vectors, app)
-    app.front = Guard(lane, settings, metrics)
-    app.add_exception_handler(LinkstreamError, _ours)
-    app.add_exception_handler(RequestValidationError, _misshapen)
-    app.add_exception_handler(HTTPException, _http)
+    fast_path = AddFastPath(super(Service, app).__call__, add_vectors, app)
+    app.front = SecurityMiddleware(fast_path, settings, metrics)
+    app.add_exception_handler(LinkstreamError, _library_error)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_error)
     _describe_tokens(app)
     return app
 
 
 def _describe_tokens(app: FastAPI) -> None:
-    """Say in /openapi.json how a token is sent."""
+    """Describe the token in /openapi.json."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -90,26 +93,26 @@ def _describe_tokens(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-async def _ours(request: Request, error: Exception) -> Response:
+async def _library_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, LinkstreamError)
-    return refused(error, hidden=hidden_of(request.app.state.settings))
+    return error_response(error, hidden=hidden_prefix(request.app.state.settings))
 
 
-async def _misshapen(_: Request, error: Exception) -> Response:
+async def _invalid_request(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return refused(bodies.misshapen(error.errors()[0]))
+    return error_response(requests.invalid(error.errors()[0]))
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = {404: "not-found", 405: "method"}.get(error.status_code, "http")
-    return refused(
+    return error_response(
         Refusal(
             error.status_code,
             kind,
             f"{request.method} {request.url.path!r:.100}",
             expected="a route of /openapi.json",
-            remedy="Check the path and the method.",
+            remedy="Check the path and the HTTP method.",
             headers=dict(error.headers or {}),
         )
     )

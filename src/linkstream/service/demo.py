@@ -1,4 +1,4 @@
-"""The demo of a service: the voices that come with the package, as if somebody spoke now."""
+"""The demo: feed the voices that come with the package at speaking pace."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy.typing as npt
 from linkstream.data import VoiceStream, voice_halves
 from linkstream.errors import LinkstreamError
 from linkstream.paper.thresholds import Thresholds
-from linkstream.service.answers import Refusal
+from linkstream.service.responses import Refusal
 from linkstream.store import write_requests
 
 if TYPE_CHECKING:
     from linkstream.service.sessions import Session, Sessions
 
 NAMESPACE = "voices"
-# Those of `linkstream demo`: tuned on the five speakers who are not heard here.
+# The thresholds of `linkstream demo`, tuned on the other five speakers.
 THRESHOLDS = Thresholds(
     cluster_similarity=0.766, subcluster_similarity=0.645, pair_similarity_max=0.738
 )
-AT_ONCE = 120  # windows, so that the page is not empty at first
+AT_ONCE = 120  # windows of speech fed at once, so that the dashboard is not empty
 STEP = 0.4  # seconds from one window of speech to the next
 _BUSY = (429, 503)
 
@@ -31,19 +31,18 @@ _log = logging.getLogger("linkstream.service")
 
 
 async def feed(sessions: Sessions, *, step: float = STEP, at_once: int = AT_ONCE) -> None:
-    """Feed five voices into the namespace "voices", some at once, the others at speaking pace.
+    """Feed five voices into the namespace "voices": some at once, the rest at speaking pace.
 
-    A folder that has some of them already gets the others: each window is taken once. At the end
-    it says so, and the service stays. What goes wrong ends the demo alone.
+    Windows that the namespace already has are skipped. An error ends the demo, not the service.
     """
-    stream = await sessions.aside(lambda: voice_halves()[1])
+    stream = await sessions.run_in_thread(lambda: voice_halves()[1])
     try:
         session, _ = await sessions.make(NAMESPACE, {"thresholds": THRESHOLDS})
         done = await session.read(lambda store: store.n_vectors)
-        for first, end in _pieces(len(stream.X), done, at_once):
+        for first, end in _ranges(len(stream.X), done, at_once):
             if sessions.stopping.is_set():
                 return
-            await _take(session, stream, first, end, step)
+            await _add(session, stream, first, end, step)
             if end < len(stream.X):
                 await asyncio.sleep(step)
     except (LinkstreamError, OSError) as error:
@@ -52,21 +51,21 @@ async def feed(sessions: Sessions, *, step: float = STEP, at_once: int = AT_ONCE
     _log.info("the demo has ended: all %d windows of speech were heard", len(stream.X))
 
 
-def _pieces(n: int, done: int, at_once: int) -> list[tuple[int, int]]:
-    """What is fed at a time. The first piece is the same each time, for it has one key."""
-    pieces = [(0, min(at_once, n)), *((row, row + 1) for row in range(at_once, n))]
-    return [(first, end) for first, end in pieces if end > done]
+def _ranges(n: int, done: int, at_once: int) -> list[tuple[int, int]]:
+    """Return the ranges to feed. The first is always the same, because its key is fixed."""
+    ranges = [(0, min(at_once, n)), *((row, row + 1) for row in range(at_once, n))]
+    return [(first, end) for first, end in ranges if end > done]
 
 
-async def _take(session: Session, stream: VoiceStream, first: int, end: int, step: float) -> None:
-    """Add some windows; where the service is busy, wait, as any client should."""
+async def _add(session: Session, stream: VoiceStream, first: int, end: int, step: float) -> None:
+    """Add some windows; wait and try again while the service is busy."""
     X = stream.X[first:end]
     while True:
-        ticket = write_requests.add_request(
+        call = write_requests.add_request(
             "add_many", X, 1.0, None, _payloads(stream, first, end), f"demo-{first}-{end}"
         )
         try:
-            await session.write(ticket, X.nbytes)
+            await session.write(call, X.nbytes)
             return
         except Refusal as refusal:
             if refusal.status not in _BUSY:
@@ -75,7 +74,7 @@ async def _take(session: Session, stream: VoiceStream, first: int, end: int, ste
 
 
 def _payloads(stream: VoiceStream, first: int, end: int) -> list[dict[str, Any]]:
-    """Who reads, as a letter in order of appearance, and when: the data has no names."""
+    """Return payloads with the reader, as a letter in order of appearance, and the time."""
     letters = _letters(stream.y)
     return [
         {"reader": letters[int(stream.y[row])], "t": round(row * STEP, 1)}

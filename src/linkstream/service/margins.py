@@ -1,40 +1,38 @@
-"""What-if: how near the present graph is to its thresholds, and what moving them would touch.
+"""What-if: margins of the current graph, and what other thresholds would change in it.
 
-It is about the graph as it is, not a run with other thresholds: had they been others from the
-start, other subclusters would have come about. `linkstream tune` runs streams anew.
+This is not a run with other thresholds, which would have made other subclusters; `linkstream tune`
+runs streams again.
 
-`figures` answers `GET …/margins`:
+`figures` returns the answer to `GET …/margins`:
 
-    thresholds      cluster_similarity, subcluster_similarity, pair_similarity_max, as they are
+    thresholds      cluster_similarity, subcluster_similarity, pair_similarity_max, as set
     counts          vectors, subclusters, clusters
-    edges           of the edges that equation 22 judges, total: how many there are; shown: how many
-                    were looked at (at most EDGES, evenly picked by age); similarity: histogram
-    firm            the same of the edges that it does not judge, tied by a settlement or by whole
-                    clusters as evidence; the figures are of the two parts that each holds
-                    together, as wholes (a vector of less weight counts in full)
-    law             edges that a person's word has tied; no threshold touches these
-    pairs           shown: pairs of clusters that were looked at, those nearest to being one, at
-                    most PAIRS; clusters: how many clusters were compared, the biggest ones, at most
-                    COMPARED; similarity: histogram of the pairs shown. A pair passes where its
-                    similarity as wholes reaches s~, whatever people have said of the two.
-    recent          null, or of the decisions given: joined, linked, new: how many of each;
+    edges           edges that equation 22 tests. total: their number; shown: how many were examined
+                    (at most EDGES, evenly spaced by age); similarity: histogram
+    firm            the same for edges made by a settlement or by the evidence of whole clusters;
+                    the similarity is that of the two parts that the edge holds together (a vector
+                    of less weight counts in full)
+    law             edges made by user corrections; no threshold affects them
+    pairs           shown: pairs of clusters examined, those nearest to being one, at most PAIRS;
+                    clusters: how many of the largest clusters were compared, at most COMPARED;
+                    similarity: histogram of the pairs. A pair passes if its similarity reaches s~,
+                    whatever the corrections say.
+    recent          null, or for the decisions given: joined, linked, new: how many of each;
                     margin: histogram of similarity − threshold
     similarity_bins low, width, count: of the histograms of similarities
     margin_bins     low, width, count, zero: of the histograms of margins. Bin number `zero` begins
-                    at 0. What lies beyond the first or last bin is counted in it.
-    moves           how far each threshold is moved, −0.10 … 0.10; the middle one is 0
-    edge            T_c and T_p moved. edge.edges[i][j], edge.firm[i][j] and edge.pairs[i][j] are
+                    at 0. Values beyond the first or last bin are counted in it.
+    moves           the changes of each threshold, −0.10 … 0.10; the middle one is 0
+    edge            T_c and T_p changed. edge.edges[i][j], edge.firm[i][j] and edge.pairs[i][j] are
                     histograms of margins with T_c + moves[i] and T_p + moves[j]: edges below 0
-                    would fail equation 22, the parts of firm edges below 0 would be less alike than
-                    s~ asks, pairs from 0 on would pass. null where no such thresholds exist.
-                    edge.floor[i]: the least that s~ asks with T_c + moves[i], of two vectors; null
-                    where there is none.
-    subcluster      T_s moved. subcluster.merged[i]: of subcluster.shown edges of any kind, those
-                    whose two subclusters are as similar as T_s + moves[i] asks, and would be merged
-                    into one when a vector next joins either. subcluster.unjoined[i]:
-                    of the recent decisions, joins that T_s + moves[i] would have refused. null
-                    where no such threshold exists, or no decisions were given. What has been merged
-                    is not taken apart, so the graph alone cannot say more of a higher T_s.
+                    would fail equation 22, parts of firm edges below 0 would fail s~, pairs from 0
+                    on would pass. null if such thresholds are not valid. edge.floor[i]: s~ of two
+                    single vectors with T_c + moves[i]; null if not valid.
+    subcluster      T_s changed. subcluster.merged[i]: of subcluster.shown edges of any kind, those
+                    whose subclusters reach T_s + moves[i] and would merge when a vector next joins
+                    either. subcluster.unjoined[i]: recent joins that T_s + moves[i] would have
+                    refused. null if the threshold is not valid, or no decisions were given. Merged
+                    subclusters are not split, so the graph cannot show more of a higher T_s.
 """
 
 from __future__ import annotations
@@ -56,29 +54,33 @@ from linkstream.identity.suggestions import edge_figures
 from linkstream.identity.totals import Totals
 from linkstream.paper.thresholds import Thresholds
 
-EDGES = 20_000  # looked at
+EDGES = 20_000  # examined
 PAIRS = 2_000
-COMPARED = 2_000  # clusters: every two of them
+COMPARED = 2_000  # clusters, pairwise
 MOVES = tuple(step / 100 for step in range(-10, 11))
 _MARGIN = (-0.3, 0.01, 70)  # low, width, count
 _SIMILARITY = (-0.2, 0.02, 60)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Group = tuple[Floats, Floats]  # similarities, and what the two sides of each weigh
+Group = tuple[Floats, Floats]  # similarities, and the masses of both sides
 
 
-class Standing(Protocol):
-    """What has a graph: a clusterer or a store."""
+class HasState(Protocol):
+    """A clusterer or a store."""
 
     def state(self) -> State:
-        """The whole state as plain arrays."""
+        """Return the whole state as plain arrays."""
 
 
-def figures(store_like: Standing, *, recent: Iterable[Decision] | None = None) -> dict[str, Any]:
-    """What the page of thresholds shows, as plain values; the module says what each one is.
+def figures(store_like: HasState, *, recent: Iterable[Decision] | None = None) -> dict[str, Any]:
+    """Return the values described above.
 
     Costs about a second for 2,000 clusters and 20,000 edges of 256 dimensions.
+
+    Args:
+        store_like: a clusterer or a store.
+        recent: recent decisions; None for none.
     """
     state = store_like.state()
     edges, firm = _edges(state), _firm(state)
@@ -110,21 +112,21 @@ def _shown(some: Group) -> dict[str, Any]:
 
 
 def _edges(state: State) -> Group:
-    """The edges that equation 22 judges, by their ends."""
-    judged = _picked(np.flatnonzero(state.firm == LOOSE))
-    masses = state.masses()[np.searchsorted(state.numbers, state.edges[judged])]
-    return _similarity(state, judged), masses
+    """Return the edges that equation 22 tests, with the masses of their ends."""
+    tested = _picked(np.flatnonzero(state.firm == LOOSE))
+    masses = state.masses()[np.searchsorted(state.numbers, state.edges[tested])]
+    return _similarity(state, tested), masses
 
 
 def _similarity(state: State, edges: Integers) -> Floats:
-    """Of the ends of some edges."""
+    """Return the similarities of the ends of edges."""
     if not len(edges):
         return np.empty(0)
     return edge_figures(replace(state, edges=state.edges[edges], firm=state.firm[edges]))[0]
 
 
 def _firm(state: State) -> Group:
-    """The edges that a settlement or whole clusters have tied, by the parts they hold together."""
+    """Return the settled edges, with the masses of the parts they hold together."""
     firm = _picked(np.flatnonzero(state.firm == FIRM))
     if not len(firm):
         return np.empty(0), np.empty((0, 2))
@@ -132,14 +134,14 @@ def _firm(state: State) -> Group:
     return parts.similarity[firm], parts.sizes[firm].astype(np.float64)
 
 
-def _picked(places: Integers) -> Integers:
-    if len(places) <= EDGES:
-        return places
-    return places[np.linspace(0, len(places) - 1, EDGES).astype(np.int64)]
+def _picked(edges: Integers) -> Integers:
+    if len(edges) <= EDGES:
+        return edges
+    return edges[np.linspace(0, len(edges) - 1, EDGES).astype(np.int64)]
 
 
 def _pairs(state: State) -> tuple[Group, int]:
-    """The pairs of clusters nearest to being one, and how many clusters were compared."""
+    """Return the pairs of clusters nearest to being one, and how many were compared."""
     if not len(state.numbers):
         return (np.empty(0), np.empty((0, 2))), 0
     wholes = Comparison.of(_biggest(state), Laws())
@@ -148,7 +150,7 @@ def _pairs(state: State) -> tuple[Group, int]:
 
 
 def _biggest(state: State) -> State:
-    """The state without clusters beyond those that are compared; enough to compare by."""
+    """Return the state with the largest clusters only, enough to compare them."""
     ids, place = np.unique(state.clusters, return_inverse=True)
     if len(ids) <= COMPARED:
         return state
@@ -160,7 +162,7 @@ def _biggest(state: State) -> State:
 
 
 def _edge_moves(now: Thresholds, groups: dict[str, Group]) -> dict[str, Any]:
-    """Histograms of margins for every move of T_c and T_p."""
+    """Return histograms of margins for every change of T_c and T_p."""
     table = [
         [_moved(now, cluster_similarity=c, pair_similarity_max=p) for p in MOVES] for c in MOVES
     ]
@@ -180,7 +182,7 @@ def _margins(thresholds: Thresholds | None, similarity: Floats, masses: Floats) 
 
 
 def _subcluster_moves(state: State, recent: list[Decision] | None) -> dict[str, Any]:
-    """What T_s moved would merge, and which recent joins it would have refused."""
+    """Return what other values of T_s would merge, and which recent joins they would refuse."""
     similarity = _similarity(state, _picked(np.arange(len(state.edges))))
     moved = [_moved(state.thresholds, subcluster_similarity=move) for move in MOVES]
     at = [None if each is None else each.subcluster_similarity for each in moved]
@@ -195,7 +197,7 @@ def _subcluster_moves(state: State, recent: list[Decision] | None) -> dict[str, 
 
 
 def _moved(now: Thresholds, **moves: float | None) -> Thresholds | None:
-    """The thresholds with some moved, or put at the top of their range; None where not allowed."""
+    """Return the thresholds with some changed, or at 1 for None; None if not valid."""
     values = {
         name: 1.0 if move is None else getattr(now, name) + move for name, move in moves.items()
     }
@@ -214,9 +216,9 @@ def _recent(decisions: list[Decision]) -> dict[str, Any]:
 
 
 def _histogram(values: Floats, bins: tuple[float, float, int]) -> list[int]:
-    """How many lie in each bin; what lies beyond the ends counts with the last ones.
+    """Count the values in each bin; values beyond the ends count in the outer bins.
 
-    Where a value meets a bin's edge is decided by the value's sign, so that 0 begins a bin.
+    Bins are counted from 0, so that 0 begins a bin exactly.
     """
     low, width, count = bins
     place = np.floor(values / width).astype(np.int64) - round(low / width)

@@ -1,4 +1,4 @@
-"""Metrics, as Prometheus reads them."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from linkstream.service.answers import plain
+from linkstream.service.responses import json_response
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_STREAMS = ("/events/stream", "/live")  # they take as long as somebody listens
+_STREAMS = ("/events/stream", "/live")  # open as long as the client listens
 
 
 class Metrics:
-    """What is counted of requests; and of the namespaces, at the moment somebody asks."""
+    """Counts of requests, and of the namespaces at the time of the scrape."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -34,7 +34,7 @@ class Metrics:
         )
         self._seconds = Histogram(
             "linkstream_request_seconds",
-            "How long answers took.",
+            "Duration of requests.",
             ("route",),
             buckets=_BUCKETS,
             registry=self._registry,
@@ -42,11 +42,11 @@ class Metrics:
         self._children: dict[tuple[str, str, int], tuple[Any, Any]] = {}
 
     def watch(self, sessions: Sessions) -> None:
-        """Tell of these namespaces, too."""
+        """Include these namespaces."""
         self._registry.register(_Namespaces(sessions))
 
     def answered(self, scope: Any, status: int, seconds: float) -> None:
-        """A request was answered."""
+        """Count an answered request."""
         route = scope.get("linkstream.route") or getattr(scope.get("route"), "path", "none")
         key = scope["method"] if route != "none" else "other", route, status
         found = self._children.get(key)
@@ -59,34 +59,42 @@ class Metrics:
             found[1].observe(seconds)
 
     def text(self) -> Response:
-        """All of it."""
-        answer = plain(None)
+        """Return all metrics as a response."""
+        answer = json_response(None)
         answer.body = generate_latest(self._registry)
         answer.init_headers({"content-type": MEDIA})
         return answer
 
 
 class _Namespaces(Collector):
-    """Figures of the namespaces that are open."""
+    """Metrics of the open namespaces."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     def collect(self) -> Iterator[Any]:
-        """One family after the other."""
+        """Yield the metric families."""
         sessions = self._sessions
-        yield GaugeMetricFamily("linkstream_event_readers", "Readers.", value=sessions.readers)
-        yield GaugeMetricFamily("linkstream_waiting_bytes", "Waiting.", value=sessions.held)
+        yield GaugeMetricFamily(
+            "linkstream_event_readers", "Open event streams.", value=sessions.readers
+        )
+        yield GaugeMetricFamily(
+            "linkstream_waiting_bytes", "Bytes received and waiting.", value=sessions.held
+        )
         broken = len(sessions.broken)
-        yield GaugeMetricFamily("linkstream_broken_namespaces", "Cannot be used.", value=broken)
+        yield GaugeMetricFamily(
+            "linkstream_broken_namespaces", "Namespaces that could not be opened.", value=broken
+        )
         taken = CounterMetricFamily(
-            "linkstream_vectors", "Vectors taken since the start.", labels=("namespace",)
+            "linkstream_vectors", "Vectors added since the start.", labels=("namespace",)
         )
         waiting = GaugeMetricFamily(
-            "linkstream_waiting_requests", "Writes that wait.", labels=("namespace",)
+            "linkstream_waiting_requests", "Writes waiting.", labels=("namespace",)
         )
         held = {
-            name: GaugeMetricFamily(f"linkstream_{name}_held", f"Of {name}.", labels=("namespace",))
+            name: GaugeMetricFamily(
+                f"linkstream_{name}_held", f"Number of {name}.", labels=("namespace",)
+            )
             for name in ("vectors", "subclusters", "clusters")
         }
         for session in list(sessions.open.values()):

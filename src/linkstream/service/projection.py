@@ -1,26 +1,25 @@
-"""A map of the subclusters in the plane that stays as it is while vectors arrive.
+"""A map of the subclusters in the plane whose points do not move as vectors are added.
 
-The plane is laid out in cells, like a honeycomb, one apart; a subcluster takes one cell when it is
-first seen and keeps it for as long as it lives. So nothing moves.
+The plane is a hexagonal grid of cells. A subcluster gets one cell when it is first seen and keeps
+the cell as long as it exists.
 
-* A **cluster is an island**. Its oldest subcluster comes first; each other one takes the free cell
-  nearest to the subcluster it is tied to and, of those, nearest to the island's first, so that
-  islands are round. An island that is shut in grows between its own cells. Between two islands
-  there is always a strip of empty ones.
-* A **new island** begins with open sea around it, to have room to grow. It comes to lie beside the
-  subcluster that it is most similar to, if that similarity could matter (Thresholds.lowest), so
-  that a fragment lies beside the cluster it may belong to. What is similar to nothing lies as near
-  to the middle as there is room, in a direction that follows from its number.
-* What is gone leaves its cell; it goes back there if an undo brings it back and nobody took it.
-* Islands keep their ground where clusters split or join: the colours say which is which.
+* A **cluster is a region** of cells. Its oldest subcluster comes first. Each other one gets the
+  free cell nearest to the subcluster it is linked to and, among those, nearest to the region's
+  first cell, so that regions are round. A region without room around it grows between its own
+  cells. There is always a strip of empty cells between two regions.
+* A **new region** starts with free cells around it, to have room to grow. It lies beside the
+  subcluster to which it is most similar, if that similarity is at least Thresholds.lowest, so that
+  a fragment lies beside the cluster it may belong to. Otherwise it lies as near to the centre as
+  there is room, in a direction that follows from its number.
+* A removed subcluster leaves its cell. If an undo brings it back it gets the cell again if free.
+* Regions do not change when clusters split or join: the colours show the clusters.
 
-Everything follows from the states seen, in their order. A new map of the same state (after a
-restart) has the same islands, laid out whole in order of their oldest subcluster, by the same
-rules. Directions that follow from numbers are the same again; an island beside a similar one may
-get another neighbour than in a map that grew with the stream, since a subcluster is now compared
+The map depends only on the sequence of states. A new map of the same state (after a restart) has
+the same regions, laid out in order of their oldest subcluster. A region beside a similar one may
+get another neighbour than in a map that grew with the stream, because a subcluster is now compared
 as it is, not as it was at its first vector.
 
-This is layout only: whether two subclusters belong together is never decided here.
+This is layout only: it decides nothing about clusters.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.state import State
-from linkstream.service.honeycomb import Honeycomb
+from linkstream.service.hexgrid import HexGrid
 
 LIMIT = 60_000  # subclusters on a map
-COMPARED = 24_000  # subclusters that a new island is compared with, the biggest ones
-_SKETCH = 256  # dimensions that are enough to find a neighbour
+COMPARED = 24_000  # largest subclusters with which a new region is compared
+_SKETCH = 256  # dimensions after a random projection, enough to find a neighbour
 _BLOCK = 256
-_SEA = 2.5  # cells around a new island, beside those that it may be expected to need
-_STRAIT, _CROWD = 1.4, 3_000  # and where so many come at once
-_GROWTH = 4.0  # times the usual size of an island: what a new one may come to
+_GAP = 2.5  # free cells around a new region, besides those that it may grow into
+_NARROW_GAP, _CROWD = 1.4, 3_000  # the gap if this many regions start at once
+_GROWTH = 4.0  # size to which a new region may grow, in mean sizes
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -49,9 +48,9 @@ Singles = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The map: one entry a subcluster, by number; edges `a`, `b` as places in these arrays.
+    """The map: arrays with one entry per subcluster, and edges from `a` to `b` as indices.
 
-    `left_out`: subclusters for which there was no room on it.
+    `left_out` is the number of subclusters beyond the limit.
     """
 
     subcluster: Integers
@@ -65,7 +64,10 @@ class Layout:
 
 
 class Projection:
-    """A map that follows one clusterer; give it the state now and then.
+    """A map that follows one clusterer: pass it the state from time to time.
+
+    Args:
+        limit: the most subclusters on the map.
 
     >>> from linkstream import Links
     >>> links, projection = Links(0.7, 0.6, 0.9), Projection()
@@ -79,17 +81,20 @@ class Projection:
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._limit = limit
-        self._comb = Honeycomb()
+        self.grid = HexGrid()
 
     def update(self, state: State) -> Layout:
-        """The map of a state: what was there stays, what is gone goes, what is new finds a place.
+        """Return the map of a state; subclusters seen before keep their cells.
 
-        Costs n·d steps for each new cluster, and little else.
+        Costs n·d steps for each new cluster.
+
+        Args:
+            state: the state of the clusterer.
         """
         numbers = state.numbers.tolist()
-        self._comb.keep(set(numbers))
+        self.grid.retain(set(numbers))
         placed = np.fromiter(
-            (n in self._comb.cells for n in numbers), dtype=bool, count=len(numbers)
+            (n in self.grid.cells for n in numbers), dtype=bool, count=len(numbers)
         )
         shown = self._shown(state, placed)
         if shown.sum() > placed.sum():
@@ -97,47 +102,49 @@ class Projection:
         return self._layout(state, shown)
 
     def _shown(self, state: State, placed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Those on the map, and as many new ones as there is room for, the biggest first."""
+        """Select the subclusters on the map, and the largest new ones up to the limit."""
         shown, new = placed.copy(), np.flatnonzero(~placed)
         room = max(0, self._limit - int(placed.sum()))
         shown[new[np.argsort(-state.counts[new], kind="stable")[:room]]] = True
         return shown
 
     def _place(self, state: State, arrivals: _Arrivals) -> None:
-        comb, numbers = self._comb, state.numbers.tolist()
-        beside, rooms = _most_similar(state, arrivals), arrivals.rooms(comb.usual)
+        grid, numbers = self.grid, state.numbers.tolist()
+        beside, rooms = _most_similar(state, arrivals), arrivals.rooms(grid.mean_size)
         for row, above in zip(arrivals.rows, arrivals.above, strict=True):
             if above >= 0:
-                comb.put(numbers[row], numbers[above])
+                grid.extend_region(numbers[row], numbers[above])
             else:
-                akin = beside.get(row)
-                comb.found(numbers[row], None if akin is None else numbers[akin], room=rooms[row])
+                near = beside.get(row)
+                similar = None if near is None else numbers[near]
+                grid.start_region(numbers[row], similar, room=rooms[row])
 
     def _layout(self, state: State, shown: npt.NDArray[np.bool_]) -> Layout:
         numbers = state.numbers[shown]
-        x, y = self._comb.points(numbers.tolist())
+        x, y = self.grid.points(numbers.tolist())
         ends = np.searchsorted(state.numbers, state.edges)
         ends = ends[shown[ends].all(axis=1)]
-        place = np.cumsum(shown, dtype=np.int64) - 1
+        index = np.cumsum(shown, dtype=np.int64) - 1
         return Layout(
             subcluster=numbers,
             cluster=state.clusters[shown],
             count=state.counts[shown],
             x=x,
             y=y,
-            a=place[ends[:, 0]],
-            b=place[ends[:, 1]],
+            a=index[ends[:, 0]],
+            b=index[ends[:, 1]],
             left_out=len(shown) - len(numbers),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrivals:
-    """Rows of the state that need a place, in the order in which they get one.
+    """Rows of the state that need a cell, in the order in which they get one.
 
     Attributes:
-        there: rows that have one.
-        above: for each of `rows`, the one it is tied to, which comes before; −1 begins an island.
+        there: rows that have a cell.
+        rows: rows that need one.
+        above: for each of `rows`, the row it is linked to, which comes earlier; −1 starts a region.
     """
 
     there: list[int]
@@ -148,42 +155,42 @@ class _Arrivals:
     def of(
         cls, state: State, placed: npt.NDArray[np.bool_], shown: npt.NDArray[np.bool_]
     ) -> _Arrivals:
-        """First what is tied to something placed; then whole islands, by their oldest."""
+        """Order the rows: first those linked to placed rows, then whole new regions by age."""
         waiting = shown & ~placed
         ends = np.searchsorted(state.numbers, state.edges)
         ends = ends[waiting[ends].any(axis=1) & shown[ends].all(axis=1)]
-        tied: dict[int, list[int]] = {}
+        linked: dict[int, list[int]] = {}
         for one, other in ends.tolist():
-            tied.setdefault(one, []).append(other)
-            tied.setdefault(other, []).append(one)
+            linked.setdefault(one, []).append(other)
+            linked.setdefault(other, []).append(one)
         arrivals = cls(np.flatnonzero(placed).tolist())
         left = set(np.flatnonzero(waiting).tolist())
-        arrivals._walk(sorted(row for row in tied if row not in left), tied, left)
+        arrivals._walk(sorted(row for row in linked if row not in left), linked, left)
         for row in np.flatnonzero(waiting).tolist():
             if row in left:
                 left.remove(row)
                 arrivals._add(row, -1)
-                arrivals._walk([row], tied, left)
+                arrivals._walk([row], linked, left)
         return arrivals
 
-    def rooms(self, usual: float) -> dict[int, int]:
-        """How far from others each new island should begin, so that all of it fits and can grow.
+    def rooms(self, mean_size: float) -> dict[int, int]:
+        """Return the room that each new region needs, so that it fits and can grow.
 
-        `usual`: subclusters of an island that is there.
+        `mean_size` is the mean number of subclusters of the regions on the map.
         """
         starts = np.flatnonzero(np.array(self.above) < 0)
         sizes = np.diff(np.append(starts, len(self.above)))
-        sea = _SEA + _radius(_GROWTH * usual) if len(starts) < _CROWD else _STRAIT
-        rooms = np.rint(sea + _radius(sizes))
+        gap = _GAP + _radius(_GROWTH * mean_size) if len(starts) < _CROWD else _NARROW_GAP
+        rooms = np.rint(gap + _radius(sizes))
         rows = [self.rows[start] for start in starts.tolist()]
         return dict(zip(rows, rooms.astype(np.int64).tolist(), strict=True))
 
-    def _walk(self, starts: list[int], tied: dict[int, list[int]], left: set[int]) -> None:
-        """Add all that hangs on these, the nearest along the trees first."""
+    def _walk(self, starts: list[int], linked: dict[int, list[int]], left: set[int]) -> None:
+        """Add all rows connected to these, breadth first."""
         queue = deque(starts)
         while queue:
             above = queue.popleft()
-            for row in tied.get(above, ()):
+            for row in linked.get(above, ()):
                 if row in left:
                     left.remove(row)
                     self._add(row, above)
@@ -195,21 +202,21 @@ class _Arrivals:
 
 
 def _radius(cells: Floats | float) -> Floats | float:
-    """Of a disc of so many cells."""
+    """Return the radius of a disc of so many cells."""
     return 0.55 * np.sqrt(cells)
 
 
 def _most_similar(state: State, arrivals: _Arrivals) -> dict[int, int]:
-    """For each row that begins an island, the most similar of those before it, if any is akin."""
+    """For each row that starts a region, find the most similar earlier row, if similar enough."""
     order = np.array(arrivals.there + arrivals.rows, dtype=np.int64)
     starts = len(arrivals.there) + np.flatnonzero(np.array(arrivals.above) < 0)
     if not len(starts):
         return {}
-    known = np.arange(len(order))  # places in the order that are compared with
+    known = np.arange(len(order))  # indices of the rows to compare with
     if len(order) > COMPARED:
         known = np.sort(np.argsort(-state.counts[order], kind="stable")[:COMPARED])
     there, new = _units(state.sums, order[known]), _units(state.sums, order[starts])
-    ends = np.searchsorted(known, starts)  # of those that came before
+    ends = np.searchsorted(known, starts)  # of the earlier rows
     found: dict[int, int] = {}
     for first in range(0, len(starts), _BLOCK):
         stop = ends[first : first + _BLOCK]
@@ -219,14 +226,14 @@ def _most_similar(state: State, arrivals: _Arrivals) -> dict[int, int]:
         for row, end in enumerate(stop.tolist()):
             cosines[row, end:] = -2.0
         best = np.argmax(cosines, axis=1)
-        akin = np.flatnonzero(cosines[np.arange(len(best)), best] >= state.thresholds.lowest)
-        rows, others = order[starts[first + akin]], order[known[best[akin]]]
+        similar = np.flatnonzero(cosines[np.arange(len(best)), best] >= state.thresholds.lowest)
+        rows, others = order[starts[first + similar]], order[known[best[similar]]]
         found.update(zip(rows.tolist(), others.tolist(), strict=True))
     return found
 
 
 def _units(sums: Integers, rows: Integers) -> Singles:
-    """Directions of some rows, in single precision; of many dimensions a sketch."""
+    """Return the unit vectors of rows, projected at random if they are long."""
     found: Singles = sums[rows].astype(np.float32)
     if found.shape[1] > _SKETCH:
         mixed = np.random.default_rng(0).standard_normal(

@@ -1,6 +1,6 @@
-"""Routing: a route says who may call it, what it takes and what it answers, in one place.
+"""Routing: one declaration of each route, with scope, body and answer.
 
-What is said there is enforced and is what /openapi.json tells.
+The declaration is enforced, and /openapi.json is made from it.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from fastapi import Path as InPath
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from linkstream.service import bodies, shapes
-from linkstream.service.answers import Refusal
-from linkstream.service.heads import head
+from linkstream.service import requests, schemas
+from linkstream.service.requests import header
+from linkstream.service.responses import Refusal
 from linkstream.service.sessions import NAME, SESSION, Session, Sessions
 from linkstream.service.settings import Settings
 from linkstream.service.tokens import Grant, Tokens
 
 N = "/v1/namespaces/{namespace}"
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": shapes.Error, "description": "Refused; nothing has changed."},
-    "503": {"model": shapes.Error, "description": "Not now: see Retry-After."},
+    "4XX": {"model": schemas.Error, "description": "Refused; nothing has changed."},
+    "503": {"model": schemas.Error, "description": "Not possible now: see Retry-After."},
 }
 _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "The same call under the same key is done once, and answered alike.",
+    "description": "The same call with the same key is done once and has the same answer.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
 
@@ -46,57 +46,57 @@ Namespace = Annotated[
 
 
 def settings_of(request: Request) -> Settings:
-    """How the service is set up."""
+    """Return the settings of the service."""
     settings: Settings = request.app.state.settings
     return settings
 
 
 def sessions_of(request: Request) -> Sessions:
-    """The namespaces."""
+    """Return the namespaces."""
     sessions: Sessions = request.app.state.sessions
     return sessions
 
 
 def grant_of(request: Request) -> Grant:
-    """What the caller may do; 401 where nobody knows it."""
+    """Return the scopes of the caller; refuse with 401 without a valid token."""
     tokens: Tokens = request.app.state.tokens
-    said = head(request, b"authorization")
-    kind, _, secret = (said or "").partition(" ")
+    given = header(request, b"authorization")
+    kind, _, secret = (given or "").partition(" ")
     grant = tokens.grant(secret.strip() if kind.lower() == "bearer" else None)
     if grant is None:
         raise Refusal(
             401,
             "token",
-            "no token" if said is None else "a token that is not known, or no longer",
+            "no token" if given is None else "a token that is unknown, expired or revoked",
             expected="Authorization: Bearer lsk_…",
-            remedy="linkstream token create makes one.",
+            remedy="Make a token: linkstream token create.",
             headers={"WWW-Authenticate": 'Bearer realm="linkstream"'},
         )
     if grant.token is None and request.client is not None:
-        _check_near(request.client.host)
+        _check_loopback(request.client.host)
     request.state.grant = grant
     return grant
 
 
 @lru_cache(maxsize=1024)
-def _check_near(host: str) -> None:
-    """Without tokens, only this machine may call, whoever runs the application."""
+def _check_loopback(host: str) -> None:
+    """Refuse callers from other machines; for a service without tokens."""
     try:
-        near = ip_address(host).is_loopback
+        local = ip_address(host).is_loopback
     except ValueError:  # no address: not from a network
-        near = True
-    if not near:
+        local = True
+    if not local:
         raise Refusal(
             403,
             "token",
-            "a call from another machine, and no tokens",
-            expected="calls from this one",
+            "a call from another machine to a service without tokens",
+            expected="calls from this machine",
             remedy="Make a token: linkstream token create.",
         )
 
 
 def allowed(request: Request, scope: str, namespace: str | None) -> Grant:
-    """403 unless the caller may do so much there."""
+    """Return the caller's grant; refuse with 403 if it lacks a scope for the namespace."""
     grant = grant_of(request)
     if not grant.allows(scope, namespace):
         where = "all namespaces" if namespace is None else f"{namespace!r:.100}"
@@ -104,26 +104,26 @@ def allowed(request: Request, scope: str, namespace: str | None) -> Grant:
             403,
             "scope",
             f"a token without {scope} for {where}",
-            expected=f"one with {scope} or more",
-            remedy="linkstream token create --help tells how to make one.",
+            expected=f"a token with {scope} or more",
+            remedy="See linkstream token create --help for how to make one.",
         )
     return grant
 
 
 async def entered(request: Request, scope: str) -> Session:
-    """The namespace of a request, for one who may do so much there."""
+    """Check the scope, and return the namespace of the request."""
     namespace = request.path_params["namespace"]
     allowed(request, scope, namespace)
     session = request.scope[SESSION] = await sessions_of(request).get(namespace)
     return session
 
 
-def _here(request: Request) -> Session:
+def _entered(request: Request) -> Session:
     session: Session = request.scope[SESSION]
     return session
 
 
-Here = Annotated[Session, Depends(_here)]
+Here = Annotated[Session, Depends(_entered)]  # the namespace of the request
 
 
 def route(
@@ -139,15 +139,25 @@ def route(
     opened: str = "",
     extra: dict[str, Any] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Add a route.
+    """Return a decorator that adds a handler as a route.
 
-    `hot`: it enters by itself, in the fewest steps. `opened`: the setting that opens it to all.
+    Args:
+        router: the router to add the route to.
+        method: the HTTP method.
+        path: the path; `N` is that of a namespace.
+        scope: "read", "write", "admin", "any" (any token) or "none" (no token).
+        body: the schema of the JSON body, or the content of all kinds of body.
+        answer: the schema of the answer.
+        status: the HTTP status of a success.
+        hot: the handler checks the scope itself, for speed.
+        opened: the name of a setting that opens the route to callers without a token.
+        extra: more fields of the route in /openapi.json.
     """
 
     async def enter(request: Request, namespace: Namespace) -> None:
         await entered(request, scope)
 
-    async def know(request: Request) -> None:
+    async def identify(request: Request) -> None:
         if scope == "any":
             grant_of(request)
         elif opened and getattr(settings_of(request), opened):
@@ -156,7 +166,8 @@ def route(
             namespace = request.path_params.get("namespace")
             allowed(request, scope, namespace)
 
-    door = enter if path.startswith(N + "/") or (path == N and method == "GET") else know
+    exists = path.startswith(N + "/") or (path == N and method == "GET")
+    check = enter if exists else identify
 
     def add(handler: Handler) -> Handler:
         router.add_api_route(
@@ -167,7 +178,7 @@ def route(
             response_model=answer,
             response_class=Response if answer is None else JSONResponse,
             responses=dict(_ERRORS),
-            dependencies=[] if hot else [Depends(door)],
+            dependencies=[] if hot else [Depends(check)],
             summary=(handler.__doc__ or "").partition("\n")[0],
             description=handler.__doc__,
             operation_id=handler.__name__,
@@ -181,33 +192,33 @@ def route(
 def _extra(
     method: str, scope: str, body: type[BaseModel] | dict[str, Any] | None, more: dict[str, Any]
 ) -> dict[str, Any]:
-    said: dict[str, Any] = {"x-scope": scope}
-    said["security"] = [] if scope == "none" else [{"bearer": []}]
+    fields: dict[str, Any] = {"x-scope": scope}
+    fields["security"] = [] if scope == "none" else [{"bearer": []}]
     if body is not None:
-        content = body if isinstance(body, dict) else {bodies.JSON: {"schema": inline(body)}}
-        said["requestBody"] = {"required": True, "content": content}
+        content = body if isinstance(body, dict) else {requests.JSON: {"schema": inline(body)}}
+        fields["requestBody"] = {"required": True, "content": content}
     if method == "POST" and scope in ("write", "admin"):
-        said["parameters"] = [_KEY]
+        fields["parameters"] = [_KEY]
     for name, value in more.items():
-        said[name] = [*said.get(name, ()), *value] if isinstance(value, list) else value
-    return said
+        fields[name] = [*fields.get(name, ()), *value] if isinstance(value, list) else value
+    return fields
 
 
 def inline(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a body, whole in itself."""
+    """Return the schema of a body with all references resolved."""
     schema = model.model_json_schema()
     parts = schema.pop("$defs", {})
 
-    def whole(value: Any) -> Any:
+    def resolved(value: Any) -> Any:
         if isinstance(value, dict):
             name = value.get("$ref", "").rpartition("/")[2]
-            return whole(parts[name]) if name else {k: whole(v) for k, v in value.items()}
-        return [whole(each) for each in value] if isinstance(value, list) else value
+            return resolved(parts[name]) if name else {k: resolved(v) for k, v in value.items()}
+        return [resolved(each) for each in value] if isinstance(value, list) else value
 
-    found: dict[str, Any] = whole(schema)
+    found: dict[str, Any] = resolved(schema)
     return found
 
 
 def key_of(request: Request) -> str | None:
-    """The idempotency key of a request."""
-    return head(request, b"idempotency-key")
+    """Return the idempotency key of a request."""
+    return header(request, b"idempotency-key")

@@ -1,4 +1,4 @@
-"""Running a service: where it listens, when it may, and how it stops."""
+"""Run a service: check the settings, listen, serve, stop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linkstream.service.settings import Settings
 from linkstream.service.tokens import Tokens
 
 if TYPE_CHECKING:
-    from linkstream.service.serving import Server
+    from linkstream.service.server import Server
     from linkstream.service.sessions import Sessions
 
 Ready = Callable[[str], None]
@@ -29,21 +29,30 @@ Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 _BACKLOG = 2_048
 _log = logging.getLogger("linkstream.service")
 _WHY = {
-    errno.EADDRINUSE: ("is taken", "Stop whoever listens there, or choose another with --port."),
-    errno.EACCES: ("may not be used", "Choose a --port of 1,024 or more."),
-    errno.EADDRNOTAVAIL: ("is not of this machine", "Choose another --host, such as 127.0.0.1."),
+    errno.EADDRINUSE: (
+        "is in use",
+        "Stop the program that listens there, or choose another with --port.",
+    ),
+    errno.EACCES: ("needs privileges", "Choose a --port of 1,024 or more."),
+    errno.EADDRNOTAVAIL: (
+        "is not an address of this machine",
+        "Choose another --host, such as 127.0.0.1.",
+    ),
 }
 
 
 def serve(settings: Settings, *, ready: Ready | None = None) -> None:
-    """Serve until SIGTERM or Ctrl-C; then answer what is under way, close the stores, and return.
+    """Serve until SIGTERM or Ctrl-C; then answer running requests, close the stores, and return.
 
-    A second signal stops at once; what was acknowledged is safe all the same. `ready` is called
-    with the address of the page once requests are answered.
+    A second signal stops at once; acknowledged data is safe in either case.
+
+    Args:
+        settings: the settings of the service.
+        ready: called with the URL of the dashboard once requests are answered.
 
     Raises:
-        ArgumentError: it would be open to other machines without a token, the port is taken, or
-            the file of tokens cannot be used; nothing was opened.
+        ArgumentError: the service would be open to other machines without a token, the port is in
+            use, or the token file cannot be used. No store was opened.
         MissingExtraError: FastAPI or uvicorn is not installed.
     """
     _allow_many_files()
@@ -60,7 +69,11 @@ def serve(settings: Settings, *, ready: Ready | None = None) -> None:
 
 @contextlib.contextmanager
 def background(settings: Settings) -> Iterator[str]:
-    """Within it a service runs in a thread of this process; the answer is its address."""
+    """Run a service in a thread of this process inside the block; yield its URL.
+
+    Args:
+        settings: the settings of the service.
+    """
     told: SimpleQueue[str | BaseException] = SimpleQueue()
     sockets = prepare(settings)
     url = url_of(settings, sockets[0].getsockname())
@@ -86,23 +99,30 @@ def background(settings: Settings) -> Iterator[str]:
         finally:
             running.should_exit = True
             thread.join()
-        if not told.empty():  # it ended by itself, and not well
+        if not told.empty():  # the service failed while it ran
             raise cast("BaseException", told.get())
 
 
 def prepare(settings: Settings) -> list[socket.socket]:
-    """Check who could come in, and listen. All refusals happen here, before a store is opened."""
+    """Check the settings and listen; all refusals happen here, before a store is opened.
+
+    Args:
+        settings: the settings of the service.
+    """
     addresses = check(settings)
     _make_folder(settings)
     return _listening(settings, addresses)
 
 
 def check(settings: Settings) -> list[Address]:
-    """The addresses where a service would listen, if it may; changes nothing.
+    """Return the addresses where a service would listen; nothing changes.
+
+    Args:
+        settings: the settings of the service.
 
     Raises:
-        ArgumentError: it would be open to other machines without a token, or a file or folder of
-            the settings cannot be used.
+        ArgumentError: the service would be open to other machines without a token, or a file or
+            folder of the settings cannot be used.
     """
     _check_folders(settings)
     tokens = _tokens(settings)
@@ -111,15 +131,18 @@ def check(settings: Settings) -> list[Address]:
     if beyond and not tokens.live():
         folder = shlex.quote(str(settings.data))
         raise ArgumentError(
-            f"the host {settings.host!r}, which other machines can reach, and no token that works",
-            expected="a token before anybody else can call, or an address of loopback",
+            f"the host {settings.host!r}, which other machines can reach, and no valid token",
+            expected="a token, or a loopback address",
             remedy=f"Run: linkstream token create {folder} --scope '*=admin'",
         )
     return addresses
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address, not a name, reaches this machine alone.
+    """Return whether an address reaches this machine alone; False for names.
+
+    Args:
+        address: an IPv4 or IPv6 address.
 
     >>> [is_loopback(a) for a in ("127.0.0.2", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::")]
     [True, True, True, False, False]
@@ -133,18 +156,20 @@ def is_loopback(address: str) -> bool:
 
 
 def url_of(settings: Settings, name: tuple[Any, ...]) -> str:
-    """The address of the page, for a browser on this machine."""
+    """Return the URL of the dashboard for a browser on this machine."""
     host = str(name[0])
     if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
         host = "::1" if ":" in host else "127.0.0.1"
-    elif settings.host == "localhost" and settings.port:  # else only one address has the port
+    elif (
+        settings.host == "localhost" and settings.port
+    ):  # with port 0 only one address has the port
         host = "localhost"
     return f"http://[{host}]:{name[1]}/" if ":" in host else f"http://{host}:{name[1]}/"
 
 
 def _allow_many_files() -> None:
-    """A store takes six files, a connection one: have as many as this user may have."""
-    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows has no such bound
+    """Raise the limit of open files: a store takes six, a connection one."""
+    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows has no such limit
         import resource
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -152,12 +177,16 @@ def _allow_many_files() -> None:
 
 
 def server(settings: Settings, *, sessions: Sessions | None = None) -> Server:
-    """The service in a server of uvicorn's, to be run on sockets.
+    """Make the server of a service, to be run on sockets.
 
-    Whoever runs it by hand decides where it listens: only `serve` looks after that.
+    Unlike `serve` it does not check where it listens.
+
+    Args:
+        settings: the settings of the service.
+        sessions: the namespaces; None opens those in the data folder.
     """
     try:
-        from linkstream.service.serving import Server
+        from linkstream.service.server import Server
     except ModuleNotFoundError as missing:
         if missing.name != "uvicorn":
             raise
@@ -168,26 +197,26 @@ def server(settings: Settings, *, sessions: Sessions | None = None) -> Server:
 def _tokens(settings: Settings) -> Tokens:
     if settings.tokens is not None and not settings.tokens.exists():
         raise ArgumentError(
-            f"no file of tokens {str(settings.tokens)!r}",
-            expected="the file that was named; without it the service would be open",
-            remedy="Make a token first, or leave the file out to serve loopback without one.",
+            f"no token file {str(settings.tokens)!r}",
+            expected="an existing file; without it the service would be open",
+            remedy="Make a token first, or leave the setting out to serve loopback without tokens.",
         )
     tokens = Tokens.load(settings.token_file)
     if tokens.any and not tokens.live():
-        _log.warning("%s holds no token that works: nobody gets in", settings.token_file)
+        _log.warning("%s holds no valid token: all calls are refused", settings.token_file)
     return tokens
 
 
 def _addresses(settings: Settings) -> list[Address]:
-    """What the host stands for now; a name may stand for several addresses, or change."""
+    """Resolve the host; a name may stand for several addresses."""
     try:
         found = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (OSError, UnicodeError):
         raise ArgumentError(
-            f"the host {settings.host!r}, which stands for no address",
-            expected="an address of this machine, or a name of one",
+            f"the host {settings.host!r}, which has no address",
+            expected="an address of this machine, or its name",
             remedy="Try 127.0.0.1.",
         ) from None
     addresses = {name: family for family, _, _, _, name in found}
@@ -201,8 +230,8 @@ def _check_folders(settings: Settings) -> None:
             continue
         raise ArgumentError(
             f"{name}: {str(folder)!r} is not a folder",
-            expected="a folder that is there",
-            remedy="Make it first, or choose another one.",
+            expected="an existing folder",
+            remedy="Make it first, or choose another folder.",
         )
 
 
@@ -212,15 +241,15 @@ def _make_folder(settings: Settings) -> None:
     except OSError as error:
         raise ArgumentError(
             f"the data folder {str(settings.data)!r} cannot be made ({error.strerror})",
-            expected="a place that may be written to",
-            remedy="Choose another one.",
+            expected="a writable parent folder",
+            remedy="Choose another folder.",
         ) from None
 
 
 def _listening(settings: Settings, addresses: list[Address]) -> list[socket.socket]:
-    """A socket at each address. They are those that were checked: no name is looked up again."""
+    """Listen at each address that was checked; no name is resolved again."""
     if settings.port == 0:
-        addresses = addresses[:1]  # each would get a port of its own
+        addresses = addresses[:1]  # each address would get another port
     made: list[socket.socket] = []
     refused: list[tuple[tuple[Any, ...], OSError]] = []
     for family, name in addresses:
@@ -228,24 +257,24 @@ def _listening(settings: Settings, addresses: list[Address]) -> list[socket.sock
             made.append(_socket(family, name))
         except OSError as error:  # noqa: PERF203
             refused.append((name, error))
-    # That IPv6 is not there is no harm; that somebody else listens is.
-    harm = [one for one in refused if one[1].errno == errno.EADDRINUSE or not made]
-    if harm:
+    # A missing IPv6 is no failure; a port in use is.
+    failures = [one for one in refused if one[1].errno == errno.EADDRINUSE or not made]
+    if failures:
         for one in made:
             one.close()
-        raise _cannot_listen(*harm[0])
+        raise _cannot_listen(*failures[0])
     return made
 
 
 def _socket(family: socket.AddressFamily, name: tuple[Any, ...]) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if os.name == "posix":  # elsewhere it would let two listen at one port
+        if os.name == "posix":  # on Windows two programs could then share a port
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind(name)
-        made.listen(_BACKLOG)  # now, so that a port that is taken is told before any work
+        made.listen(_BACKLOG)  # now, so that a port in use is refused before any work
     except BaseException:
         made.close()
         raise
@@ -258,6 +287,6 @@ def _cannot_listen(name: tuple[Any, ...], error: OSError) -> ArgumentError:
     )
     return ArgumentError(
         f"port {name[1]} at {name[0]} {why}",
-        expected="an address where nobody listens",
+        expected="a free address",
         remedy=remedy,
     )

@@ -1,7 +1,7 @@
-"""Sessions: the namespaces of a service, each a store of its own with a line of those who wait.
+"""Sessions: the namespaces of a service, each a store with a bounded queue of requests.
 
-Writers never wait for each other's disk: what has come while the store commits is committed
-together (store/commit_loop.py), and each request is answered after the commit that holds it.
+Requests that arrive while a store commits are committed together, and each is answered after the
+commit that holds it.
 """
 
 from __future__ import annotations
@@ -19,119 +19,119 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from linkstream.errors import LinkstreamError, StoreClosedError
-from linkstream.service.answers import Refusal, busy, not_found, too_many
-from linkstream.service.live import Live
+from linkstream.service.live import LiveFeed
 from linkstream.service.projection import Projection
+from linkstream.service.responses import Refusal, busy, not_found, too_many
 from linkstream.service.settings import Settings
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 SUFFIX = ".links"
-READERS = 8  # reads that are worked on at a time, in all
-READS_MAX = 256  # that wait at a namespace
-SESSION = "linkstream.session"  # where a request's namespace stands in its scope
-_PER_CALL = 512  # bytes that any call takes
+READERS = 8  # threads that read, for all namespaces
+READS_MAX = 256  # reads that may wait at a namespace
+SESSION = "linkstream.session"  # key of the session in the scope of a request
+_PER_CALL = 512  # bytes counted for any call
 
 _log = logging.getLogger("linkstream.service")
 
 T = TypeVar("T")
 
 
-class Mail:
-    """Answers on their way from the stores' threads to the event loop, many at a time."""
+class CompletionQueue:
+    """Passes completed writes from the stores' threads to the event loop, many at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._answers: deque[asyncio.Future[None]] = deque()
-        self._posted = False
+        self._done: deque[asyncio.Future[None]] = deque()
+        self._scheduled = False
 
     def put(self, future: asyncio.Future[None]) -> None:
-        """From any thread."""
-        self._answers.append(future)
-        if not self._posted:
-            self._posted = True
-            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits
+        """Complete a future; may be called from any thread."""
+        self._done.append(future)
+        if not self._scheduled:
+            self._scheduled = True
+            with contextlib.suppress(RuntimeError):  # the event loop has ended
                 self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
-        self._posted = False  # first: what comes from now on is posted anew
-        while self._answers:
-            future = self._answers.popleft()
+        self._scheduled = False  # first, so that later futures are scheduled again
+        while self._done:
+            future = self._done.popleft()
             if not future.done():
                 future.set_result(None)
 
 
 @dataclass(slots=True)
 class Load:
-    """What waits: requests and their bytes."""
+    """Requests that wait at a namespace, and their bytes."""
 
     calls: int = 0
     size: int = 0
 
 
 class Session:
-    """One namespace: its store, those who wait for it, and what is seen of it live."""
+    """One open namespace: its store, its load, its live feed and its map."""
 
     def __init__(self, name: str, store: Store, sessions: Sessions) -> None:
         self.name, self.store = name, store
         self.load = Load()
-        self.live = Live(self)
+        self.live = LiveFeed(self)
         self.projection = Projection()
-        self.mapping = asyncio.Lock()  # one picture at a time
+        self.map_lock = asyncio.Lock()  # one map is drawn at a time
         self._sessions = sessions
         self._reads = 0
-        self._reading = asyncio.Semaphore(READERS // 2)  # the other half is for others
+        self._reading = asyncio.Semaphore(READERS // 2)  # leaves threads for other namespaces
 
-    async def write(self, ticket: WriteRequest, size: int = 0) -> WriteRequest:
-        """Have a call done; the ticket with its answer, once that is safe."""
+    async def write(self, call: WriteRequest, size: int = 0) -> WriteRequest:
+        """Do a call of the store; return it with its answer after the commit."""
         size += _PER_CALL
         self._sessions.admit(self, size)
         try:
-            await self._send(ticket)
-            if ticket.error is not None:
-                raise ticket.error
+            await self._send(call)
+            if call.error is not None:
+                raise call.error
         except StoreClosedError as error:
-            self._sessions.lose(self, error)
+            self._sessions.drop(self, error)
             raise
         finally:
             self._sessions.release(self, size)
-        self.live.note(ticket)
-        return ticket
+        self.live.note(call)
+        return call
 
-    async def _send(self, ticket: WriteRequest) -> None:
+    async def _send(self, call: WriteRequest) -> None:
         future = self._sessions.loop.create_future()
-        mail = self._sessions.mail
-        ticket.then = lambda _: mail.put(future)
-        self.store.handle.submit(ticket)
+        completions = self._sessions.completions
+        call.then = lambda _: completions.put(future)
+        self.store.handle.submit(call)
         await future
 
     async def read(self, work: Callable[[Store], T]) -> T:
-        """Ask the store something, off the event loop."""
+        """Read from the store in a thread."""
         if self._reads >= READS_MAX:
             raise too_many(f"{self._reads} reads waiting", f"at most {READS_MAX} at a time")
         self._reads += 1
         try:
             async with self._reading:
-                return await self._sessions.reading(lambda: work(self.store))
+                return await self._sessions.run_read(lambda: work(self.store))
         finally:
             self._reads -= 1
 
 
 @dataclass(slots=True)
 class Sessions:
-    """All namespaces under one folder. Each is opened when it is first asked for."""
+    """All namespaces in one folder. Each is opened at its first request."""
 
     settings: Settings
     open: dict[str, Session] = field(default_factory=dict)
     broken: dict[str, LinkstreamError] = field(default_factory=dict)
-    held: int = 0  # bytes received and waiting, in all
-    readers: int = 0  # of streams of events
+    held: int = 0  # bytes received and waiting, in all namespaces
+    readers: int = 0  # open event streams
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.time)
     loop: asyncio.AbstractEventLoop = field(init=False)
-    mail: Mail = field(init=False)
+    completions: CompletionQueue = field(init=False)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
     _opening: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _readers: ThreadPoolExecutor = field(init=False)
@@ -139,20 +139,20 @@ class Sessions:
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     async def start(self) -> None:
-        """Get ready, on the event loop that will serve."""
+        """Start threads and tasks on the running event loop."""
         self.loop = asyncio.get_running_loop()
-        self.mail = Mail(self.loop)
+        self.completions = CompletionQueue(self.loop)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="linkstream-read")
-        self._threads = ThreadPoolExecutor(4, thread_name_prefix="linkstream-aside")
-        await self.aside(lambda: self.settings.data.mkdir(parents=True, exist_ok=True))
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="linkstream-work")
+        await self.run_in_thread(lambda: self.settings.data.mkdir(parents=True, exist_ok=True))
         self.spawn(self._sample())
 
     async def stop(self) -> None:
-        """Close all stores; what was acknowledged is safe in any case."""
+        """Close all stores."""
         self.stopping.set()
         for task in list(self._tasks):
             task.cancel()
-        closing = [self.aside(session.store.close) for session in self.open.values()]
+        closing = [self.run_in_thread(session.store.close) for session in self.open.values()]
         for failed in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(failed, BaseException):
                 _log.error("closing a store: %r", failed)
@@ -161,58 +161,60 @@ class Sessions:
             pool.shutdown(wait=False)
 
     def spawn(self, work: Any) -> None:
-        """Have something done in the background, until the service stops."""
+        """Run a coroutine in the background until the service stops."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def aside(self, work: Callable[[], T]) -> T:
-        """Have something done that takes time, off the event loop."""
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
+        """Run slow work in a thread."""
         return await self.loop.run_in_executor(self._threads, work)
 
-    async def reading(self, work: Callable[[], T]) -> T:
-        """The same, of what a store is asked."""
+    async def run_read(self, work: Callable[[], T]) -> T:
+        """Run a read of a store, or the parsing of a body, in a reader thread."""
         return await self.loop.run_in_executor(self._readers, work)
 
     # Namespaces
 
     def path(self, name: str) -> Path:
-        """Where the store of a namespace lies; nothing but such names ever becomes a path."""
+        """Return the path of a namespace's store; refuse any other name."""
         if not NAME.fullmatch(name):
             raise not_found(
                 f"a namespace called {name!r:.100}",
                 "1 to 63 of a–z, 0–9, _ and -, the first a letter or a digit",
-                "Choose another name.",
+                "Choose such a name.",
             )
         return self.settings.data / f"{name}{SUFFIX}"
 
     def names(self) -> list[str]:
-        """All namespaces that are there."""
+        """Return the names of all namespaces."""
         found = self.settings.data.glob(f"*{SUFFIX}") if self.settings.data.is_dir() else ()
         return sorted(path.stem for path in found if NAME.fullmatch(path.stem))
 
     async def get(self, name: str) -> Session:
-        """A namespace that is there, opened if need be."""
+        """Return a namespace, opened if necessary."""
         session = self.open.get(name)
         if session is not None:
             return session
-        if not await self.aside(self.path(name).exists):
+        if not await self.run_in_thread(self.path(name).exists):
             raise not_found(
                 f"no namespace {name!r}",
-                "one that was made",
+                "an existing namespace",
                 "Make it: PUT /v1/namespaces/NAME with thresholds or a preset.",
             )
         async with self._opening[name]:
-            return self.open.get(name) or await self._open(name, {})
+            return self.open.get(name) or await self.open_namespace(name, {})
 
     async def make(self, name: str, options: dict[str, Any]) -> tuple[Session, bool]:
-        """A namespace as described, and whether it is new; ArgumentError where it is another."""
+        """Return the namespace with these options, and whether it is new.
+
+        Raises ArgumentError if the namespace exists with other options.
+        """
         path = self.path(name)
         async with self._making, self._opening[name]:
-            there = await self.aside(path.exists)
-            if not there:
-                self._check_room(await self.aside(self.names))
-                return await self._open(name, options), True
+            if not await self.run_in_thread(path.exists):
+                self._check_room(await self.run_in_thread(self.names))
+                return await self.open_namespace(name, options), True
         session = await self.get(name)
         session.store.handle.check_wanted(**options)
         return session, False
@@ -223,17 +225,18 @@ class Sessions:
                 409,
                 "too-many",
                 f"{len(names)} namespaces",
-                expected=f"fewer than {self.settings.namespaces_max}, for one more",
-                remedy="Raise namespaces_max, or use one that is there.",
+                expected=f"fewer than {self.settings.namespaces_max}",
+                remedy="Raise namespaces_max, or use an existing namespace.",
             )
 
-    async def _open(self, name: str, options: dict[str, Any]) -> Session:
+    async def open_namespace(self, name: str, options: dict[str, Any]) -> Session:
+        """Open or make the store of a namespace."""
         if self.stopping.is_set():
-            raise busy("a service that is stopping", "one that goes on")
+            raise busy("a service that is stopping", "a running service")
         path = self.path(name)
         running: dict[str, Any] = {"engine": self.settings.engine, "threads": self.settings.threads}
         try:
-            store = await self.aside(lambda: Store.open(path, **running, **options))
+            store = await self.run_in_thread(lambda: Store.open(path, **running, **options))
         except LinkstreamError as error:
             if not options:
                 self.broken[name] = error
@@ -242,17 +245,17 @@ class Sessions:
         session = self.open[name] = Session(name, store, self)
         return session
 
-    def lose(self, session: Session, error: LinkstreamError) -> None:
-        """A store that takes no more is closed; the next request opens it again."""
+    def drop(self, session: Session, error: LinkstreamError) -> None:
+        """Close a store after a failed write; the next request opens it again."""
         if self.open.get(session.name) is session and not self.stopping.is_set():
             del self.open[session.name]
-            _log.error("namespace %s is opened again: %s", session.name, error)
-            self.spawn(self.aside(session.store.close))
+            _log.error("namespace %s will be opened again: %s", session.name, error)
+            self.spawn(self.run_in_thread(session.store.close))
 
-    # Bounds
+    # Limits
 
-    def hold(self, session: Session | None, size: int) -> None:
-        """Take room for bytes that have come; 429 or 503 where there is none."""
+    def reserve(self, session: Session | None, size: int) -> None:
+        """Count received bytes; refuse with 429 or 503 above the limits."""
         settings = self.settings
         if session is not None and session.load.size + size > settings.queue_bytes:
             seen = f"{session.load.size} bytes received and waiting at {session.name!r}"
@@ -260,34 +263,34 @@ class Sessions:
         if self.held + size > settings.total_bytes:
             seen = f"{self.held} bytes received and waiting in all"
             raise busy(seen, f"at most {settings.total_bytes}")
-        self.let_go(session, -size)
+        self.release_bytes(session, -size)
 
-    def let_go(self, session: Session | None, size: int) -> None:
-        """Give the room of bytes back."""
+    def release_bytes(self, session: Session | None, size: int) -> None:
+        """Stop counting received bytes."""
         self.held -= size
         if session is not None:
             session.load.size -= size
 
-    def check_line(self, session: Session) -> None:
-        """429 where no more calls may wait."""
+    def check_queue(self, session: Session) -> None:
+        """Refuse with 429 if too many requests wait."""
         most = self.settings.queue_calls
         if session.load.calls >= most:
             seen = f"{session.load.calls} requests waiting at {session.name!r}"
             raise too_many(seen, f"at most {most}")
 
     def admit(self, session: Session, size: int) -> None:
-        """Take room for a call while it waits."""
-        self.check_line(session)
-        self.hold(session, size)
+        """Count a call while it waits; refuse it above the limits."""
+        self.check_queue(session)
+        self.reserve(session, size)
         session.load.calls += 1
 
     def release(self, session: Session, size: int) -> None:
-        """Give the room of a call back."""
+        """Stop counting a call."""
         session.load.calls -= 1
-        self.let_go(session, size)
+        self.release_bytes(session, size)
 
     async def _sample(self) -> None:
-        """Look at what has changed, each second, for the curves of the page."""
+        """Sample each open namespace every second, for the charts of the dashboard."""
         while True:
             await asyncio.sleep(1.0)
             for session in list(self.open.values()):

@@ -1,4 +1,4 @@
-"""The file of tokens: read with suspicion, written whole, for its owner's eyes only."""
+"""The token file: validated when read, replaced as a whole, readable by its owner only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 from linkstream.errors import ArgumentError
 from linkstream.io.writing import atomic_file
 
-ALL = "*"  # every namespace, and what belongs to none
-SCOPES = ("read", "write", "admin")  # each holds those before it
+ALL = "*"  # every namespace, and the service itself
+SCOPES = ("read", "write", "admin")  # each includes those before it
 NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
 BYTES_MAX = 4 << 20
 LABEL_MAX = 200
-NAMES_MAX = 1_024  # namespaces a token
+NAMES_MAX = 1_024  # namespaces per token
 
 _FORMAT, _VERSION = "linkstream-tokens", 1
 _ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
@@ -34,7 +34,7 @@ _KEYS = ("id", "sha256", "label", "scopes", "created", "expires")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token, as the file keeps it: all but its secret. Times are seconds since 1970, UTC."""
+    """One token as stored in the file, without its secret. Times are seconds since 1970, UTC."""
 
     id: str
     sha256: str = field(repr=False)
@@ -46,18 +46,20 @@ class Token:
     def __post_init__(self) -> None:
         _check(_is_text(self.id, _ID), "id", self.id, "12 hexadecimal digits")
         _check(_is_text(self.sha256, _SHA256), "sha256", "…", "64 hexadecimal digits")
-        _check(_is_label(self.label), "label", self.label, f"a text of {LABEL_MAX} letters or less")
+        _check(
+            _is_label(self.label), "label", self.label, f"a text of at most {LABEL_MAX} characters"
+        )
         check_scopes(self.scopes)
         _check(_is_time(self.created), "created", self.created, "a time")
         right = self.expires is None or _is_time(self.expires)
         _check(right, "expires", self.expires, "a time before the year 9999")
 
     def ended(self, now: float) -> bool:
-        """Whether it no longer works."""
+        """Return whether the token has expired."""
         return self.expires is not None and now >= self.expires
 
     def to_dict(self) -> dict[str, Any]:
-        """What may be shown of it: all but the hash."""
+        """Return the token as plain values, without its hash."""
         return {
             "id": self.id,
             "label": self.label,
@@ -68,7 +70,7 @@ class Token:
 
 
 def check_scopes(scopes: object) -> None:
-    """Refuse what is no map from namespaces to scopes."""
+    """Raise ArgumentError unless this is a map from namespaces to scopes."""
     expected = f"one of {', '.join(SCOPES)} for each namespace, or for {ALL}"
     right = isinstance(scopes, Mapping) and 0 < len(scopes) <= NAMES_MAX
     _check(right, "scopes", scopes, expected)
@@ -76,17 +78,22 @@ def check_scopes(scopes: object) -> None:
         return
     for name, scope in scopes.items():
         named = name == ALL or _is_text(name, NAMESPACE)
-        _check(named, "namespace", name, "1 to 63 of a–z, 0–9, _ and -, the first no sign, or *")
+        _check(
+            named,
+            "namespace",
+            name,
+            "1 to 63 of a–z, 0–9, _ and -, the first a letter or a digit, or *",
+        )
         _check(isinstance(scope, str) and scope in SCOPES, f"scope of {name!r}", scope, expected)
 
 
 def written_time(seconds: float) -> str:
-    """A time as the file has it: UTC, to the second."""
+    """Format a time as in the file: UTC, to the second."""
     return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime(_TIME)
 
 
 def mark(path: Path) -> object:
-    """What changes when the file does; None where there is none."""
+    """Return a value that changes with the file; None if there is no file."""
     try:
         state = path.stat()
     except FileNotFoundError:
@@ -97,10 +104,10 @@ def mark(path: Path) -> object:
 
 
 def read(path: Path) -> list[Token]:
-    """All tokens of a file; none where there is no file.
+    """Read all tokens of a file; an empty list if there is no file.
 
     Raises:
-        ArgumentError: it cannot be read, holds anything but tokens, or others may write to it.
+        ArgumentError: the file cannot be read, is not a token file, or others may write to it.
     """
     if mark(path) is None:
         return []
@@ -112,11 +119,11 @@ def read(path: Path) -> list[Token]:
         raise _damaged(path, error.seen, f"{error.expected}") from None
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise _damaged(path, why, "a file that linkstream token wrote") from None
+        raise _damaged(path, why, "a file written by linkstream token") from None
 
 
 def write(path: Path, tokens: list[Token]) -> None:
-    """Replace the file by one with these tokens, that only its owner may read."""
+    """Replace the file; only its owner may read it."""
     records = [token.to_dict() | {"sha256": token.sha256} for token in tokens]
     document = {"format": _FORMAT, "version": _VERSION, "tokens": records}
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -124,7 +131,7 @@ def write(path: Path, tokens: list[Token]) -> None:
         raise ArgumentError(
             f"{len(tokens):,} tokens, which take {len(text):,} bytes",
             expected=f"at most {BYTES_MAX:,} bytes",
-            remedy="Revoke some; linkstream token list shows them.",
+            remedy="Revoke some; see linkstream token list.",
         )
     with atomic_file(path, "w") as stream:
         if os.name != "nt":
@@ -135,8 +142,8 @@ def write(path: Path, tokens: list[Token]) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Within it, nobody else changes the file: a change that is lost could undo a revocation."""
-    if os.name == "nt":  # which does not open folders
+    """Lock the file against other writers inside the block: no revocation may be lost."""
+    if os.name == "nt":  # Windows does not open folders
         yield
         return
     import fcntl
@@ -147,7 +154,7 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise ArgumentError(
             f"{str(folder)!r} cannot be opened ({error.strerror})",
-            expected="a folder for the file of tokens",
+            expected="a folder for the token file",
             remedy="Make it first.",
         ) from None
     try:
@@ -158,7 +165,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _leave_to_owner(path: Path, handle: int) -> None:
-    """A file that root writes stays readable for whom the service runs as."""
+    """Give a file written by root to the owner of the old file or of the folder."""
     if os.geteuid() != 0:
         return
     real = Path(os.path.realpath(path))
@@ -167,12 +174,12 @@ def _leave_to_owner(path: Path, handle: int) -> None:
 
 
 def _bytes(path: Path) -> bytes:
-    # Not to wait where the name is that of a pipe.
+    # Non-blocking, in case the path is a pipe.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     with open(handle, "rb") as file:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
-            raise ValueError("it is no file")
+            raise ValueError("not a regular file")
         if os.name != "nt" and state.st_mode & 0o022:
             raise ArgumentError(
                 f"mode {stat.S_IMODE(state.st_mode):o}, so others may write to it",
@@ -181,37 +188,37 @@ def _bytes(path: Path) -> bytes:
             )
         data = file.read(BYTES_MAX + 1)
     if len(data) > BYTES_MAX:
-        raise ValueError(f"it has more than {BYTES_MAX:,} bytes")
+        raise ValueError(f"more than {BYTES_MAX:,} bytes")
     return data
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("duplicate key")
     return made
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _tokens(document: Any) -> list[Token]:
     right = isinstance(document, dict) and set(document) == {"format", "version", "tokens"}
     if not right or document["format"] != _FORMAT or not isinstance(document["tokens"], list):
-        raise ValueError("it holds something else than tokens")
-    # What a newer version says may narrow a token; not to know it must not widen it.
+        raise ValueError("not a list of tokens")
+    # A newer version may restrict tokens in ways that this version does not know.
     if type(document["version"]) is not int or document["version"] != _VERSION:
-        raise ValueError(f"it is of version {str(document['version'])[:20]!r}")
+        raise ValueError(f"version {str(document['version'])[:20]!r}")
     tokens = [_token(record) for record in document["tokens"]]
     if len({token.id for token in tokens}) != len(tokens):
-        raise ValueError("an ID is there twice")
+        raise ValueError("duplicate ID")
     return tokens
 
 
 def _token(record: Any) -> Token:
     if not isinstance(record, dict) or set(record) != set(_KEYS):
-        raise ValueError(f"a token has other keys than {', '.join(_KEYS)}")
+        raise ValueError(f"a token with other keys than {', '.join(_KEYS)}")
     ends = record["expires"]
     return Token(
         id=record["id"],
@@ -225,7 +232,7 @@ def _token(record: Any) -> Token:
 
 def _read_time(text: Any) -> float:
     if not isinstance(text, str) or len(text) > 30:
-        raise ValueError("a time is no text")
+        raise ValueError("a time that is not a text")
     return datetime.strptime(text, _TIME).replace(tzinfo=timezone.utc).timestamp()
 
 
@@ -247,12 +254,13 @@ def _check(right: bool, name: str, seen: object, expected: str) -> None:
     if not right:
         shown = repr(seen)
         shown = shown if len(shown) <= 80 else shown[:79] + "…"
-        raise ArgumentError(f"{name} {shown}", expected=expected, remedy="Correct it.")
+        raise ArgumentError(f"{name} {shown}", expected=expected, remedy="Correct the value.")
 
 
 def _damaged(path: Path, why: str, expected: str) -> ArgumentError:
     return ArgumentError(
-        f"the file of tokens {str(path)!r} cannot be used ({why})",
+        f"the token file {str(path)!r} cannot be used ({why})",
         expected=expected,
-        remedy="Put back a copy, or move it away and make new tokens; until then nobody gets in.",
+        remedy="Restore a copy, or move the file away and make new tokens; until then all calls "
+        "are refused.",
     )

@@ -1,8 +1,7 @@
-"""Tokens: who may call a service, and for what.
+"""Tokens: who may call a service, and what they may do.
 
-A secret is shown once, when it is made; the file keeps its SHA-256 alone. A secret has 256 random
-bits, so no slow hash is needed to keep it from being guessed. Whatever is wrong with the file, the
-door stays shut.
+A secret is shown once, when it is made; the file stores its SHA-256. A secret has 256 random bits,
+so a fast hash is enough. If anything is wrong with the file, all calls are refused.
 """
 
 from __future__ import annotations
@@ -23,24 +22,32 @@ from linkstream.errors import ArgumentError
 from linkstream.service import tokenfile
 from linkstream.service.tokenfile import ALL, SCOPES, Token
 
-LOOK_SECONDS = 1.0  # between two looks at the file, so revoking works within so long
+CHECK_SECONDS = 1.0  # between two checks of the file; revoking takes effect within this time
 
 _SECRET = re.compile(r"lsk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII)
-_NO_DIGEST = "0" * 64  # compared with where there is no such token, to take as long
+_NO_DIGEST = "0" * 64  # compared for unknown tokens, so that they take as long
 
 _log = logging.getLogger("linkstream.service")
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a caller may do: a scope for each namespace it was given, or for all."""
+    """The scopes of a caller.
+
+    Args:
+        scopes: "read", "write" or "admin" by namespace, or for "*".
+        token: the token; None if the service needs none.
+    """
 
     scopes: Mapping[str, str]
     token: Token | None = None
-    """The token it comes from; None where no token is needed."""
 
     def allows(self, scope: str, namespace: str | None) -> bool:
-        """Whether it reaches so far there. Without a namespace: what belongs to none.
+        """Return whether the caller has a scope for a namespace.
+
+        Args:
+            scope: "read", "write" or "admin".
+            namespace: the namespace; None for routes of the whole service.
 
         >>> Grant({"door": "write"}).allows("read", "door")
         True
@@ -53,7 +60,7 @@ class Grant:
 
     @property
     def namespaces(self) -> frozenset[str] | None:
-        """Those it may read; None means all."""
+        """The namespaces that the caller may read; None for all."""
         return None if ALL in self.scopes else frozenset(self.scopes)
 
 
@@ -61,16 +68,20 @@ EVERYTHING = Grant({ALL: "admin"})
 
 
 class Tokens:
-    """The tokens of a service, as its file has them now.
+    """The current tokens of a service; the file is read again when it changes.
 
-    The file is read again when it has changed. A file that was there and is gone, is damaged, or
-    holds no token lets nobody in: only a service that never had one is open.
+    If the file was there and is gone, is damaged or is empty, all calls are refused. Only a service
+    that never had a token file is open.
+
+    Args:
+        path: the token file.
+        clock: returns seconds since 1970; for tests.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock = path, clock
         self._mark: object = None
-        self._looked = 0.0
+        self._checked = 0.0
         self._tokens: dict[str, Token] = {}
         self._needed = False
 
@@ -78,35 +89,42 @@ class Tokens:
     def load(
         cls, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time
     ) -> Tokens:
-        """The tokens of a file; none where there is no file.
+        """Read the tokens of a file; no file means no tokens.
+
+        Args:
+            path: the token file.
+            clock: returns seconds since 1970; for tests.
 
         Raises:
             ArgumentError: the file is damaged, or others may write to it.
         """
         tokens = cls(Path(path), clock=clock)
         tokens._mark = tokenfile.mark(tokens._path)
-        tokens._take()
-        tokens._looked = time.monotonic()
+        tokens._reload()
+        tokens._checked = time.monotonic()
         return tokens
 
     @property
     def any(self) -> bool:
-        """Whether callers need a token. Once they do, they do until the service ends."""
-        self._look()
+        """Whether callers need a token; once true, true until the service ends."""
+        self._refresh()
         return self._needed
 
     def live(self) -> list[Token]:
-        """Tokens that work now."""
-        self._look()
+        """Return the tokens that have not expired."""
+        self._refresh()
         now = self._clock()
         return [token for token in self._tokens.values() if not token.ended(now)]
 
     def grant(self, secret: str | None) -> Grant | None:
-        """What a secret allows; None if it is wrong, expired or missing.
+        """Return the scopes of a secret; None if it is wrong, expired or missing.
 
-        Where no token is needed, everything is allowed to everybody.
+        A service without tokens allows everything.
+
+        Args:
+            secret: the secret of the caller; None if it sent none.
         """
-        self._look()
+        self._refresh()
         if not self._needed:
             return EVERYTHING
         found = None if secret is None else _SECRET.fullmatch(secret)
@@ -119,41 +137,51 @@ class Tokens:
         return Grant(token.scopes, token)
 
     def holds(self, grant: Grant) -> bool:
-        """Whether what was granted is so still; for answers that go on for long."""
-        self._look()
+        """Return whether a grant is still valid; for long responses.
+
+        Args:
+            grant: as returned by `grant`.
+        """
+        self._refresh()
         if grant.token is None:
             return not self._needed
         now = self._tokens.get(grant.token.id)
         return now is not None and now.sha256 == grant.token.sha256 and not now.ended(self._clock())
 
-    def _look(self) -> None:
-        """See whether the file has changed, now and then."""
+    def _refresh(self) -> None:
+        """Read the file again if it changed; checked once a second."""
         now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
+        if now - self._checked < CHECK_SECONDS:
             return
-        self._looked = now
+        self._checked = now
         mark = tokenfile.mark(self._path)
         if mark == self._mark:
             return
         try:
             self._mark = mark
-            self._take()
+            self._reload()
         except ArgumentError as error:
             self._tokens = {}
             _log.error("no token is accepted: %s", error)  # noqa: TRY400, RUF100
 
-    def _take(self) -> None:
+    def _reload(self) -> None:
         self._needed = self._needed or self._mark is not None
         self._tokens = {token.id: token for token in tokenfile.read(self._path)}
-        self._needed = self._needed or bool(self._tokens)  # made between the look and the reading
+        self._needed = self._needed or bool(
+            self._tokens
+        )  # the file was made between the check and the reading
 
 
 def digest(secret: str) -> str:
-    """What the file keeps of a secret."""
+    """Return the hash of a secret, as stored in the file.
+
+    Args:
+        secret: the secret.
+    """
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
-# What `linkstream token` does. Each reads the file, changes it and writes it whole.
+# The commands of `linkstream token`: each reads the file, changes it and replaces it.
 
 
 def create(
@@ -164,19 +192,19 @@ def create(
     seconds: float | None = None,
     now: float | None = None,
 ) -> tuple[Token, str]:
-    """A new token, and its secret, which nobody can tell a second time.
+    """Make a token; return it with its secret, which is not stored.
 
     Args:
-        path: the file of tokens; made where it is not.
-        scopes: "read", "write" or "admin" by namespace, "*" for all.
-        label: whom it is for.
-        seconds: after which it ends; None: never.
-        now: seconds since 1970, if not by the clock.
+        path: the token file; made if it does not exist.
+        scopes: "read", "write" or "admin" by namespace, or for "*".
+        label: a note for whom the token is.
+        seconds: how long the token is valid; None for ever.
+        now: seconds since 1970; None for the clock.
     """
     now = time.time() if now is None else now
     ends = None if seconds is None else now + seconds
-    with _changing(path) as tokens:
-        token, secret = _made(tokens, scopes, label, now, ends)
+    with _edited(path) as tokens:
+        token, secret = _make(tokens, scopes, label, now, ends)
         tokens.append(token)
     return token, secret
 
@@ -189,42 +217,53 @@ def rotate(
     seconds: float | None = None,
     now: float | None = None,
 ) -> tuple[Token, str, Token]:
-    """A new token with the scopes and label of another, which ends after the overlap, in seconds.
+    """Replace a token by a new one with the same scopes and label.
 
-    Where none are said, it lasts as many seconds as the old one did. Answers with the new one, its
-    secret, and the old one as it is now.
+    Returns the new token, its secret, and the old token with its new end.
+
+    Args:
+        path: the token file.
+        old: the ID of the old token, or its secret.
+        overlap: seconds for which the old token stays valid.
+        seconds: how long the new token is valid; None for as long as the old one was.
+        now: seconds since 1970; None for the clock.
     """
     now = time.time() if now is None else now
-    with _changing(path) as tokens:
-        place = _place(tokens, old, path)
-        before = tokens[place]
+    with _edited(path) as tokens:
+        index = _index(tokens, old, path)
+        before = tokens[index]
         if seconds is None and before.expires is not None:
             seconds = max(before.expires - before.created, 1.0)
         ends = None if seconds is None else now + seconds
-        token, secret = _made(tokens, before.scopes, before.label, now, ends)
-        # An old one that would have ended sooner still does.
+        token, secret = _make(tokens, before.scopes, before.label, now, ends)
+        # An old token that expires sooner still does.
         last = min(now + overlap, now + overlap if before.expires is None else before.expires)
-        tokens[place] = replace(before, expires=float(int(last)))
+        tokens[index] = replace(before, expires=float(int(last)))
         tokens.append(token)
-        return token, secret, tokens[place]
+        return token, secret, tokens[index]
 
 
 def revoke(path: Path, token_id: str) -> tuple[Token, int]:
-    """Take a token out of the file; says which it was, and how many are left."""
-    with _changing(path) as tokens:
-        gone = tokens.pop(_place(tokens, token_id, path))
+    """Remove a token from the file; return it and the number of tokens left.
+
+    Args:
+        path: the token file.
+        token_id: the ID of the token, or its secret.
+    """
+    with _edited(path) as tokens:
+        gone = tokens.pop(_index(tokens, token_id, path))
         return gone, len(tokens)
 
 
 @contextmanager
-def _changing(path: Path) -> Iterator[list[Token]]:
+def _edited(path: Path) -> Iterator[list[Token]]:
     with tokenfile.locked(path):
         tokens = tokenfile.read(path)
         yield tokens
         tokenfile.write(path, tokens)
 
 
-def _made(
+def _make(
     tokens: list[Token], scopes: Mapping[str, str], label: str, now: float, ends: float | None
 ) -> tuple[Token, str]:
     token_id = secrets.token_hex(6)
@@ -236,14 +275,14 @@ def _made(
     return Token(token_id, digest(secret), label, dict(scopes), created, expires), secret
 
 
-def _place(tokens: list[Token], token_id: str, path: Path) -> int:
-    found = _SECRET.fullmatch(token_id)  # whoever finds a secret may not know its ID
+def _index(tokens: list[Token], token_id: str, path: Path) -> int:
+    found = _SECRET.fullmatch(token_id)  # a leaked secret can be revoked without its ID
     token_id = found[1] if found else token_id
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.id == token_id:
-            return place
+            return index
     raise ArgumentError(
         f"no token {token_id[:40]!r} in {str(path)!r}",
         expected=f"one of {len(tokens)}",
-        remedy="linkstream token list shows them.",
+        remedy="See linkstream token list.",
     )

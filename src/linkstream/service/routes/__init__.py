@@ -1,23 +1,13 @@
-"""The routes, by what they are about: a file each."""
+"""The routes, one file for each subject."""
 
 from fastapi import APIRouter
 
-from linkstream.service.routes import (
-    clusters,
-    corrections,
-    events,
-    namespaces,
-    page,
-    people,
-    vectors,
-)
-
-ROOMS = (vectors, corrections, clusters, people, events, namespaces, page)
+from linkstream.service.routes import namespaces, page, reads, writes
 
 
 def router() -> APIRouter:
-    """All routes, the busiest first."""
-    whole = APIRouter()
-    for room in ROOMS:
-        whole.include_router(room.router)
-    return whole
+    """Return all routes, the busiest first."""
+    routes = APIRouter()
+    for module in (writes, reads, namespaces, page):
+        routes.include_router(module.router)
+    return routes

@@ -1,4 +1,4 @@
-"""Namespaces, and how they and the service are."""
+"""Routes of namespaces as a whole, and of the service."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from linkstream import Space, Thresholds, __version__
 from linkstream.errors import ArgumentError
-from linkstream.service import bodies, shapes
-from linkstream.service.answers import Refusal, plain
+from linkstream.service import requests, schemas
+from linkstream.service.responses import Refusal, json_response
 from linkstream.service.routing import (
     Here,
     N,
@@ -26,118 +26,122 @@ from linkstream.service.routing import (
 from linkstream.service.sessions import Session
 from linkstream.store import Store
 
-_FIGURES = ("vectors", "subclusters", "clusters", "dimension")
+_COUNTS = ("vectors", "subclusters", "clusters", "dimension")
 
 router = APIRouter()
 
 
-@route(router, "GET", "/healthz", "none", answer=shapes.Health)
+@route(router, "GET", "/healthz", "none", answer=schemas.Health)
 async def health(request: Request) -> Response:
-    """Whether the service is well; names nothing."""
+    """Return whether all namespaces work, the version, and the number of namespaces."""
     sessions = sessions_of(request)
     status = "degraded" if sessions.broken else "ok"
-    names = await sessions.aside(sessions.names)
-    return plain({"status": status, "version": __version__, "namespaces": len(names)})
+    names = await sessions.run_in_thread(sessions.names)
+    return json_response({"status": status, "version": __version__, "namespaces": len(names)})
 
 
-@route(router, "GET", "/v1/whoami", "any", answer=shapes.Whoami)
+@route(router, "GET", "/v1/whoami", "any", answer=schemas.Whoami)
 async def whoami(request: Request) -> Response:
-    """What the caller's token allows."""
+    """Return the scopes of the caller's token."""
     scopes = dict(grant_of(request).scopes)
-    return plain({"scopes": scopes, "tokens": request.app.state.tokens.any})
+    return json_response({"scopes": scopes, "tokens": request.app.state.tokens.any})
 
 
-@route(router, "GET", "/v1/namespaces", "any", answer=shapes.Namespaces)
+@route(router, "GET", "/v1/namespaces", "any", answer=schemas.Namespaces)
 async def namespaces(request: Request) -> Response:
-    """All namespaces that the caller may read; figures of those in use."""
+    """Return the namespaces that the caller may read, with the counts of those in use."""
     sessions, mine = sessions_of(request), grant_of(request).namespaces
-    names = await sessions.aside(sessions.names)
-    seen = [name for name in names if mine is None or name in mine]
-    return plain({"namespaces": [await _summary(sessions.open.get(n), n) for n in seen]})
+    names = await sessions.run_in_thread(sessions.names)
+    readable = [name for name in names if mine is None or name in mine]
+    return json_response(
+        {"namespaces": [await _summary(sessions.open.get(n), n) for n in readable]}
+    )
 
 
-@route(router, "PUT", N, "admin", body=shapes.Namespace, answer=dict[str, Any])
+@route(router, "PUT", N, "admin", body=schemas.Namespace, answer=dict[str, Any])
 async def make(request: Request, namespace: Namespace) -> Response:
-    """Make a namespace: 201; 200 where it is there just so; 409 where it is another."""
-    said = await bodies.said(request, settings_of(request), shapes.Namespace)
+    """Make a namespace: 201, 200 if it exists with these options, 409 with others."""
+    body = await requests.json_body(request, settings_of(request), schemas.Namespace)
     sessions = sessions_of(request)
     try:
-        session, new = await sessions.make(namespace, options(said, settings_of(request)))
+        session, new = await sessions.make(namespace, _options(body, settings_of(request)))
     except ArgumentError as error:
-        if namespace not in await sessions.aside(sessions.names):
+        if namespace not in await sessions.run_in_thread(sessions.names):
             raise
         raise Refusal(
             409, "exists", error.seen, expected=error.expected, remedy=error.remedy
         ) from None
-    return plain(await session.read(_about), status=201 if new else 200)
+    return json_response(await session.read(_about), status=201 if new else 200)
 
 
 @route(router, "GET", N, "read", answer=dict[str, Any])
 async def about(
     session: Here,
-    hash: Annotated[bool, Query(description="With state_hash.")] = False,  # noqa: A002
+    hash: Annotated[bool, Query(description="Add state_hash.")] = False,  # noqa: A002
 ) -> Response:
-    """What the namespace holds, and what it was made with."""
-    return plain(await session.read(lambda store: _about(store, hashed=hash)))
+    """Return the counts of the namespace, and the options it was made with."""
+    return json_response(await session.read(lambda store: _about(store, hashed=hash)))
 
 
 @route(router, "GET", f"{N}/stats", "read", answer=dict[str, Any])
 async def stats(request: Request, session: Here) -> Response:
-    """Figures, rates, and who waits; counted since the service started."""
+    """Return counts, rates and waiting requests, counted since the service started."""
     figures = await session.live.sample()
     load, started = asdict(session.load), sessions_of(request).started
     counted = {"taken": session.live.taken, "corrections": session.live.corrections}
     waiting = {"requests": load["calls"], "bytes": load["size"]}
     seconds = round(time.time() - started, 3)
-    return plain({**figures, **counted, "waiting": waiting, "seconds": seconds})
+    return json_response({**figures, **counted, "waiting": waiting, "seconds": seconds})
 
 
 @route(router, "GET", f"{N}/space", "read", answer=dict[str, Any])
 async def space(session: Here) -> Response:
-    """The space of the vectors: dimension, encoder, whether a mean is taken off."""
-    return plain(await session.read(_space))
+    """Return the space of the vectors: dimension, encoder, whether a mean is subtracted."""
+    return json_response(await session.read(_space))
 
 
 @route(router, "GET", f"{N}/thresholds", "read", answer=dict[str, Any])
 async def thresholds(session: Here) -> Response:
-    """The three thresholds, and the options that decide with them."""
+    """Return the three thresholds, and the options that affect decisions."""
     about = await session.read(Store.info)
     kept = {name: about[name] for name in ("evidence", "heal", "min_size")}
-    return plain({**about["thresholds"], **kept})
+    return json_response({**about["thresholds"], **kept})
 
 
 @route(router, "GET", "/metrics", "read", opened="open_metrics")
 async def metrics(request: Request) -> Response:
-    """Figures for Prometheus."""
+    """Return metrics for Prometheus."""
     found: Response = request.app.state.metrics.text()
     return found
 
 
-def options(said: shapes.Namespace, settings: Any) -> dict[str, Any]:
-    """What `Store.open` is told of a namespace."""
-    if (said.thresholds is None) == (said.preset is None):
+def _options(body: schemas.Namespace, settings: Any) -> dict[str, Any]:
+    """Return the arguments of `Store.open` for a namespace."""
+    if (body.thresholds is None) == (body.preset is None):
         raise ArgumentError(
-            "both thresholds and a preset" if said.preset else "neither thresholds nor a preset",
+            "both thresholds and a preset" if body.preset else "neither thresholds nor a preset",
             expected="one of them",
-            remedy="Thresholds belong to an encoder: take a preset, or tune them.",
+            remedy="Send either thresholds or a preset.",
         )
-    chosen = said.model_dump(exclude_none=True)
-    if said.thresholds is not None:
-        chosen["thresholds"] = Thresholds(**said.thresholds.model_dump())
-    if said.space is not None:
-        mean = said.space.mean
-        bodies.check_size(None if mean is None else np.empty((1, len(mean)), np.float32), settings)
+    chosen = body.model_dump(exclude_none=True)
+    if body.thresholds is not None:
+        chosen["thresholds"] = Thresholds(**body.thresholds.model_dump())
+    if body.space is not None:
+        mean = body.space.mean
+        requests.check_size(
+            None if mean is None else np.empty((1, len(mean)), np.float32), settings
+        )
         chosen["space"] = Space(
             mean=None if mean is None else np.array(mean),
-            model=said.space.model,
-            dimension=said.space.dimension,
+            model=body.space.model,
+            dimension=body.space.dimension,
         )
     return chosen
 
 
 async def _summary(session: Session | None, name: str) -> dict[str, Any]:
     figures = {} if session is None else await session.live.sample()
-    return {"name": name, **{each: figures.get(each) for each in _FIGURES}}
+    return {"name": name, **{each: figures.get(each) for each in _COUNTS}}
 
 
 def _about(store: Store, *, hashed: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The page and what belongs to it, and pictures of a folder that the operator chose."""
+"""The files of the dashboard, and pictures from the folder `images`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from linkstream.service.answers import Refusal, not_found
+from linkstream.service.responses import Refusal, not_found
 from linkstream.service.routing import Here, N, route, sessions_of, settings_of
 
 KINDS = {
@@ -34,30 +34,30 @@ router = APIRouter()
 
 @router.get("/", include_in_schema=False)
 async def page() -> Response:
-    """The page."""
+    """Return the dashboard."""
     return parts()["index.html"]
 
 
 @router.get("/page/{name}", include_in_schema=False)
 async def part(name: str) -> Response:
-    """A part of the page."""
+    """Return a file of the dashboard."""
     if name not in parts():
-        raise not_found(f"no {name!r:.100}", "a part of the page", "See /openapi.json.")
+        raise not_found(f"no {name!r:.100}", "a file of the dashboard", "Open / instead.")
     return parts()[name]
 
 
 @route(router, "GET", f"{N}/images/{{path:path}}", "read")
 async def image(request: Request, session: Here, path: str) -> Response:
-    """A picture that payloads point to, of the folder that the service was given."""
+    """Return a picture that payloads refer to, from the folder `images`."""
     folder = settings_of(request).images
     if folder is None:
-        raise not_found("no folder of pictures", "one that the service was given", "Set images.")
-    return await sessions_of(request).aside(lambda: picture(folder, path))
+        raise not_found("no folder of pictures", "the setting images", "Set images to a folder.")
+    return await sessions_of(request).run_in_thread(lambda: picture(folder, path))
 
 
 @lru_cache(maxsize=1)
 def parts() -> dict[str, Response]:
-    """All parts of the page, read once."""
+    """Return all files of the dashboard, read once."""
     folder = files("linkstream.service") / "dashboard"
     found = {}
     for part in folder.iterdir():
@@ -69,17 +69,19 @@ def parts() -> dict[str, Response]:
 
 
 def picture(folder: Path, path: str) -> Response:
-    """A picture within a folder: no way out of it, not even by a link, and nothing but a file."""
+    """Return a picture in a folder; refuse paths and links that lead out of the folder."""
     kind = PICTURES.get(Path(path).suffix.lower())
-    missing = not_found(f"no picture {path!r:.100}", "a .jpg, .png, .webp or .gif", "Check it.")
+    missing = not_found(
+        f"no picture {path!r:.100}", "a .jpg, .png, .webp or .gif", "Check the path."
+    )
     if kind is None or "\0" in path or "\\" in path:
         raise missing
     try:
         root = folder.resolve(strict=True)
-        place = (root / path).resolve(strict=True)
-        if not place.is_relative_to(root):
+        target = (root / path).resolve(strict=True)
+        if not target.is_relative_to(root):
             raise missing
-        handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+        handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
     except (OSError, ValueError, RuntimeError):
         raise missing from None
     status = os.fstat(handle)
@@ -93,7 +95,7 @@ def picture(folder: Path, path: str) -> Response:
                 "too-large",
                 f"a picture of {status.st_size} bytes",
                 expected=f"at most {PICTURE_MAX}",
-                remedy="Make it smaller.",
+                remedy="Make the picture smaller.",
             )
         body = file.read(PICTURE_MAX + 1)
     return Response(body, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})

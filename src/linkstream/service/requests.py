@@ -1,47 +1,52 @@
-"""Bodies: what a request brings, read within bounds and judged before it is trusted."""
+"""Requests: headers, query and body, read within limits and validated."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import ALL, open_vectors
-from linkstream.service.answers import Refusal
-from linkstream.service.heads import head, query
+from linkstream.service.responses import Refusal
+from linkstream.service.schemas import Grouped, OneVector, Vectors
 from linkstream.service.sessions import SESSION, Session, Sessions
 from linkstream.service.settings import Settings
-from linkstream.service.shapes import Grouped, OneVector, Vectors
 
 JSON = "application/json"
 RAW = "application/octet-stream"
 NPY = "application/x-npy"
 ARROW = "application/vnd.apache.arrow.stream"
 MEDIA = (JSON, RAW, NPY, ARROW)
-JSON_MAX = 8 << 20  # bytes: reading more would hold everybody up
+JSON_MAX = 8 << 20  # bytes: parsing holds up all other requests
 ARROW_MAGIC = b"\xff\xff\xff\xff"
+HEADERS = "linkstream.headers"  # key of the headers in the scope, set by the middleware
 
-# Small bodies can be made to swell: lists of nothing, names of nothing.
+# Limits on JSON that would take much more memory than bytes, such as lists of empty lists.
 MARKS_MAX = {b"[": 100_000, b"{": 100_000, b":": 100_000, b",": 2_000_000}
 CELLS_MAX = 1 << 20  # values of payload columns in one body
-_LONG = 1 << 16  # bytes, over which it is read off the event loop, one body at a time
+_LONG = 1 << 16  # bytes; longer bodies are parsed in a thread, one at a time
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Given:
-    """Vectors of a request, and what came with them; `one`: it was a single one."""
+class VectorBody:
+    """The vectors of a request with their payloads, weights and group.
+
+    `one` is set if the body held a single vector instead of a list.
+    """
 
     rows: npt.NDArray[np.float32]
     payloads: list[Any] | None = None
@@ -50,10 +55,27 @@ class Given:
     one: bool = False
 
 
-async def read(request: Request, settings: Settings, *, most: int | None = None) -> bytes:
-    """The whole body; 413 as soon as it is known to be too large, 503 where there is no room."""
+def header(request: Request, name: bytes) -> str | None:
+    """Return a header by its name in lower case; None if it is missing."""
+    found = request.scope[HEADERS].get(name)
+    return None if found is None else found.decode("latin-1")
+
+
+def query(request: Request) -> QueryParams:
+    """Return the query parameters; short queries are cached."""
+    text: bytes = request.scope["query_string"]
+    return _parsed_query(text) if len(text) <= 256 else QueryParams(text)
+
+
+@lru_cache(maxsize=256)
+def _parsed_query(text: bytes) -> Any:
+    return QueryParams(text)
+
+
+async def read_body(request: Request, settings: Settings, *, most: int | None = None) -> bytes:
+    """Read the body; refuse with 413 if it is too large, 429 or 503 if there is no room."""
     most = min(settings.body_max, settings.queue_bytes, most or settings.body_max)
-    length = int((head(request, b"content-length") or "0")[:19])
+    length = int((header(request, b"content-length") or "0")[:19])
     if length > most:
         raise too_large(f"a body of {length} bytes", most)
     sessions: Sessions = request.app.state.sessions
@@ -67,17 +89,17 @@ async def read(request: Request, settings: Settings, *, most: int | None = None)
             piece = message.get("body", b"")
             if size + len(piece) > most:
                 raise too_large(f"a body of more than {most} bytes", most)
-            sessions.hold(session, len(piece))
+            sessions.reserve(session, len(piece))
             size += len(piece)
             pieces.append(piece)
             if not message.get("more_body", False):
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     finally:
-        sessions.let_go(session, size)
+        sessions.release_bytes(session, size)
 
 
 def too_large(seen: str, most: int) -> Refusal:
-    """413."""
+    """Return the error for a body over the limit."""
     return Refusal(
         413,
         "too-large",
@@ -88,43 +110,44 @@ def too_large(seen: str, most: int) -> Refusal:
     )
 
 
-async def said(request: Request, settings: Settings, model: type[M]) -> M:
-    """A JSON body of a known shape."""
+async def json_body(request: Request, settings: Settings, model: type[M]) -> M:
+    """Read a JSON body and validate it against a model."""
     check_media(request, (JSON,))
-    body = await read(request, settings, most=JSON_MAX)
-    return await _aside(request, body, lambda: shaped(parsed(body), model))
+    body = await read_body(request, settings, most=JSON_MAX)
+    return await _parse(request, body, lambda: validate(parse_json(body), model))
 
 
-async def vectors(
+async def vector_body(
     request: Request, settings: Settings, *, grouped: bool = False, alone: bool = False
-) -> Given:
-    """Vectors in any of the four kinds of body.
+) -> VectorBody:
+    """Read vectors from any of the four kinds of body.
 
-    `grouped`: JSON as of a group. `alone`: what a table has beside them is left.
+    With `grouped`, JSON has the fields of a group. With `alone`, other columns of a table are
+    ignored.
     """
     media = check_media(request, MEDIA)
-    body = await read(request, settings, most=JSON_MAX if media == JSON else None)
+    body = await read_body(request, settings, most=JSON_MAX if media == JSON else None)
     if media == RAW:
         given = _raw(body, _dimension(request))
     elif media == JSON:
-        given = await _aside(request, body, lambda: _grouped(body) if grouped else _json(body))
+        given = await _parse(request, body, lambda: _grouped(body) if grouped else _json(body))
     else:
-        given = await _aside(request, body, lambda: _file(body, media, settings, alone))
+        given = await _parse(request, body, lambda: _file(body, media, settings, alone))
     check_size(given.rows, settings)
     return given
 
 
-async def _aside(request: Request, body: bytes, work: Callable[[], T]) -> T:
-    """Read a long body off the event loop."""
+async def _parse(request: Request, body: bytes, work: Callable[[], T]) -> T:
+    """Parse a body; a long one in a thread."""
     if len(body) <= _LONG:
         return work()
     sessions: Sessions = request.app.state.sessions
     async with sessions.parsing:
-        return await sessions.reading(work)
+        return await sessions.run_read(work)
 
 
 def check_size(rows: npt.NDArray[np.float32] | None, settings: Settings) -> None:
-    """413 for more vectors, or longer ones, than a request may bring."""
+    """Refuse with 413 if there are too many vectors, or too long ones."""
     n, dimension = (0, 0) if rows is None else rows.shape
     if n > settings.rows_max or dimension > settings.dimension_max:
         raise Refusal(
@@ -132,39 +155,40 @@ def check_size(rows: npt.NDArray[np.float32] | None, settings: Settings) -> None
             "too-large",
             f"{n} vectors of dimension {dimension}",
             expected=f"at most {settings.rows_max}, of dimension {settings.dimension_max}",
-            remedy="Send them in smaller batches.",
+            remedy="Send smaller batches.",
         )
 
 
 def check_name(name: str | None, settings: Settings) -> None:
-    """ArgumentError for a name of a cluster that is longer than the service takes."""
+    """Raise ArgumentError if the name of a cluster is too long."""
     if name is not None and len(name) > settings.name_max:
         raise ArgumentError(
-            f"a name of {len(name)} letters",
+            f"a name of {len(name)} characters",
             expected=f"at most {settings.name_max}",
-            remedy="Choose a shorter one.",
+            remedy="Choose a shorter name.",
         )
 
 
 def check_media(request: Request, wanted: tuple[str, ...]) -> str:
-    """The kind of body; 415 for one that nobody reads here."""
-    kind, packed = head(request, b"content-type"), head(request, b"content-encoding")
+    """Return the media type of the body; refuse with 415 if it is none of those wanted."""
+    kind = header(request, b"content-type")
+    packed = header(request, b"content-encoding")
     media, _, more = (kind or "").lower().partition(";")
     media, more = media.strip(), more.replace(" ", "").replace('"', "")
-    spelt = more.removeprefix("charset=") in ("", "utf-8", "utf8")
-    if media in wanted and spelt and packed in (None, "identity"):
+    utf8 = more.removeprefix("charset=") in ("", "utf-8", "utf8")
+    if media in wanted and utf8 and packed in (None, "identity"):
         return media
     raise Refusal(
         415,
         "media-type",
         f"Content-Type {kind!r:.100}, Content-Encoding {packed!r:.40}",
         expected=f"{' or '.join(wanted)}, in UTF-8, not compressed",
-        remedy="Say by Content-Type what the body is.",
+        remedy="Send the media type of the body as Content-Type.",
     )
 
 
-def parsed(body: bytes) -> Any:
-    """JSON as the standard has it: no NaN, no name twice, no endless nesting."""
+def parse_json(body: bytes) -> Any:
+    """Parse strict JSON: no NaN, no duplicate names, bounded depth."""
     for mark, most in MARKS_MAX.items():
         if body.count(mark) > most:
             raise ArgumentError(
@@ -175,91 +199,91 @@ def parsed(body: bytes) -> Any:
     try:
         text = body.decode()
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)
-        if "\\ud" in text or "\\uD" in text:  # halves of letters: they must come in pairs
+        if "\\ud" in text or "\\uD" in text:  # escaped surrogates must come in pairs
             json.dumps(found, ensure_ascii=False).encode()
         return found
     except RecursionError:
-        problem = "nested too deep"
-    except ValueError as error:  # also bad UTF-8, and numbers of thousands of digits
+        problem = "nested too deeply"
+    except ValueError as error:  # also invalid UTF-8, and numbers of thousands of digits
         problem = f"{error!s:.200}"
     raise ArgumentError(
-        f"a body that is no JSON ({problem})",
-        expected="JSON in UTF-8, as RFC 8259 has it",
-        remedy="Numbers are finite; no object has a name twice.",
+        f"a body that is not JSON ({problem})",
+        expected="JSON in UTF-8 as of RFC 8259",
+        remedy="Send finite numbers, and each name once in an object.",
     )
 
 
-def shaped(values: Any, model: type[M]) -> M:
-    """Parsed JSON of a known shape."""
-    strange = values.keys() - model.model_fields.keys() if isinstance(values, dict) else ()
-    if strange:
+def validate(values: Any, model: type[M]) -> M:
+    """Validate parsed JSON against a model; raise ArgumentError if it does not fit."""
+    unknown = values.keys() - model.model_fields.keys() if isinstance(values, dict) else ()
+    if unknown:
         raise ArgumentError(
-            f"{min(strange)!r:.100}, which is not known here",
+            f"{min(unknown)!r:.100}, an unknown field",
             expected=f"some of {', '.join(model.model_fields)}",
-            remedy="Leave it out, or spell it right.",
+            remedy="Leave the field out, or correct its name.",
         )
     try:
         return model.model_validate(values, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise misshapen(first) from None
+        raise invalid(first) from None
 
 
-def misshapen(problem: Any) -> ArgumentError:
-    """What pydantic found, in our words."""
+def invalid(problem: Any) -> ArgumentError:
+    """Return the error for the first problem that pydantic found."""
     place = ".".join(str(part) for part in problem["loc"] if part not in ("body", "query"))
     return ArgumentError(
         f"{place or 'the body'!s:.100}: {problem['msg']!s:.200}",
-        expected="what /openapi.json says of this route",
-        remedy="Mend it; nothing has changed.",
+        expected="the schema of this route in /openapi.json",
+        remedy="Correct the request; nothing has changed.",
     )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name twice in one object")
+        raise ValueError("duplicate name in an object")
     return found
 
 
 def _constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _dimension(request: Request) -> int:
-    words = query(request).get("dimension", "")
-    if words.isascii() and words.isdigit() and len(words) < 10 and int(words) > 0:
-        return int(words)
+    text = query(request).get("dimension", "")
+    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0:
+        return int(text)
     raise ArgumentError(
-        f"dimension={words!r:.40} for raw float32",
-        expected="how many numbers a vector has, in the query",
-        remedy="Send it to …/vectors?dimension=256, say.",
+        f"dimension={text!r:.40} for raw float32",
+        expected="the dimension of the vectors in the query",
+        remedy="Send the body to …/vectors?dimension=256, for example.",
     )
 
 
-def _raw(body: bytes, dimension: int) -> Given:
+def _raw(body: bytes, dimension: int) -> VectorBody:
     if len(body) % (4 * dimension):
         raise VectorError(
             f"{len(body)} bytes",
             expected=f"whole vectors of {dimension} float32 numbers, 4 bytes each",
             remedy="Send little-endian float32, row after row.",
         )
-    return Given(np.frombuffer(body, dtype="<f4").reshape(-1, dimension))
+    return VectorBody(np.frombuffer(body, dtype="<f4").reshape(-1, dimension))
 
 
-def _json(body: bytes) -> Given:
-    values = parsed(body)
+def _json(body: bytes) -> VectorBody:
+    values = parse_json(body)
     if isinstance(values, dict) and "vector" in values:
-        one = shaped(values, OneVector)
+        one = validate(values, OneVector)
         _check_numbers(body, [one.vector])
         rows = door.vector(one.vector, dimension=None)
         payloads = None if one.payload is None else [one.payload]
-        return Given(rows, payloads, one.weight, one.group, one=True)
-    many = shaped(values, Vectors)
+        return VectorBody(rows, payloads, one.weight, one.group, one=True)
+    many = validate(values, Vectors)
     _check_numbers(body, many.vectors)
     rows = door.vectors(many.vectors, dimension=None)
     weights = 1.0 if many.weights is None else many.weights
-    return Given(rows, many.payloads, weights, many.group)
+    return VectorBody(rows, many.payloads, weights, many.group)
 
 
 def _check_cells(rows: int, columns: int) -> None:
@@ -267,14 +291,14 @@ def _check_cells(rows: int, columns: int) -> None:
         raise Refusal(
             413,
             "too-large",
-            f"{rows} rows of {columns} columns beside the vectors",
+            f"{rows} rows of {columns} payload columns",
             expected=f"at most {CELLS_MAX} values in all",
             remedy="Send fewer rows or columns at a time.",
         )
 
 
 def _check_numbers(body: bytes, rows: Any) -> None:
-    """VectorError where a vector holds yes or no, which NumPy would take for numbers."""
+    """Raise VectorError if a vector holds booleans, which NumPy would accept as numbers."""
     if b"true" not in body and b"false" not in body:
         return
     for place, row in enumerate(rows if isinstance(rows, list) else ()):
@@ -282,25 +306,26 @@ def _check_numbers(body: bytes, rows: Any) -> None:
             raise VectorError(
                 f"true or false in vector {place}",
                 expected="numbers",
-                remedy="Write 1 or 0 if that is meant.",
+                remedy="Write 1 or 0 instead.",
                 row=place,
             )
 
 
-def _grouped(body: bytes) -> Given:
-    said = shaped(parsed(body), Grouped)
-    _check_numbers(body, said.vectors)
-    rows = door.vectors(said.vectors, dimension=None)
-    return Given(rows, said.payloads, 1.0 if said.weights is None else said.weights, said.key)
+def _grouped(body: bytes) -> VectorBody:
+    group = validate(parse_json(body), Grouped)
+    _check_numbers(body, group.vectors)
+    rows = door.vectors(group.vectors, dimension=None)
+    weights = 1.0 if group.weights is None else group.weights
+    return VectorBody(rows, group.payloads, weights, group.key)
 
 
-def _file(body: bytes, media: str, settings: Settings, alone: bool) -> Given:
+def _file(body: bytes, media: str, settings: Settings, alone: bool) -> VectorBody:
     magic = ARROW_MAGIC if media == ARROW else b"\x93NUMPY"
     if not body.startswith(magic):
         raise ArgumentError(
-            f"a body that does not begin as {media} does",
+            f"a body that does not begin like {media}",
             expected="the bytes of such a file",
-            remedy="Say by Content-Type what it is.",
+            remedy="Send the media type of the body as Content-Type.",
         )
     stream = BytesIO(body)
     stream.name = "the body"
@@ -312,4 +337,4 @@ def _file(body: bytes, media: str, settings: Settings, alone: bool) -> Given:
     payloads = [each for block in blocks for each in block.payloads or ()]
     empty = np.empty((0, source.dimension or 2), dtype=np.float32)
     joined = np.concatenate(rows) if rows else empty
-    return Given(door.vectors(joined, dimension=None), payloads or None)
+    return VectorBody(door.vectors(joined, dimension=None), payloads or None)

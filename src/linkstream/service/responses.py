@@ -1,4 +1,4 @@
-"""Answers: every error in one shape, with the status that says whose it is."""
+"""Responses: JSON, and every error in one form with its HTTP status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from linkstream.errors import (
 if TYPE_CHECKING:
     from linkstream.service.settings import Settings
 
-# The first that fits; what is not the caller's is the store's: it may be well again later.
+# The first class that fits. Errors of the store are 503: a later attempt may succeed.
 _STATUS: tuple[tuple[type[LinkstreamError], int], ...] = (
     (RemovedError, 410),
     (UnknownIdError, 404),
@@ -44,11 +44,11 @@ _STATUS: tuple[tuple[type[LinkstreamError], int], ...] = (
 )
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-RETRY = 1  # seconds after which one may try again
+RETRY = 1  # seconds for Retry-After
 
 
-class Refusal(LinkstreamError):  # noqa: N818  # an answer rather than a failure
-    """What the service itself refuses: status, kind, seen, expected, remedy."""
+class Refusal(LinkstreamError):  # noqa: N818  # a response rather than a failure
+    """A request that the service refuses, with the HTTP status and the kind of the error."""
 
     def __init__(
         self,
@@ -66,76 +66,78 @@ class Refusal(LinkstreamError):  # noqa: N818  # an answer rather than a failure
 
 
 def too_many(seen: str, expected: str) -> Refusal:
-    """More than a namespace takes at a time."""
+    """Return the error for too many requests at one namespace."""
     return _later(429, "too-many", seen, expected)
 
 
 def busy(seen: str, expected: str) -> Refusal:
-    """More than the service takes at a time."""
+    """Return the error for too many requests at the service."""
     return _later(503, "busy", seen, expected)
 
 
 def _later(status: int, kind: str, seen: str, expected: str) -> Refusal:
     headers = {"Retry-After": str(RETRY)}
-    remedy = "Wait as long as Retry-After says, and send it again."
+    remedy = "Send the request again after the seconds of Retry-After."
     return Refusal(status, kind, seen, expected=expected, remedy=remedy, headers=headers)
 
 
 def not_found(seen: str, expected: str, remedy: str) -> Refusal:
-    """Something that is not there."""
+    """Return the error for something that does not exist."""
     return Refusal(404, "not-found", seen, expected=expected, remedy=remedy)
 
 
 def status_of(error: LinkstreamError) -> int:
-    """The status of an error of ours."""
+    """Return the HTTP status of an error."""
     if isinstance(error, Refusal):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
 def kind_of(error: LinkstreamError) -> str:
-    """The kind of an error of ours: its class, in words."""
+    """Return the kind of an error: the name of its class, in lower case with hyphens."""
     if isinstance(error, Refusal):
         return error.kind
     name = type(error).__name__.removesuffix("Error")
     return _WORDS.sub("-", name).lower()
 
 
-def told(error: LinkstreamError) -> dict[str, Any]:
-    """An error as plain values."""
-    plain: dict[str, Any] = {
+def error_body(error: LinkstreamError) -> dict[str, Any]:
+    """Return the JSON body of an error."""
+    values: dict[str, Any] = {
         "kind": kind_of(error),
         "seen": error.seen,
         "expected": error.expected,
         "remedy": error.remedy,
     }
     if isinstance(error, VectorError):
-        plain["row"] = error.row
+        values["row"] = error.row
     if isinstance(error, ContradictionError):
-        plain["chain"] = list(error.chain)
-        plain["correction"] = error.correction
-    return {"error": plain}
+        values["chain"] = list(error.chain)
+        values["correction"] = error.correction
+    return {"error": values}
 
 
-def hidden_of(settings: Settings) -> str:
-    """What no answer tells: where the stores lie."""
+def hidden_prefix(settings: Settings) -> str:
+    """Return the path prefix that no response shows: the folder of the stores."""
     return f"{settings.data}{os.sep}"
 
 
-def refused(error: LinkstreamError, *, hidden: str = "") -> Response:
-    """The answer that an error of ours is; `hidden`: a folder that is nobody's business."""
+def error_response(error: LinkstreamError, *, hidden: str = "") -> Response:
+    """Return the response for an error, with the path prefix `hidden` removed from its texts."""
     status = status_of(error)
     headers = dict(error.headers) if isinstance(error, Refusal) else {}
     if status == 503:
         headers.setdefault("Retry-After", str(RETRY))
-    body = told(error)
+    body = error_body(error)
     for name in ("seen", "expected", "remedy"):
         words = body["error"][name]
         body["error"][name] = words.replace(hidden, "") if hidden else words
-    return plain(body, status=status, headers=headers)
+    return json_response(body, status=status, headers=headers)
 
 
-def plain(values: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Plain values as JSON. Lone halves of letters, which JSON may hold, are spelt out."""
+def json_response(
+    values: Any, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """Return plain values as JSON; non-ASCII characters and lone surrogates are escaped."""
     body = _ENCODER.encode(values).encode()
     return Response(body, status_code=status, headers=headers, media_type="application/json")

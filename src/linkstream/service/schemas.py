@@ -1,4 +1,4 @@
-"""Shapes: what requests and answers look like, as /openapi.json tells it."""
+"""Schemas of request bodies and answers, as described by /openapi.json."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, StrictBool
 
 Whole = Annotated[int, Field(ge=0, le=2**53)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Row = Annotated[list[Number], SkipValidation]  # the door judges numbers, and names the row
+Row = Annotated[list[Number], SkipValidation]  # engine/door.py checks the numbers and names the row
 Rows = Annotated[list[list[Number]], SkipValidation]
 Numbers = Annotated[list[Number], Field(fail_fast=True)]
 Of = Literal["vectors", "subclusters", "clusters"]
 
 
-class Said(BaseModel):
-    """A body: nothing is in it that is not known."""
+class Body(BaseModel):
+    """A JSON body; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -23,7 +23,7 @@ class Said(BaseModel):
 # Bodies
 
 
-class Vectors(Said):
+class Vectors(Body):
     """Vectors, in order of arrival."""
 
     vectors: Rows
@@ -32,7 +32,7 @@ class Vectors(Said):
     group: str | None = None
 
 
-class OneVector(Said):
+class OneVector(Body):
     """One vector."""
 
     vector: Row
@@ -41,7 +41,7 @@ class OneVector(Said):
     group: str | None = None
 
 
-class Grouped(Said):
+class Grouped(Body):
     """Vectors seen together: all get different clusters."""
 
     vectors: Rows
@@ -50,22 +50,22 @@ class Grouped(Said):
     key: str | None = None
 
 
-class Enrolled(Said):
-    """Vectors of somebody known."""
+class Enrol(Body):
+    """Prototypes of a known identity."""
 
     name: str
     vectors: Rows
     locked: StrictBool = True
 
 
-class Asked(Said):
+class Explain(Body):
     """A vector to explain."""
 
     vector: Row
     limit: Annotated[int, Field(ge=1, le=100)] = 5
 
 
-class Thresholds(Said):
+class Thresholds(Body):
     """The three thresholds."""
 
     cluster_similarity: Number
@@ -73,16 +73,16 @@ class Thresholds(Said):
     pair_similarity_max: Number
 
 
-class Space(Said):
-    """The space of the vectors: which encoder, the mean that is taken off, and the dimension."""
+class Space(Body):
+    """The space of the vectors: encoder, mean vector to subtract, dimension."""
 
     model: str | None = None
     mean: Numbers | None = None
     dimension: Annotated[int, Field(ge=2, le=2**16)] | None = None
 
 
-class Namespace(Said):
-    """What a namespace is made with: thresholds, or a preset."""
+class Namespace(Body):
+    """The options of a namespace: thresholds or a preset, and options of `Links`."""
 
     thresholds: Thresholds | None = None
     preset: str | None = None
@@ -96,7 +96,7 @@ class Namespace(Said):
     min_size: Annotated[int, Field(ge=1, le=2**31)] | None = None
 
 
-class Two(Said):
+class Pair(Body):
     """Two vectors, subclusters or clusters."""
 
     a: Whole
@@ -104,57 +104,58 @@ class Two(Said):
     of: Of = "vectors"
 
 
-class Move(Said):
-    """A vector, and where it belongs."""
+class Move(Body):
+    """A vector and its new cluster."""
 
     vector: Whole
     cluster: Whole
 
 
-class Retract(Said):
+class Retract(Body):
     """A correction, by the number of its event."""
 
     correction: Whole
 
 
-class Name(Said):
-    """A name for a cluster; `claim`: its ID goes with the name's prototypes."""
+class Name(Body):
+    """A name for a cluster; with `claim` its largest subcluster keeps ID and name at a split."""
 
     cluster: Whole
     name: str
     claim: StrictBool = False
 
 
-class Rename(Said):
-    """Another name; null: none."""
+class Rename(Body):
+    """A new name; null removes the name."""
 
     cluster: Whole
     name: str | None
 
 
-class Ignore(Said):
+class Ignore(Body):
     """Whether a cluster is left out of suggestions and reviews."""
 
     cluster: Whole
     on: StrictBool = True
 
 
-class Remove(Said):
-    """A vector to take out."""
+class Remove(Body):
+    """A vector to remove."""
 
     vector: Whole
 
 
-class Forget(Said):
+class Forget(Body):
     """A cluster to forget."""
 
     cluster: Whole
 
 
-class Undo(Said):
-    """How far back; null: the last change. `after`: only if no event came from that number on.
+class Undo(Body):
+    """What to take back: everything from the event `to` on; null for the last change.
 
-    `step`: the whole last step.
+    With `step`, the whole last step. With `after`, only if no event came from that
+    number on.
     """
 
     to: Whole | None = None
@@ -162,15 +163,21 @@ class Undo(Said):
     after: Whole | None = None
 
 
-class Nothing(Said):
-    """Nothing need be said."""
+class Settle(Body):
+    """Whether to apply the joins and cuts, or to propose them."""
+
+    apply: StrictBool = False
+
+
+class Empty(Body):
+    """An empty object."""
 
 
 # Answers
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """An error: what was seen, what was expected, and the remedy."""
 
     model_config = ConfigDict(extra="allow")
     kind: str
@@ -180,26 +187,26 @@ class Problem(BaseModel):
 
 
 class Error(BaseModel):
-    """The shape of every error."""
+    """The form of every error."""
 
     error: Problem
 
 
 class Ids(BaseModel):
-    """The cluster of each vector; `first` is the number that the first of them got."""
+    """The cluster of each vector, and the number of the first vector."""
 
     first: int
     ids: list[int]
 
 
-class Answers(BaseModel):
-    """The cluster of each vector; −1: it would be new."""
+class Predictions(BaseModel):
+    """The cluster that each vector would get; −1 for a new one."""
 
     ids: list[int]
 
 
 class Decision(BaseModel):
-    """What happened to one vector."""
+    """The decision about one vector."""
 
     cluster: int
     subcluster: int
@@ -211,20 +218,20 @@ class Decision(BaseModel):
 
 
 class Done(BaseModel):
-    """A change was made, by the events from number `before` up to, not with, `event`."""
+    """The events of a change: numbers from `before` up to but excluding `event`."""
 
     before: int
     event: int
 
 
-class Found(BaseModel):
-    """The cluster that was made or found."""
+class ClusterId(BaseModel):
+    """The cluster with the enrolled name."""
 
     cluster: int
 
 
 class Cluster(BaseModel):
-    """A cluster; `subclusters` is how many it has."""
+    """A cluster; `subclusters` is their number."""
 
     id: int
     size: int
@@ -237,28 +244,28 @@ class Cluster(BaseModel):
 
 
 class Clusters(BaseModel):
-    """A page of clusters, of so many."""
+    """A page of clusters, and how many there are in all."""
 
     total: int
     clusters: list[Cluster]
 
 
 class Member(BaseModel):
-    """A vector, and what was attached to it."""
+    """A vector and its payload."""
 
     vector: int
     payload: Any
 
 
 class Members(BaseModel):
-    """Vectors of a cluster, newest first; `next` goes into `before` for more."""
+    """Vectors of a cluster, newest first; `next` is the `before` of the next page."""
 
     vectors: list[Member]
     next: int | None
 
 
 class Step(BaseModel):
-    """What one command did, or one call that was part of none."""
+    """All that one command did, or one call outside a command."""
 
     number: int
     command: str
@@ -269,20 +276,20 @@ class Step(BaseModel):
 
 
 class Steps(BaseModel):
-    """Steps, the newest first; those that can be redone come before those that can be undone."""
+    """Steps, newest first; steps to redo come before steps to undo."""
 
     steps: list[Step]
 
 
 class Events(BaseModel):
-    """Events; `next` goes into `since` for more."""
+    """Events; `next` is the `since` of the next page."""
 
     events: list[dict[str, Any]]
     next: int
 
 
 class Summary(BaseModel):
-    """A namespace in a list; figures are null until it is first used after a start."""
+    """A namespace in a list; counts are null until it is first used after a start."""
 
     name: str
     vectors: int | None
@@ -292,20 +299,20 @@ class Summary(BaseModel):
 
 
 class Namespaces(BaseModel):
-    """All namespaces that one may read."""
+    """All namespaces that the token may read."""
 
     namespaces: list[Summary]
 
 
 class Whoami(BaseModel):
-    """What a token allows; `tokens`: whether any exist."""
+    """The scopes of the caller; `tokens` is whether the service has tokens."""
 
     scopes: dict[str, str]
     tokens: bool
 
 
 class Health(BaseModel):
-    """How the service is."""
+    """The state of the service."""
 
     status: Literal["ok", "degraded"]
     version: str

@@ -1,0 +1,351 @@
+"""Routes that read a namespace: clusters, vectors, explanations, reviews, the map, events."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from linkstream.clusterer import Cluster
+from linkstream.errors import NotTrackedError, UnknownIdError
+from linkstream.identity.suggestions import edge_figures
+from linkstream.service import margins, requests, schemas
+from linkstream.service.live import EventStream, first_of
+from linkstream.service.projection import Layout, Projection
+from linkstream.service.requests import RAW
+from linkstream.service.responses import json_response
+from linkstream.service.routing import Here, N, route, sessions_of, settings_of
+from linkstream.store import Store
+
+NODES = 500  # subclusters in the answer about one cluster
+SHOWN = 3  # vectors in the answer about a subcluster
+_DIGITS = 3  # decimals of a position on the map
+_STREAM = {"200": {"description": "OK", "content": {"text/event-stream": {}}}}
+
+Id = Annotated[int, Path(ge=0, le=2**53)]
+Number = Annotated[int, Query(ge=0, le=2**53)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Since = Annotated[int, Query(ge=0, le=2**53, description="Number of the first event.")]
+
+router = APIRouter()
+
+
+# Clusters and vectors
+
+
+@route(router, "GET", f"{N}/clusters", "read", answer=schemas.Clusters)
+async def clusters(
+    session: Here,
+    order: Literal["size", "id", "recent"] = "size",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    q: Annotated[str, Query(max_length=200, description="Part of a name, or an ID.")] = "",
+) -> Response:
+    """Return a page of clusters: the largest, the oldest or the last seen first."""
+    found = await session.read(Store.clusters)
+    wanted = [each for each in found if _matches(each, q)]
+    wanted.sort(key=_ORDERS[order])
+    page = [_view(each) for each in wanted[offset : offset + limit]]
+    return json_response({"total": len(wanted), "clusters": page})
+
+
+@route(router, "GET", f"{N}/clusters/{{cluster}}", "read", answer=dict[str, Any])
+async def cluster(
+    session: Here,
+    cluster: Id,
+    brief: Annotated[
+        bool, Query(description="Without subclusters, history and exemplars.")
+    ] = False,
+) -> Response:
+    """Return a cluster with its subclusters, edges, history and exemplars.
+
+    The ID of a cluster that was joined into another gives that one, with the history of the ID.
+    """
+    about = _brief if brief else _details
+    return json_response(await session.read(lambda store: about(store, cluster)))
+
+
+@route(router, "GET", f"{N}/clusters/{{cluster}}/vectors", "read", answer=schemas.Members)
+async def members(
+    session: Here,
+    cluster: Id,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    before: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+) -> Response:
+    """Return vectors of a cluster with their payloads, newest first."""
+    return json_response(await session.read(lambda store: _members(store, cluster, limit, before)))
+
+
+@route(router, "GET", f"{N}/vectors/{{vector}}", "read", answer=dict[str, Any])
+async def vector(session: Here, vector: Id) -> Response:
+    """Return the current cluster and subcluster of a vector, and its payload."""
+    return json_response(await session.read(lambda store: _vector(store, vector)))
+
+
+@route(router, "GET", f"{N}/subclusters/{{subcluster}}", "read", answer=dict[str, Any])
+async def subcluster(session: Here, subcluster: Id) -> Response:
+    """Return a subcluster and some of its vectors."""
+    return json_response(await session.read(lambda store: _subcluster(store, subcluster)))
+
+
+@route(router, "GET", f"{N}/labels", "read", answer=dict[str, Any])
+async def labels(request: Request, session: Here) -> Response:
+    """Return the current cluster of every vector, in order of arrival; −1 if removed."""
+    found = await session.read(Store.labels)
+    if RAW in request.headers.get("accept", ""):
+        return Response(found.astype("<i8").tobytes(), media_type=RAW)
+    return json_response({"labels": found.tolist()})
+
+
+# Explanations, reviews and the map
+
+
+@route(router, "POST", f"{N}/explain", "read", body=schemas.Explain, answer=dict[str, Any])
+async def explain(request: Request, session: Here) -> Response:
+    """Explain the decision that a vector would get. Nothing changes."""
+    body = await requests.json_body(request, settings_of(request), schemas.Explain)
+    why = await session.read(lambda store: store.explain(body.vector, limit=body.limit))
+    return json_response({**why.to_dict(), "words": str(why)})
+
+
+@route(router, "GET", f"{N}/explain", "read", answer=dict[str, Any])
+async def explain_pair(session: Here, a: Number, b: Number, of: schemas.Of = "vectors") -> Response:
+    """Explain why two are in one cluster, or are not."""
+    why = await session.read(lambda store: store.explain_pair(a, b, of=of))
+    return json_response({**why.to_dict(), "words": str(why)})
+
+
+@route(router, "GET", f"{N}/suggestions", "read", answer=dict[str, Any])
+async def suggestions(session: Here, limit: Limit = 20) -> Response:
+    """Return pairs of clusters that may be one, and the edges with the least margin."""
+    merges = await session.read(lambda store: store.suggest_merges(limit))
+    splits = await session.read(lambda store: store.suggest_splits(limit))
+    found = {"merges": [each.to_dict() for each in merges]}
+    return json_response({**found, "splits": [each.to_dict() for each in splits]})
+
+
+@route(router, "GET", f"{N}/review", "read", answer=dict[str, Any])
+async def review(session: Here, limit: Limit = 20) -> Response:
+    """Return the questions whose answers would correct the most vectors, with examples."""
+    return json_response({"questions": await session.read(lambda store: _questions(store, limit))})
+
+
+@route(router, "GET", f"{N}/margins", "read", answer=dict[str, Any])
+async def margins_(session: Here) -> Response:
+    """Return the margins of edges and of pairs of clusters, for other thresholds too."""
+    recent = session.live.recent()
+    return json_response(await session.read(lambda store: margins.figures(store, recent=recent)))
+
+
+@route(router, "GET", f"{N}/map", "read", answer=dict[str, Any])
+async def map_(session: Here) -> Response:
+    """Return the positions of subclusters on the map; they do not move as vectors are added."""
+    async with session.map_lock:
+        return json_response(await session.read(lambda store: _map(store, session.projection)))
+
+
+@route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
+async def proposals(session: Here) -> Response:
+    """Return the clusters that an offline pass over all subclusters would join and cut."""
+    return json_response((await session.read(Store.settle)).to_dict())
+
+
+# Changes so far
+
+
+@route(router, "GET", f"{N}/corrections", "read", answer=dict[str, Any])
+async def corrections(session: Here) -> Response:
+    """Return the corrections by same, different and move that are in force."""
+    found = await session.read(Store.corrections)
+    return json_response({"corrections": [each.to_dict() for each in found]})
+
+
+@route(router, "GET", f"{N}/steps", "read", answer=schemas.Steps)
+async def steps(session: Here, limit: Annotated[int, Query(ge=1, le=1000)] = 20) -> Response:
+    """Return the steps that undo takes back, newest first; before them those to redo."""
+    found = await session.read(lambda store: store.steps(limit))
+    return json_response({"steps": [step.to_dict() for step in found]})
+
+
+@route(router, "GET", f"{N}/events", "read", answer=schemas.Events)
+async def events(
+    session: Here,
+    since: Since = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> Response:
+    """Return typed and numbered events: docs/events.md."""
+    return json_response(await session.read(lambda store: _page(store, since, limit)))
+
+
+@route(router, "GET", f"{N}/events/stream", "read", extra={"responses": _STREAM})
+async def follow(request: Request, session: Here, since: Since = 0) -> Any:
+    """Stream events as server-sent events; resumes by Last-Event-ID."""
+    begin = first_of(request.headers.get("last-event-id"), since)
+    return EventStream(request, session.live.events(begin), sessions_of(request))
+
+
+@route(router, "GET", f"{N}/live", "read", extra={"responses": _STREAM})
+async def live(request: Request, session: Here) -> Any:
+    """Stream counts and the newest decisions, for the dashboard, as server-sent events."""
+    return EventStream(request, session.live.digest(), sessions_of(request))
+
+
+# How the answers are made
+
+_ORDERS: dict[str, Any] = {
+    "size": lambda each: (-each.size, each.id),
+    "id": lambda each: each.id,
+    "recent": lambda each: (-each.last_seen, each.id),
+}
+
+
+def _view(cluster: Cluster) -> dict[str, Any]:
+    return {**asdict(cluster), "subclusters": len(cluster.subclusters)}
+
+
+def _matches(cluster: Cluster, text: str) -> bool:
+    name = (cluster.name or "").casefold()
+    return not text or text.casefold() in name or text == str(cluster.id)
+
+
+def _brief(store: Store, asked: int) -> dict[str, Any]:
+    live = store.resolve(asked)
+    mine = next((_view(each) for each in store.clusters() if each.id == live), None)
+    return {"id": live, "asked": asked, "cluster": mine}
+
+
+def _details(store: Store, asked: int) -> dict[str, Any]:
+    brief, history = _brief(store, asked), store.history(asked)
+    live = brief["id"]
+    found: dict[str, Any] = {
+        **brief,
+        "nodes": [],
+        "edges": [],
+        "truncated": False,
+        "history": history.to_dict(),
+        "story": str(history).splitlines(),
+        "exemplars": None,
+    }
+    if live < 0:
+        return found
+    exemplars = store.exemplars(live).to_dict() if store.track_vectors else None
+    return {**found, **_tree(store, live), "exemplars": exemplars}
+
+
+def _tree(store: Store, cluster: int) -> dict[str, Any]:
+    """Return the largest subclusters of a cluster, and the edges between them."""
+    state = store.state()
+    rows = np.flatnonzero(state.clusters == cluster)
+    rows = rows[np.argsort(-state.counts[rows], kind="stable")]
+    shown = rows[:NODES]
+    columns = (state.numbers, state.counts, state.first_seen, state.last_seen)
+    names = ("subcluster", "count", "first_seen", "last_seen")
+    values = zip(*(column[shown].tolist() for column in columns), strict=True)
+    similarity, threshold = edge_figures(state)
+    within = np.isin(state.edges, state.numbers[shown]).all(axis=1)
+    edges = [
+        {
+            "subclusters": state.edges[row].tolist(),
+            "similarity": float(similarity[row]),
+            "threshold": float(threshold[row]),
+            "margin": float(similarity[row] - threshold[row]),
+            "firm": int(state.firm[row]),
+        }
+        for row in np.flatnonzero(within).tolist()
+    ]
+    nodes = [dict(zip(names, row, strict=True)) for row in values]
+    return {"nodes": nodes, "edges": edges, "truncated": len(shown) < len(rows)}
+
+
+def _members(store: Store, cluster: int, limit: int, before: int | None) -> dict[str, Any]:
+    live = store.resolve(cluster)
+    numbers = np.flatnonzero(store.labels() == live)[::-1] if live >= 0 else np.empty(0, np.int64)
+    if before is not None:
+        numbers = numbers[numbers < before]
+    page = numbers[:limit].tolist()
+    more = page[-1] if len(numbers) > limit else None
+    return {"vectors": _with_payloads(store, page), "next": more}
+
+
+def _with_payloads(store: Store, numbers: list[int]) -> list[dict[str, Any]]:
+    payloads = store.payloads(numbers)
+    return [{"vector": n, "payload": p} for n, p in zip(numbers, payloads, strict=True)]
+
+
+def _vector(store: Store, vector: int) -> dict[str, Any]:
+    if not store.track_vectors:
+        raise NotTrackedError(
+            "a vector by number in a namespace that does not track vectors",
+            expected="a namespace made with track_vectors",
+            remedy="Store the IDs that adding returns.",
+        )
+    payload = store.payloads([vector])[0]  # refuses unknown and removed vectors
+    state = store.state()
+    node = int(state.vectors[vector])
+    row = int(np.searchsorted(state.numbers, node))
+    cluster = int(state.clusters[row])
+    return {"vector": vector, "cluster": cluster, "subcluster": node, "payload": payload}
+
+
+def _subcluster(store: Store, number: int) -> dict[str, Any]:
+    state = store.state()
+    row = int(np.searchsorted(state.numbers, number))
+    if row == len(state.numbers) or state.numbers[row] != number:
+        raise UnknownIdError(
+            f"subcluster {number}",
+            expected="an existing subcluster",
+            remedy="It may have merged with another; see the map for those that exist.",
+        )
+    cluster = int(state.clusters[row])
+    name = next((each.name for each in store.clusters() if each.id == cluster), None)
+    members = np.flatnonzero(state.vectors == number)[::-1][:SHOWN].tolist()
+    return {
+        "subcluster": number,
+        "cluster": cluster,
+        "name": name,
+        "count": int(state.counts[row]),
+        "first_seen": int(state.first_seen[row]),
+        "last_seen": int(state.last_seen[row]),
+        "vectors": _with_payloads(store, members),
+    }
+
+
+def _questions(store: Store, limit: int) -> list[dict[str, Any]]:
+    asked = store.review_queue(limit)
+    names = {each.id: each.name for each in store.clusters()} if asked else {}
+    return [
+        {
+            **question.to_dict(),
+            "names": [names.get(cluster) for cluster in question.clusters],
+            "shown": [_with_payloads(store, list(side)) for side in question.vectors],
+        }
+        for question in asked
+    ]
+
+
+def _map(store: Store, projection: Projection) -> dict[str, Any]:
+    layout: Layout = projection.update(store.state())
+    names = {str(each.id): each.name for each in store.clusters() if each.name is not None}
+    return {
+        "version": store.n_events,
+        "nodes": {
+            "subcluster": layout.subcluster.tolist(),
+            "cluster": layout.cluster.tolist(),
+            "count": layout.count.tolist(),
+            "x": np.round(layout.x, _DIGITS).tolist(),
+            "y": np.round(layout.y, _DIGITS).tolist(),
+        },
+        "edges": {"a": layout.a.tolist(), "b": layout.b.tolist()},
+        "names": names,
+        "left_out": layout.left_out,
+    }
+
+
+def _page(store: Store, since: int, limit: int) -> dict[str, Any]:
+    found = list(islice(store.journal.events(since), limit))
+    following = found[-1].sequence + 1 if found else since
+    return {"events": [event.to_dict() for event in found], "next": following}
