@@ -1,4 +1,4 @@
-"""Waiting that takes no time, and a service that runs."""
+"""A fake clock for the waits of clients, and a running service."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from client.talking import BOTH
+from client.fakes import BOTH
 from linkstream.service.running import background
 from linkstream.service.settings import Settings
 
@@ -16,7 +16,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def waits(monkeypatch):
-    """The seconds that clients wait between tries; a clock of its own goes on by as much."""
+    """Collect the seconds that clients wait between attempts; a fake clock advances by them."""
     told = []
     clock = SimpleNamespace(now=1000.0)
 
@@ -28,26 +28,26 @@ def waits(monkeypatch):
         sleep(seconds)
 
     monkeypatch.setattr("linkstream.client.blocking.time", SimpleNamespace(sleep=sleep))
-    monkeypatch.setattr("linkstream.client.awaiting.anyio", SimpleNamespace(sleep=asleep))
+    monkeypatch.setattr("linkstream.client.asynchronous.anyio", SimpleNamespace(sleep=asleep))
     clock_of = SimpleNamespace(monotonic=lambda: clock.now)
-    monkeypatch.setattr("linkstream.client.retrying.time", clock_of)
+    monkeypatch.setattr("linkstream.client.endpoint.time", clock_of)
     return told
 
 
 @pytest.fixture(params=BOTH, ids=lambda kind: kind.__name__.lower())
 def talk(request):
-    """How to make either client."""
+    """Return each of the two kinds of client."""
     return request.param
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory):
-    """The address of a service in a thread, without tokens."""
+    """Return the address of a service in a thread, without tokens."""
     with background(Settings(data=tmp_path_factory.mktemp("service") / "data", port=0)) as url:
         yield url
 
 
 @pytest.fixture
 def name():
-    """The name of a namespace that nobody else uses."""
+    """Return the name of an unused namespace."""
     return f"n{next(_numbers)}"

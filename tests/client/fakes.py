@@ -1,4 +1,4 @@
-"""Both clients, to be tried the same way; and services that are made up."""
+"""Both clients behind one interface for tests, and fake services."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Blocking:
         return getattr(self._client, verb)
 
     def first(self, verb, n, *args):
-        """The first so many that a stream gives."""
+        """Return the first n values of a stream."""
         stream = getattr(self._client, verb)(*args)
         try:
             return [next(stream) for _ in range(n)]
@@ -51,7 +51,7 @@ class Blocking:
 
 
 class Awaited:
-    """An `AsyncClient`, each of its verbs awaited."""
+    """An `AsyncClient` whose verbs are awaited on an event loop of its own."""
 
     def __init__(self, handler, url=URL, namespace="people", **options):
         transport = handler if handler is None else httpx.MockTransport(handler)
@@ -73,10 +73,10 @@ class Awaited:
         return self._loop.run_until_complete(some())
 
     def every(self, verb, *args):
-        async def all_of_it():
+        async def collect():
             return [each async for each in getattr(self._client, verb)(*args)]
 
-        return self._loop.run_until_complete(all_of_it())
+        return self._loop.run_until_complete(collect())
 
     def __enter__(self):
         return self
@@ -90,7 +90,7 @@ BOTH = (Blocking, Awaited)
 
 
 class Service:
-    """Answers that were laid ready, one after the other; it keeps what it was asked."""
+    """Gives prepared answers in turn, the last one again and again; keeps the requests."""
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -125,7 +125,7 @@ def refusal(status, kind, headers=None, **more):
 
 
 class Pieces(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """A stream that comes in pieces, and may break."""
+    """A stream that comes in pieces; a piece that is an exception is raised."""
 
     def __init__(self, *pieces):
         self._pieces = pieces

@@ -1,4 +1,4 @@
-"""Events as they come: each once, in order, however the connection breaks."""
+"""Following events: each event once, in order, over broken connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random
 import httpx
 import pytest
 
-from client.talking import Service, good, refusal, stream
+from client.fakes import Service, good, refusal, stream
 from linkstream.client import Retries
 from linkstream.client.errors import (
     AnswerError,
@@ -17,7 +17,7 @@ from linkstream.client.errors import (
     ScopeError,
     UnreachableError,
 )
-from linkstream.client.following import LINE_MAX, Messages
+from linkstream.client.event_stream import MESSAGE_MAX, MessageParser
 from linkstream.engine.events import Created, Named
 from linkstream.errors import ArgumentError
 
@@ -27,7 +27,7 @@ def event(sequence):
 
 
 def sent(told):
-    """An event as the service sends it; names as they are, not spelt out."""
+    """Return an event as the service sends it, with non-ASCII names unescaped."""
     data = json.dumps(told.to_dict(), ensure_ascii=False)
     return f"id: {told.sequence}\nevent: {told.kind}\ndata: {data}\n\n".encode()
 
@@ -36,7 +36,7 @@ def some(first, last):
     return b": hello\n\n" + b"".join(sent(event(n)) for n in range(first, last))
 
 
-def test_events_come_as_they_are_sent(talk):
+def test_follow_yields_events_in_order(talk):
     service = Service(stream(some(7, 9), b": still here\n\n", some(9, 11)))
     with talk(service) as client:
         assert client.first("follow", 4, 7) == [event(n) for n in range(7, 11)]
@@ -47,7 +47,7 @@ def test_events_come_as_they_are_sent(talk):
     assert "last-event-id" not in request.headers
 
 
-def test_a_broken_stream_goes_on_after_the_last_event_that_came(talk, waits):
+def test_a_broken_stream_resumes_after_the_last_event(talk, waits):
     service = Service(
         stream(some(0, 2), sent(event(2))[:20], httpx.ReadError("reset")),  # one was half there
         httpx.ConnectError("refused"),
@@ -64,13 +64,13 @@ def test_a_broken_stream_goes_on_after_the_last_event_that_came(talk, waits):
     assert waits[2] >= 2.0
 
 
-def test_an_event_that_is_sent_twice_is_told_once(talk, waits):
+def test_an_event_sent_twice_is_yielded_once(talk, waits):
     service = Service(stream(some(0, 3), httpx.ReadError("reset")), stream(some(1, 5)))
     with talk(service) as client:
         assert client.first("follow", 5) == [event(n) for n in range(5)]
 
 
-def test_it_gives_up_where_the_service_is_not_to_be_had_again(talk, waits):
+def test_follow_raises_if_the_service_stays_unreachable(talk, waits):
     service = Service(stream(some(0, 1), httpx.ReadError("reset")), httpx.ConnectError("refused"))
     retries = Retries(attempts=4)
     with talk(service, retries=retries) as client, pytest.raises(UnreachableError, match="events"):
@@ -78,7 +78,7 @@ def test_it_gives_up_where_the_service_is_not_to_be_had_again(talk, waits):
     assert len(service.asked) == 1 + 3
 
 
-def test_each_sign_of_life_renews_the_patience(talk, waits):
+def test_a_heartbeat_resets_the_retries(talk, waits):
     quiet = [stream(b": still here\n\n", httpx.ReadTimeout("silence")) for _ in range(50)]
     service = Service(*quiet, stream(some(0, 1)))
     with talk(service, retries=Retries(attempts=2)) as client:
@@ -86,7 +86,7 @@ def test_each_sign_of_life_renews_the_patience(talk, waits):
     assert max(waits) <= 0.1
 
 
-def test_a_refusal_that_does_not_pass_is_told(talk, waits):
+def test_follow_raises_a_refusal(talk, waits):
     with talk(Service(refusal(403, "scope"))) as client, pytest.raises(ScopeError):
         client.first("follow", 1)
     busy = Service(refusal(503, "busy"))
@@ -95,7 +95,7 @@ def test_a_refusal_that_does_not_pass_is_told(talk, waits):
     assert len(busy.asked) == 3
 
 
-def test_a_place_that_is_none_is_refused_before_anything_is_asked(talk):
+def test_an_invalid_since_is_refused_before_a_request_is_sent(talk):
     service = Service(stream(some(0, 1)))
     for since in (-1, 1.5, True):
         with talk(service) as client, pytest.raises(ArgumentError, match="since"):
@@ -104,19 +104,19 @@ def test_a_place_that_is_none_is_refused_before_anything_is_asked(talk):
 
 
 @pytest.mark.parametrize("data", [b"<h1>", b"7", b"[]", b"{}", b'{"kind": "moon", "version": 1}'])
-def test_what_is_no_event_is_told_as_such(talk, waits, data):
+def test_a_message_that_is_no_event_raises_answer_error(talk, waits, data):
     service = Service(stream(b"data: " + data + b"\n\n"))
     with talk(service) as client, pytest.raises(AnswerError, match="no event"):
         client.first("follow", 1)
 
 
-def test_a_message_without_end_is_not_kept(talk, waits):
+def test_a_message_over_the_limit_raises_answer_error(talk, waits):
     service = Service(lambda: stream(*itertools.repeat(b"data: " + b"x" * 4096, 10_000))())
-    with talk(service) as client, pytest.raises(AnswerError, match=str(LINE_MAX)):
+    with talk(service) as client, pytest.raises(AnswerError, match=str(MESSAGE_MAX)):
         client.first("follow", 1)
 
 
-def test_no_letter_of_a_name_ends_a_line(talk):
+def test_line_separators_in_names_do_not_end_a_message(talk):
     names = ["a\u2028b", "a\x85b", "\x0b\x0c\x1c", "</script>", "\r\n\ndata: 7", "ünï😀"]
     told = [Named(n, 0, 0, name) for n, name in enumerate(names)]
     with talk(Service(stream(b"".join(map(sent, told))))) as client:
@@ -124,7 +124,7 @@ def test_no_letter_of_a_name_ends_a_line(talk):
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-def test_messages_are_the_same_however_the_stream_is_cut(end):
+def test_messages_do_not_depend_on_where_the_stream_is_cut(end):
     lines = [
         b": hello",
         b"",
@@ -142,11 +142,11 @@ def test_messages_are_the_same_however_the_stream_is_cut(end):
     for _ in range(200):
         cuts = sorted(chance.sample(range(len(whole) + 1), chance.randrange(12)))
         pieces = [whole[a:b] for a, b in itertools.pairwise([0, *cuts, len(whole)])]
-        messages = Messages()
-        assert [m for piece in pieces for m in messages.read(piece)] == [b"a\nb", b"c"]
+        parser = MessageParser()
+        assert [m for piece in pieces for m in parser.parse(piece)] == [b"a\nb", b"c"]
 
 
-def test_events_so_far_are_read_page_by_page(talk):
+def test_events_are_read_page_by_page(talk):
     def page(request):
         since, limit = (int(request.url.params[name]) for name in ("since", "limit"))
         last = min(since + limit, 2500)
@@ -161,6 +161,6 @@ def test_events_so_far_are_read_page_by_page(talk):
         assert client.first("iter_events", 3) == [event(n) for n in range(3)]
 
 
-def test_an_answer_to_events_that_goes_nowhere_ends(talk):
+def test_an_empty_page_of_events_ends_the_reading(talk):
     with talk(Service(good({"events": [], "next": 0}))) as client:
         assert client.events() == []

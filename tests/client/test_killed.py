@@ -1,4 +1,4 @@
-"""A service that is killed under a client: it feeds on, and all IDs are as if nothing had been."""
+"""Clients keep feeding while the service is killed and restarted; all IDs stay the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 
-from client.talking import BOTH
+from client.fakes import BOTH
 from linkstream import Links, Thresholds
 from linkstream.client import Client, Retries
 from linkstream.data import voice_halves
@@ -18,11 +18,11 @@ from loopback import free_port, own_address
 
 THRESHOLDS = Thresholds(0.766, 0.645, 0.738)
 X = voice_halves()[1].X
-PATIENT = Retries(attempts=10_000, seconds=100.0, longest=0.2)
+RETRIES = Retries(attempts=10_000, seconds=100.0, longest=0.2)
 
 
 class Process:
-    """`linkstream serve`, at a port of its own, killed and started again at will."""
+    """`linkstream serve` at a port of its own; can be killed and restarted."""
 
     def __init__(self, data):
         self.host = own_address()
@@ -47,8 +47,8 @@ class Process:
 
 
 def fed(kind, url, batches, each):
-    """The IDs of batches that are fed; `each` is called when one more is there."""
-    with kind(None, url, retries=PATIENT) as client:
+    """Feed batches; return their IDs and the state hash. Call `each` after every batch."""
+    with kind(None, url, retries=RETRIES) as client:
         found = []
         for batch in batches:
             found.append(client.add_many(batch))
@@ -56,10 +56,10 @@ def fed(kind, url, batches, each):
         return found, client.state_hash()
 
 
-def test_both_clients_feed_on_while_the_service_is_killed_and_started_again(tmp_path):
+def test_both_clients_keep_feeding_while_the_service_is_killed_and_restarted(tmp_path):
     service = Process(tmp_path / "data")
     try:
-        with Client(service.url, "people", retries=PATIENT) as client:
+        with Client(service.url, "people", retries=RETRIES) as client:
             client.create(THRESHOLDS)
         ahead = threading.Semaphore(0)
         found = []

@@ -9,15 +9,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from linkstream.client import Client, Retries
-from linkstream.client.blocking import CONNECT, READ
-from linkstream.client.retrying import STATUSES
+from linkstream.client.endpoint import CONNECT, READ, STATUSES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/client.md").read_text("utf-8")
 ADDRESS = "http://127.0.0.1:7777"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.M | re.S)
 
 
-def test_the_code_runs_and_prints_what_the_page_shows(service):
+def test_the_examples_print_the_output_on_the_page(service):
     with Client(service) as client:
         assert "people" not in [each.name for each in client.namespaces()]
     known = {}
@@ -34,7 +33,7 @@ def test_the_code_runs_and_prints_what_the_page_shows(service):
     assert len([language for language, _ in BLOCKS if language == "py"]) >= 6
 
 
-def test_the_figures_of_the_page_are_those_of_the_code():
+def test_the_numbers_on_the_page_are_those_of_the_code():
     retries = Retries()
     words = " ".join(PAGE.split())
     assert f"up to {retries.attempts} times within {retries.seconds:g} seconds" in words

@@ -1,4 +1,4 @@
-"""What is sent, how answers are read, and what errors become."""
+"""Requests that the clients send, and how they read answers and errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import httpx
 import numpy as np
 import pytest
 
-from client.talking import DECISION, TOKEN, URL, Awaited, Service, good, ids, never, refusal
+from client.fakes import DECISION, TOKEN, URL, Awaited, Service, good, ids, never, refusal
 from linkstream import Decision, Links, Space, Thresholds, errors
-from linkstream.client import AsyncClient, Client
+from linkstream.client import AsyncClient, Client, reads, writes
 from linkstream.client import errors as service_errors
-from linkstream.client.asking import Awaiting, Blocking
 from linkstream.client.errors import AnswerError, NotFoundError, ServiceError, TokenError
 from linkstream.errors import ArgumentError, ContradictionError, LinkstreamError, VectorError
 
@@ -27,10 +26,10 @@ def everything_below(root):
     return [root, *(each for child in root.__subclasses__() for each in everything_below(child))]
 
 
-# What is sent
+# Requests
 
 
-def test_vectors_go_as_raw_float32_whatever_they_were(talk):
+def test_vectors_of_any_dtype_are_sent_as_raw_float32(talk):
     service = Service(ids(0, 1, 2))
     with talk(service) as client:
         for given in (X, X.astype(">f8"), np.asfortranarray(X), X.astype(int).tolist()):
@@ -43,7 +42,7 @@ def test_vectors_go_as_raw_float32_whatever_they_were(talk):
         assert request.content == X.astype("<f4").tobytes()
 
 
-def test_payloads_and_weights_go_as_json(talk):
+def test_payloads_and_weights_are_sent_as_json(talk):
     service = Service(ids(0, 1, 2))
     with talk(service) as client:
         client.add_many(X, payloads=[{"t": 1}, None, "ü"], weight=0.5)
@@ -54,7 +53,7 @@ def test_payloads_and_weights_go_as_json(talk):
     assert group == {"vectors": rows, "key": "photo", "weights": [1.0, 0.5, 0.25]}
 
 
-def test_float32_is_kept_to_the_last_bit_in_json(talk):
+def test_json_keeps_every_bit_of_float32(talk):
     rows = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
     service = Service(ids(*range(20)))
     with talk(service) as client:
@@ -63,7 +62,7 @@ def test_float32_is_kept_to_the_last_bit_in_json(talk):
     assert np.array_equal(sent, rows)
 
 
-def test_one_vector_is_answered_by_a_decision(talk):
+def test_adding_one_vector_returns_a_decision(talk):
     service = Service(good(DECISION))
     with talk(service) as client:
         decision = client.add([1.0, 2.0])
@@ -75,7 +74,7 @@ def test_one_vector_is_answered_by_a_decision(talk):
     assert json.loads(service.asked[1].content) == said
 
 
-def test_nothing_is_sent_where_there_is_nothing_to_send(talk):
+def test_empty_batches_send_no_request(talk):
     service = Service(ids())
     with talk(service) as client:
         for given in (client.add_many([]), client.add_group([]), client.predict([])):
@@ -83,7 +82,7 @@ def test_nothing_is_sent_where_there_is_nothing_to_send(talk):
     assert service.asked == []
 
 
-def test_what_cannot_be_sent_is_refused_before(talk):
+def test_invalid_arguments_are_refused_before_a_request_is_sent(talk):
     service = Service(ids(0))
     with talk(service) as client:
         for wrong in ([1.0, 2.0], [["a", "b"]], [[1.0], [1.0, 2.0]], [[1.0]]):
@@ -104,14 +103,14 @@ def test_what_cannot_be_sent_is_refused_before(talk):
     assert service.asked == []
 
 
-def test_numbers_of_numpy_are_numbers(talk):
+def test_numpy_integers_are_sent_as_numbers(talk):
     service = Service(good({"before": 1, "event": 2}))
     with talk(service) as client:
         client.same(np.int64(3), np.int32(4), of="clusters")
     assert json.loads(service.asked[0].content) == {"a": 3, "b": 4, "of": "clusters"}
 
 
-def test_a_namespace_is_made_with_the_words_of_a_store(talk):
+def test_create_sends_the_options_of_a_store(talk):
     service = Service(lambda: httpx.Response(201, json={}), good({}))
     thresholds = Thresholds(0.7, 0.6, 0.9)
     space = Space(mean=[0.5, 0.0], model="encoder")
@@ -131,7 +130,7 @@ def test_a_namespace_is_made_with_the_words_of_a_store(talk):
     assert {request.method for request in service.asked} == {"PUT"}
 
 
-def test_another_namespace_goes_through_the_same_connections():
+def test_namespace_shares_the_connections():
     service = Service(ids(0, 1, 2))
     with Client(URL + "/prefix/", transport=httpx.MockTransport(service)) as client:
         client.namespace("people").labels()
@@ -142,7 +141,7 @@ def test_another_namespace_goes_through_the_same_connections():
     assert paths == [f"/prefix/v1/namespaces/{name}/labels" for name in ("people", "faces")]
 
 
-def test_a_namespace_that_is_let_go_leaves_the_connections_and_their_owner_does_not():
+def test_closing_a_shared_client_keeps_the_connections_and_closing_the_owner_ends_them():
     with Client(URL, transport=httpx.MockTransport(Service(ids(0)))) as client:
         with client.namespace("people") as people:
             people.labels()
@@ -153,24 +152,24 @@ def test_a_namespace_that_is_let_go_leaves_the_connections_and_their_owner_does_
 
 
 @pytest.mark.parametrize("name", ["", "People", "../x", "a/b", "x" * 64, "a\n", 7])
-def test_a_name_that_no_namespace_can_have_is_refused(name):
+def test_invalid_namespace_names_are_refused(name):
     with pytest.raises(ArgumentError, match="namespace"):
         Client(URL, name)
 
 
 @pytest.mark.parametrize("url", ["", "service.test:7777", "ftp://x", "http://", "http://x?y=1", 7])
-def test_a_url_that_leads_nowhere_is_refused(url):
+def test_invalid_urls_are_refused(url):
     with pytest.raises(ArgumentError, match="url="):
         Client(url)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), "60", None])
-def test_there_is_no_waiting_without_end(seconds):
+def test_invalid_timeouts_are_refused(seconds):
     with pytest.raises(ArgumentError, match="timeout"):
         Client(URL, timeout=seconds)
 
 
-def test_by_default_ten_seconds_to_connect_and_sixty_for_an_answer(talk):
+def test_default_timeouts_are_ten_seconds_to_connect_and_sixty_for_an_answer(talk):
     service = Service(
         good({"joins": [], "cuts": [], "n_clusters_before": 0, "n_clusters_after": 0})
     )
@@ -196,7 +195,7 @@ def test_the_token_is_sent_and_never_shown(talk):
     assert TOKEN not in "".join(shown)
 
 
-def test_neither_does_a_failing_connection_tell_it(talk):
+def test_a_failed_connection_does_not_show_the_token(talk):
     service = Service(httpx.ConnectError("refused"))
     client = talk(service, token=TOKEN, retries=never())
     with client, pytest.raises(ServiceError) as told:
@@ -205,7 +204,7 @@ def test_neither_does_a_failing_connection_tell_it(talk):
 
 
 @pytest.mark.parametrize("token", [f"{TOKEN}\n", f"{TOKEN} ", "", f"{TOKEN}é", TOKEN.encode()])
-def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token):
+def test_an_invalid_token_is_refused_without_being_shown(token):
     with pytest.raises(ArgumentError, match="token") as told:
         Client(URL, token=token)
     assert TOKEN not in str(told.value)
@@ -217,7 +216,7 @@ def test_a_password_in_the_url_is_refused_without_being_shown():
     assert "secret" not in str(told.value)
 
 
-def test_proxies_of_the_environment_are_not_for_this_machine(monkeypatch):
+def test_loopback_addresses_use_no_proxy(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.test:3128")
     for url in ("http://127.0.0.1:7777", "http://localhost:7777", "http://[::1]:7777"):
         with Client(url) as client:
@@ -226,17 +225,17 @@ def test_proxies_of_the_environment_are_not_for_this_machine(monkeypatch):
         assert client._http._mounts
 
 
-# What comes back
+# Answers
 
 
 def every_error():
-    """All errors that a service may tell of, by its word for each."""
+    """Return all classes of errors that a service may send."""
     modules = (errors.__name__, service_errors.__name__)
     return [each for each in everything_below(LinkstreamError) if each.__module__ in modules]
 
 
 @pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
-def test_each_error_comes_back_as_its_own_class(talk, kind):
+def test_each_error_is_raised_as_its_own_class(talk, kind):
     word = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind.__name__)
     more = {"row": 4, "chain": ["x"], "correction": 7}
     service = Service(refusal(400, word.removeprefix("-").removesuffix("-error"), **more))
@@ -252,13 +251,13 @@ def test_each_error_comes_back_as_its_own_class(talk, kind):
         assert told.value.correction == 7
 
 
-def test_the_services_own_errors_say_what_they_are():
+def test_errors_of_the_client_module_are_service_errors_and_are_documented():
     for kind in every_error():
         assert issubclass(kind, ServiceError) == (kind.__module__ == service_errors.__name__)
         assert kind.__name__ in (service_errors.__doc__ + errors.__doc__), kind
 
 
-def test_an_error_of_a_newer_service_is_still_one(talk):
+def test_an_unknown_kind_of_error_is_a_service_error(talk):
     service = Service(refusal(404, "moon"), refusal(418, "teapot"))
     with talk(service) as client:
         with pytest.raises(NotFoundError):
@@ -272,14 +271,14 @@ def test_an_error_of_a_newer_service_is_still_one(talk):
     "body",
     [b"", b"<h1>no</h1>", b"[]", b"null", b'{"error": {}}', b'{"error": 7}', b"[" * 10**5, b"\xff"],
 )
-def test_an_error_that_is_not_of_the_service_is_told_as_such(talk, body):
+def test_an_error_of_a_proxy_raises_answer_error(talk, body):
     service = Service(lambda: httpx.Response(400, content=body))
     with talk(service) as client, pytest.raises(AnswerError, match="status 400"):
         client.labels()
 
 
 @pytest.mark.parametrize("body", [b"", b"<h1>hello</h1>", b"[]", b"null", b"{}", b"[" * 10**5])
-def test_an_answer_that_is_not_of_the_service_is_told_as_such(talk, body):
+def test_an_unreadable_answer_raises_answer_error(talk, body):
     service = Service(lambda: httpx.Response(200, content=body))
     with talk(service) as client:
         for ask in (client.add, client.explain):
@@ -291,19 +290,19 @@ def test_an_answer_that_is_not_of_the_service_is_told_as_such(talk, body):
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "maybe"}, {"cluster": 1.5}, {"similarity": "high"}])
-def test_values_of_the_wrong_type_are_not_taken(talk, wrong):
+def test_a_decision_with_values_of_the_wrong_type_raises_answer_error(talk, wrong):
     service = Service(good(DECISION | wrong))
     with talk(service) as client, pytest.raises(AnswerError):
         client.add([1.0, 0.0])
 
 
 @pytest.mark.parametrize("answer", [ids(1), ids(1, 2, 3, 4), good({"ids": [1]}), good({"ids": 3})])
-def test_there_is_an_id_for_each_vector_or_an_error(talk, answer):
+def test_a_wrong_number_of_ids_raises_answer_error(talk, answer):
     with talk(Service(answer)) as client, pytest.raises(AnswerError):
         client.add_many(X)
 
 
-def test_ids_are_int64_that_may_be_written_to_however_they_come(talk):
+def test_ids_are_a_writable_int64_array(talk):
     for answer in (ids(1, -1, 2), good({"first": 0, "ids": [1, -1, 2]})):
         with talk(Service(answer)) as client:
             given = client.add_many(X)
@@ -312,7 +311,7 @@ def test_ids_are_int64_that_may_be_written_to_however_they_come(talk):
         assert given.tolist() == [2, 0, 3]
 
 
-def test_all_clusters_are_told_however_many_pages(talk):
+def test_clusters_reads_all_pages(talk):
     def cluster(number):
         rest = {"size": 1, "subclusters": 1, "name": None, "first_seen": 0, "last_seen": 0}
         return {"id": number, **rest, "pending": False, "ignored": False}
@@ -348,7 +347,6 @@ def test_both_clients_have_the_verbs_of_links_and_of_a_store():
         "feed",
         "iter_events",
         "payload",
-        "proposals",
         "compact",
         "info",
         "close",
@@ -358,7 +356,7 @@ def test_both_clients_have_the_verbs_of_links_and_of_a_store():
         assert callable(getattr(AsyncClient, name)), name
 
 
-def test_what_links_takes_the_clients_take_by_the_same_names():
+def test_the_clients_have_the_parameters_of_links():
     for name in (
         "add",
         "add_many",
@@ -376,24 +374,30 @@ def test_what_links_takes_the_clients_take_by_the_same_names():
         assert [each for each in ours if each in theirs] == theirs, name
 
 
-def test_help_shows_what_a_verb_takes_and_gives():
+def test_help_shows_the_signature_of_a_verb():
     with Client(URL) as client:
         signature = inspect.signature(client.add)
         assert next(iter(signature.parameters)) == "x"
         assert signature.return_annotation == "Decision"
-        assert client.add.__doc__.startswith("Take one vector")
+        assert client.add.__doc__.startswith("Add one vector")
         assert inspect.signature(Client.add) == inspect.signature(AsyncClient.add)
 
 
-def test_the_two_differ_in_how_they_wait_and_in_nothing_else():
+def test_both_clients_have_the_same_methods():
     own = {name for name in vars(Client) if not name.startswith("_")}
     assert own == {name for name in vars(AsyncClient) if not name.startswith("_")}
-    assert own == {"namespace", "feed", "iter_events", "follow", "close"}
-    assert issubclass(Client, Blocking)
-    assert issubclass(AsyncClient, Awaiting)
+    verbs = {
+        name
+        for module in (reads, writes)
+        for name, value in vars(module).items()
+        if inspect.isgeneratorfunction(value) or name in writes.ROUTES
+    }
+    described = {name for name in verbs if not name.startswith("_")}
+    assert own - described == {"namespace", "feed", "iter_events", "follow", "close"}
+    assert described <= own
 
 
-def test_an_async_feed_takes_what_comes_asynchronously():
+def test_an_async_feed_takes_an_async_iterable():
     async def batches():
         yield X
         yield X
@@ -402,7 +406,7 @@ def test_an_async_feed_takes_what_comes_asynchronously():
         assert [each.tolist() for each in client.every("feed", batches())] == [[0, 1, 2]] * 2
 
 
-def test_without_httpx_the_import_says_what_to_install():
+def test_the_import_without_httpx_names_the_extra_to_install():
     code = (
         "import sys; sys.modules['httpx'] = None\n"
         "from linkstream.errors import MissingExtraError\n"

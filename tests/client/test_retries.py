@@ -1,4 +1,4 @@
-"""What goes wrong on the way is tried again, in bounds, and counts once."""
+"""Failed calls are retried within bounds and count once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from client.talking import DECISION, Service, good, ids, never, refusal
+from client.fakes import DECISION, Service, good, ids, never, refusal
 from linkstream.client import Retries
 from linkstream.client.errors import (
     AnswerError,
@@ -33,7 +33,7 @@ X = np.eye(3, dtype=np.float32)
 
 
 @pytest.mark.parametrize("error", BROKEN, ids=lambda error: type(error).__name__)
-def test_a_broken_connection_is_tried_again_under_the_same_key(talk, waits, error):
+def test_a_broken_connection_is_retried_with_the_same_key(talk, waits, error):
     service = Service(error, error, good(DECISION))
     with talk(service) as client:
         assert client.add([1.0, 0.0]).cluster == 3
@@ -43,7 +43,7 @@ def test_a_broken_connection_is_tried_again_under_the_same_key(talk, waits, erro
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
-def test_a_refusal_that_will_pass_is_tried_again(talk, waits, status):
+def test_temporary_refusals_are_retried(talk, waits, status):
     page = httpx.Response(status, text="<h1>Bad gateway</h1>")
     service = Service(refusal(status, "busy"), lambda: page, ids(0, 1, 2))
     with talk(service) as client:
@@ -53,7 +53,7 @@ def test_a_refusal_that_will_pass_is_tried_again(talk, waits, status):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 415, 500])
-def test_any_other_refusal_is_told_at_once(talk, waits, status):
+def test_other_refusals_are_raised_at_once(talk, waits, status):
     service = Service(refusal(status, "other"))
     with talk(service) as client, pytest.raises(ServiceError) as told:
         client.add_many(X)
@@ -61,7 +61,7 @@ def test_any_other_refusal_is_told_at_once(talk, waits, status):
     assert (len(service.asked), waits) == (1, [])
 
 
-def test_each_call_has_a_key_of_its_own(talk, waits):
+def test_each_call_gets_a_new_key(talk, waits):
     service = Service(good(DECISION))
     with talk(service) as client:
         for _ in range(3):
@@ -70,7 +70,7 @@ def test_each_call_has_a_key_of_its_own(talk, waits):
     assert all(uuid.UUID(key).version == 4 for key in service.keys_sent())
 
 
-def test_every_verb_that_writes_has_a_key_and_none_that_reads(talk, waits):
+def test_writes_send_a_key_and_reads_send_none(talk, waits):
     writes = Service(good({"before": 1, "event": 2, "cluster": 4, **DECISION}))
     with talk(writes) as client:
         client.same(0, 1)
@@ -82,7 +82,7 @@ def test_every_verb_that_writes_has_a_key_and_none_that_reads(talk, waits):
         client.remove(0)
         client.forget(0)
         client.undo()
-        client.settle()
+        client.settle(apply=True)
         client.enrol("Ann", X)
     assert len(set(writes.keys_sent())) == len(writes.asked) == 11
     reads = Service(ids(0, 1, 2))
@@ -92,7 +92,7 @@ def test_every_verb_that_writes_has_a_key_and_none_that_reads(talk, waits):
     assert reads.keys_sent() == [None, None]
 
 
-def test_the_callers_own_key_is_taken(talk, waits):
+def test_the_key_of_the_caller_is_sent(talk, waits):
     service = Service(httpx.ReadError("reset"), ids(0, 1, 2))
     with talk(service) as client:
         client.add_many(X, idempotency_key="batch 17")
@@ -100,14 +100,14 @@ def test_the_callers_own_key_is_taken(talk, waits):
 
 
 @pytest.mark.parametrize("key", ["", " a", "a\n", "é", "x" * 256, 7])
-def test_a_key_that_no_header_can_hold_is_refused_before_anything_is_sent(talk, key):
+def test_an_invalid_key_is_refused_before_a_request_is_sent(talk, key):
     service = Service(ids(0, 1, 2))
     with talk(service) as client, pytest.raises(ArgumentError, match="idempotency_key"):
         client.add_many(X, idempotency_key=key)
     assert service.asked == []
 
 
-def test_the_waits_grow_with_chance_and_are_bounded(talk, waits):
+def test_waits_grow_at_random_within_bounds(talk, waits):
     service = Service(httpx.ConnectError("refused"))
     retries = Retries(attempts=12, seconds=1000.0, first=0.1, longest=2.0)
     with talk(service, retries=retries) as client, pytest.raises(UnreachableError):
@@ -118,7 +118,7 @@ def test_the_waits_grow_with_chance_and_are_bounded(talk, waits):
     assert len({wait / step for wait, step in zip(waits, steps, strict=True)}) > 1
 
 
-def test_no_try_begins_after_the_time_is_over(talk, waits):
+def test_no_attempt_begins_after_the_time_limit(talk, waits):
     service = Service(httpx.ConnectError("refused"))
     retries = Retries(attempts=10_000, seconds=20.0, first=1.0, longest=3.0)
     with talk(service, retries=retries) as client, pytest.raises(UnreachableError):
@@ -126,7 +126,7 @@ def test_no_try_begins_after_the_time_is_over(talk, waits):
     assert 20.0 - 3.0 <= sum(waits) <= 20.0
 
 
-def test_retry_after_is_waited_for_in_full(talk, waits):
+def test_retry_after_is_waited_in_full(talk, waits):
     date = email.utils.formatdate(time.time() + 30, usegmt=True)
     service = Service(
         refusal(429, "too-many", {"Retry-After": "7"}),
@@ -141,7 +141,7 @@ def test_retry_after_is_waited_for_in_full(talk, waits):
     assert waits[2] < 1.0
 
 
-def test_one_that_is_to_wait_too_long_is_told_so_at_once(talk, waits):
+def test_a_retry_after_beyond_the_time_limit_raises_at_once(talk, waits):
     service = Service(refusal(429, "too-many", {"Retry-After": "86400"}))
     with talk(service) as client, pytest.raises(TooManyError) as told:
         client.add_many(X)
@@ -149,14 +149,14 @@ def test_one_that_is_to_wait_too_long_is_told_so_at_once(talk, waits):
     assert (len(service.asked), waits) == (1, [])
 
 
-def test_retries_can_be_switched_off(talk, waits):
+def test_one_attempt_turns_retries_off(talk, waits):
     service = Service(refusal(503, "busy"))
     with talk(service, retries=never()) as client, pytest.raises(BusyError):
         client.add_many(X)
     assert len(service.asked) == 1
 
 
-def test_what_came_to_nothing_can_be_asked_again_under_its_key(talk, waits):
+def test_a_failed_call_can_be_repeated_with_the_key_of_its_error(talk, waits):
     service = Service(httpx.ReadTimeout("late"), httpx.ReadTimeout("late"), ids(0, 1, 2))
     with talk(service, retries=Retries(attempts=2)) as client:
         with pytest.raises(UnreachableError, match=r"tried 2 times \(ReadTimeout: late\)") as told:
@@ -166,7 +166,7 @@ def test_what_came_to_nothing_can_be_asked_again_under_its_key(talk, waits):
     assert isinstance(told.value.__cause__, httpx.ReadTimeout)
 
 
-def test_a_store_that_was_closed_may_be_opened_again_but_a_damaged_one_does_not_mend(talk, waits):
+def test_a_closed_store_is_retried_and_a_damaged_store_is_not(talk, waits):
     closed = Service(refusal(503, "store-closed"))
     with talk(closed, retries=Retries(attempts=3)) as client, pytest.raises(StoreClosedError):
         client.add_many(X)
@@ -177,7 +177,7 @@ def test_a_store_that_was_closed_may_be_opened_again_but_a_damaged_one_does_not_
     assert len(damaged.asked) == 1
 
 
-def test_feed_sends_one_batch_after_the_other_and_stops_at_one_that_is_refused(talk, waits):
+def test_feed_sends_batches_in_order_and_stops_at_a_refused_one(talk, waits):
     service = Service(ids(0, 1, 2), httpx.ReadError("reset"), ids(3, 4, 5), refusal(400, "vector"))
     batches = [X, X * 2, X * 3, X * 4]
     with talk(service) as client:
@@ -202,6 +202,6 @@ def test_a_redirect_is_not_followed(talk, waits):
 @pytest.mark.parametrize(
     "wrong", [{"attempts": 0}, {"attempts": 1.5}, {"seconds": -1}, {"first": float("nan")}]
 )
-def test_retries_that_make_no_sense_are_refused(wrong):
+def test_invalid_retries_are_refused(wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Retries(**wrong)

@@ -1,4 +1,4 @@
-"""Against a service that runs: what it answers is what a plain `Links` answers."""
+"""Clients of a running service give the answers of a plain `Links`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import httpx
 import numpy as np
 import pytest
 
-from client.talking import BOTH
+from client.fakes import BOTH
 from linkstream import Links, Space, Thresholds
-from linkstream.client import Batch, Client
+from linkstream.client import Batch, Client, writes
 from linkstream.client.errors import ExistsError, NotFoundError, ScopeError, TokenError
 from linkstream.data import voice_halves
 from linkstream.errors import (
@@ -25,13 +25,13 @@ from linkstream.service import tokens
 from linkstream.service.running import background
 from linkstream.service.settings import Settings
 
-PATIENCE = 120.0  # seconds; a quiet machine needs less than one
+TIMEOUT = 120.0  # seconds; an idle machine needs less than one
 THRESHOLDS = Thresholds(0.766, 0.645, 0.738)
 X = voice_halves()[1].X
 BAD = np.vstack([X[:2], np.full((1, X.shape[1]), np.nan, dtype=np.float32)])
 
-# Verbs in the order in which they are said; what is wrong is refused, and changes nothing.
-DEEDS = [
+# Calls in order; calls that are refused change nothing.
+CALLS = [
     ("add", (X[0],), {}),
     ("add_many", (X[1:200],), {}),
     ("add_many", (X[200:230],), {"weight": 0.5}),
@@ -96,18 +96,19 @@ DEEDS = [
     ("labels", (), {}),
     ("state_hash", (), {}),
 ]
-SILENT = {"same", "different", "retract", "name", "rename", "ignore", "remove", "forget"}
-SILENT |= {"undo", "redo"}
+NO_ANSWER = {"same", "different", "retract", "name", "rename", "ignore", "remove", "forget"}
+NO_ANSWER |= {"undo", "redo"}
 
 
-def said(who, verb, args, kwargs):
-    """What is answered, or refused and how."""
+def outcome(target, verb, args, kwargs):
+    """Return the answer of a verb, or its error in comparable form."""
     try:
-        answer = getattr(who, verb)(*args, **kwargs)
+        answer = getattr(target, verb)(*args, **kwargs)
     except LinkstreamError as error:
         more = [getattr(error, name, None) for name in ("row", "chain", "correction")]
-        return type(error), str(error), *more
-    if verb in SILENT:
+        words = None if verb == "named" else str(error)  # the client raises this one itself
+        return type(error), words, *more
+    if verb in NO_ANSWER:
         return None
     return answer.tolist() if isinstance(answer, np.ndarray) else answer
 
@@ -122,26 +123,40 @@ def test_the_same_verbs_give_the_same_answers_on_both_clients_and_on_links(servi
         ]
         for client in clients:
             assert client.create(THRESHOLDS)
-        for deed in DEEDS:
-            expected = said(links, *deed)
+        for call in CALLS:
+            expected = outcome(links, *call)
             refused += isinstance(expected, tuple)
             for client in clients:
-                assert said(client, *deed) == expected, deed[0]
+                assert outcome(client, *call) == expected, call[0]
     assert refused >= 10
 
 
-def test_settling_is_proposed_and_done_as_by_links(service, name, talk):
+def test_settle_proposes_and_applies_as_links_does(service, name, talk):
     links = Links.from_thresholds(THRESHOLDS)
     links.add_many(X[:400])
     with talk(None, service, name) as client:
         client.create(THRESHOLDS)
         client.add_many(X[:400])
-        assert client.proposals() == links.settle()
-        assert client.settle() == links.settle(apply=True)
+        before = client.state_hash()
+        assert client.settle() == links.settle()
+        assert client.state_hash() == before
+        assert client.settle(apply=True) == links.settle(apply=True)
         assert client.state_hash() == links.state_hash()
 
 
-def test_views_tell_what_links_tells(service, name, talk):
+def test_every_write_of_the_client_is_a_route_of_the_service(service):
+    paths = httpx.get(f"{service}openapi.json", trust_env=False).json()["paths"]
+    below = "/v1/namespaces/{namespace}"
+    scopes = {
+        (method.upper(), path.removeprefix(below).removeprefix("/")): route["x-scope"]
+        for path, routes in paths.items()
+        for method, route in routes.items()
+        if path.startswith(below) and route["x-scope"] in ("write", "admin")
+    }
+    assert set(writes.ROUTES.values()) == set(scopes)
+
+
+def test_views_agree_with_links(service, name, talk):
     links = Links.from_thresholds(THRESHOLDS)
     links.add_many(X[:300])
     with talk(None, service, name) as client:
@@ -183,7 +198,7 @@ def test_feed_gives_the_ids_of_one_stream(service, name, talk):
 
 
 class Lossy(httpx.HTTPTransport):
-    """A way on which the answer to every other request is lost, after it was done."""
+    """A transport that loses the answer to every other request."""
 
     sent = 0
 
@@ -197,7 +212,7 @@ class Lossy(httpx.HTTPTransport):
         return response
 
 
-def test_what_is_done_twice_counts_once(service, name, waits):
+def test_a_repeated_call_counts_once(service, name, waits):
     links = Links.from_thresholds(THRESHOLDS)
     with Client(service, name, transport=Lossy()) as client:
         client.create(THRESHOLDS)
@@ -263,7 +278,7 @@ def test_each_call_is_a_step_that_is_undone_and_redone_as_a_whole(service, name,
             client.redo()
 
 
-def test_what_is_forgotten_is_told_so(service, name, talk):
+def test_a_forgotten_cluster_is_reported_as_forgotten(service, name, talk):
     with talk(None, service, name) as client:
         client.create(THRESHOLDS)
         client.add_many(X[:60])
@@ -277,7 +292,7 @@ def test_what_is_forgotten_is_told_so(service, name, talk):
         assert client.resolve(1) == -1
 
 
-def test_a_namespace_that_is_not_there_or_made_otherwise_is_told_so(service, name, talk):
+def test_a_missing_or_different_namespace_is_refused(service, name, talk):
     with talk(None, service, name) as client:
         with pytest.raises(NotFoundError):
             client.add_many(X[:3])
@@ -287,7 +302,7 @@ def test_a_namespace_that_is_not_there_or_made_otherwise_is_told_so(service, nam
             client.create(Thresholds(0.7, 0.6, 0.9))
 
 
-def test_a_space_that_says_its_dimension_arrives_with_it(service, name, talk):
+def test_create_sends_the_dimension_of_the_space(service, name, talk):
     with talk(None, service, name) as client:
         client.create(THRESHOLDS, space=Space(model="encoder", dimension=3))
         with pytest.raises(DimensionError, match="dimension 3: model 'encoder' makes them"):
@@ -295,7 +310,7 @@ def test_a_space_that_says_its_dimension_arrives_with_it(service, name, talk):
 
 
 class Follower(threading.Thread):
-    """Follows from elsewhere, with a client of its own, until it has seen so many events."""
+    """A thread that follows events with a client of its own until it has seen n events."""
 
     def __init__(self, kind, url, name, since, n):
         super().__init__(daemon=True)
@@ -308,13 +323,13 @@ class Follower(threading.Thread):
         with kind(None, url, name) as client:
             self.seen = client.first("follow", *self._what)
 
-    def all_of_it(self):
-        self.join(PATIENCE)
+    def result(self):
+        self.join(TIMEOUT)
         assert not self.is_alive()
         return self.seen
 
 
-def test_followers_see_what_others_do_as_it_happens(service, name, talk):
+def test_followers_see_events_of_other_clients(service, name, talk):
     with Client(service, name) as writer:
         writer.create(THRESHOLDS)
         writer.add_many(X[:10])
@@ -322,10 +337,10 @@ def test_followers_see_what_others_do_as_it_happens(service, name, talk):
         for row in X[10:60]:
             writer.add(row)
         writer.name(0, "a\u2028b")
-        assert follower.all_of_it() == writer.events(5, limit=40)
+        assert follower.result() == writer.events(5, limit=40)
 
 
-def test_a_follower_goes_on_after_the_service_was_stopped_and_started(tmp_path, talk):
+def test_a_follower_resumes_after_a_restart_of_the_service(tmp_path, talk):
     data = tmp_path / "data"
     with background(Settings(data=data, port=0)) as url, Client(url, "people") as client:
         client.create(THRESHOLDS)
@@ -336,10 +351,10 @@ def test_a_follower_goes_on_after_the_service_was_stopped_and_started(tmp_path, 
     with background(Settings(data=data, port=port)), Client(url, "people") as client:
         client.name(0, "Ann")
         client.add_many(X[10:40])
-        assert follower.all_of_it() == client.events(limit=len(before) + 15)
+        assert follower.result() == client.events(limit=len(before) + 15)
 
 
-def test_a_token_opens_what_it_is_for(tmp_path, talk):
+def test_a_token_allows_only_its_scope(tmp_path, talk):
     data = tmp_path / "data"
     data.mkdir()
     secret = {

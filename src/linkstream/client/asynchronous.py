@@ -1,26 +1,32 @@
-"""AsyncClient: the same verbs, awaited."""
+"""AsyncClient: the methods of `Client`, each to be awaited."""
 
 from __future__ import annotations
 
 import copy
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import httpx
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client.asking import Answer, Awaiting, Steps
-from linkstream.client.following import Tail
-from linkstream.client.namespace import Making
-from linkstream.client.reads import PAGE, Reads
-from linkstream.client.retrying import Retries
-from linkstream.client.walking import Walk
-from linkstream.client.way import CONNECT, READ, answer_of, check_open, options, way_to
-from linkstream.client.writes import Writes
+from linkstream.client import reads, writes
+from linkstream.client.endpoint import (
+    CONNECT,
+    READ,
+    Endpoint,
+    Outcome,
+    RequestRun,
+    Retries,
+    check_open,
+    http_options,
+    to_answer,
+)
+from linkstream.client.event_stream import EventFollower
+from linkstream.client.requests import Steps, as_method
 from linkstream.engine.events import Event
 from linkstream.store import Batch
 from linkstream.store.write_requests import check_batches
@@ -29,18 +35,29 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AsyncClient(Reads, Writes, Making, Awaiting):
+def awaited(
+    verb: Callable[P, Steps[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Make a method of `AsyncClient` from a verb."""
+
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(verb(*args, **kwargs))
+
+    return as_method(method, verb)
+
+
+class AsyncClient:
     """A namespace of a service, with the verbs of `Links`, each to be awaited.
 
     Args:
-        url: of the service.
-        namespace: the one to speak of; None for what is asked of the service as a whole.
-        token: what `linkstream token create` printed; None where the service has no tokens.
-        timeout: seconds to wait for an answer.
+        url: the address of the service, such as "http://127.0.0.1:7777".
+        namespace: the namespace; None for a client that only asks about the service itself.
+        token: the output of `linkstream token create`; None if the service has no tokens.
+        timeout: seconds to wait for an answer. Work over the whole namespace has ten minutes.
         connect_timeout: seconds to wait for a connection.
-        retries: how often a call is tried again.
-        verify: whether, and by which authorities, a server's certificate is checked.
-        transport: what sends the requests; for tests.
+        retries: how often a failed call is tried again; None for the defaults of `Retries`.
+        verify: whether the server's certificate is checked, or the SSLContext to check it with.
+        transport: the transport of httpx that sends requests; for tests.
     """
 
     def __init__(
@@ -55,26 +72,83 @@ class AsyncClient(Reads, Writes, Making, Awaiting):
         verify: bool | ssl.SSLContext = True,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._way = way_to(
+        self._endpoint = Endpoint.checked(
             url, namespace, timeout=timeout, connect_timeout=connect_timeout, retries=retries
         )
-        self._lent = False  # whether the connections are another client's
-        self._http = httpx.AsyncClient(**options(self._way, token, verify), transport=transport)
+        self._shared = False  # whether another client owns the connections
+        options = http_options(self._endpoint, token, verify)
+        self._http = httpx.AsyncClient(**options, transport=transport)
+
+    # Reads: documented in reads.py
+
+    health = awaited(reads.health)
+    whoami = awaited(reads.whoami)
+    namespaces = awaited(reads.namespaces)
+    info = awaited(reads.info)
+    thresholds = awaited(reads.thresholds)
+    stats = awaited(reads.stats)
+    state_hash = awaited(reads.state_hash)
+    predict = awaited(reads.predict)
+    labels = awaited(reads.labels)
+    clusters = awaited(reads.clusters)
+    cluster = awaited(reads.cluster)
+    members = awaited(reads.members)
+    vector = awaited(reads.vector)
+    payload = awaited(reads.payload)
+    resolve = awaited(reads.resolve)
+    named = awaited(reads.named)
+    explain = awaited(reads.explain)
+    explain_pair = awaited(reads.explain_pair)
+    history = awaited(reads.history)
+    exemplars = awaited(reads.exemplars)
+    review_queue = awaited(reads.review_queue)
+    suggest_merges = awaited(reads.suggest_merges)
+    suggest_splits = awaited(reads.suggest_splits)
+    corrections = awaited(reads.corrections)
+    events = awaited(reads.events)
+    steps = awaited(reads.steps)
+
+    # Changes: documented in writes.py
+
+    create = awaited(writes.create)
+    add = awaited(writes.add)
+    add_many = awaited(writes.add_many)
+    add_group = awaited(writes.add_group)
+    enrol = awaited(writes.enrol)
+    same = awaited(writes.same)
+    different = awaited(writes.different)
+    move = awaited(writes.move)
+    retract = awaited(writes.retract)
+    name = awaited(writes.name)
+    rename = awaited(writes.rename)
+    ignore = awaited(writes.ignore)
+    remove = awaited(writes.remove)
+    forget = awaited(writes.forget)
+    undo = awaited(writes.undo)
+    redo = awaited(writes.redo)
+    settle = awaited(writes.settle)
+    compact = awaited(writes.compact)
 
     def namespace(self, name: str) -> AsyncClient:
-        """Another namespace of the same service, through the connections of this client."""
+        """Return a client of another namespace that shares this client's connections.
+
+        Args:
+            name: the namespace.
+        """
         other = copy.copy(self)
-        other._way, other._lent = self._way.to(name), True
+        other._endpoint, other._shared = self._endpoint.of(name), True
         return other
 
     async def feed(
         self,
         batches: Iterable[npt.ArrayLike | Batch] | AsyncIterable[npt.ArrayLike | Batch],
     ) -> AsyncIterator[npt.NDArray[np.int64]]:
-        """Take batch after batch; the IDs of each, once it is safe.
+        """Add batches one after the other; yield the IDs of each after its commit.
 
-        One after the other, so that they are taken in this order. A batch that is refused ends
-        it; none after it is sent.
+        A batch that is refused ends the iteration; no batch after it is sent.
+
+        Args:
+            batches: arrays with one vector a row, or `Batch`; may be asynchronous.
         """
         if isinstance(batches, AsyncIterable):
             async for batch in batches:
@@ -94,62 +168,62 @@ class AsyncClient(Reads, Writes, Making, Awaiting):
         )
 
     async def iter_events(self, since: int = 0) -> AsyncIterator[Event]:
-        """Typed events from a sequence number on, read as they are asked for; then it ends."""
-        while some := await self.events(since, limit=PAGE):
-            for event in some:
+        """Yield the typed events so far, and read them page by page.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        while page := await self.events(since, limit=reads.PAGE):
+            for event in page:
                 yield event
-            since = some[-1].sequence + 1
+            since = page[-1].sequence + 1
 
     def follow(self, since: int = 0) -> AsyncIterator[Event]:
-        """Typed events from a sequence number on, and then each as it comes; without end.
+        """Yield the typed events so far, then each new one; without end.
 
-        Goes on by itself after a broken connection: each event comes once. Raises what a call
-        would raise where the service cannot be had again.
+        A broken connection is opened again, and each event comes once. Raises the error of the
+        last attempt if the service cannot be reached again.
+
+        Args:
+            since: the sequence number of the first event.
         """
-        return self._follow(Tail(since, self._way.retries))
+        return self._follow(EventFollower(since, self._endpoint.retries))
 
-    async def _follow(self, tail: Tail) -> AsyncIterator[Event]:
+    async def _follow(self, follower: EventFollower) -> AsyncIterator[Event]:
         while True:
-            failure: Answer | httpx.HTTPError | None = None
+            failure: Outcome | None = None
             check_open(self._http)
             try:
-                async with self._http.stream(**self._way.arguments(tail.request())) as response:
+                arguments = self._endpoint.arguments(follower.request())
+                async with self._http.stream(**arguments) as response:
                     if response.status_code == 200:
                         async for piece in response.aiter_bytes():
-                            for event in tail.read(piece):
+                            for event in follower.read(piece):
                                 yield event
                     else:
                         await response.aread()
-                        failure = answer_of(response)
+                        failure = to_answer(response)
             except httpx.HTTPError as error:
                 failure = error
-            await anyio.sleep(tail.broken(failure))
+            await anyio.sleep(follower.delay_after(failure))
 
-    # How it is done
-
-    async def _perform(
-        self, describe: Callable[P, Steps[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def _run(self, steps: Steps[T]) -> T:
         check_open(self._http)
-        walk = Walk(describe(*args, **kwargs), self._way)
-        while (request := walk.ask()) is not None:
-            outcome: Answer | httpx.HTTPError
+        run = RequestRun(steps, self._endpoint)
+        while (request := run.next_request()) is not None:
+            outcome: Outcome
             try:
-                outcome = answer_of(await self._http.request(**request))
+                outcome = to_answer(await self._http.request(**request))
             except httpx.HTTPError as error:
                 outcome = error
-            if pause := walk.tell(outcome):
-                await anyio.sleep(pause)
-        return walk.result
+            if delay := run.receive(outcome):
+                await anyio.sleep(delay)
+        return run.result
 
     async def close(self) -> None:
-        """Let go of the connections; twice does nothing.
-
-        One that `namespace()` gave has none of its own, and leaves them as they are.
-        """
-        if self._lent:
-            return
-        await self._http.aclose()
+        """Close the connections; a client made by `namespace()` leaves them open."""
+        if not self._shared:
+            await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -163,4 +237,4 @@ class AsyncClient(Reads, Writes, Making, Awaiting):
         await self.close()
 
     def __repr__(self) -> str:
-        return f"AsyncClient{self._way}"
+        return f"AsyncClient{self._endpoint}"

@@ -1,4 +1,4 @@
-"""Client: blocks until the service has answered. Safe to use from many threads."""
+"""Client: blocks until the service has answered. Many threads may use one client."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import httpx
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client.asking import Answer, Blocking, Steps
-from linkstream.client.following import Tail
-from linkstream.client.namespace import Making
-from linkstream.client.reads import PAGE, Reads
-from linkstream.client.retrying import Retries
-from linkstream.client.walking import Walk
-from linkstream.client.way import CONNECT, READ, answer_of, check_open, options, way_to
-from linkstream.client.writes import Writes
+from linkstream.client import reads, writes
+from linkstream.client.endpoint import (
+    CONNECT,
+    READ,
+    Endpoint,
+    Outcome,
+    RequestRun,
+    Retries,
+    check_open,
+    http_options,
+    to_answer,
+)
+from linkstream.client.event_stream import EventFollower
+from linkstream.client.requests import Steps, as_method
 from linkstream.engine.events import Event
 from linkstream.store import Batch
 from linkstream.store.write_requests import check_batches
@@ -29,18 +35,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Client(Reads, Writes, Making, Blocking):
+def blocking(verb: Callable[P, Steps[T]]) -> Callable[Concatenate[Client, P], T]:
+    """Make a method of `Client` from a verb."""
+
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(verb(*args, **kwargs))
+
+    return as_method(method, verb)
+
+
+class Client:
     """A namespace of a service, with the verbs of `Links`.
 
     Args:
-        url: of the service.
-        namespace: the one to speak of; None for what is asked of the service as a whole.
-        token: what `linkstream token create` printed; None where the service has no tokens.
-        timeout: seconds to wait for an answer.
+        url: the address of the service, such as "http://127.0.0.1:7777".
+        namespace: the namespace; None for a client that only asks about the service itself.
+        token: the output of `linkstream token create`; None if the service has no tokens.
+        timeout: seconds to wait for an answer. Work over the whole namespace has ten minutes.
         connect_timeout: seconds to wait for a connection.
-        retries: how often a call is tried again.
-        verify: whether, and by which authorities, a server's certificate is checked.
-        transport: what sends the requests; for tests.
+        retries: how often a failed call is tried again; None for the defaults of `Retries`.
+        verify: whether the server's certificate is checked, or the SSLContext to check it with.
+        transport: the transport of httpx that sends requests; for tests.
     """
 
     def __init__(
@@ -55,23 +70,80 @@ class Client(Reads, Writes, Making, Blocking):
         verify: bool | ssl.SSLContext = True,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._way = way_to(
+        self._endpoint = Endpoint.checked(
             url, namespace, timeout=timeout, connect_timeout=connect_timeout, retries=retries
         )
-        self._lent = False  # whether the connections are another client's
-        self._http = httpx.Client(**options(self._way, token, verify), transport=transport)
+        self._shared = False  # whether another client owns the connections
+        options = http_options(self._endpoint, token, verify)
+        self._http = httpx.Client(**options, transport=transport)
+
+    # Reads: documented in reads.py
+
+    health = blocking(reads.health)
+    whoami = blocking(reads.whoami)
+    namespaces = blocking(reads.namespaces)
+    info = blocking(reads.info)
+    thresholds = blocking(reads.thresholds)
+    stats = blocking(reads.stats)
+    state_hash = blocking(reads.state_hash)
+    predict = blocking(reads.predict)
+    labels = blocking(reads.labels)
+    clusters = blocking(reads.clusters)
+    cluster = blocking(reads.cluster)
+    members = blocking(reads.members)
+    vector = blocking(reads.vector)
+    payload = blocking(reads.payload)
+    resolve = blocking(reads.resolve)
+    named = blocking(reads.named)
+    explain = blocking(reads.explain)
+    explain_pair = blocking(reads.explain_pair)
+    history = blocking(reads.history)
+    exemplars = blocking(reads.exemplars)
+    review_queue = blocking(reads.review_queue)
+    suggest_merges = blocking(reads.suggest_merges)
+    suggest_splits = blocking(reads.suggest_splits)
+    corrections = blocking(reads.corrections)
+    events = blocking(reads.events)
+    steps = blocking(reads.steps)
+
+    # Changes: documented in writes.py
+
+    create = blocking(writes.create)
+    add = blocking(writes.add)
+    add_many = blocking(writes.add_many)
+    add_group = blocking(writes.add_group)
+    enrol = blocking(writes.enrol)
+    same = blocking(writes.same)
+    different = blocking(writes.different)
+    move = blocking(writes.move)
+    retract = blocking(writes.retract)
+    name = blocking(writes.name)
+    rename = blocking(writes.rename)
+    ignore = blocking(writes.ignore)
+    remove = blocking(writes.remove)
+    forget = blocking(writes.forget)
+    undo = blocking(writes.undo)
+    redo = blocking(writes.redo)
+    settle = blocking(writes.settle)
+    compact = blocking(writes.compact)
 
     def namespace(self, name: str) -> Client:
-        """Another namespace of the same service, through the connections of this client."""
+        """Return a client of another namespace that shares this client's connections.
+
+        Args:
+            name: the namespace.
+        """
         other = copy.copy(self)
-        other._way, other._lent = self._way.to(name), True
+        other._endpoint, other._shared = self._endpoint.of(name), True
         return other
 
     def feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[npt.NDArray[np.int64]]:
-        """Take batch after batch; the IDs of each, once it is safe.
+        """Add batches one after the other; yield the IDs of each after its commit.
 
-        One after the other, so that they are taken in this order. A batch that is refused ends
-        it; none after it is sent.
+        A batch that is refused ends the iteration; no batch after it is sent.
+
+        Args:
+            batches: arrays with one vector a row, or `Batch`.
         """
         check_batches(batches)
         return (self._add_batch(batch) for batch in batches)
@@ -86,58 +158,59 @@ class Client(Reads, Writes, Making, Blocking):
         )
 
     def iter_events(self, since: int = 0) -> Iterator[Event]:
-        """Typed events from a sequence number on, read as they are asked for; then it ends."""
-        while some := self.events(since, limit=PAGE):
-            yield from some
-            since = some[-1].sequence + 1
+        """Yield the typed events so far, and read them page by page.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        while page := self.events(since, limit=reads.PAGE):
+            yield from page
+            since = page[-1].sequence + 1
 
     def follow(self, since: int = 0) -> Iterator[Event]:
-        """Typed events from a sequence number on, and then each as it comes; without end.
+        """Yield the typed events so far, then each new one; without end.
 
-        Goes on by itself after a broken connection: each event comes once. Raises what a call
-        would raise where the service cannot be had again.
+        A broken connection is opened again, and each event comes once. Raises the error of the
+        last attempt if the service cannot be reached again.
+
+        Args:
+            since: the sequence number of the first event.
         """
-        return self._follow(Tail(since, self._way.retries))
+        return self._follow(EventFollower(since, self._endpoint.retries))
 
-    def _follow(self, tail: Tail) -> Iterator[Event]:
+    def _follow(self, follower: EventFollower) -> Iterator[Event]:
         while True:
-            failure: Answer | httpx.HTTPError | None = None
+            failure: Outcome | None = None
             check_open(self._http)
             try:
-                with self._http.stream(**self._way.arguments(tail.request())) as response:
+                with self._http.stream(**self._endpoint.arguments(follower.request())) as response:
                     if response.status_code == 200:
                         for piece in response.iter_bytes():
-                            yield from tail.read(piece)
+                            yield from follower.read(piece)
                     else:
                         response.read()
-                        failure = answer_of(response)
+                        failure = to_answer(response)
             except httpx.HTTPError as error:
                 failure = error
-            time.sleep(tail.broken(failure))
+            time.sleep(follower.delay_after(failure))
 
-    # How it is done
-
-    def _perform(self, describe: Callable[P, Steps[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _run(self, steps: Steps[T]) -> T:
         check_open(self._http)
-        walk = Walk(describe(*args, **kwargs), self._way)
-        while (request := walk.ask()) is not None:
-            outcome: Answer | httpx.HTTPError
+        run = RequestRun(steps, self._endpoint)
+        while (request := run.next_request()) is not None:
+            outcome: Outcome
             try:
-                outcome = answer_of(self._http.request(**request))
+                outcome = to_answer(self._http.request(**request))
             except httpx.HTTPError as error:
                 outcome = error
-            if pause := walk.tell(outcome):
-                time.sleep(pause)
-        return walk.result
+            if delay := run.receive(outcome):
+                time.sleep(delay)
+        return run.result
 
     def close(self) -> None:
-        """Let go of the connections; twice does nothing.
-
-        One that `namespace()` gave has none of its own, and leaves them as they are.
-        """
-        if self._lent:
-            return
-        self._http.close()
+        """Close the connections; a client made by `namespace()` leaves them open."""
+        if not self._shared:
+            self._http.close()
 
     def __enter__(self) -> Client:
         return self
@@ -151,4 +224,4 @@ class Client(Reads, Writes, Making, Blocking):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Client{self._way}"
+        return f"Client{self._endpoint}"

@@ -1,25 +1,25 @@
-"""Errors that only a client meets.
+"""Errors that only a client raises.
 
-What a `Links` or a `Store` would have raised is raised here too, as the same class of
-`linkstream.errors`: the service names the class, and the client makes it anew.
+Errors that `Links` or `Store` would raise are raised as the same class of `linkstream.errors`: the
+service sends the name of the class, and the client makes an error of that class.
 
 ```text
 LinkstreamError
-└── ServiceError                  the service, or the way to it; has status, kind, retry_after
-    ├── UnreachableError          no answer came, however often it was tried
-    ├── AnswerError               an answer that is not one of this service
-    ├── TokenError                no token, or one that is not known (any more)
-    ├── ScopeError                a token that does not allow this
-    ├── NotFoundError             no such namespace, or no such route
-    ├── MethodError               a route that takes other methods
-    ├── ExistsError               a namespace that was made otherwise
-    ├── TooLargeError             more than the service takes in one call
-    ├── TooSlowError              the request did not come in within its time
-    ├── TooManyError              more calls than the namespace takes at a time
-    ├── BusyError                 more calls than the service takes at a time
-    ├── StoppingError             the service is about to stop
-    ├── OriginError, HostError    a page of another site, or a name it does not go by
-    └── MediaTypeError            a body of a kind that it does not read
+└── ServiceError                  the service or the connection; has status, kind, retry_after
+    ├── UnreachableError          no answer came, after all retries
+    ├── AnswerError               the answer is not one of this service
+    ├── TokenError                no token, or one that is unknown, expired or revoked
+    ├── ScopeError                the token does not allow this call
+    ├── NotFoundError             the namespace or the route does not exist
+    ├── MethodError               the route does not take this HTTP method
+    ├── ExistsError               the namespace exists with other options
+    ├── TooLargeError             the call exceeds a limit of the service
+    ├── TooSlowError              the request did not arrive in time
+    ├── TooManyError              too many calls wait at the namespace
+    ├── BusyError                 too many calls wait at the service
+    ├── StoppingError             the service is stopping
+    ├── OriginError, HostError    the request names another site or host
+    └── MediaTypeError            the service does not read this kind of body
 ```
 """
 
@@ -35,17 +35,17 @@ from typing import Any
 from linkstream import errors
 from linkstream.errors import ContradictionError, LinkstreamError, VectorError
 
-SHOWN = 200  # characters of an answer that is not understood
+SHOWN = 200  # characters quoted from an answer that cannot be read
 
 
 class ServiceError(LinkstreamError):
-    """The service refused, or could not be asked.
+    """The service refused the call, or did not answer.
 
     Attributes:
-        status: of the answer; None where none came.
-        kind: the service's own word for it.
-        retry_after: seconds after which it says to try again; None where it says nothing.
-        idempotency_key: what a write was sent under: the same call again under it counts once.
+        status: the HTTP status; None if no answer came.
+        kind: the service's name for the error.
+        retry_after: seconds to wait before the next attempt; None if the service did not say.
+        idempotency_key: the key of a write; repeated with this key the call counts once.
     """
 
     status: int | None = None
@@ -55,115 +55,115 @@ class ServiceError(LinkstreamError):
 
 
 class UnreachableError(ServiceError):
-    """No answer came, however often it was tried; a write may or may not have been done.
+    """No answer came, after all retries. A write may or may not have been done.
 
-    The same call under the error's `idempotency_key` finds out, and is done once.
+    Repeat the call with the error's `idempotency_key`: it is done once.
     """
 
 
 class AnswerError(ServiceError):
-    """An answer that is not one of this service: a proxy's page, or a newer version's."""
+    """The answer is not one of this service: a proxy's page, or a newer version's answer."""
 
 
 class TokenError(ServiceError):
-    """No token, or one that is not known, has expired or was revoked."""
+    """There is no token, or it is unknown, expired or revoked."""
 
 
 class ScopeError(ServiceError):
-    """A token that does not allow this."""
+    """The token does not allow this call."""
 
 
 class NotFoundError(ServiceError):
-    """No such namespace, or a service without this route."""
+    """The namespace or the route does not exist."""
 
 
 class MethodError(ServiceError):
-    """A route that takes other methods."""
+    """The route does not take this HTTP method."""
 
 
 class ExistsError(ServiceError):
-    """A namespace that is there already, and was made otherwise."""
+    """The namespace exists with other options."""
 
 
 class TooLargeError(ServiceError):
-    """More than the service takes in one call: send fewer vectors at a time."""
+    """The call exceeds a limit of the service: send fewer vectors at a time."""
 
 
 class TooSlowError(ServiceError):
-    """The request did not come in within its time."""
+    """The request did not arrive in time."""
 
 
 class TooManyError(ServiceError):
-    """More calls than the namespace takes at a time."""
+    """Too many calls wait at the namespace."""
 
 
 class BusyError(ServiceError):
-    """More calls than the service takes at a time."""
+    """Too many calls wait at the service."""
 
 
 class StoppingError(ServiceError):
-    """The service is about to stop; nothing was done."""
+    """The service is stopping; the call did nothing."""
 
 
 class OriginError(ServiceError):
-    """A request that a page of another site made."""
+    """A page of another site made the request."""
 
 
 class HostError(ServiceError):
-    """The service does not go by the name that it was asked under."""
+    """The service is not known by the host name of the request."""
 
 
 class MediaTypeError(ServiceError):
-    """A body of a kind that the service does not read."""
+    """The service does not read this kind of body."""
 
 
 def _kind(name: str) -> str:
-    """The service's word for a class: TooLargeError is too-large."""
+    """Return the service's name for a class: TooLargeError is too-large."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", name.removesuffix("Error")).lower()
 
 
-def _below(root: type[LinkstreamError]) -> list[type[LinkstreamError]]:
+def _subclasses(root: type[LinkstreamError]) -> list[type[LinkstreamError]]:
     found = [root]
     for child in root.__subclasses__():
-        found += _below(child)
+        found += _subclasses(child)
     return found
 
 
-# Only classes of these two modules: others may have made some of their own.
+# Only classes of these two modules: users may define subclasses of their own.
 _CLASSES: dict[str, type[LinkstreamError]] = {
     _kind(each.__name__): each
-    for each in _below(LinkstreamError)
+    for each in _subclasses(LinkstreamError)
     if each.__module__ in (errors.__name__, __name__)
 }
 _BY_STATUS = {401: TokenError, 403: ScopeError, 404: NotFoundError, 413: TooLargeError}
 
 
-def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> LinkstreamError:
-    """The error that an answer stands for."""
+def from_answer(status: int, headers: Mapping[str, str], body: bytes) -> LinkstreamError:
+    """Return the error that an answer describes."""
     error: LinkstreamError
     try:
         told = json.loads(body)["error"]
         kind, words = str(told["kind"]), {w: str(told[w]) for w in ("seen", "expected", "remedy")}
     except (ValueError, KeyError, TypeError, RecursionError):
-        error = _foreign(status, body)
+        error = _from_proxy(status, body)
     else:
-        error = made(_CLASSES.get(kind, _BY_STATUS.get(status, ServiceError)), **words)
-        _add(error, told)
+        error = _make(_CLASSES.get(kind, _BY_STATUS.get(status, ServiceError)), **words)
+        _add_details(error, told)
         if isinstance(error, ServiceError):
             error.kind = kind
     if isinstance(error, ServiceError):
-        error.status, error.retry_after = status, wait_of(headers)
+        error.status, error.retry_after = status, retry_after(headers)
     return error
 
 
-def made(kind: type[LinkstreamError], seen: str, expected: str, remedy: str) -> LinkstreamError:
-    """An error of a class, whatever its own way to be made."""
-    error = BaseException.__new__(kind)  # MemoryError has a `__new__` of its own, for itself alone
+def _make(kind: type[LinkstreamError], seen: str, expected: str, remedy: str) -> LinkstreamError:
+    """Make an error of a class without calling the constructor of the class."""
+    error = BaseException.__new__(kind)  # MemoryError.__new__ makes no subclass
     LinkstreamError.__init__(error, seen, expected=expected, remedy=remedy)
     return error
 
 
-def _add(error: LinkstreamError, told: dict[str, Any]) -> None:
+def _add_details(error: LinkstreamError, told: dict[str, Any]) -> None:
     if isinstance(error, VectorError):
         row = told.get("row")
         error.row = row if type(row) is int else None
@@ -174,23 +174,23 @@ def _add(error: LinkstreamError, told: dict[str, Any]) -> None:
         error.correction = number if type(number) is int else None
 
 
-def _foreign(status: int, body: bytes) -> ServiceError:
-    """An answer without the shape of ours: somebody between us and the service gave it."""
+def _from_proxy(status: int, body: bytes) -> ServiceError:
+    """Return the error for an answer that a proxy gave, not the service."""
     kind = _BY_STATUS.get(status, AnswerError)
     shown = body[:SHOWN].decode("utf-8", "replace")
     return kind(
         f"status {status} with {shown!r}",
         expected="an answer of linkstream's service",
-        remedy="Check the URL, and what lies between here and the service.",
+        remedy="Check the URL, and proxies between the client and the service.",
     )
 
 
-def wait_of(headers: Mapping[str, str]) -> float | None:
-    """Seconds that Retry-After asks for: a number of them, or a date; None: nothing."""
-    said = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,9}", said, flags=re.ASCII):
-        return float(said)
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that Retry-After asks for, from a number or a date; None if absent."""
+    value = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,9}", value, flags=re.ASCII):
+        return float(value)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None

@@ -1,7 +1,7 @@
-"""Following: events as they come, and where to go on after the connection broke.
+"""Following events: parse server-sent events, and resume after a broken connection.
 
-Server-sent events, read here byte by byte: a line ends at CR, LF or both and nowhere else, so
-that no letter of a name can end one.
+The stream is parsed as bytes: a line ends at CR, LF or CR LF and nowhere else, so that no
+character of a cluster's name can end a line.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from collections.abc import Iterator
 
 import httpx
 
-from linkstream.client.asking import Answer, Request
+from linkstream.client.endpoint import Outcome, Retries, RetryState
 from linkstream.client.errors import AnswerError
-from linkstream.client.retrying import Patience, Retries
+from linkstream.client.requests import Request
 from linkstream.clusterer.checks import whole_number
 from linkstream.engine import events
 from linkstream.engine.events import Event
 
-LINE_MAX = 1 << 20  # bytes of a message; ours take some hundred
-_END = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a CR at the end may have its LF still to come
+MESSAGE_MAX = 1 << 20  # bytes; a message of the service has some hundred
+_END = re.compile(rb"\r\n|\n|\r(?!\Z)")  # the LF of a CR at the end may come with the next piece
 
 
-class Messages:
-    """The data of each message, from pieces of a stream that are cut anywhere."""
+class MessageParser:
+    """Splits a stream of server-sent events, cut anywhere, into the data of each message."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._data: list[bytes] = []
         self._size = 0
 
-    def read(self, piece: bytes) -> Iterator[bytes]:
-        """The messages that a piece ends."""
+    def parse(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the messages that end within a piece of the stream."""
         self._rest += piece
         lines: list[bytes] = []
         if b"\n" in piece or b"\r" in self._rest:
@@ -40,58 +40,63 @@ class Messages:
             self._rest = bytearray(last)
         for line in lines:
             if line:
-                self._take(line)
+                self._add(line)
             elif self._data:
                 yield b"\n".join(self._data)
                 self._data, self._size = [], 0
-        if self._size + len(self._rest) > LINE_MAX:
+        if self._size + len(self._rest) > MESSAGE_MAX:
             raise AnswerError(
-                f"a message of more than {LINE_MAX} bytes",
+                f"a message of more than {MESSAGE_MAX} bytes",
                 expected="events",
-                remedy="Check the URL, and what lies between here and the service.",
+                remedy="Check the URL, and proxies between the client and the service.",
             )
 
-    def _take(self, line: bytes) -> None:
+    def _add(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         if name == b"data":
             self._data.append(value.removeprefix(b" "))
             self._size += len(value)
 
 
-class Tail:
-    """One who follows: which event comes next, and how long to wait before coming back."""
+class EventFollower:
+    """Keeps the position in a stream of events, and the state of its retries.
+
+    Args:
+        since: the sequence number of the first event.
+        retries: how often a broken stream is opened again.
+    """
 
     def __init__(self, since: int, retries: Retries) -> None:
         self._next = self._first = whole_number(
             "since", since, "the first event to tell of", least=0
         )
-        self._patience = Patience(retries, "GET events/stream")
-        self._messages = Messages()
+        self._retry = RetryState(retries, "GET events/stream")
+        self._parser = MessageParser()
 
     def request(self) -> Request:
-        """What to ask for, to go on where it stopped."""
-        self._messages = Messages()
+        """Return the request that opens the stream at the current position."""
+        self._parser = MessageParser()
         headers = {"Accept": "text/event-stream"}
         if self._next > self._first:
             headers["Last-Event-ID"] = str(self._next - 1)
         return Request("GET", "events/stream", {"since": self._next}, headers)
 
     def read(self, piece: bytes) -> Iterator[Event]:
-        """The events that a piece of the stream tells, each of them once."""
-        self._patience.renew()  # somebody is there, be it only a heartbeat
-        for message in self._messages.read(piece):
+        """Yield the events that end within a piece of the stream, each event once."""
+        self._retry.reset()  # the service is there, even if it sent only a heartbeat
+        for message in self._parser.parse(piece):
             event = _event(message)
             if event.sequence >= self._next:
                 self._next = event.sequence + 1
                 yield event
 
-    def broken(self, failure: Answer | httpx.HTTPError | None) -> float:
-        """Seconds to wait before coming back; raises what is to be told if it was tried enough.
+    def delay_after(self, failure: Outcome | None) -> float:
+        """Return the seconds to wait before reopening; raise the error if retries are used up.
 
-        None: the service ended the stream, as it does when it stops.
+        None means that the service ended the stream, as it does when it stops.
         """
         ended = httpx.RemoteProtocolError("the service ended the stream")
-        return self._patience.wait(ended if failure is None else failure)
+        return self._retry.delay_after(ended if failure is None else failure)
 
 
 def _event(message: bytes) -> Event:
@@ -100,6 +105,6 @@ def _event(message: bytes) -> Event:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise AnswerError(
             f"a message that is no event ({error!s:.200})",
-            expected="what this version's service sends",
-            remedy="Use a client and a service of one version; check what lies between them.",
+            expected="an event of this version of the service",
+            remedy="Use the same version for client and service; check proxies between them.",
         ) from None

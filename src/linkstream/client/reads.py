@@ -1,4 +1,4 @@
-"""Reads: the verbs that ask; nothing changes."""
+"""The verbs that read. Each is a generator that both clients run (`requests.py`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client import bodies, reading
-from linkstream.client.asking import BINARY, Steps, get, post, verb
+from linkstream.client import views
+from linkstream.client.requests import (
+    BINARY,
+    Steps,
+    finite,
+    get,
+    post,
+    post_vectors,
+    row_of,
+    rows_of,
+)
 from linkstream.client.views import (
     ClusterDetail,
     ClusterView,
@@ -26,250 +35,306 @@ from linkstream.identity.exemplars import Exemplars
 from linkstream.identity.history import History
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Question
-from linkstream.identity.settling import Settlement
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Step
 
-PAGE = 1_000  # clusters or events asked for at a time
+PAGE = 1_000  # clusters or events in one request
 
 
-class Reads:
-    """The side of a client that asks."""
+# The service
 
-    # The service
 
-    @verb
-    def health(self) -> Steps[dict[str, Any]]:
-        """Whether the service is well: its status, version, and how many namespaces it has."""
-        answer = yield get("healthz", whole=True)
-        return answer.read(dict)
+def health() -> Steps[dict[str, Any]]:
+    """Return the status and version of the service, and the number of its namespaces."""
+    answer = yield get("healthz", in_namespace=False)
+    return answer.read(dict)
 
-    @verb
-    def whoami(self) -> Steps[dict[str, Any]]:
-        """What the token allows, by namespace."""
-        answer = yield get("v1/whoami", whole=True)
-        return answer.read(dict)
 
-    @verb
-    def namespaces(self) -> Steps[list[NamespaceView]]:
-        """The namespaces that the token may read."""
-        answer = yield get("v1/namespaces", whole=True)
-        return answer.read(reading.several("namespaces", NamespaceView))
+def whoami() -> Steps[dict[str, Any]]:
+    """Return the scopes of the token, by namespace."""
+    answer = yield get("v1/whoami", in_namespace=False)
+    return answer.read(dict)
 
-    # The namespace
 
-    @verb
-    def info(self) -> Steps[Info]:
-        """What the namespace holds, and what it was made with."""
-        answer = yield get("")
-        return answer.read(reading.info)
+def namespaces() -> Steps[list[NamespaceView]]:
+    """Return the namespaces that the token may read."""
+    answer = yield get("v1/namespaces", in_namespace=False)
+    return answer.read(views.list_reader("namespaces", NamespaceView))
 
-    @verb
-    def thresholds(self) -> Steps[Thresholds]:
-        """The three thresholds."""
-        answer = yield get("thresholds")
-        return answer.read(reading.reader(Thresholds))
 
-    @verb
-    def stats(self) -> Steps[dict[str, Any]]:
-        """Figures and rates since the service began, as plain values."""
-        answer = yield get("stats")
-        return answer.read(dict)
+# The namespace
 
-    # Vectors and clusters
 
-    @verb
-    def predict(self, X: npt.ArrayLike) -> Steps[npt.NDArray[np.int64]]:
-        """Ask for the cluster of each vector, changing nothing; −1 where it would be new."""
-        rows = bodies.rows_of(X)
-        if not len(rows):
-            return np.empty(0, dtype=np.int64)
-        answer = yield bodies.sending("ask", rows, write=False)
-        return answer.ids(len(rows))
+def info() -> Steps[Info]:
+    """Return the counts of the namespace, and the options it was made with."""
+    answer = yield get("")
+    return answer.read(views.read_info)
 
-    @verb
-    def labels(self) -> Steps[npt.NDArray[np.int64]]:
-        """Current cluster of every vector, in order of arrival; −1 for one removed."""
-        answer = yield get("labels", accept=BINARY)
-        return answer.ids(None, "labels")
 
-    @verb
-    def state_hash(self) -> Steps[str]:
-        """Hex digest of the whole state, as `Links.state_hash`; equal states, equal digests."""
-        answer = yield get("", slow=True, hash="true")
-        return answer.read(lambda told: str(told["state_hash"]))
+def thresholds() -> Steps[Thresholds]:
+    """Return the three thresholds."""
+    answer = yield get("thresholds")
+    return answer.read(views.reader(Thresholds))
 
-    @verb
-    def clusters(
-        self, *, order: str = "id", limit: int | None = None, matching: str | None = None
-    ) -> Steps[list[ClusterView]]:
-        """Clusters by "id", "size" (the largest first) or "recent" (the last seen first).
 
-        Args:
-            order: which come first.
-            limit: so many at most; None: all.
-            matching: only those whose name, or ID, has this text in it.
-        """
-        most = None if limit is None else whole_number("limit", limit, "how many clusters to show")
-        found: dict[int, ClusterView] = {}  # by ID: pages may overlap while vectors come in
-        offset, total = 0, 1
-        while offset < total and (most is None or len(found) < most):
-            answer = yield get("clusters", order=order, limit=PAGE, offset=offset, q=matching)
-            some, total = answer.read(reading.clusters)
-            found |= {each.id: each for each in some}
-            offset = offset + len(some) if some else total
-        return list(found.values())[:most]
+def stats() -> Steps[dict[str, Any]]:
+    """Return counts and rates since the service started, as plain values."""
+    answer = yield get("stats")
+    return answer.read(dict)
 
-    @verb
-    def cluster(self, cluster_id: int) -> Steps[ClusterDetail]:
-        """All that is to be seen of a cluster; of one joined into another, of that one."""
-        answer = yield get(f"clusters/{_number(cluster_id)}")
-        return answer.read(reading.cluster_detail)
 
-    @verb
-    def members(
-        self, cluster_id: int, *, limit: int = 50, before: int | None = None
-    ) -> Steps[Page]:
-        """Vectors of a cluster, the newest first, with what was attached to them.
+def state_hash() -> Steps[str]:
+    """Return the hex digest of the whole state, as `Links.state_hash`."""
+    answer = yield get("", slow=True, hash="true")
+    return answer.read(lambda values: str(values["state_hash"]))
 
-        For more, ask again with `before` as `next` says.
-        """
-        place = f"clusters/{_number(cluster_id)}/vectors"
-        answer = yield get(place, limit=limit, before=before)
-        return answer.read(reading.reader(Page))
 
-    @verb
-    def vector(self, vector: int) -> Steps[VectorView]:
-        """Where a vector is now, and what was attached to it."""
-        answer = yield get(f"vectors/{_number(vector)}")
-        return answer.read(reading.reader(VectorView))
+# Vectors and clusters
 
-    @verb
-    def payload(self, vector: int) -> Steps[Any]:
-        """What was attached to a vector; None: nothing."""
-        answer = yield get(f"vectors/{_number(vector)}")
-        return answer.read(lambda told: told["payload"])
 
-    @verb
-    def resolve(self, cluster_id: int) -> Steps[int]:
-        """The live cluster that an ID now stands for; −1: it was forgotten."""
-        answer = yield get(f"clusters/{_number(cluster_id)}")
-        return answer.read(lambda told: int(told["id"]))
+def predict(X: npt.ArrayLike) -> Steps[npt.NDArray[np.int64]]:
+    """Return the cluster that each vector would get; −1 for a new one. Nothing changes.
 
-    @verb
-    def named(self, name: str) -> Steps[int]:
-        """The cluster that has a name; ArgumentError where none has."""
-        offset, total = 0, 1
-        while offset < total:
-            answer = yield get("clusters", order="id", limit=PAGE, offset=offset, q=name)
-            some, total = answer.read(reading.clusters)
-            for cluster in some:
-                if cluster.name == name:
-                    return cluster.id
-            offset = offset + len(some) if some else total
-        raise ArgumentError(
-            f"the name {name!r}",
-            expected="one that was given by name() or enrol()",
-            remedy="clusters() shows the names there are.",
-        )
+    Args:
+        X: one vector a row.
+    """
+    rows = rows_of(X)
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
+    answer = yield post_vectors("ask", rows, write=False)
+    return answer.ids(len(rows))
 
-    # Why
 
-    @verb
-    def explain(self, x: npt.ArrayLike, *, limit: int = 5) -> Steps[Explanation]:
-        """Why a vector would get the answer it would get; changes nothing."""
-        row = bodies.finite(bodies.row_of(x))[0].tolist()
-        said = {"vector": row, "limit": limit}
-        answer = yield post("explain", said, write=False)
-        return answer.read(reading.reader(Explanation))
+def labels() -> Steps[npt.NDArray[np.int64]]:
+    """Return the current cluster of every vector, in order of arrival; −1 if removed."""
+    answer = yield get("labels", accept=BINARY)
+    return answer.ids(None, "labels")
 
-    @verb
-    def explain_pair(self, a: int, b: int, *, of: str = "vectors") -> Steps[Pair]:
-        """Why two vectors, subclusters or clusters are, or are not, in one cluster."""
-        answer = yield get("explain", a=_number(a), b=_number(b), of=of)
-        return answer.read(reading.reader(Pair))
 
-    @verb
-    def history(self, cluster_id: int) -> Steps[History]:
-        """Birth, splits and joins of a cluster's ID."""
-        answer = yield get(f"clusters/{_number(cluster_id)}")
-        return answer.read(lambda told: reading.built(History, told["history"]))
+def clusters(
+    *, order: str = "id", limit: int | None = None, matching: str | None = None
+) -> Steps[list[ClusterView]]:
+    """Return the clusters.
 
-    @verb
-    def exemplars(self, cluster_id: int) -> Steps[Exemplars | None]:
-        """Vectors of a cluster to look at; None where the service does not keep vectors."""
-        answer = yield get(f"clusters/{_number(cluster_id)}")
-        return answer.read(reading.cluster_detail).exemplars
+    Args:
+        order: "id", "size" (largest first) or "recent" (last seen first).
+        limit: how many at most; None for all.
+        matching: only clusters whose name contains this text, or whose ID is this number.
+    """
+    most = None if limit is None else whole_number("limit", limit, "how many clusters to show")
+    found: dict[int, ClusterView] = {}  # by ID: pages may overlap while vectors are added
+    offset, total = 0, 1
+    while offset < total and (most is None or len(found) < most):
+        answer = yield get("clusters", order=order, limit=PAGE, offset=offset, q=matching)
+        some, total = answer.read(views.read_clusters)
+        found |= {each.id: each for each in some}
+        offset = offset + len(some) if some else total
+    return list(found.values())[:most]
 
-    # What to look at next
 
-    @verb
-    def review_queue(self, limit: int = 20) -> Steps[list[Question]]:
-        """The questions whose answers would put most right, best first.
+def cluster(cluster_id: int) -> Steps[ClusterDetail]:
+    """Return a cluster with its subclusters, edges, history and exemplars.
 
-        Answer by `same(q.a, q.b, of=q.of)` or `different(q.a, q.b, of=q.of)`, and ask again.
-        """
-        answer = yield get("review", limit=limit, slow=True)
-        return answer.read(reading.several("questions", Question))
+    Args:
+        cluster_id: the cluster; if it was joined into another, that one is returned.
+    """
+    answer = yield get(f"clusters/{_number(cluster_id)}")
+    return answer.read(views.read_cluster)
 
-    @verb
-    def suggest_merges(self, limit: int = 20) -> Steps[list[MergeSuggestion]]:
-        """Pairs of clusters that may be one, by margin, best first."""
-        answer = yield get("suggestions", limit=limit, slow=True)
-        return answer.read(reading.several("merges", MergeSuggestion))
 
-    @verb
-    def suggest_splits(self, limit: int = 20) -> Steps[list[SplitSuggestion]]:
-        """Edges that hold clusters together by the least margin, weakest first."""
-        answer = yield get("suggestions", limit=limit, slow=True)
-        return answer.read(reading.several("splits", SplitSuggestion))
+def members(cluster_id: int, *, limit: int = 50, before: int | None = None) -> Steps[Page]:
+    """Return vectors of a cluster with their payloads, newest first.
 
-    @verb
-    def proposals(self) -> Steps[Settlement]:
-        """What `settle` would change."""
-        answer = yield get("settle", slow=True)
-        return answer.read(reading.reader(Settlement))
+    Args:
+        cluster_id: the cluster.
+        limit: how many at most, up to 1,000.
+        before: only vectors with a lower number; the `next` of the page before.
+    """
+    answer = yield get(f"clusters/{_number(cluster_id)}/vectors", limit=limit, before=before)
+    return answer.read(views.reader(Page))
 
-    # What happened
 
-    @verb
-    def corrections(self) -> Steps[list[Correction]]:
-        """All that people said by `same`, `different` and `move`, and that still holds."""
-        answer = yield get("corrections")
-        return answer.read(reading.several("corrections", Correction))
+def vector(vector: int) -> Steps[VectorView]:
+    """Return the current cluster and subcluster of a vector, and its payload.
 
-    @verb
-    def events(self, since: int = 0, *, limit: int | None = None) -> Steps[list[Event]]:
-        """Typed events from a sequence number on, oldest first; so many at most, or all."""
-        since = whole_number("since", since, "the first event to tell of", least=0)
-        most = None if limit is None else whole_number("limit", limit, "how many events to tell")
-        found: list[Event] = []
-        while most is None or len(found) < most:
-            asked = PAGE if most is None else min(PAGE, most - len(found))
-            answer = yield get("events", since=since, limit=asked)
-            some, since = answer.read(reading.event_list)
-            found += some
-            if not some:
-                break
-        return found
+    Args:
+        vector: the vector's number, in order of arrival.
+    """
+    answer = yield get(f"vectors/{_number(vector)}")
+    return answer.read(views.reader(VectorView))
 
-    @verb
-    def steps(self, limit: int = 20) -> Steps[list[Step]]:
-        """What `undo(step=True)` takes back, the newest first; so many at most.
 
-        Before them, with `undone`, comes what `redo` can bring back; the last of these first.
-        """
-        answer = yield get("steps", limit=limit, slow=True)
-        return answer.read(reading.several("steps", Step))
+def payload(vector: int) -> Steps[Any]:
+    """Return the payload of a vector; None if it has none.
+
+    Args:
+        vector: the vector's number, in order of arrival.
+    """
+    answer = yield get(f"vectors/{_number(vector)}")
+    return answer.read(lambda values: values["payload"])
+
+
+def resolve(cluster_id: int) -> Steps[int]:
+    """Return the live cluster that an ID now stands for; −1 if it was forgotten.
+
+    Args:
+        cluster_id: any ID that was ever given.
+    """
+    answer = yield get(f"clusters/{_number(cluster_id)}")
+    return answer.read(lambda values: int(values["id"]))
+
+
+def named(name: str) -> Steps[int]:
+    """Return the ID of the cluster with a name; raise ArgumentError if there is none.
+
+    Args:
+        name: the whole name.
+    """
+    offset, total = 0, 1
+    while offset < total:
+        answer = yield get("clusters", order="id", limit=PAGE, offset=offset, q=name)
+        some, total = answer.read(views.read_clusters)
+        for each in some:
+            if each.name == name:
+                return each.id
+        offset = offset + len(some) if some else total
+    raise ArgumentError(
+        f"the name {name!r}",
+        expected="a name given by name() or enrol()",
+        remedy="List the names with clusters().",
+    )
+
+
+# Explanations
+
+
+def explain(x: npt.ArrayLike, *, limit: int = 5) -> Steps[Explanation]:
+    """Explain the decision that a vector would get. Nothing changes.
+
+    Args:
+        x: the vector.
+        limit: how many clusters to compare.
+    """
+    row = finite(row_of(x))[0].tolist()
+    answer = yield post("explain", {"vector": row, "limit": limit}, write=False)
+    return answer.read(views.reader(Explanation))
+
+
+def explain_pair(a: int, b: int, *, of: str = "vectors") -> Steps[Pair]:
+    """Explain why two vectors, subclusters or clusters are in one cluster, or are not.
+
+    Args:
+        a: the number of one.
+        b: the number of the other.
+        of: what the numbers count: "vectors", "subclusters" or "clusters".
+    """
+    answer = yield get("explain", a=_number(a), b=_number(b), of=of)
+    return answer.read(views.reader(Pair))
+
+
+def history(cluster_id: int) -> Steps[History]:
+    """Return the birth, splits and joins of a cluster's ID.
+
+    Args:
+        cluster_id: the cluster.
+    """
+    answer = yield get(f"clusters/{_number(cluster_id)}")
+    return answer.read(lambda values: views.build(History, values["history"]))
+
+
+def exemplars(cluster_id: int) -> Steps[Exemplars | None]:
+    """Return vectors of a cluster to look at; None if the namespace does not keep vectors.
+
+    Args:
+        cluster_id: the cluster.
+    """
+    answer = yield get(f"clusters/{_number(cluster_id)}")
+    return answer.read(views.read_cluster).exemplars
+
+
+# Review
+
+
+def review_queue(limit: int = 20) -> Steps[list[Question]]:
+    """Return the questions whose answers would correct the most vectors, best first.
+
+    Answer with `same(q.a, q.b, of=q.of)` or `different(q.a, q.b, of=q.of)`.
+
+    Args:
+        limit: how many at most.
+    """
+    answer = yield get("review", limit=limit, slow=True)
+    return answer.read(views.list_reader("questions", Question))
+
+
+def suggest_merges(limit: int = 20) -> Steps[list[MergeSuggestion]]:
+    """Return pairs of clusters that may be one, by margin, best first.
+
+    Args:
+        limit: how many at most.
+    """
+    answer = yield get("suggestions", limit=limit, slow=True)
+    return answer.read(views.list_reader("merges", MergeSuggestion))
+
+
+def suggest_splits(limit: int = 20) -> Steps[list[SplitSuggestion]]:
+    """Return the edges that hold clusters together by the least margin, weakest first.
+
+    Args:
+        limit: how many at most.
+    """
+    answer = yield get("suggestions", limit=limit, slow=True)
+    return answer.read(views.list_reader("splits", SplitSuggestion))
+
+
+# Changes so far
+
+
+def corrections() -> Steps[list[Correction]]:
+    """Return the corrections by `same`, `different` and `move` that are in force."""
+    answer = yield get("corrections")
+    return answer.read(views.list_reader("corrections", Correction))
+
+
+def events(since: int = 0, *, limit: int | None = None) -> Steps[list[Event]]:
+    """Return typed events, oldest first.
+
+    Args:
+        since: the sequence number of the first event.
+        limit: how many at most; None for all.
+    """
+    since = whole_number("since", since, "the first event to tell of", least=0)
+    most = None if limit is None else whole_number("limit", limit, "how many events to tell")
+    found: list[Event] = []
+    while most is None or len(found) < most:
+        size = PAGE if most is None else min(PAGE, most - len(found))
+        answer = yield get("events", since=since, limit=size)
+        some, since = answer.read(views.read_events)
+        found += some
+        if not some:
+            break
+    return found
+
+
+def steps(limit: int = 20) -> Steps[list[Step]]:
+    """Return the steps that `undo(step=True)` takes back, newest first.
+
+    Steps that `redo` can bring back come before them, marked `undone`.
+
+    Args:
+        limit: how many at most.
+    """
+    answer = yield get("steps", limit=limit, slow=True)
+    return answer.read(views.list_reader("steps", Step))
 
 
 def _number(value: object) -> int:
-    """A whole number for a path or a query; the service says whether there is such a one."""
+    """Return a whole number for a path or a query; the service checks whether it exists."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ArgumentError(
             f"{value!r:.80} of type {type(value).__name__}",
-            expected="a whole number: a cluster's ID, or that of a vector or subcluster",
-            remedy="They come from add(), add_many(), clusters() and events().",
+            expected="a whole number: the ID of a cluster, vector or subcluster",
+            remedy="Take the ID from add(), add_many(), clusters() or events().",
         )
     return int(value)

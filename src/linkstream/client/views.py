@@ -1,18 +1,30 @@
-"""Views: what a service shows of a namespace, where `Links` has no type for it."""
+"""Views of a namespace for which `Links` has no type, and the readers of JSON answers.
+
+A reader converts the service's plain values to the objects that `Links` returns, and checks them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from linkstream.engine import events
+from linkstream.engine.events import Event
 from linkstream.identity.exemplars import Exemplars
 from linkstream.identity.history import History
+from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceView:
-    """A namespace that the token may read; figures are None until it is used."""
+    """A namespace in a list; counts are None until the namespace is first used after a start."""
 
     name: str
     vectors: int | None
@@ -23,10 +35,10 @@ class NamespaceView:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A correction that was made, by the events from `before` up to, not with, `event`.
+    """The events of a change: sequence numbers from `before` up to but excluding `event`.
 
-    `undo(after=done.event)` takes it back if nothing came after it; `undo(to=done.before)` takes
-    back it and all that came after it.
+    `undo(after=done.event)` takes the change back if nothing came after it. `undo(to=done.before)`
+    takes back the change and everything after it.
     """
 
     before: int
@@ -35,13 +47,13 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a namespace holds, and what it was made with.
+    """Counts and options of a namespace.
 
     Attributes:
-        n_vectors, n_subclusters, n_clusters, n_events: as of `Links` and `Store`.
+        n_vectors, n_subclusters, n_clusters, n_events: as in `Links` and `Store`.
         dimension: of the vectors; None until the space or the first vector fixes it.
         thresholds: the three thresholds.
-        told: all that the service tells, as plain values.
+        told: the service's whole answer as plain values.
     """
 
     n_vectors: int
@@ -55,7 +67,7 @@ class Info:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster in few words; as `Cluster`, but that its subclusters are counted, not listed."""
+    """A cluster in a list: as `Cluster`, with the number of subclusters instead of their list."""
 
     id: int
     size: int
@@ -79,9 +91,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What ties two subclusters: their similarity, and what s~ asks of them.
+    """An edge between two subclusters; `threshold` is s~ for the pair.
 
-    `firm` is 0 where equation 22 judges it, 1 where it was settled, 2 where it is a person's word.
+    `firm` is 0 if equation 22 tests the edge, 1 if a settlement made it, 2 if a correction
+    did.
     """
 
     subclusters: tuple[int, int]
@@ -93,15 +106,18 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDetail:
-    """A cluster and all that is to be seen of it.
+    """A cluster with its subclusters, edges, history and exemplars.
 
     Attributes:
-        id: the live cluster; −1 where it was forgotten.
-        asked: the ID that was asked for; another one where it was joined into this.
-        cluster: in few words; None where it was forgotten.
-        nodes, edges: its tree of subclusters; `truncated` where there are more.
-        history: the story of the ID asked for, as events; `story` has it in words.
-        exemplars: vectors to look at; None where they are not kept.
+        id: the live cluster; −1 if it was forgotten.
+        asked: the ID of the request; it differs from `id` if that cluster was joined into this one.
+        cluster: the cluster as in a list; None if it was forgotten.
+        nodes: its subclusters.
+        edges: the edges between them.
+        truncated: whether there are more subclusters than `nodes` lists.
+        history: births, splits and joins of the ID of the request, as events.
+        story: the same in words.
+        exemplars: vectors to look at; None if the namespace does not keep vectors.
     """
 
     id: int
@@ -117,7 +133,7 @@ class ClusterDetail:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A vector's number, and what was attached to it."""
+    """A vector's number and its payload."""
 
     vector: int
     payload: Any
@@ -125,7 +141,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some vectors of a cluster, newest first; `next` goes on from here as `before`."""
+    """Vectors of a cluster, newest first; pass `next` as `before` for the next page."""
 
     vectors: tuple[Shown, ...]
     next: int | None
@@ -133,9 +149,109 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class VectorView:
-    """Where a vector is now, and what was attached to it."""
+    """The current cluster and subcluster of a vector, and its payload."""
 
     vector: int
     cluster: int
     subcluster: int
     payload: Any
+
+
+# Readers: each takes parsed JSON; a value that does not fit raises TypeError or KeyError.
+
+
+def reader(kind: type[T]) -> Callable[[Any], T]:
+    """Return a reader of one object; unknown fields are ignored."""
+    return functools.partial(build, kind)
+
+
+def list_reader(name: str, kind: type[T]) -> Callable[[Any], list[T]]:
+    """Return a reader of the list of objects in a field."""
+    return lambda values: [build(kind, each) for each in values[name]]
+
+
+def build(kind: type[T], values: Any) -> T:
+    """Build a dataclass from plain values."""
+    if not isinstance(values, dict):
+        raise TypeError(f"{values!r:.80} for a {kind.__name__}")
+    given = {}
+    hashable: Any = kind
+    for name, expected, needed in _fields(hashable):
+        if needed or name in values:
+            given[name] = _value(expected, values[name], name)
+    return kind(**given)
+
+
+@functools.cache
+def _fields(kind: Any) -> list[tuple[str, Any, bool]]:
+    """Return the name and type of each field, and whether the field is required."""
+    hints = get_type_hints(kind)
+    return [
+        (field.name, hints[field.name], field.default is dataclasses.MISSING)
+        for field in dataclasses.fields(kind)
+    ]
+
+
+def _value(expected: Any, value: Any, name: str) -> Any:
+    """Convert a plain value to the type of a field."""
+    origin, inner = get_origin(expected), get_args(expected)
+    if expected is Any:
+        return value
+    if origin in (Union, types.UnionType):  # all unions here are optionals
+        (some,) = (each for each in inner if each is not type(None))
+        return None if value is None else _value(some, value, name)
+    if origin is tuple and isinstance(value, list):
+        return _items(inner, value, name)
+    if origin is Literal and value in inner:
+        return value
+    if expected is float and type(value) in (int, float):
+        return float(value)
+    if expected in (int, str, bool) and type(value) is expected:
+        return value
+    if expected is Event:
+        return events.from_dict(value)
+    if dataclasses.is_dataclass(expected) and isinstance(expected, type):
+        return build(expected, value)
+    raise TypeError(f"{value!r:.80} for {name}")
+
+
+def _items(inner: tuple[Any, ...], values: list[Any], name: str) -> tuple[Any, ...]:
+    kinds = (inner[0],) * len(values) if inner[-1] is Ellipsis else inner
+    if len(kinds) != len(values):
+        raise TypeError(f"{len(values)} values for {name}")
+    return tuple(_value(kind, each, name) for kind, each in zip(kinds, values, strict=True))
+
+
+def read_events(values: Any) -> tuple[list[Event], int]:
+    """Read a page of events, and the sequence number at which the next page begins."""
+    return [events.from_dict(each) for each in values["events"]], int(values["next"])
+
+
+def read_settlement(values: Any) -> Settlement | None:
+    """Read a settlement; None if the answer holds none."""
+    return None if values is None or "joins" not in values else build(Settlement, values)
+
+
+def read_info(values: Any) -> Info:
+    """Read the counts and options of a namespace."""
+    counts = {
+        f"n_{name}": values[name] for name in ("vectors", "subclusters", "clusters", "events")
+    }
+    return build(Info, {**values, **counts, "told": values})
+
+
+def read_clusters(values: Any) -> tuple[list[ClusterView], int]:
+    """Read a page of clusters, and how many there are in all."""
+    found = [build(ClusterView, _counted(each)) for each in values["clusters"]]
+    return found, int(values["total"])
+
+
+def read_cluster(values: Any) -> ClusterDetail:
+    """Read a cluster with its details."""
+    cluster = values["cluster"]
+    shown = None if cluster is None else _counted(cluster)
+    return build(ClusterDetail, {**values, "cluster": shown})
+
+
+def _counted(cluster: Any) -> dict[str, Any]:
+    return {**cluster, "n_subclusters": cluster["subclusters"]}
