@@ -32,8 +32,9 @@ def answer(ticket: WriteRequest) -> None:
 class AtOnce(Sessions):
     """Answers on the event loop, before anything else happens."""
 
-    async def _open(self, *words: Any, **options: Any) -> Session:
-        session = await super()._open(*words, **options)
+    async def open_namespace(self, *words: Any, **options: Any) -> Session:
+        """Open a namespace, and replace the writer of its store."""
+        session = await super().open_namespace(*words, **options)
         self.replace_writer(session)
         return session
 

@@ -161,7 +161,7 @@ def test_a_check_says_what_would_be_and_changes_nothing(tmp_path):
 
 def test_a_missing_extra_is_told_by_its_own_code(tmp_path, monkeypatch):
     for name in list(sys.modules):
-        if name.startswith(("uvicorn", "linkstream.service.serving")):
+        if name.startswith(("uvicorn", "linkstream.service.server")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = run("serve", "stores", "--port", "0", cwd=tmp_path)

@@ -163,7 +163,7 @@ def test_a_damaged_file_is_told_and_left_alone(tmp_path):
     path = tmp_path / "stores" / "tokens.json"
     path.write_text("{")
     for words in (("list", "stores"), ("create", "stores", "--scope", "a=read")):
-        assert "nobody gets in" in refused(run("token", *words, cwd=tmp_path))
+        assert "all calls are refused" in refused(run("token", *words, cwd=tmp_path))
     assert path.read_text() == "{"
 
 
