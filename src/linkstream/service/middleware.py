@@ -136,8 +136,7 @@ class AddFastPath:
     """Sends POST …/vectors straight to its handler; all other requests go to the router.
 
     The same function is also a route like any other, so /openapi.json describes it. The router took
-    two fifths of the time of a request with one vector (docs/choices.md, "Adding goes past the
-    router").
+    two fifths of the time of a request (docs/choices.md, "Adding goes past the router").
     """
 
     def __init__(self, router: Any, handler: Handler, app: Any) -> None:
