@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.routes import shape
-from service.server import Inside
+from service.server import ThreadService
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/http-api.md").read_text("utf-8")
@@ -32,7 +32,7 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    with Inside(tmp_path_factory.mktemp("docs") / "data") as held:
+    with ThreadService(tmp_path_factory.mktemp("docs") / "data") as held:
         yield held
 
 

@@ -12,11 +12,11 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     """A service in a thread, without tokens; with a folder for images beside its data."""
-    from service.server import Inside
+    from service.server import ThreadService
 
     folder = tmp_path_factory.mktemp("service")
     (folder / "images").mkdir()
-    with Inside(folder / "data", images=folder / "images") as held:
+    with ThreadService(folder / "data", images=folder / "images") as held:
         yield held
 
 

@@ -42,7 +42,7 @@ def guarded(secrets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("guarded")
     images = folder / "images"
     images.mkdir()
-    with Inside(folder / "data", tokens=secrets["path"], images=images) as held:
+    with ThreadService(folder / "data", tokens=secrets["path"], images=images) as held:
         for name in ("mine", "other"):
             path = held.namespace(name, token=secrets["admin on all"])
             answer = held.post(f"{path}/vectors", X, token=secrets["write on all"])
@@ -234,7 +234,7 @@ def _soon(monkeypatch):
 def test_a_token_can_be_made_and_revoked_while_the_service_runs(tmp_path):
     path = tmp_path / "tokens.json"
     first, secret = tokens.create(path, {"*": "admin"})
-    with Inside(tmp_path / "data", tokens=path) as service:
+    with ThreadService(tmp_path / "data", tokens=path) as service:
         assert service.get("/v1/whoami", token=secret).status == 200
         second, fresh = tokens.create(path, {"*": "read"})
         time.sleep(5 * tokens.CHECK_SECONDS)
@@ -255,7 +255,7 @@ def test_a_token_can_be_made_and_revoked_while_the_service_runs(tmp_path):
 def test_calls_are_refused_if_the_token_file_is_missing_or_damaged(tmp_path, harm):
     path = tmp_path / "tokens.json"
     tokens.create(path, {"*": "admin"})
-    with Inside(tmp_path / "data", tokens=path) as service:
+    with ThreadService(tmp_path / "data", tokens=path) as service:
         path.unlink()
         if harm == "a folder":
             path.mkdir()
@@ -272,7 +272,7 @@ def test_a_stream_ends_when_its_token_is_revoked_or_expires(tmp_path):
     path = tmp_path / "tokens.json"
     _, admin = tokens.create(path, {"*": "admin"})
     token, secret = tokens.create(path, {"mine": "read"})
-    with Inside(tmp_path / "data", tokens=path) as service:
+    with ThreadService(tmp_path / "data", tokens=path) as service:
         mine = service.namespace("mine", token=admin)
         service.post(f"{mine}/vectors", X[:3], token=admin)
         with Stream(service.port, f"{mine}/events/stream?since=0", token=secret) as stream:

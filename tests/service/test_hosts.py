@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service.calling import head, spoken
-from service.server import Inside
+from service.server import ThreadService
 from store.operations import vectors
 
 X = vectors(np.random.default_rng(1), 12)
@@ -68,7 +68,7 @@ def test_a_request_for_this_machine_is_answered(service, host):
 
 
 def test_a_request_for_an_allowed_host_is_answered(tmp_path):
-    with Inside(tmp_path / "data", allowed_hosts=("people.example",)) as service:
+    with ThreadService(tmp_path / "data", allowed_hosts=("people.example",)) as service:
         for host, wanted in (("people.example", 200), ("evil.example", 403)):
             (answer,) = spoken(service.port, head("GET", "/v1/whoami", host=host))
             assert answer.status == wanted

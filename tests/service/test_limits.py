@@ -26,7 +26,7 @@ def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small") / "data"
     caps = {"body_max": 64 * KIB, "rows_max": 100, "dimension_max": 64, "namespaces_max": 6}
     waits = {"receive_seconds": SECONDS, "idle_seconds": SECONDS, "event_readers_max": 3}
-    with Inside(folder, **caps, **waits, queue_calls=8, queue_bytes=32 * KIB) as service:
+    with ThreadService(folder, **caps, **waits, queue_calls=8, queue_bytes=32 * KIB) as service:
         for name in ("small", "other", "heavy"):
             service.namespace(name)
         yield service
@@ -322,7 +322,7 @@ def test_event_readers_beyond_the_limit_get_503(small):
 
 
 def test_connections_beyond_the_limit_are_refused_until_others_close(tmp_path):
-    with Inside(tmp_path / "data", connections_max=10, receive_seconds=30.0) as service:
+    with ThreadService(tmp_path / "data", connections_max=10, receive_seconds=30.0) as service:
         lines = [Line(service.port) for _ in range(10)]
         until(lambda: _refused(service))
         for line in lines:

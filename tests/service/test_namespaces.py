@@ -240,7 +240,7 @@ def fed(service, number, *, turns):
 
 def test_24_namespaces_fed_at_once_have_the_ids_of_24_separate_runs(tmp_path):
     count, turns = 24, 8
-    with Inside(tmp_path / "data") as service, ThreadPoolExecutor(count) as pool:
+    with ThreadService(tmp_path / "data") as service, ThreadPoolExecutor(count) as pool:
         answers = list(pool.map(lambda number: fed(service, number, turns=turns), range(count)))
         listed = service.get("/v1/namespaces").json["namespaces"]
         assert {one["name"]: one["vectors"] for one in listed} == {

@@ -99,7 +99,7 @@ def pictures(tmp_path_factory):
     (images / "out").symlink_to(folder)
     (images / "folder.png").mkdir()
     os.mkfifo(images / "pipe.png")
-    with Inside(folder / "data", images=images) as service:
+    with ThreadService(folder / "data", images=images) as service:
         service.namespace("faces")
         yield service
 
@@ -189,7 +189,7 @@ def test_files_that_are_not_pictures_in_the_folder_are_not_sent(pictures, path):
 
 
 def test_pictures_are_not_found_without_the_setting_images(tmp_path):
-    with Inside(tmp_path / "data") as service:
+    with ThreadService(tmp_path / "data") as service:
         path = service.namespace("faces")
         assert service.get(f"{path}/images/a.png").status == 404
 

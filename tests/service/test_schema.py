@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 
 from service.calling import Answer, assert_sound
 from service.routes import ROUTES, STREAMS, shape
-from service.server import Inside
+from service.server import ThreadService
 from store.operations import vectors
 
 X = vectors(np.random.default_rng(10), 40)
@@ -45,7 +45,7 @@ def explored(tmp_path_factory):
     # through each time that some of these are collected.
     gc.collect()
     gc.freeze()
-    with Inside(folder / "data", images=folder / "images") as service:
+    with ThreadService(folder / "data", images=folder / "images") as service:
         path = service.namespace("mine")
         service.post(f"{path}/vectors", X)
         document = service.get("/openapi.json").json

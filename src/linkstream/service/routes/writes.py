@@ -105,7 +105,11 @@ def _add_route(name: str, verb: Verb) -> None:
         body = await requests.json_body(request, settings_of(request), verb.body)
         requests.check_name(getattr(body, "name", None), settings_of(request))
         key = key_of(request)
-        call = verb.call(body, key) if verb.call else write_requests.verb_request(name, body.model_dump(), key)
+        call = (
+            verb.call(body, key)
+            if verb.call
+            else write_requests.verb_request(name, body.model_dump(), key)
+        )
         await session.write(call)
         if verb.decides:
             return json_response(call.answer.to_dict())
@@ -227,7 +231,9 @@ async def _adding(request: Request, verb: str, body: VectorBody, group: str | No
     rows = body.rows[0] if verb == "add" else body.rows
 
     def make() -> WriteRequest:
-        return write_requests.add_request(verb, rows, body.weights, group, body.payloads, key_of(request))
+        return write_requests.add_request(
+            verb, rows, body.weights, group, body.payloads, key_of(request)
+        )
 
     if body.payloads is None or len(body.payloads) <= _MANY:
         return make()
