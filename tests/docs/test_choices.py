@@ -1,4 +1,4 @@
-"""docs/choices.md: each entry says why and names tests that exist; and tests for some entries."""
+"""docs/choices.md: each entry gives a reason and names tests that exist; tests of some entries."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ SOURCE = ROOT / "src" / "linkstream"
 
 
 def entries():
-    """Title and text of each entry of the page."""
+    """Return the title and text of each entry of the page."""
     parts = re.split(r"^### (.+)\n", (ROOT / "docs/choices.md").read_text("utf-8"), flags=re.M)
     texts = [re.split(r"^## ", text, flags=re.M)[0] for text in parts[2::2]]
     return dict(zip(parts[1::2], texts, strict=True))

@@ -1,4 +1,4 @@
-"""docs/http-api.md: all routes there are and no others, with their scopes; its examples run."""
+"""docs/http-api.md lists exactly the routes of the service, with their scopes; its examples run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = {
 LINES = [
     (line, told)
     for block in re.findall(r"^```console\n(.*?)^```$", PAGE, flags=re.M | re.S)
-    # Lines that go on are set in by two spaces.
+    # Continued lines are indented by two spaces.
     for line, told in re.findall(r"^\$ (.*(?:\n  .*)*)\n((?:(?!\$ ).*\n?)*)", block, flags=re.M)
 ]
 
@@ -100,7 +100,7 @@ def test_the_examples_do_what_the_page_shows(service):
 
 
 def matches(seen, told):
-    """Whether it was told so, however lines are broken; … stands for anything."""
+    """Return whether an output matches the page; line breaks are ignored, … is any text."""
     parts = re.sub(r"\s", "", told).split("…")
     pattern = ".*".join(map(re.escape, parts))
     return re.fullmatch(pattern, re.sub(r"\s", "", seen)) is not None

@@ -1,4 +1,4 @@
-"""README's code runs and prints what README shows; links of all pages lead somewhere."""
+"""The code of each page runs and prints the output shown; all relative links are valid."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ class Block(NamedTuple):
 
 
 def blocks(page):
-    """Fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page, in order."""
     fences = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.M | re.S)
     return [Block(language, text) for language, text in fences]
 
@@ -31,7 +31,7 @@ def without_code(page):
 
 
 def run(page):
-    """Run a page's Python blocks in one namespace; what each printed, and what was promised."""
+    """Run a page's Python blocks in one namespace; yield the output and the output shown."""
     namespace = {}
     for block, following in pairwise([*blocks(page), Block("", "")]):
         if block.language != "python":
@@ -66,7 +66,7 @@ def test_the_first_30_lines_hold_sentence_picture_install_line_and_code():
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", without_code(page), flags=re.M)
     return {re.sub(r"\s", "-", plain(heading)) for heading in headings}
 
@@ -93,6 +93,6 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_picture_has_words_for_those_who_cannot_see_it(page):
+def test_every_picture_has_an_alternative_text(page):
     for words in re.findall(r"!\[([^\]]*)\]", without_code(page)):
         assert len(words.split()) >= 5

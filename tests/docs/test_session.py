@@ -1,4 +1,4 @@
-"""docs/first-session.md: what a new user types, typed; what the page shows is what happens."""
+"""docs/first-session.md: run every command of the page and compare the output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = [
 
 
 def typed(line, *, cwd):
-    """A line typed at a shell on a terminal: its exit code, and what is then to be read."""
+    """Run a line in a shell on a terminal; return its exit code and output."""
     here = str(Path(sys.executable).parent)
     environment = os.environ | {"TERM": "dumb", "COLUMNS": "100"}
     environment["PATH"] = here + os.pathsep + environment["PATH"]
@@ -33,19 +33,19 @@ def typed(line, *, cwd):
 
 
 def matches(seen, told):
-    """Whether what was seen is what was told, however lines are broken; … stands for anything."""
+    """Return whether an output matches the page; line breaks are ignored, … is any text."""
     parts = " ".join(told.split()).split("…")
     pattern = ".*".join(re.escape(part.strip()) for part in parts)
     return re.fullmatch(pattern, " ".join(seen.split()), flags=re.S) is not None
 
 
-def test_the_session_does_all_that_it_is_there_to_show():
+def test_the_session_has_every_step():
     said = " ".join(line for line, _ in LINES)
     for word in ("cluster", "inspect", "plot", "merge", "name", "KILL", "undo", "export", "verify"):
         assert word in said
 
 
-def test_the_session_goes_as_it_is_shown(tmp_path):
+def test_every_command_gives_the_output_shown(tmp_path):
     for line, told in LINES:
         code, seen = typed(line, cwd=tmp_path)
         assert code in ((-9, 137) if "KILL" in line else (0,)), f"{line}\n{seen}"
