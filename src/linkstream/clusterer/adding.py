@@ -47,6 +47,13 @@ def decide_many(
     return _add_batch(core, rows, weight, group)
 
 
+def add_many(
+    core: Core, X: npt.ArrayLike, weight: npt.ArrayLike = 1.0, group: str | None = None
+) -> npt.NDArray[np.int64]:
+    """Add vectors in order; return their IDs."""
+    return decide_many(core, X, weight, group).cluster.copy()
+
+
 @one_change
 def _add_batch(
     core: Core, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None

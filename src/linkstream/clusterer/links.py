@@ -169,7 +169,7 @@ class Links(LinksReader):
             weight: one weight for all, or one for each; as in `add`.
             group: as in `add`.
         """
-        return adding.decide_many(self.core, X, weight, group).cluster.copy()
+        return adding.add_many(self.core, X, weight, group)
 
     def decide_many(
         self, X: npt.ArrayLike, *, weight: npt.ArrayLike = 1.0, group: str | None = None

@@ -221,14 +221,14 @@ class Ledger:
             return
         self._expected -= 1
         if self._group >= 0:
-            self._steps.append(self.groups[self._group], self._pin(node, vector, self._group))
+            self._steps.append(self.groups[self._group], self.add_pin(node, vector, self._group))
         if self._name is not None:
             self._seeded(vector, node, cluster, self._name)
 
     def _seeded(self, vector: int, node: int, cluster: int, name: str) -> None:
         """A prototype of a name has come: all of them are the same."""
         self._steps.put(self.names, cluster, name)
-        pin = self._pin(node, vector)
+        pin = self.add_pin(node, vector)
         if self._first < 0:
             self._first = pin
         else:
@@ -236,7 +236,7 @@ class Ledger:
             law = Law(True, self._since, text, sides=([self._first], [pin]))
             self._steps.append(self.laws, law)
 
-    def _pin(self, node: int, vector: int, group: int = -1) -> int:
+    def add_pin(self, node: int, vector: int, group: int = -1) -> int:
         self._steps.append(self.pins, Pin(node, vector, group))
         self._stand(len(self.pins) - 1, node)
         return len(self.pins) - 1
@@ -354,7 +354,7 @@ class Ledger:
 
     def _pinned(self, _s: int, _v: int, node: int, member: int, side: int, *_: int) -> None:
         law = self.laws[-1] if side < 2 else self.laws[-2]
-        self._steps.append(law.sides[min(side, 1)], self._pin(node, member))
+        self._steps.append(law.sides[min(side, 1)], self.add_pin(node, member))
         if law.mover >= 0 and side == 0:  # the vector itself, of both laws that its move made
             self._steps.append(self.laws[-2].sides[0], law.sides[0][-1])
 

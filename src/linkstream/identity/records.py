@@ -110,7 +110,7 @@ def _build(values: Any, state: State) -> Ledger:
         tracked=state.track_vectors,
     )
     for node, vector, group in values["pins"]:
-        ledger._pin(node, vector, group)
+        ledger.add_pin(node, vector, group)
     return ledger
 
 

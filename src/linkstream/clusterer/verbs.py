@@ -1,0 +1,422 @@
+"""The table of verbs: one frozen dataclass for each call that changes a clusterer.
+
+A verb has the fields, the order and the defaults of the `Links` method of its name; the function
+it performs has the same parameters and the same return type. To add a verb, write the function, the
+dataclass, and the method of `Links`; `tests/identity/test_verb_table.py` compares the three.
+
+How a surface uses the table:
+
+- `Links`, `Store` and `Client` have a method with the signature of the verb. A surface may add
+  keyword parameters of its own, such as `idempotency_key=`, `payloads=` or `step=`.
+- The journal stores `verb.verb`, `verb.journal_arguments()` and `verb.vectors`. Replay is
+  `VERBS[name].from_journal(arguments, rows).perform(core)`.
+- HTTP reads a body with `VERBS[name].parse(body)`, and describes it by `VERBS[name].json_schema()`.
+- The client sends `verb.to_json()`, or `verb.vectors` in binary and the rest as JSON.
+- The command line builds the dataclass, and takes help from `VERBS[name].meaning()` and
+  `VERBS[name].parameter_docs()`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields
+from typing import Any, ClassVar, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer import adding, corrections, maintenance, removal
+from linkstream.clusterer.core import Core
+from linkstream.clusterer.links import Links
+from linkstream.errors import ArgumentError
+from linkstream.identity import weights
+from linkstream.paper.thresholds import Thresholds
+
+VERBS: dict[str, type[Verb]] = {}
+
+_NUMBERS = {"type": "array", "items": {"type": "number"}}
+_SCHEMAS: dict[str, dict[str, Any]] = {
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "str": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "None": {"type": "null"},
+    "Thresholds": {"type": "object"},
+    "Vector": _NUMBERS,
+    "Vectors": {"type": "array", "items": _NUMBERS},
+    "Weights": {"anyOf": [{"type": "number"}, _NUMBERS]},
+    "VectorOrNumber": {"anyOf": [{"type": "integer"}, _NUMBERS]},
+}
+# Array types, named for what they hold; the JSON schema reads the names.
+Vector: TypeAlias = npt.ArrayLike
+Vectors: TypeAlias = npt.ArrayLike
+Weights: TypeAlias = npt.ArrayLike
+VectorOrNumber: TypeAlias = npt.ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class Verb:
+    """One call that changes a clusterer.
+
+    Attributes:
+        verb: name of the verb, and of the method of `Links`.
+        function: the function that does it, which takes a `Core` and the fields.
+        vectors_field: the field that holds vectors; None if there is none.
+        journal_names: names of fields in the journal, where they differ.
+        journal_omits_none: whether the journal leaves out fields that are None.
+    """
+
+    verb: ClassVar[str]
+    function: ClassVar[Callable[..., Any]]
+    vectors_field: ClassVar[str | None] = None
+    journal_names: ClassVar[Mapping[str, str]] = {}  # of fields, where they differ
+    journal_omits_none: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        cls.verb = name
+        VERBS[name] = cls
+
+    def perform(self, core: Core) -> Any:
+        """Do it; return what the method of `Links` returns."""
+        return type(self).function(core, **self._values())
+
+    @property
+    def vectors(self) -> npt.ArrayLike | None:
+        """The vectors that come with the call; None if there are none."""
+        name = self.vectors_field
+        return None if name is None else cast("npt.ArrayLike", getattr(self, name))
+
+    def _values(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    # JSON
+
+    @classmethod
+    def parse(cls, arguments: Mapping[str, Any]) -> Verb:
+        """Return the verb with these arguments by name; raise ArgumentError if the names differ.
+
+        Values are checked when the verb is performed.
+        """
+        names = {each.name: _is_required(each) for each in fields(cls)}
+        unknown = [name for name in arguments if name not in names]
+        missing = [name for name, required in names.items() if required and name not in arguments]
+        if unknown or missing:
+            seen = f"unknown {unknown}" if unknown else f"missing {missing}"
+            raise ArgumentError(
+                f"arguments of {cls.verb}: {seen}",
+                expected=f"arguments named {', '.join(names) or 'nothing'}",
+                remedy="Pass the parameters of the Links method of this name.",
+            )
+        return cls(**arguments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields as plain values; `parse` takes them back."""
+        return {name: _plain(value) for name, value in self._values().items()}
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON schema of the arguments."""
+        docs = cls.parameter_docs()
+        return {
+            "title": cls.verb,
+            "description": cls.meaning(),
+            "type": "object",
+            "properties": {f.name: _schema(f, docs[f.name]) for f in fields(cls)},
+            "required": [each.name for each in fields(cls) if _is_required(each)],
+            "additionalProperties": False,
+        }
+
+    # Documentation, whose home is the method of `Links`
+
+    @classmethod
+    def meaning(cls) -> str:
+        """Return what the verb does, in one sentence."""
+        return (inspect.getdoc(cls) or "").splitlines()[0]
+
+    @classmethod
+    def parameter_docs(cls) -> dict[str, str]:
+        """Return what each parameter means."""
+        text = inspect.getdoc(getattr(Links, cls.verb)) or ""
+        section = re.search(r"^Args:\n((?:    .*\n?)+)", text, re.MULTILINE)
+        found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section[1] if section else "", re.M)
+        return {name: re.sub(r"\s+", " ", words) for name, words in found}
+
+    # The journal of a store
+
+    def journal_arguments(self) -> dict[str, Any]:
+        """Return the arguments that the journal stores: the fields except the vectors."""
+        return {
+            self.journal_names.get(name, name): _plain(value)
+            for name, value in self._values().items()
+            if name != self.vectors_field and not (value is None and self.journal_omits_none)
+        }
+
+    @classmethod
+    def from_journal(
+        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
+    ) -> Verb:
+        """Return the verb that the journal holds: its arguments, and the vectors that came."""
+        names = {stored: name for name, stored in cls.journal_names.items()}
+        values = {names.get(name, name): value for name, value in arguments.items()}
+        if cls.vectors_field is not None:
+            values[cls.vectors_field] = [] if rows is None else rows
+        return cls.parse(values)
+
+
+def _is_required(each: Field[Any]) -> bool:
+    return each.default is MISSING
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return asdict(value) if isinstance(value, Thresholds) else value
+
+
+def _schema(each: Field[Any], description: str) -> dict[str, Any]:
+    options = [_SCHEMAS[name] for name in str(each.type).split(" | ")]
+    schema = dict(options[0]) if len(options) == 1 else {"anyOf": options}
+    default = {} if _is_required(each) else {"default": _plain(each.default)}
+    return {**schema, **default, "description": description}
+
+
+def _with_weight(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return journal arguments without a weight that is 1 for all vectors."""
+    weight = np.asarray(arguments.pop("weight"), dtype=np.float64)
+    full = not any(weights.lights(weight, weight.size))
+    return arguments if full else {**arguments, "weight": weight.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class Add(Verb):
+    """Add one vector; return the cluster it belongs to, and why."""
+
+    function = staticmethod(adding.add)
+    vectors_field = "x"
+    journal_omits_none = True
+
+    x: Vector
+    _: KW_ONLY
+    weight: float = 1.0
+    group: str | None = None
+
+    def journal_arguments(self) -> dict[str, Any]:
+        """Return the group and the weight, where they were given."""
+        return _with_weight(super().journal_arguments())
+
+    @classmethod
+    def from_journal(
+        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
+    ) -> Verb:
+        """Return the verb with the only vector that came."""
+        return cls.parse({**arguments, "x": [] if rows is None else rows[0]})
+
+
+@dataclass(frozen=True, eq=False)
+class AddMany(Verb):
+    """Add vectors in order; return their IDs, the same as `add` one by one."""
+
+    function = staticmethod(adding.add_many)
+    vectors_field = "X"
+    journal_omits_none = True
+
+    X: Vectors
+    _: KW_ONLY
+    weight: Weights = 1.0
+    group: str | None = None
+
+    def journal_arguments(self) -> dict[str, Any]:
+        """Return the group and the weights, where they were given."""
+        return _with_weight(super().journal_arguments())
+
+
+@dataclass(frozen=True, eq=False)
+class AddGroup(Verb):
+    """Add vectors seen together, such as faces of one photo; each gets a different cluster."""
+
+    function = staticmethod(adding.add_group)
+    vectors_field = "X"
+    journal_names: ClassVar[Mapping[str, str]] = {"group": "key"}
+    journal_omits_none = True
+
+    X: Vectors
+    _: KW_ONLY
+    group: str | None = None
+    weight: Weights = 1.0
+
+    def journal_arguments(self) -> dict[str, Any]:
+        """Return the group and the weights, where they were given."""
+        return _with_weight(super().journal_arguments())
+
+
+@dataclass(frozen=True, eq=False)
+class Enrol(Verb):
+    """Add vectors of a known identity as prototypes; return the ID of its cluster."""
+
+    function = staticmethod(corrections.enrol)
+    vectors_field = "X"
+
+    name: str
+    X: Vectors
+    _: KW_ONLY
+    locked: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Same(Verb):
+    """Declare two vectors, subclusters or clusters the same: they share a cluster from now on."""
+
+    function = staticmethod(corrections.same)
+
+    a: int
+    b: int
+    _: KW_ONLY
+    of: str = "vectors"
+
+
+@dataclass(frozen=True, eq=False)
+class Different(Verb):
+    """Declare two vectors, subclusters or clusters different: they never share a cluster."""
+
+    function = staticmethod(corrections.different)
+
+    a: int
+    b: int
+    _: KW_ONLY
+    of: str = "vectors"
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Verb):
+    """Move a vector, with its share of the sums, into another cluster, where it stays."""
+
+    function = staticmethod(corrections.move)
+
+    vector: int
+    cluster: int
+
+
+@dataclass(frozen=True, eq=False)
+class Retract(Verb):
+    """Take back one correction, and nothing that came after it."""
+
+    function = staticmethod(corrections.retract)
+
+    correction: int
+
+
+@dataclass(frozen=True, eq=False)
+class Name(Verb):
+    """Name a cluster that has no name. Clusters with different names are never joined."""
+
+    function = staticmethod(corrections.name)
+
+    cluster: int
+    name: str
+    _: KW_ONLY
+    claim: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rename(Verb):
+    """Change the name of a cluster."""
+
+    function = staticmethod(corrections.rename)
+
+    cluster: int
+    name: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Ignore(Verb):
+    """Leave a cluster out of suggestions and reviews; vectors still join it."""
+
+    function = staticmethod(corrections.ignore)
+
+    cluster: int
+    on: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Remove(Verb):
+    """Remove a vector exactly, as if it had never been added to the sums; its label is −1."""
+
+    function = staticmethod(removal.remove)
+    journal_omits_none = True
+
+    vector: VectorOrNumber
+    _: KW_ONLY
+    x: Vector | None = None
+    cluster: int | None = None
+    weight: float | None = None
+
+    @property
+    def vectors(self) -> npt.ArrayLike | None:
+        """The vector itself, if it was given."""
+        return self.x if np.ndim(self.vector) == 0 else self.vector
+
+    def journal_arguments(self) -> dict[str, Any]:
+        """Return all but the vector itself."""
+        given = ("x",) if np.ndim(self.vector) == 0 else ("x", "vector")
+        arguments = super().journal_arguments()
+        return {name: value for name, value in arguments.items() if name not in given}
+
+    @classmethod
+    def from_journal(
+        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
+    ) -> Verb:
+        """Return the verb by number, by coordinates, or by both."""
+        given = {} if rows is None else {"x" if "vector" in arguments else "vector": rows[0]}
+        return cls.parse({**arguments, **given})
+
+
+@dataclass(frozen=True, eq=False)
+class Forget(Verb):
+    """Remove a cluster and all its vectors; if its identity comes back it is new."""
+
+    function = staticmethod(removal.forget)
+
+    cluster: int
+
+
+@dataclass(frozen=True, eq=False)
+class Undo(Verb):
+    """Undo the last change or vector; the state is then bit for bit what it was before."""
+
+    function = staticmethod(removal.undo)
+
+    _: KW_ONLY
+    to: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Redo(Verb):
+    """Redo what the last `undo` took, with the same IDs; call it again for the undo before."""
+
+    function = staticmethod(removal.redo)
+
+
+@dataclass(frozen=True, eq=False)
+class Settle(Verb):
+    """Compare all subclusters with one another; propose which clusters to join and to cut."""
+
+    function = staticmethod(maintenance.settle)
+
+    apply: bool = False
+    _: KW_ONLY
+    thresholds: Thresholds | None = None
+
+    def journal_arguments(self) -> dict[str, Any]:
+        """Return nothing: the journal holds settlements that were applied, with own thresholds."""
+        return {}
+
+    @classmethod
+    def from_journal(
+        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
+    ) -> Verb:
+        """Return the settlement, applied."""
+        return cls.parse({**arguments, "apply": True})
