@@ -14,7 +14,7 @@ from linkstream.service.running import serve
 from linkstream.service.settings import Settings
 from service.calling import Stream, head, spoken
 from service.routes import ROUTES, STREAMS, shape
-from service.server import MADE_WITH, Inside
+from service.server import MADE_WITH
 from store.operations import vectors
 
 LEVELS = ("read", "write", "admin")

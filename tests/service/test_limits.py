@@ -12,7 +12,7 @@ import pytest
 
 from service.calling import BINARY, Line, Stream, assert_sound, head, spoken
 from service.internals import held_up
-from service.server import MADE_WITH, Inside, until
+from service.server import MADE_WITH, until
 from store.operations import vectors
 
 X = vectors(np.random.default_rng(3), 64)

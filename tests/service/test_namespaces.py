@@ -12,7 +12,7 @@ from linkstream import Links
 from linkstream.store import Store
 from service.calling import Stream
 from service.routes import ROUTES, STREAMS
-from service.server import MADE_WITH, Inside
+from service.server import MADE_WITH
 from store.child import batch
 from store.operations import THRESHOLDS, vectors
 

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from service.calling import head, spoken
-from service.server import MADE_WITH, Inside
+from service.server import MADE_WITH
 
 SECRET = b"a secret that lies beside"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
