@@ -14,8 +14,8 @@ from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import ARRAYS, State, places_of
 from linkstream.errors import ArgumentError, SnapshotError
-from linkstream.identity import logcheck, records
-from linkstream.identity.healing import Healing
+from linkstream.identity import records
+from linkstream.identity.settling import Healing
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
 from linkstream.space import Space
@@ -74,7 +74,7 @@ def unpack(data: bytes) -> Saved:
     state = State.from_parts(meta.get("state"), arrays)
     limits, min_size, keeping = _options(meta)
     ledger = records.from_plain(meta.get("ledger"), state)
-    logcheck.check(state, ledger)
+    records.check_log(state, ledger)
     return Saved(
         state=state,
         space=_space(meta, arrays, state.dimension),
@@ -93,7 +93,7 @@ def check(saved: Saved) -> None:
     try:
         saved.state.check()
         ledger = records.from_plain(records.to_plain(saved.ledger), saved.state)
-        logcheck.check(saved.state, ledger)
+        records.check_log(saved.state, ledger)
         _kept(saved.kept, saved.state, ledger, saved.keeping)
         _undone(saved.undone, saved.state, saved.keeping)
     except SnapshotError as error:

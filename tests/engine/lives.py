@@ -7,7 +7,7 @@ import numpy as np
 from engine.fuzz_snapshot import one_of
 from linkstream import Links, Space
 from linkstream.errors import LinkstreamError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from streams import around, unit
 
 D = 6

@@ -448,7 +448,7 @@ def test_a_number_of_threads_out_of_bounds_is_refused(threads):
 
 
 def test_more_vectors_than_can_be_numbered_are_refused_before_any_change(monkeypatch):
-    monkeypatch.setattr("linkstream.clusterer.base.VECTORS_MAX", 5)
+    monkeypatch.setattr("linkstream.clusterer.core.VECTORS_MAX", 5)
     links = Links(0.7, 0.6, 0.9)
     rows = np.eye(6, dtype=np.float32)
     links.add_many(rows[:3])

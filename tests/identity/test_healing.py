@@ -7,7 +7,7 @@ import pytest
 
 from linkstream import Links
 from linkstream.errors import ArgumentError, SnapshotError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.metrics import accuracy
 from replay import Replay
 from streams import ENGINES, KINDS, around, make, unit

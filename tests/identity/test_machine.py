@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from identity.trial import LARGEST, VERBS, Trial, crowd
 from linkstream import Links
 from linkstream.errors import ArgumentError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from replay import Replay
 from streams import ENGINES
 

@@ -13,7 +13,7 @@ from linkstream import Links
 from linkstream.engine.kept import Kept
 from linkstream.engine.reference import ReferenceEngine
 from linkstream.explanation import explain
-from linkstream.identity import exemplars, paths, suggestions
+from linkstream.identity import paths, review, suggestions
 from linkstream.paper.algorithm import fixed_point
 from streams import ENGINES, around, make, unit
 
@@ -272,7 +272,7 @@ def test_exemplars_are_the_most_central_the_newest_and_the_most_doubtful():
     labels = links.add_many(rows)
     assert len(set(labels[:10].tolist())) == 1 != len(set(labels.tolist()))
     fixed = np.array([fixed_point(row) for row in rows]).astype(np.int32)
-    found = exemplars.exemplars(links.state(), int(labels[0]), lambda n: fixed[n], limit=3)
+    found = review.exemplars(links.state(), int(labels[0]), lambda n: fixed[n], limit=3)
     assert found.central[0] == 4
     assert found.newest == (9, 8, 7)
     assert found.doubtful[0] == 5
@@ -287,7 +287,7 @@ def test_vectors_that_cancel_out_have_no_direction_and_break_nothing():
     state = links.state()
     assert [each.similarity for each in suggestions.merges(state, 5)] == [0.0]
     assert suggestions.splits(state, 5) == []
-    assert exemplars.central(state, 0, None, limit=3) == (0,)
+    assert review.central(state, 0, None, limit=3) == (0,)
 
 
 def test_of_very_many_vectors_some_are_looked_at_from_the_whole_stream(monkeypatch):

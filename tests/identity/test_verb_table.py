@@ -10,7 +10,7 @@ import pytest
 from linkstream import Links, Thresholds
 from linkstream.clusterer.verbs import VERBS, AddGroup, Remove, Same, Settle
 from linkstream.errors import ArgumentError
-from linkstream.store import calls, replaying
+from linkstream.store import write_requests, replaying
 
 X = np.eye(4, dtype=np.float32)[:3]
 ARRAYS = {"Vector", "Vectors", "Weights", "VectorOrNumber"}
@@ -56,36 +56,36 @@ def test_the_schema_of_a_verb_is_json_and_describes_every_parameter(verb):
 
 
 CALLS = {
-    "add": ({"x": X[0]}, calls.adding("add", X[0], 1.0, None, None, None)),
+    "add": ({"x": X[0]}, write_requests.add_request("add", X[0], 1.0, None, None, None)),
     "add with options": (
         {"x": X[0], "weight": 0, "group": "photo"},
-        calls.adding("add", X[0], 0, "photo", None, None),
+        write_requests.add_request("add", X[0], 0, "photo", None, None),
     ),
     "add_many": (
         {"X": X, "weight": [1, 0.5, 1]},
-        calls.adding("add_many", X, [1, 0.5, 1], None, None, None),
+        write_requests.add_request("add_many", X, [1, 0.5, 1], None, None, None),
     ),
     "add_group": (
         {"X": X, "group": "photo"},
-        calls.adding("add_group", X, 1.0, "photo", None, None),
+        write_requests.add_request("add_group", X, 1.0, "photo", None, None),
     ),
-    "enrol": ({"name": "Ann", "X": X}, calls.enrolling("Ann", X, True, None)),
-    "same": ({"a": 1, "b": 2}, calls.saying("same", {"a": 1, "b": 2, "of": "vectors"}, None)),
+    "enrol": ({"name": "Ann", "X": X}, write_requests.enrol_request("Ann", X, True, None)),
+    "same": ({"a": 1, "b": 2}, write_requests.verb_request("same", {"a": 1, "b": 2, "of": "vectors"}, None)),
     "name": (
         {"cluster": 0, "name": "Ann"},
-        calls.saying("name", {"cluster": 0, "name": "Ann", "claim": False}, None),
+        write_requests.verb_request("name", {"cluster": 0, "name": "Ann", "claim": False}, None),
     ),
     "rename": (
         {"cluster": 0, "name": None},
-        calls.saying("rename", {"cluster": 0, "name": None}, None),
+        write_requests.verb_request("rename", {"cluster": 0, "name": None}, None),
     ),
-    "remove": ({"vector": np.int64(3)}, calls.removing(3, None, None, None, None)),
+    "remove": ({"vector": np.int64(3)}, write_requests.remove_request(3, None, None, None, None)),
     "remove by coordinates": (
         {"vector": X[0], "cluster": 2, "weight": 1.0},
-        calls.removing(X[0], None, 2, 1.0, None),
+        write_requests.remove_request(X[0], None, 2, 1.0, None),
     ),
-    "undo": ({}, calls.undoing(None, False, None)),
-    "settle": ({"apply": True}, calls.saying("settle", {}, None)),
+    "undo": ({}, write_requests.undo_request(None, False, None)),
+    "settle": ({"apply": True}, write_requests.verb_request("settle", {}, None)),
 }
 
 

@@ -1,7 +1,7 @@
-"""Requests as bytes: a client that can be polite, rude or slow, and believes nothing.
+"""HTTP clients for tests, down to single bytes.
 
-Whatever the answer, its shape is checked here, so that every test checks it: errors say seen,
-expected and remedy, nothing is a 500, and the headers that keep browsers safe are there.
+Every answer is checked here: errors have seen, expected and remedy, no status is 500, and the
+security headers are present.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 BINARY = "application/octet-stream"
-PATIENCE = 60.0  # seconds; far more than anything takes, but for a machine that is very busy
+TIMEOUT = 60.0  # seconds; enough for a very busy machine
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """An HTTP answer."""
 
     status: int
-    headers: dict[str, str]  # names in small letters
+    headers: dict[str, str]  # names in lower case
     body: bytes
     seconds: float = 0.0
 
@@ -35,7 +35,7 @@ class Answer:
 
     @property
     def kind(self):
-        """Of an error."""
+        """The kind of an error."""
         return self.json["error"]["kind"]
 
     @property
@@ -46,14 +46,14 @@ class Answer:
 
 
 class Caller:
-    """One who calls a service, over one connection that is kept."""
+    """A client with one persistent connection."""
 
-    def __init__(self, port, *, token=None, timeout=PATIENCE):
+    def __init__(self, port, *, token=None, timeout=TIMEOUT):
         self.port, self.token = port, token
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
     def call(self, method, path, data=None, *, headers=None, token=None, sound=True):
-        """An answer that was looked at; `data`: bytes, an array, or what becomes JSON."""
+        """Send a request and check its answer; `data` is bytes, an array, or a JSON value."""
         sent, body = {}, data
         if isinstance(data, np.ndarray):
             joint = "&" if "?" in path else "?"
@@ -69,7 +69,7 @@ class Caller:
         answer = self._exchanged(method, path, body, sent)
         answer = Answer(*answer, time.monotonic() - begin)
         if sound:
-            assert_sound(answer)
+            check_answer(answer)
         return answer
 
     def _exchanged(self, method, path, body, headers):
@@ -99,8 +99,8 @@ class Caller:
         self.close()
 
 
-def assert_sound(answer):
-    """Of any answer of ours: no accident, one shape of errors, safe in a browser."""
+def check_answer(answer):
+    """Check an answer: no fault, errors in one form, security headers."""
     assert answer.status < 500 or answer.status == 503, (answer.status, answer.body[:2000])
     if answer.status >= 400 and answer.body:
         assert_error(answer)
@@ -126,7 +126,7 @@ def assert_error(answer):
 
 
 def assert_safe(answer):
-    """Headers without which a browser might take an answer for something else."""
+    """Check the security headers."""
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
@@ -138,10 +138,10 @@ def assert_safe(answer):
 # Below HTTP
 
 
-class Line:
-    """A connection on which any bytes can be sent."""
+class RawConnection:
+    """A connection that sends any bytes."""
 
-    def __init__(self, port, *, timeout=PATIENCE, receive_buffer=None):
+    def __init__(self, port, *, timeout=TIMEOUT, receive_buffer=None):
         self.socket = socket.socket()
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -149,7 +149,7 @@ class Line:
         self.socket.connect(("127.0.0.1", port))
 
     def send(self, data):
-        """Send; whether the other side still took it."""
+        """Send bytes; return whether the connection was still open."""
         try:
             self.socket.sendall(data)
         except OSError:
@@ -157,7 +157,7 @@ class Line:
         return True
 
     def answers(self):
-        """All answers until the other side closes, however it closes."""
+        """Return all answers until the service closes the connection."""
         read = self.rest()
         found = []
         while read:
@@ -168,7 +168,7 @@ class Line:
         return found
 
     def rest(self):
-        """All bytes until the other side closes; TimeoutError if it does not."""
+        """Return all bytes until the service closes the connection; raise TimeoutError if not."""
         parts = []
         with contextlib.suppress(ConnectionError):
             while part := self.socket.recv(1 << 16):
@@ -186,7 +186,7 @@ class Line:
 
 
 def _split(read):
-    """The first answer of those bytes, and what comes after it."""
+    """Split bytes into the first answer and the rest."""
     head, gap, rest = read.partition(b"\r\n\r\n")
     if not gap:
         return None, b""
@@ -199,15 +199,15 @@ def _split(read):
     return Answer(status, headers, rest[:length]), rest[length:]
 
 
-def spoken(port, data, **how):
-    """The answers to some bytes, up to the end of the connection."""
-    with Line(port, **how) as line:
+def raw_answers(port, data, **how):
+    """Send bytes on a new connection; return the answers until it closes."""
+    with RawConnection(port, **how) as line:
         line.send(data)
         return line.answers()
 
 
 def head(method, path, *, body=None, length=None, **headers):
-    """A request's head, and its body, as bytes."""
+    """Return a request as bytes."""
     lines = [f"{method} {path} HTTP/1.1"]
     headers = {"host": "127.0.0.1", "connection": "close"} | headers
     if body is not None and length is None:
@@ -223,7 +223,7 @@ def head(method, path, *, body=None, length=None, **headers):
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a stream of events."""
+    """One server-sent event."""
 
     id: str | None
     event: str
@@ -233,8 +233,8 @@ class Message:
 class Stream:
     """A reader of server-sent events."""
 
-    def __init__(self, port, path, *, token=None, last=None, timeout=PATIENCE):
-        self._line = Line(port, timeout=timeout)
+    def __init__(self, port, path, *, token=None, last=None, timeout=TIMEOUT):
+        self._line = RawConnection(port, timeout=timeout)
         more = {} if token is None else {"authorization": f"Bearer {token}"}
         if last is not None:
             more["last_event_id"] = last
@@ -249,7 +249,7 @@ class Stream:
         self._messages = self._read()
 
     def __iter__(self):
-        """Messages until the stream ends."""
+        """Yield messages until the stream ends."""
         return self._messages
 
     def _read(self):
@@ -265,7 +265,7 @@ class Stream:
             fields = {}
 
     def take(self, n):
-        """The next so many messages."""
+        """Return the next n messages."""
         return list(itertools.islice(self._messages, n))
 
     def _lines(self, chunked):

@@ -1,4 +1,4 @@
-"""What a nest runs: everything is imported once, then a service is forked for each job."""
+"""The process of ServiceForker: imports everything once, then forks a service for each job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1])]
 
-# So that a child has all of it.
+# Imported here, so that a child need not.
 import linkstream.cli.serve
 import linkstream.service.app
 import linkstream.service.server  # noqa: F401
@@ -20,7 +20,7 @@ from service.internals import die
 
 
 def serve(job):
-    """Be the command, with nothing of the nest's."""
+    """Run the command in a forked process, detached from its parent."""
     output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     errors = os.open(job["output"] + ".errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -49,7 +49,7 @@ def serve(job):
 
 
 def ended(pid):
-    """How a child ended, or None while it lives."""
+    """Return the exit status of a child; None while it runs."""
     found, status = os.waitpid(pid, os.WNOHANG)
     return [os.waitstatus_to_exitcode(status)] if found else None
 

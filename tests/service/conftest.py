@@ -1,4 +1,4 @@
-"""Services for the tests: one of each kind for a file, and a fresh namespace for each test."""
+"""Fixtures: a service for each file, and a new namespace for each test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    """A service in a thread, without tokens; with a folder for images beside its data."""
+    """Run a service in a thread, without tokens, with a folder for pictures."""
     from service.server import ThreadService
 
     folder = tmp_path_factory.mktemp("service")
@@ -22,14 +22,14 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def namespace(service):
-    """The path of a namespace that nobody else uses."""
+    """Return the path of a new namespace."""
     return service.namespace(f"n{next(_numbers)}")
 
 
 @pytest.fixture(scope="session")
 def nest():
-    """Forks services that can be killed."""
-    from service.server import Nest
+    """Return a process that forks services."""
+    from service.server import ServiceForker
 
-    with Nest() as held:
+    with ServiceForker() as held:
         yield held

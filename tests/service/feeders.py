@@ -1,4 +1,4 @@
-"""Clients that feed a service until it is gone, and what they were told by then."""
+"""Clients that feed a service until it ends, with the answers they got."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Feeders:
             self.refused += 1
 
     def join(self, *, stop=False):
-        """Wait until all have seen that it is gone."""
+        """Wait until all clients have noticed the end of the service."""
         if stop:
             self._stop.set()
         for thread in self._threads:
@@ -71,7 +71,7 @@ class Feeders:
 
 
 def read(answer):
-    """The IDs of an answer, and the number of the first vector: in bytes, JSON, or a decision."""
+    """Return the IDs of an answer and the number of the first vector, from any kind of answer."""
     if answer.headers["content-type"] == BINARY:
         return answer.ids, int(answer.headers["x-first-vector"])
     told = answer.json
@@ -81,7 +81,7 @@ def read(answer):
 
 
 def request(rows, number):
-    """The path and the body of a batch: bytes, or JSON, one vector or many."""
+    """Return the path and the body of a batch: bytes or JSON, one vector or many."""
     if number % 5 < 3:
         return PATH, rows
     if number % 5 == 4 and len(rows) == 1:

@@ -1,4 +1,4 @@
-"""The few places where tests reach below the surface of the service: all of them here."""
+"""All accesses of the tests to internals of the service and the store."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from linkstream.store import commit_loop
 
 
 def die(*, when, commit):
-    """From now on this process kills itself at its n-th commit: "before" it, or "after" it.
+    """Make this process kill itself at its n-th commit.
 
-    After it means: it is safe on disk, and nobody has been told. Or that commit fails ("fail"), as
-    on a disk that is full.
+    With "before", the commit is not made; with "after", it is on disk but not acknowledged. With
+    "fail", the commit fails as on a full disk.
     """
     made, left = commit_loop.JournalWriter.commit, [commit]
 
@@ -34,18 +34,18 @@ def die(*, when, commit):
 
 
 def store_of(service, name):
-    """The store of a namespace of a service in this process."""
+    """Return the store of a namespace of a service in this process."""
     return service.server.lifespan.state["sessions"].open[name].store
 
 
 def readers_of(service):
-    """How many follow events, as the service counts them."""
+    """Return the number of open event streams."""
     return service.server.lifespan.state["sessions"].readers
 
 
 @contextlib.contextmanager
 def held_up(service, name):
-    """Within it the writer of a namespace does nothing; whoever writes waits."""
+    """Block the writer of a namespace inside the block."""
     service.get(f"/v1/namespaces/{name}")  # it is open
     begun, go_on = threading.Event(), threading.Event()
 

@@ -1,7 +1,4 @@
-"""Every route of the service, written down a second time: what it needs, and a request for it.
-
-The tests hold it against /openapi.json, and go through all of it.
-"""
+"""Every route of the service with its scope and a valid request, to compare with /openapi.json."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ MANY = {"vectors": X[:2].tolist()}
 
 
 class Route(NamedTuple):
-    """A method, a path as in the OpenAPI, the scope it needs, and a body that makes sense.
+    """A method, a path as in the OpenAPI, the scope it needs, and a valid body.
 
     `scope`: "none" for anybody, "any" for any good token, "all" for read on all namespaces.
     """
@@ -31,7 +28,7 @@ class Route(NamedTuple):
     query: str = ""
 
     def target(self, namespace, **ids):
-        """Where to send it."""
+        """Return the path and query of the request."""
         filled = {"cluster": 0, "vector": 0, "subcluster": 0, "path": "a.png"} | ids
         path = self.path.format(namespace=namespace, **filled)
         return path + (f"?{self.query}" if self.query else "")
@@ -100,5 +97,5 @@ ROUTES = [
 
 
 def shape(path):
-    """A path with what is filled in left out, whatever it is called."""
+    """Return a path with empty placeholders."""
     return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))

@@ -1,4 +1,4 @@
-"""Services to try things on: in a thread for what is quick, in a process for what kills.
+"""Services for tests: in a thread for quick tests, in a process for tests that kill it.
 
 A process is forked from one that has everything imported, so that starting it costs little; what
 it runs is the command `linkstream serve`.
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from linkstream.service.running import server as made
 from linkstream.service.settings import Settings
-from service.calling import PATIENCE, Caller
+from service.calling import TIMEOUT, Caller
 from store.operations import THRESHOLDS
 
 MADE_WITH = {
@@ -33,8 +33,8 @@ MADE_WITH = {
 }
 
 
-def until(condition, *, seconds=PATIENCE, pause=0.005):
-    """Wait for something that is to become true; what it was."""
+def until(condition, *, seconds=TIMEOUT, pause=0.005):
+    """Wait until a condition is true; return its value."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it does not come about"
@@ -43,7 +43,7 @@ def until(condition, *, seconds=PATIENCE, pause=0.005):
 
 
 class Service:
-    """What both kinds have in common: a port, and ways to call."""
+    """What both kinds of service share: a port and ways to call it."""
 
     port: int
 
@@ -51,7 +51,7 @@ class Service:
         return Caller(self.port, **how)
 
     def call(self, method, path, data=None, **how):
-        """One request on a connection of its own."""
+        """Send one request on a new connection."""
         with Caller(self.port) as caller:
             return caller.call(method, path, data, **how)
 
@@ -65,13 +65,13 @@ class Service:
         return self.call("PUT", path, data, **how)
 
     def namespace(self, name, *, token=None, **options):
-        """Make a namespace; its path."""
+        """Make a namespace; return its path."""
         answer = self.put(f"/v1/namespaces/{name}", MADE_WITH | options, token=token)
         assert answer.status in (200, 201), answer.body
         return f"/v1/namespaces/{name}"
 
 
-class Inside(Service):
+class ThreadService(Service):
     """A service in a thread of this process."""
 
     def __init__(self, data, **settings):
@@ -94,21 +94,21 @@ class Inside(Service):
 
     def __exit__(self, *error):
         self.server.should_exit = True
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         self.socket.close()
         assert not self._thread.is_alive(), "it does not stop"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: its status, negative for a signal, and what it wrote."""
+    """The end of a process: its status, negative for a signal, and its output."""
 
     status: int
     errors: str
 
 
-class Nest:
-    """A process with everything imported, that forks one service after the other."""
+class ServiceForker:
+    """A process that has imported everything and forks services."""
 
     def __init__(self):
         self._process = subprocess.Popen(
@@ -124,7 +124,7 @@ class Nest:
         return json.loads(self._process.stdout.readline())
 
     def close(self):
-        self._process.communicate(timeout=PATIENCE)
+        self._process.communicate(timeout=TIMEOUT)
 
     def __enter__(self):
         return self
@@ -133,7 +133,7 @@ class Nest:
         self.close()
 
 
-class Outside(Service):
+class ProcessService(Service):
     """A service as a process: `linkstream serve DATA`, with settings from a file."""
 
     def __init__(self, nest, data, *, fault=None, **settings):
@@ -147,7 +147,7 @@ class Outside(Service):
         self.start()
 
     def start(self):
-        """Start it, again after an end; the first line that it writes says where it is."""
+        """Start or restart the service; its first line of output has the address."""
         self.ended = None
         self._output = self.data.parent / f"{self.data.name}.{time.monotonic_ns()}"
         words = ["serve", self.data, "--port", "0", "--config", self._config]
@@ -165,7 +165,7 @@ class Outside(Service):
         return text.partition("\n")[0] if "\n" in text else ""
 
     def errors(self):
-        """What it wrote where errors go."""
+        """Return its standard error."""
         path = Path(f"{self._output}.errors")
         return path.read_text() if path.exists() else ""
 
@@ -174,21 +174,21 @@ class Outside(Service):
             os.kill(self.pid, number)
 
     def wait(self):
-        """Until it has ended; how."""
+        """Wait for the end of the process; return how it ended."""
         if self.ended is None:
             status = until(lambda: self._nest.ask(ended=self.pid))
             self.ended = Ended(status[0], self.errors())
         return self.ended
 
     def kill(self):
-        """As the power does."""
+        """Kill the process, as a loss of power does."""
         self.signal(signal.SIGKILL)
         ended = self.wait()
         assert ended.status == -signal.SIGKILL, ended
         return ended
 
     def stop(self):
-        """As a system does that shuts down."""
+        """Send SIGTERM, as a system does at shutdown."""
         self.signal(signal.SIGTERM)
         ended = self.wait()
         assert ended.status == 0, ended
@@ -197,7 +197,7 @@ class Outside(Service):
 
     @property
     def resident(self):
-        """Bytes of memory that are its own."""
+        """Return the private memory of the process in bytes."""
         text = Path(f"/proc/{self.pid}/smaps_rollup").read_text()
         fields = dict(line.split(":", 1) for line in text.splitlines()[1:])
         return sum(int(fields[name].split()[0]) for name in PRIVATE) * 1024

@@ -1,4 +1,4 @@
-"""Arrow bodies: columns become payloads; what is hostile is refused."""
+"""Arrow bodies: columns become payloads; hostile bodies are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: every route of the OpenAPI, with every kind of token, in every namespace."""
+"""Authorization: every route of the OpenAPI with every kind of token and namespace."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from linkstream.errors import ArgumentError
 from linkstream.service import tokens
 from linkstream.service.running import serve
 from linkstream.service.settings import Settings
-from service.calling import Stream, head, spoken
+from service.calling import Stream, head, raw_answers
 from service.routes import ROUTES, STREAMS, shape
-from service.server import MADE_WITH
+from service.server import MADE_WITH, ThreadService
 from store.operations import vectors
 
 LEVELS = ("read", "write", "admin")
@@ -38,7 +38,7 @@ def secrets(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def guarded(secrets, tmp_path_factory):
-    """A service with tokens, and two namespaces that hold something."""
+    """Run a service with tokens and two namespaces with vectors."""
     folder = tmp_path_factory.mktemp("guarded")
     images = folder / "images"
     images.mkdir()
@@ -51,7 +51,7 @@ def guarded(secrets, tmp_path_factory):
 
 
 def asked(service, route, namespace, *, token=None, **headers):
-    """The answer to a route, of a stream only how it begins."""
+    """Return the answer of a route; of a stream only its beginning."""
     target = route.target(namespace)
     if route in STREAMS:
         with Stream(service.port, target, token=token) as stream:
@@ -99,7 +99,7 @@ def test_only_open_routes_answer_without_a_valid_token(guarded, secrets, route):
 
 
 def allowed(scope, level, *, here, everywhere):
-    """Whether a token of a level reaches a route of a scope."""
+    """Return whether a token of a level may call a route of a scope."""
     if scope in ("none", "any"):
         return True
     if scope == "all":
@@ -177,7 +177,7 @@ HEADERS = {
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
 def test_invalid_authorization_headers_are_refused(guarded, secrets, header):
     value = header.replace("{good}", secrets["read"])
-    answers = spoken(guarded.port, head("GET", "/v1/whoami", authorization=value))
+    answers = raw_answers(guarded.port, head("GET", "/v1/whoami", authorization=value))
     assert [answer.status for answer in answers] in ([401], [400], [431]), answers
 
 
@@ -199,7 +199,7 @@ def test_two_authorization_headers_are_refused(guarded, secrets):
     lines = head("GET", "/v1/namespaces/mine").decode()[:-2]
     for first, second in (("lsk_bad", secrets["read"]), (secrets["read"], "lsk_bad")):
         text = f"{lines}authorization: Bearer {first}\r\nauthorization: Bearer {second}\r\n\r\n"
-        (answer,) = spoken(guarded.port, text.encode())
+        (answer,) = raw_answers(guarded.port, text.encode())
         assert answer.status in (200, 400, 401)
 
 
@@ -207,7 +207,7 @@ def test_the_token_is_checked_before_the_body_is_read(guarded):
     for body in (b"[" * 100_000, bytes(40 << 20)):
         headers = {"Content-Type": "application/json"}
         request = head("POST", "/v1/namespaces/mine/vectors", length=len(body), **headers)
-        answer = spoken(guarded.port, request + body[:1_000])[0]
+        answer = raw_answers(guarded.port, request + body[:1_000])[0]
         assert answer.status == 401
 
 
@@ -216,7 +216,7 @@ def test_unknown_methods_are_refused(guarded, secrets):
         for token in (None, secrets["admin on all"]):
             more = {} if token is None else {"authorization": f"Bearer {token}"}
             for path in ("/v1/namespaces/mine", "/v1/namespaces/mine/vectors"):
-                (answer,) = spoken(guarded.port, head(method, path, **more))
+                (answer,) = raw_answers(guarded.port, head(method, path, **more))
                 assert answer.status in (400, 401, 403, 404, 405), (method, answer)
     assert guarded.get("/v1/namespaces/mine", token=secrets["read"]).status == 200
 

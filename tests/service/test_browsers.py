@@ -1,4 +1,4 @@
-"""What a page of somebody else's can do through a reader's browser: nothing."""
+"""Pages of other sites can do nothing through a user's browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from service.calling import head, spoken
+from service.calling import head, raw_answers
 from service.routes import ROUTES, STREAMS
 from store.operations import vectors
 
@@ -40,7 +40,7 @@ OWN = {
 def sent(service, method, path, headers, body=None, **more):
     filled = {name: value.replace("{port}", str(service.port)) for name, value in headers.items()}
     request = head(method, path, body=body, host=f"127.0.0.1:{service.port}", **filled, **more)
-    (answer,) = spoken(service.port, request)
+    (answer,) = raw_answers(service.port, request)
     return answer
 
 
@@ -92,7 +92,7 @@ def test_every_response_has_the_security_headers(service, namespace):
 
 def test_responses_to_malformed_requests_have_the_security_headers(service):
     for data in (b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"):
-        for answer in spoken(service.port, data):
+        for answer in raw_answers(service.port, data):
             assert answer.status == 400
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -1,4 +1,4 @@
-"""The demo: voices at speaking pace, through the same door as everybody's vectors."""
+"""The demo: voices at speaking pace, added like any other vectors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def voices():
 
 
 def fed(tmp_path, *, meanwhile=None, **options):
-    """Run the demo on sessions of its own, to the end or until something else is done."""
+    """Run the demo to its end, or until other work is done."""
 
     async def run():
         sessions = Sessions(Settings(data=tmp_path / "data"))
@@ -48,7 +48,7 @@ def stored(tmp_path):
 
 
 async def after(sessions, n):
-    """Wait until so many vectors are in."""
+    """Wait until n vectors are added."""
     while "voices" not in sessions.open or sessions.open["voices"].store.n_vectors < n:
         await asyncio.sleep(0.005)
 

@@ -1,4 +1,4 @@
-"""Events over HTTP: in pages and live, resumed with nothing missing and nothing twice."""
+"""Events over HTTP: in pages and as streams, resumed without gaps and repetitions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from service.calling import Line, Stream, head
+from service.calling import RawConnection, Stream, head
 from service.internals import readers_of
-from service.server import Outside, until
+from service.server import ProcessService, until
 from store.operations import THRESHOLDS, vectors
 
 X = vectors(np.random.default_rng(9), 300)
@@ -127,8 +127,8 @@ def test_a_stream_sends_corrections_and_undos(service, namespace):
 
 
 def test_each_event_is_sent_once_over_kills_and_stops(nest, tmp_path):
-    """A reader that comes back with the last it had; the service is killed, and stopped."""
-    with Outside(nest, tmp_path / "data") as service:
+    """A reader resumes with its last event while the service is killed and stopped."""
+    with ProcessService(nest, tmp_path / "data") as service:
         path = service.namespace("people")
         found, last, sent = [], None, 0
         for end in (service.kill, service.stop, service.kill):
@@ -161,7 +161,7 @@ def test_a_reader_that_disconnects_frees_its_place(service, namespace):
 
 
 def test_readers_that_disconnect_under_load_are_all_released(service, namespace):
-    """Also where they read nothing, so that what is sent to them is stuck."""
+    """Some of them read nothing, so that sending to them blocks."""
     over = threading.Event()
 
     def write():
@@ -173,7 +173,7 @@ def test_readers_that_disconnect_under_load_are_all_released(service, namespace)
     writer.start()
     rng = np.random.default_rng(3)
     for _ in range(60):
-        lines = [Line(service.port, receive_buffer=4_096) for _ in range(4)]
+        lines = [RawConnection(service.port, receive_buffer=4_096) for _ in range(4)]
         for place, line in enumerate(lines):
             path = "live" if place % 2 else "events/stream?since=0"
             line.send(head("GET", f"{namespace}/{path}"))

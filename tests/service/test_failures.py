@@ -1,4 +1,4 @@
-"""What fails below the service: a disk, a store that is being made; and all verbs, killed amid."""
+"""Failures below the service: full disks, kills while stores are made, kills amid all verbs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from linkstream.store import Store
 from service.calling import Caller
-from service.server import MADE_WITH, Outside, until
+from service.server import MADE_WITH, ProcessService, until
 from store.operations import VERBS, Shadow, make_operation, vectors
 
 X = vectors(np.random.default_rng(13), 60)
@@ -19,10 +19,10 @@ X = vectors(np.random.default_rng(13), 60)
 
 def test_a_failed_commit_is_not_acknowledged_and_the_next_request_succeeds(nest, tmp_path):
     data = tmp_path / "data"
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         paths = [service.namespace(name) for name in ("people", "other")]
         service.stop()
-    with Outside(nest, data, fault={"when": "fail", "commit": 3}) as service:
+    with ProcessService(nest, data, fault={"when": "fail", "commit": 3}) as service:
         taken = 0
         for first in range(0, 40, 10):
             answer = service.post(f"{paths[0]}/vectors", X[first : first + 10])
@@ -52,7 +52,7 @@ def well(service, path, rows):
 @pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.long)])
 def test_after_a_kill_each_namespace_is_complete_or_can_be_made_again(nest, tmp_path, kills):
     rng, made, number = np.random.default_rng(2), set(), 0
-    with Outside(nest, tmp_path / "data") as service:
+    with ProcessService(nest, tmp_path / "data") as service:
         for _ in range(kills):
             end = threading.Timer(rng.uniform(0.0, 0.15), service.kill)
             end.start()
@@ -104,7 +104,7 @@ KINDS |= {"argument": "ArgumentError", "contradiction": "ContradictionError"}
 
 
 def plain(verb, answer):
-    """What was answered, as a shadow has it."""
+    """Return an answer in the form of the reference run."""
     if answer.status != 200:
         return KINDS[answer.kind]
     told = answer.json
@@ -123,7 +123,7 @@ def expected(verb, answer):
 
 
 def sent(service, number, what):
-    """Send it until there is an answer."""
+    """Send a request until there is an answer."""
     path, body = body_of(what)
     end = time.monotonic() + 60.0
     while time.monotonic() < end:
@@ -140,12 +140,10 @@ def sent(service, number, what):
 
 
 @pytest.mark.parametrize("operations", [80, pytest.param(400, marks=pytest.mark.long)])
-def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(
-    nest, tmp_path, operations
-):
+def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(nest, tmp_path, operations):
     shadow, over, kills, done = Shadow(5, verbs=VERBS), threading.Event(), [], [0]
     rng = np.random.default_rng(5)
-    with Outside(nest, tmp_path / "data") as service:
+    with ProcessService(nest, tmp_path / "data") as service:
         service.namespace("people")
 
         def killing():

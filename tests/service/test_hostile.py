@@ -1,4 +1,4 @@
-"""Hostile JSON, vectors and files over HTTP: refused at once, nothing changes, all goes on."""
+"""Hostile JSON, vectors and files over HTTP are refused quickly and change nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from service.calling import JSON, head, refused, spoken
+from service.calling import JSON, head, raw_answers, refused
 from store.operations import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(0), 20)
@@ -96,7 +96,7 @@ NO_VECTORS = {
 
 @pytest.fixture(scope="module")
 def started(service):
-    """A namespace that has vectors; nothing here may add one."""
+    """Return a namespace with vectors; no test here may add one."""
     path = service.namespace("hostile")
     assert service.post(f"{path}/vectors", X).status == 200
     yield path
@@ -197,7 +197,7 @@ def test_invalid_numbers_in_a_query_are_refused(service, started, value):
         for name in names:
             joint = "&" if "?" in path else "?"
             target = f"{started}/{path}{joint}{name}={value}".encode().decode("latin-1")
-            (answer,) = spoken(service.port, head("GET", target))
+            (answer,) = raw_answers(service.port, head("GET", target))
             allowed = (400, 404) if value == "9" * 30 else (400,)
             assert answer.status in allowed, (path, name, answer)
 

@@ -1,4 +1,4 @@
-"""A service killed at any moment has all that it acknowledged, and goes on as if nothing was."""
+"""A service killed at any moment keeps all acknowledged vectors and continues."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 
 from service.calling import Caller
 from service.feeders import SIZES, Feeders, headers, replayed, request
-from service.server import Outside, until
+from service.server import ProcessService, until
 from store.child import batch
 
 CLIENTS = 4
 
 
 def killed(service, folder, seed, kills):
-    """Kill a service that is fed by several, again and again; how much was acknowledged."""
+    """Kill a service repeatedly while clients feed it; return how much was acknowledged."""
     rng, starts, calls, rows = np.random.default_rng([seed, 3]), [0] * CLIENTS, 0, 0
     for _ in range(kills):
         feeders = Feeders(service, seed, starts)
@@ -46,7 +46,7 @@ def killed(service, folder, seed, kills):
 
 
 def goes_on(service, folder, seed):
-    """Whatever was sent before is answered as it was, and what is new as in one run."""
+    """Check that repeated requests get their answers, and new ones those of a single run."""
     before = replayed(folder / "people.links", seed) if service.ended else None
     if service.ended:
         service.start()
@@ -63,7 +63,7 @@ def goes_on(service, folder, seed):
 
 def test_kills_at_any_moment_lose_nothing_acknowledged(nest, tmp_path):
     data = tmp_path / "data"
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         service.namespace("people")
         killed(service, data, 1, kills=10)
         service.kill()
@@ -75,7 +75,7 @@ def test_200_kills_lose_nothing_acknowledged(nest, tmp_path, capsys):
     calls = rows = 0
     for seed in range(100, 120):
         data = tmp_path / str(seed)
-        with Outside(nest, data) as service:
+        with ProcessService(nest, data) as service:
             service.namespace("people")
             more = killed(service, data, seed, kills=10)
             calls, rows = calls + more[0], rows + more[1]
@@ -87,7 +87,7 @@ def test_200_kills_lose_nothing_acknowledged(nest, tmp_path, capsys):
 
 
 def test_killing_the_serve_command_loses_nothing(tmp_path):
-    """As above, with nothing of ours around it: a process of its own, from a shell's words."""
+    """The same with the plain command in a process of its own."""
     data = tmp_path / "data"
     words = [sys.executable, "-m", "linkstream.cli", "serve", data, "--port", "0"]
     starts = [0] * CLIENTS
@@ -108,8 +108,8 @@ def test_killing_the_serve_command_loses_nothing(tmp_path):
         starts = [sum(t == thread for t, _ in found) for thread in range(CLIENTS)]
 
 
-class Here(Outside):
-    """A service that others started."""
+class Here(ProcessService):
+    """A service that was started by other means."""
 
     def __init__(self, port):
         self.port = port

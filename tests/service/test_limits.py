@@ -1,4 +1,4 @@
-"""Too much, too slow, too many: refused in time, memory bounded, everybody else unharmed."""
+"""Limits: large, slow and many requests are refused; other clients are not affected."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from service.calling import BINARY, Line, Stream, assert_sound, head, spoken
+from service.calling import BINARY, RawConnection, Stream, check_answer, head, raw_answers
 from service.internals import held_up
-from service.server import MADE_WITH, until
+from service.server import MADE_WITH, ThreadService, until
 from store.operations import vectors
 
 X = vectors(np.random.default_rng(3), 64)
@@ -22,7 +22,7 @@ SECONDS = 1.0  # to receive a request, here
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A service with small caps."""
+    """Run a service with small limits."""
     folder = tmp_path_factory.mktemp("small") / "data"
     caps = {"body_max": 64 * KIB, "rows_max": 100, "dimension_max": 64, "namespaces_max": 6}
     waits = {"receive_seconds": SECONDS, "idle_seconds": SECONDS, "event_readers_max": 3}
@@ -38,7 +38,7 @@ RAW = {"content_type": BINARY}
 
 @pytest.fixture
 def unharmed(small):
-    """Nothing was added, and the service goes on."""
+    """Check that nothing was added and the service works."""
     before = small.get("/v1/namespaces/small").json["vectors"]
     yield
     assert small.get("/v1/namespaces/small").json["vectors"] == before
@@ -51,13 +51,13 @@ def unharmed(small):
 @pytest.mark.usefixtures("unharmed")
 @pytest.mark.parametrize("length", [64 * KIB + 1, MIB, 2**40, 2**62])
 def test_a_body_with_a_too_large_content_length_is_refused_unread(small, length):
-    answer = spoken(small.port, head("POST", VECTORS, length=length, **RAW))[0]
+    answer = raw_answers(small.port, head("POST", VECTORS, length=length, **RAW))[0]
     assert (answer.status, answer.kind) == (413, "too-large")
 
 
 @pytest.mark.usefixtures("unharmed")
 def test_a_too_large_chunked_body_is_refused_while_it_arrives(small):
-    with Line(small.port) as line:
+    with RawConnection(small.port) as line:
         line.send(head("POST", VECTORS, transfer_encoding="chunked", **RAW))
         sent = 0
         while sent < 100 * MIB and line.send(b"8000\r\n" + bytes(0x8000) + b"\r\n"):
@@ -103,7 +103,7 @@ HEADS = {
 @pytest.mark.usefixtures("unharmed")
 @pytest.mark.parametrize("data", HEADS.values(), ids=HEADS)
 def test_a_head_that_is_too_large_is_refused(small, data):
-    for answer in spoken(small.port, data):
+    for answer in raw_answers(small.port, data):
         assert answer.status in (400, 413, 414, 431)
 
 
@@ -122,7 +122,7 @@ STRANGE = {
 @pytest.mark.parametrize("headers", STRANGE.values(), ids=STRANGE)
 def test_an_invalid_content_length_is_refused(small, headers):
     data = head("POST", VECTORS, **RAW, **headers) + b"zz\r\nGET / HTTP/1.1\r\n\r\n"
-    answers = spoken(small.port, data)
+    answers = raw_answers(small.port, data)
     assert len(answers) <= 1, "what was a body was taken for a request"
     for answer in answers:
         assert answer.status in (400, 408, 411, 413, 415, 501)
@@ -133,7 +133,7 @@ def test_two_content_lengths_are_refused(small):
     data = head("POST", VECTORS, **RAW, content_length="4").replace(
         b"content-length: 4", b"content-length: 4\r\ncontent-length: 5"
     )
-    for answer in spoken(small.port, data + b"abcde"):
+    for answer in raw_answers(small.port, data + b"abcde"):
         assert answer.status == 400
 
 
@@ -141,7 +141,7 @@ def test_two_content_lengths_are_refused(small):
 
 
 def trickle(line, data, *, seconds):
-    """Byte by byte; how long until the other side had enough."""
+    """Send byte by byte; return the seconds until the service closed the connection."""
     begin = time.monotonic()
     for place in range(len(data)):
         if not line.send(data[place : place + 1]):
@@ -165,7 +165,7 @@ LONG = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx: " + b"a" * 10_000
 
 @pytest.mark.usefixtures("unharmed")
 def test_a_slow_head_is_cut_off(small):
-    with Line(small.port) as line:
+    with RawConnection(small.port) as line:
         assert trickle(line, LONG, seconds=30.0) < 15 * SECONDS
         for answer in line.answers():
             assert (answer.status, answer.kind) == (408, "too-slow")
@@ -173,7 +173,7 @@ def test_a_slow_head_is_cut_off(small):
 
 @pytest.mark.usefixtures("unharmed")
 def test_a_slow_head_of_a_second_request_is_cut_off(small):
-    with Line(small.port) as line:
+    with RawConnection(small.port) as line:
         line.send(head("GET", "/healthz", connection="keep-alive"))
         assert line.socket.recv(1 << 16).startswith(b"HTTP/1.1 200")
         assert trickle(line, LONG, seconds=30.0) < 15 * SECONDS
@@ -185,7 +185,7 @@ def test_a_slow_head_of_a_second_request_is_cut_off(small):
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_slow_body_is_cut_off(small, chunked):
     how = {"transfer_encoding": "chunked"} if chunked else {"length": 32 * KIB}
-    with Line(small.port) as line:
+    with RawConnection(small.port) as line:
         line.send(head("POST", VECTORS, **RAW, **how))
         body = b"1\r\na\r\n" * 10_000 if chunked else bytes(32 * KIB)
         assert trickle(line, body, seconds=30.0) < 15 * SECONDS
@@ -195,7 +195,7 @@ def test_a_slow_body_is_cut_off(small, chunked):
 
 @pytest.mark.parametrize("data", [b"", b"G", head("GET", "/healthz", connection="keep-alive")])
 def test_an_idle_connection_is_closed(small, data):
-    with Line(small.port) as line:
+    with RawConnection(small.port) as line:
         line.send(data)
         begin = time.monotonic()
         line.rest()
@@ -212,17 +212,17 @@ def test_a_slow_response_is_not_cut_off(small):
 
 def test_pipelined_requests_are_answered_in_order(small):
     one, last = head("GET", "/healthz", connection="keep-alive"), head("GET", "/v1/nothing")
-    answers = spoken(small.port, one * 50 + last)
+    answers = raw_answers(small.port, one * 50 + last)
     assert [answer.status for answer in answers] == [200] * 50 + [404]
     for answer in answers:
-        assert_sound(answer)
+        check_answer(answer)
 
 
 # What HTTP has besides
 
 
 def test_expect_100_continue_is_answered(small):
-    with Line(small.port) as line:
+    with RawConnection(small.port) as line:
         body = X[:2].tobytes()
         line.send(head("POST", VECTORS, length=len(body), **RAW, expect="100-continue"))
         assert line.socket.recv(1 << 12).startswith(b"HTTP/1.1 100")
@@ -232,7 +232,7 @@ def test_expect_100_continue_is_answered(small):
 
 
 def test_expect_100_continue_is_refused_before_the_body_is_sent(small):
-    with Line(small.port) as line:
+    with RawConnection(small.port) as line:
         line.send(head("POST", VECTORS, length=MIB, **RAW, expect="100-continue"))
         (answer,) = line.answers()
         assert answer.status == 413
@@ -252,14 +252,14 @@ UPGRADES = {
 
 @pytest.mark.parametrize("headers", UPGRADES.values(), ids=UPGRADES)
 def test_upgrades_are_ignored(small, headers):
-    with Line(small.port, timeout=15.0) as line:
+    with RawConnection(small.port, timeout=15.0) as line:
         line.send(head("GET", "/v1/namespaces/small", **headers))
         for answer in line.answers():
             assert answer.status in (200, 400, 403, 404, 426)
 
 
 def test_an_http_1_0_client_is_answered(small):
-    (answer,) = spoken(small.port, b"GET /healthz HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
+    (answer,) = raw_answers(small.port, b"GET /healthz HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n")
     assert answer.status == 200
 
 
@@ -323,7 +323,7 @@ def test_event_readers_beyond_the_limit_get_503(small):
 
 def test_connections_beyond_the_limit_are_refused_until_others_close(tmp_path):
     with ThreadService(tmp_path / "data", connections_max=10, receive_seconds=30.0) as service:
-        lines = [Line(service.port) for _ in range(10)]
+        lines = [RawConnection(service.port) for _ in range(10)]
         until(lambda: _refused(service))
         for line in lines:
             line.close()
@@ -339,12 +339,12 @@ def _refused(service):
 
 
 def test_unknown_paths_do_not_add_metrics(service):
-    """Methods and paths are the caller's words: they are no labels of metrics."""
+    """Methods and paths of callers must not become labels of metrics."""
     service.namespace("figures")
     before = len(service.get("/metrics").body)
     for i in range(100):
-        spoken(service.port, head(f"METHOD{i}", "/"))
-        spoken(service.port, head("GET", f"/v1/none/{i}"))
-        spoken(service.port, head("GET", f"/v1/namespaces/none{i}/clusters"))
-        spoken(service.port, head("GET", f"/page/{i}.js"))
+        raw_answers(service.port, head(f"METHOD{i}", "/"))
+        raw_answers(service.port, head("GET", f"/v1/none/{i}"))
+        raw_answers(service.port, head("GET", f"/v1/namespaces/none{i}/clusters"))
+        raw_answers(service.port, head("GET", f"/page/{i}.js"))
     assert len(service.get("/metrics").body) < before + 8 * KIB

@@ -1,4 +1,4 @@
-"""What-if figures: what they say of the present graph agrees with what the clusterer says."""
+"""Margins for other thresholds agree with the clusterer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOW = margins.MOVES.index(0)
 
 
 class Held:
-    """A state, as something that has one."""
+    """An object with a state."""
 
     def __init__(self, state):
         self.held = state
@@ -29,7 +29,7 @@ class Held:
 
 
 def clustered(thresholds=T, count=500, seed=0, **options):
-    """A clusterer that has seen vectors of overlapping clusters."""
+    """Return a clusterer with vectors of overlapping clusters."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((25, 16))
     X = centres[rng.integers(0, 25, count)] + 0.8 * rng.standard_normal((count, 16))

@@ -1,4 +1,4 @@
-"""Bodies of other kinds than JSON, hostile ones: refused at once, and nothing changes."""
+"""Hostile bodies other than JSON are refused quickly and change nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from service.calling import BINARY, head, refused, spoken
+from service.calling import BINARY, head, raw_answers, refused
 from store.operations import DIMENSION, vectors
 
 X = vectors(np.random.default_rng(0), 20)
@@ -20,7 +20,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def started(service):
-    """A namespace that has vectors; nothing here may add one."""
+    """Return a namespace with vectors; no test here may add one."""
     path = service.namespace("hostile")
     assert service.post(f"{path}/vectors", X).status == 200
     yield path
@@ -39,7 +39,7 @@ def npy_header(text):
 
 
 class Bomb:
-    """Runs code where it is unpickled."""
+    """An object that runs code when unpickled."""
 
     def __reduce__(self):
         return (eval, ("__import__('os').abort()",))
@@ -129,7 +129,7 @@ def test_an_unknown_media_type_is_refused(service, started, media):
         request = head("POST", f"{started}/{verb}", body=body)
         if media is not None:
             request = head("POST", f"{started}/{verb}", body=body, content_type=media)
-        (answer,) = spoken(service.port, request)
+        (answer,) = raw_answers(service.port, request)
         assert (answer.status, answer.kind) == (415, "media-type"), answer
 
 

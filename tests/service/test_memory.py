@@ -1,4 +1,4 @@
-"""Memory is bounded and nobody is kept out, whatever is sent to a process of its own."""
+"""The memory of a service is bounded and other clients are served, whatever is sent."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from linkstream.store import Store
-from service.calling import BINARY, Line, Stream, head
-from service.server import Outside, until
-from store.internals import told
+from service.calling import BINARY, RawConnection, Stream, head
+from service.server import ProcessService, until
 from store.operations import vectors
+from store.internals import told
 
 X = vectors(np.random.default_rng(3), 64)
 MIB = 1 << 20
@@ -27,7 +27,7 @@ RAW = {"content_type": BINARY}
 def outside(nest, tmp_path):
     # The bounds in all are small, so that a service without them is seen to have none.
     waits = {"receive_seconds": 30.0, "total_bytes": 48 * MIB, "queue_bytes": 32 * MIB}
-    with Outside(nest, tmp_path / "data", **waits, body_max=8 * MIB) as service:
+    with ProcessService(nest, tmp_path / "data", **waits, body_max=8 * MIB) as service:
         service.namespace("big")
         service.post("/v1/namespaces/big/vectors", X)
         yield service
@@ -36,7 +36,7 @@ def outside(nest, tmp_path):
 
 @contextlib.contextmanager
 def growth(service):
-    """By how many bytes a service has grown at most, while this goes on."""
+    """Return the largest growth of a service in bytes while work runs."""
     before, most, over = service.resident, [0], threading.Event()
 
     def look():
@@ -56,7 +56,7 @@ def test_incomplete_bodies_do_not_fill_the_memory(outside):
     before = outside.resident
     request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
     with contextlib.ExitStack() as held, ThreadPoolExecutor(4) as pool:
-        lines = [held.enter_context(Line(outside.port, timeout=5.0)) for _ in range(40)]
+        lines = [held.enter_context(RawConnection(outside.port, timeout=5.0)) for _ in range(40)]
         taken = list(pool.map(lambda line: line.send(request + bytes(7 * MIB)), lines))
         time.sleep(0.2)
         assert outside.resident - before < 160 * MIB  # of 280 that were sent
@@ -69,7 +69,7 @@ def test_large_content_lengths_without_bodies_do_not_block_others(outside):
     request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
     with contextlib.ExitStack() as held:
         for _ in range(20):  # 160 MiB; there is room for 48
-            line = held.enter_context(Line(outside.port))
+            line = held.enter_context(RawConnection(outside.port))
             line.send(request + bytes(100))
         time.sleep(0.2)
         assert outside.post("/v1/namespaces/big/vectors", X).status == 200
@@ -79,7 +79,7 @@ def test_incomplete_bodies_for_one_namespace_do_not_block_others(outside):
     outside.namespace("other")
     request = head("POST", "/v1/namespaces/big/vectors?dimension=8", length=8 * MIB, **RAW)
     with contextlib.ExitStack() as held, ThreadPoolExecutor(4) as pool:
-        lines = [held.enter_context(Line(outside.port, timeout=5.0)) for _ in range(12)]
+        lines = [held.enter_context(RawConnection(outside.port, timeout=5.0)) for _ in range(12)]
         list(pool.map(lambda line: line.send(request + bytes(7 * MIB)), lines))
         time.sleep(0.2)
         assert outside.post("/v1/namespaces/other/vectors", X).status == 200
@@ -88,7 +88,7 @@ def test_incomplete_bodies_for_one_namespace_do_not_block_others(outside):
 def test_event_readers_that_do_not_read_do_not_hold_up_others(outside):
     with contextlib.ExitStack() as held:
         for path in ("events/stream", "live", "events/stream", "live"):
-            line = held.enter_context(Line(outside.port, receive_buffer=4_096))
+            line = held.enter_context(RawConnection(outside.port, receive_buffer=4_096))
             line.send(head("GET", f"/v1/namespaces/big/{path}?since=0"))
         time.sleep(0.1)
         rows = np.tile(X, (500, 1))
@@ -108,7 +108,9 @@ def test_clients_that_do_not_read_responses_do_not_fill_the_memory(outside):
     request = head("GET", "/v1/namespaces/big/events?limit=1000", connection="keep-alive")
     with contextlib.ExitStack() as held:
         for _ in range(30):
-            line = held.enter_context(Line(outside.port, receive_buffer=4_096, timeout=0.05))
+            line = held.enter_context(
+                RawConnection(outside.port, receive_buffer=4_096, timeout=0.05)
+            )
             with contextlib.suppress(OSError):
                 line.socket.sendall(request * 200)
         time.sleep(1.0)
@@ -130,7 +132,7 @@ def test_requests_for_missing_namespaces_leave_no_memory_behind(outside):
 
 
 def test_a_large_json_body_does_not_hold_up_others(outside):
-    """A large one is read beside the small ones of another namespace."""
+    """Send a large body while small ones go to another namespace."""
     outside.namespace("other")
     body = b'{"vectors": [' + b",".join([b"[1,2,3,4,5,6,7,0.123456789]"] * 60_000) + b"]}"
     waits, done = [], threading.Event()
@@ -176,7 +178,7 @@ def test_json_that_would_expand_in_memory_is_refused(outside, body):
 
 
 def pointing(n=400):
-    """Columns that point many times at one text of a mebibyte."""
+    """Return columns that refer many times to one text of a mebibyte."""
     text = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["x" * MIB]))
     return {
         "at the top": text,
@@ -204,7 +206,7 @@ def test_arrow_dictionaries_do_not_expand_in_memory(outside, name):
 
 
 def flooded(service, *, seconds, clients):
-    """Clients that never wait for long; keys and IDs of what was acknowledged, and of the rest."""
+    """Impatient clients; return the keys and IDs of acknowledged and of other requests."""
     acknowledged, refused, end = {}, [], time.monotonic() + seconds
 
     def client(number):
@@ -234,7 +236,7 @@ def flooded(service, *, seconds, clients):
 
 def test_a_flood_loses_nothing_acknowledged(nest, tmp_path):
     bounds = {"queue_calls": 4, "connections_max": 64}
-    with Outside(nest, tmp_path / "data", **bounds) as service:
+    with ProcessService(nest, tmp_path / "data", **bounds) as service:
         service.namespace("big")
         service.namespace("other")
         before = service.resident
@@ -249,7 +251,7 @@ def test_a_flood_loses_nothing_acknowledged(nest, tmp_path):
 
 
 def assert_there(store, acknowledged):
-    """All that was acknowledged is there once, and was answered as it is there."""
+    """Check that every acknowledged batch is stored once with the IDs of its answer."""
     found = {}
     for operation in told(store):
         assert operation.key not in found or operation.key is None, "twice"

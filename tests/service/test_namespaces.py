@@ -1,4 +1,4 @@
-"""Namespaces are separate: whatever is done in one, and however many at once, nothing crosses."""
+"""Namespaces are separate, even if many are used at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkstream import Links
 from linkstream.store import Store
 from service.calling import Stream
 from service.routes import ROUTES, STREAMS
-from service.server import MADE_WITH
+from service.server import MADE_WITH, ThreadService
 from store.child import batch
 from store.operations import THRESHOLDS, vectors
 
@@ -20,7 +20,7 @@ X = vectors(np.random.default_rng(4), 60)
 
 
 def everything(service, path):
-    """All that a namespace tells, but for what depends on time."""
+    """Return all answers of a namespace that do not depend on time."""
     name, told = path.rpartition("/")[2], {}
     for route in ROUTES:
         if route.method != "GET" or route in STREAMS or "{namespace}" not in route.path:
@@ -32,7 +32,7 @@ def everything(service, path):
 
 
 def without_place(told):
-    """The same with nothing in it that says which namespace it is of."""
+    """Return the same without the name of the namespace."""
     kept = dict(told)
     info = dict(kept["/v1/namespaces/{namespace}"])
     for name in ("name", "path", "bytes", "log_bytes", "made", "created"):
@@ -170,7 +170,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_route_answers_with_all_options(service, kind):
-    """Whether or not it can: what is not kept cannot be told, and is said so."""
+    """A route may refuse what the options do not keep."""
     name = kind.replace(" ", "-")
     path = service.namespace(f"of-{name}", **KINDS[kind])
     if kind != "empty":
@@ -230,7 +230,7 @@ def rows_of(number, turn):
 
 
 def fed(service, number, *, turns):
-    """Feed a namespace; all that was answered."""
+    """Feed a namespace; return all answers."""
     path, found = service.namespace(f"room-{number}"), []
     with service.caller() as caller:
         for turn in range(turns):

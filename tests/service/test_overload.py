@@ -1,4 +1,4 @@
-"""Far more than it can do: what is acknowledged is kept, memory is bounded, and it recovers."""
+"""Overload: acknowledged vectors are kept, memory is bounded, and the service recovers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.callers import Connection, request
 
 from linkstream.store import Store
 from service.calling import BINARY
-from service.server import Outside, until
+from service.server import ProcessService, until
 from store.internals import told as operations
 from streams import unit
 
@@ -25,13 +25,13 @@ PATH = "/v1/namespaces/busy/vectors"
 
 
 def bodies(n=16):
-    """Batches of strangers: each vector begins a cluster, so that deciding takes its time."""
+    """Return batches in which each vector begins a cluster, so that decisions are slow."""
     rng = np.random.default_rng(12)
     return [unit(rng.standard_normal((ROWS, DIMENSION))).astype("<f4").tobytes() for _ in range(n)]
 
 
 class Flood(threading.Thread):
-    """Clients that send without end, and send again at once what was refused."""
+    """Clients that send without pause and repeat refused requests at once."""
 
     def __init__(self, port, *, clients, seconds):
         super().__init__()
@@ -70,16 +70,16 @@ class Flood(threading.Thread):
 
 
 def latency(service, path, n=15):
-    """Seconds that a single vector takes, in the middle of some."""
+    """Return the median seconds to add a single vector."""
     row = np.ones((1, DIMENSION), dtype=np.float32)
     with service.caller() as caller:
         return statistics.median(caller.post(f"{path}?weight=0", row).seconds for _ in range(n))
 
 
 def flooded(nest, folder, *, clients, seconds):
-    """Flood a service; what was seen meanwhile and afterwards."""
+    """Flood a service; return measurements during and after."""
     bounds = {"queue_calls": 8, "connections_max": 256}
-    with Outside(nest, folder, **bounds) as service:
+    with ProcessService(nest, folder, **bounds) as service:
         service.namespace("busy")
         service.namespace("quiet", track_vectors=False, max_subclusters=100)
         quiet = "/v1/namespaces/quiet/vectors"
@@ -104,7 +104,7 @@ def flooded(nest, folder, *, clients, seconds):
 
 
 def assert_kept(path, flood):
-    """Every acknowledged batch is there once, with the IDs that were told."""
+    """Check that every acknowledged batch is stored once with the IDs of its answer."""
     given, found = bodies(), {}
     with Store.open(path, threads=1) as store:
         for operation in operations(store):

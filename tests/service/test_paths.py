@@ -1,4 +1,4 @@
-"""No name and no path of a request leads to a file but those that are meant."""
+"""No name and no path of a request leads to a file outside the folders of the service."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from service.calling import head, spoken
-from service.server import MADE_WITH
+from service.calling import head, raw_answers
+from service.server import MADE_WITH, ThreadService
 
 SECRET = b"a secret that lies beside"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -65,7 +65,7 @@ def test_names_that_could_be_paths_are_refused(service, name):
             body=None if method == "GET" else body,
             content_type="application/json",
         )
-        for answer in spoken(service.port, request):
+        for answer in raw_answers(service.port, request):
             assert 400 <= answer.status < 500, (name, tail, answer)
     assert everything(service.data.parent) == before
 
@@ -82,7 +82,7 @@ def test_other_names_are_accepted(service, name):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """A service with pictures; a secret lies beside them, and one is linked to from within."""
+    """Run a service with pictures, a secret file beside them, and links to secrets."""
     folder = tmp_path_factory.mktemp("pictures")
     images = folder / "images"
     (images / "a").mkdir(parents=True)
@@ -137,7 +137,7 @@ RANGES = (
 @pytest.mark.parametrize("part", RANGES, ids=range(len(RANGES)))
 def test_a_range_of_a_picture_is_sent_or_refused(pictures, part):
     path = "/v1/namespaces/faces/images/a/b.png"
-    (answer,) = spoken(pictures.port, head("GET", path, range=part))
+    (answer,) = raw_answers(pictures.port, head("GET", path, range=part))
     assert answer.status in (200, 206, 400, 416)
     assert len(answer.body) < 8_192
 
@@ -182,7 +182,7 @@ AWAY = {
 def test_files_that_are_not_pictures_in_the_folder_are_not_sent(pictures, path):
     path = path.replace("{folder}", str(pictures.data.parent))
     target = f"/v1/namespaces/faces/images/{path}"
-    (answer,) = spoken(pictures.port, head("GET", target), timeout=10.0)
+    (answer,) = raw_answers(pictures.port, head("GET", target), timeout=10.0)
     assert 400 <= answer.status < 500, answer
     assert SECRET not in answer.body
     assert b"root:" not in answer.body
@@ -198,5 +198,5 @@ def test_pictures_are_not_found_without_the_setting_images(tmp_path):
     "path", ["../settings.py", "%2e%2e/settings.py", "..%2fsettings.py", "%00", "/etc/passwd", ""]
 )
 def test_only_files_of_the_dashboard_are_sent(service, path):
-    (answer,) = spoken(service.port, head("GET", f"/page/{path}"))
+    (answer,) = raw_answers(service.port, head("GET", f"/page/{path}"))
     assert 400 <= answer.status < 500

@@ -21,7 +21,7 @@ ROWS = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "fl
 
 
 def stream(clusters=12, count=600, dimension=48, seed=0):
-    """Vectors of a few clusters as they come."""
+    """Return vectors of a few clusters."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((clusters, dimension))
     X = centres[rng.integers(0, clusters, count)] + 0.7 * rng.standard_normal((count, dimension))
@@ -29,7 +29,7 @@ def stream(clusters=12, count=600, dimension=48, seed=0):
 
 
 def states(**options):
-    """The states that a stream goes through."""
+    """Return the states of a stream."""
     links, found = Links(*astuple(T), threads=1), []
     X = stream(**options)
     for start in range(0, len(X), STEP):
@@ -43,7 +43,7 @@ def places(layout: Layout):
 
 
 def made(rows, clusters, counts=None, edges=()):
-    """A state of these directions, clusters and edges."""
+    """Return a state with these directions, clusters and edges."""
     n, d = rows.shape
     counts = np.ones(n, dtype=np.int64) if counts is None else np.asarray(counts)
     blank = np.zeros(n, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Requests that are tried again under a key count once, whatever happens in between."""
+"""Requests repeated with a key count once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 from linkstream import Links
 from linkstream.store import Store
-from service.calling import BINARY, Line, head, spoken
+from service.calling import BINARY, RawConnection, head, raw_answers
 from service.internals import held_up
-from service.server import Outside, until
-from store.internals import told
+from service.server import ProcessService, until
 from store.operations import THRESHOLDS, vectors
+from store.internals import told
 
 X = vectors(np.random.default_rng(6), 60)
 KEY = {"Idempotency-Key": "batch-1"}
@@ -95,7 +95,7 @@ def test_an_unusual_key_is_refused_or_counts_once(service, namespace, key):
     body = json.dumps({"vectors": X[:2].tolist()}).encode()
     how = {"content_type": "application/json", "idempotency_key": key}
     request = head("POST", f"{namespace}/vectors", body=body, **how)
-    answers = [spoken(service.port, request)[0] for _ in range(2)]
+    answers = [raw_answers(service.port, request)[0] for _ in range(2)]
     assert answers[0].status == answers[1].status
     assert answers[0].status in (200, 400, 431)
     counted = 2 if answers[0].status == 200 else 0
@@ -107,7 +107,7 @@ def test_two_keys_in_one_request_are_refused(service, namespace):
     how = {"content_type": "application/json", "idempotency_key": "a"}
     request = head("POST", f"{namespace}/vectors", body=body, **how)
     request = request.replace(b"idempotency-key: a", b"idempotency-key: a\r\nidempotency-key: b")
-    (answer,) = spoken(service.port, request)
+    (answer,) = raw_answers(service.port, request)
     assert answer.status == 400
 
 
@@ -142,7 +142,7 @@ def test_a_client_that_disconnects_can_repeat_the_request(service, namespace):
     name = namespace.rpartition("/")[2]
     body = X[:5].tobytes()
     how = {"content_type": BINARY, "idempotency_key": "batch-1"}
-    with held_up(service, name), Line(service.port) as line:
+    with held_up(service, name), RawConnection(service.port) as line:
         line.send(head("POST", f"{namespace}/vectors?dimension=8", body=body, **how))
         time.sleep(0.2)  # it has come, and waits
     answer = service.post(f"{namespace}/vectors", X[:5], headers=KEY)
@@ -154,7 +154,7 @@ def test_a_client_that_disconnects_can_repeat_the_request(service, namespace):
 
 
 def sent(service, number, batch):
-    """The IDs of a batch; None where no answer came."""
+    """Return the IDs of a batch; None if no answer came."""
     try:
         answer = service.post(
             "/v1/namespaces/people/vectors", batch, headers={"Idempotency-Key": f"b{number}"}
@@ -167,16 +167,16 @@ def sent(service, number, batch):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_request_repeated_after_a_kill_at_a_commit_counts_once(nest, tmp_path, when):
-    """The process dies by its own hand, just before or just after the commit of a batch."""
+    """The process kills itself just before or just after the commit of a batch."""
     links, commits = Links.from_thresholds(THRESHOLDS, threads=1), 3
     batches = [X[10 * i : 10 * i + 10] for i in range(6)]
     right = [links.add_many(rows).tolist() for rows in batches]
     data = tmp_path / "data"
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         service.namespace("people")
         service.stop()
     answered = 0
-    with Outside(nest, data, fault={"when": when, "commit": commits}) as service:
+    with ProcessService(nest, data, fault={"when": when, "commit": commits}) as service:
         for number, rows in enumerate(batches):
             ids = sent(service, number, rows)
             if ids is None:
@@ -187,7 +187,7 @@ def test_a_request_repeated_after_a_kill_at_a_commit_counts_once(nest, tmp_path,
         assert service.wait().status == -signal.SIGKILL
     with Store.open(data / "people.links", threads=1) as store:
         assert store.n_vectors == 10 * (answered + (when == "after"))
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         for number, rows in enumerate(batches):  # from the start: nobody knows how far it came
             assert sent(service, number, rows) == right[number]
         assert service.get("/v1/namespaces/people").json["vectors"] == len(X)
@@ -198,7 +198,7 @@ def test_a_request_repeated_after_a_kill_at_a_commit_counts_once(nest, tmp_path,
 
 
 def test_everything_repeated_after_each_kill_counts_once(nest, tmp_path):
-    """Several clients retry as clients do, through kills that they know nothing of."""
+    """Several clients retry while the service is killed."""
     data, batches, clients = tmp_path / "data", 20, 3
     rng, done = np.random.default_rng(8), {}
     rows = {
@@ -207,7 +207,7 @@ def test_everything_repeated_after_each_kill_counts_once(nest, tmp_path):
         for i in range(batches)
     }
 
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         service.namespace("people")
 
         def client(number):

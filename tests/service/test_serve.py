@@ -1,4 +1,4 @@
-"""Serving: where it may listen, how it begins, and how it ends."""
+"""Serving: addresses, start and stop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def settings_of(tmp_path, **options):
 
 
 def call(url, method, path, body=None, token=None):
-    """Status, and what was answered."""
+    """Return the status and the body of an answer."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=60)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -60,7 +60,7 @@ def has_ipv6():
 
 
 def pretend(monkeypatch, *answers):
-    """Have names stand for these addresses, one answer after the other."""
+    """Make host names resolve to these addresses, in turn."""
     left = list(answers)
 
     def found(host, port, **_):

@@ -1,4 +1,4 @@
-"""Settings: from everywhere, the later one wins, and what is wrong is told before anything runs."""
+"""Settings: sources and their precedence; wrong values are refused before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that is told to stop answers what is under way, keeps all of it, and closes well."""
+"""A stopping service answers running requests, loses nothing and closes its stores."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from linkstream.store import Store
-from service.calling import Line, Stream, head
+from service.calling import RawConnection, Stream, head
 from service.feeders import Feeders, replayed
-from service.server import Outside, until
-from store.internals import snapshots_of
+from service.server import ProcessService, until
 from store.operations import vectors
+from store.internals import snapshots_of
 
 X = vectors(np.random.default_rng(7), 40)
 
@@ -25,7 +25,7 @@ X = vectors(np.random.default_rng(7), 40)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_stopping_under_load_loses_nothing_and_closes_the_stores(nest, tmp_path, number):
     data = tmp_path / "data"
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         service.namespace("people")
         feeders = Feeders(service, 2, [0] * 6)
         until(lambda: len(feeders.answers) >= 12)
@@ -49,7 +49,7 @@ def test_stopping_under_load_loses_nothing_and_closes_the_stores(nest, tmp_path,
 
 def test_a_second_signal_stops_at_once_and_loses_nothing(nest, tmp_path):
     data = tmp_path / "data"
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         service.namespace("people")
         feeders = Feeders(service, 4, [0] * 6)
         until(lambda: len(feeders.answers) >= 12)
@@ -65,7 +65,7 @@ def test_a_second_signal_stops_at_once_and_loses_nothing(nest, tmp_path):
 
 def test_stopping_answers_running_requests_and_ends_streams(nest, tmp_path):
     rows = np.tile(X, (1_000, 1))
-    with Outside(nest, tmp_path / "data") as service, ThreadPoolExecutor(1) as pool:
+    with ProcessService(nest, tmp_path / "data") as service, ThreadPoolExecutor(1) as pool:
         path = service.namespace("people")
         service.post(f"{path}/vectors", X)
         with Stream(service.port, f"{path}/events/stream?since=0") as stream:
@@ -85,9 +85,9 @@ def test_stopping_answers_running_requests_and_ends_streams(nest, tmp_path):
 
 
 def test_idle_connections_do_not_delay_the_stop(nest, tmp_path):
-    with Outside(nest, tmp_path / "data", stop_seconds=1.0) as service:
+    with ProcessService(nest, tmp_path / "data", stop_seconds=1.0) as service:
         path = service.namespace("people")
-        lines = [Line(service.port) for _ in range(5)]
+        lines = [RawConnection(service.port) for _ in range(5)]
         lines[0].send(b"GET / HT")
         lines[1].send(head("POST", f"{path}/vectors?dimension=8", length=320))
         lines[2].send(head("GET", f"{path}/live"))
@@ -101,7 +101,7 @@ def test_idle_connections_do_not_delay_the_stop(nest, tmp_path):
 
 
 def test_a_restarted_service_has_the_same_state(nest, tmp_path):
-    with Outside(nest, tmp_path / "data") as service:
+    with ProcessService(nest, tmp_path / "data") as service:
         path = service.namespace("people")
         first = service.post(f"{path}/vectors", X).ids
         service.post(f"{path}/name", {"cluster": first[0], "name": "Ann"})
@@ -118,10 +118,10 @@ def test_a_restarted_service_has_the_same_state(nest, tmp_path):
 
 def test_two_services_do_not_write_to_one_folder(nest, tmp_path):
     data = tmp_path / "data"
-    with Outside(nest, data) as first:
+    with ProcessService(nest, data) as first:
         path = first.namespace("people")
         first.post(f"{path}/vectors", X[:5])
-        with Outside(nest, data) as second:
+        with ProcessService(nest, data) as second:
             answer = second.post(f"{path}/vectors", X[5:10])
             assert (answer.status, answer.kind) == (503, "store-locked")
         assert first.post(f"{path}/vectors", X[5:10]).status == 200
@@ -130,7 +130,7 @@ def test_two_services_do_not_write_to_one_folder(nest, tmp_path):
 
 def test_a_damaged_store_is_reported_and_the_others_work(nest, tmp_path):
     data = tmp_path / "data"
-    with Outside(nest, data) as service:
+    with ProcessService(nest, data) as service:
         for name in ("well", "ill"):
             path = service.namespace(name)
             service.post(f"{path}/vectors", X)

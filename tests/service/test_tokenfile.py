@@ -1,4 +1,4 @@
-"""The file of tokens, damaged in all ways: nobody gets in, and it is told why."""
+"""A damaged token file: all calls are refused, and the reason is reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Look at the file each time."""
+    """Check the file at every call."""
     monkeypatch.setattr(tokens, "CHECK_SECONDS", 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Tokens: who gets in, and that nobody else does, whatever becomes of the file."""
+"""Tokens: only valid ones are accepted, whatever happens to the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Look at the file each time."""
+    """Check the file at every call."""
     monkeypatch.setattr(tokens, "CHECK_SECONDS", 0.0)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from linkstream import Links, Space
 from linkstream.errors import NotTrackedError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.presets import preset
 from linkstream.store import Store
 from store.internals import EarlyMaintenance, told
@@ -73,7 +73,7 @@ def test_a_store_gives_the_answers_of_a_plain_clusterer(path, engine):
         assert_as(store, links)
 
 
-def test_all_that_can_be_asked_of_a_clusterer_can_be_asked_of_a_store(path):
+def test_a_store_has_every_read_method_of_links(path):
     links = Links.from_thresholds(THRESHOLDS, threads=1)
     with new(path) as store:
         for target in (store, links):
@@ -103,7 +103,7 @@ def test_all_that_can_be_asked_of_a_clusterer_can_be_asked_of_a_store(path):
         *("resolve", "named", "exemplars", "review_queue", "suggest_merges", "suggest_splits"),
     ],
 )
-def test_a_method_takes_what_that_of_a_clusterer_takes_with_the_same_defaults(verb):
+def test_a_method_has_the_parameters_and_defaults_of_links(verb):
     ours = inspect.signature(getattr(Store, verb)).parameters
     theirs = inspect.signature(getattr(Links, verb)).parameters
     for name, parameter in theirs.items():
@@ -114,7 +114,7 @@ def test_a_method_takes_what_that_of_a_clusterer_takes_with_the_same_defaults(ve
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_deed_does_to_a_store_what_it_does_to_a_clusterer(path, engine, seed):
+def test_every_operation_changes_a_store_as_it_changes_a_clusterer(path, engine, seed):
     shadow = Shadow(seed, sizes=(1, 7, 30))
     with new(path, engine=engine) as store:
         for number in range(60):
@@ -127,7 +127,7 @@ def test_every_deed_does_to_a_store_what_it_does_to_a_clusterer(path, engine, se
 
 
 @pytest.mark.parametrize("seed", range(10, 12))
-def test_reopened_after_each_deed_it_goes_on_as_uninterrupted(path, seed):
+def test_reopening_after_each_operation_changes_no_answer(path, seed):
     shadow, store = Shadow(seed, sizes=(1, 7, 30)), new(path)
     for number in range(40):
         answer = shadow.do(store, number)
@@ -142,7 +142,7 @@ def test_reopened_after_each_deed_it_goes_on_as_uninterrupted(path, seed):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 140))
-def test_reopened_at_random_it_goes_on_as_uninterrupted_at_length(path, seed):
+def test_reopening_at_random_changes_no_answer_in_long_runs(path, seed):
     rng, shadow, store = np.random.default_rng(seed), Shadow(seed), new(path)
     for number in range(400):
         answer = shadow.do(store, number)
@@ -158,7 +158,7 @@ def test_reopened_at_random_it_goes_on_as_uninterrupted_at_length(path, seed):
 # Numbers of vectors.
 
 
-def test_vectors_of_no_weight_leave_the_numbers_of_others_as_they_are(path):
+def test_vectors_of_weight_zero_get_no_number(path):
     links, weight = Links.from_thresholds(THRESHOLDS), [1.0, 0.0, 1.0, 1.0]
     with new(path) as store:
         for target in (store, links):
@@ -172,7 +172,7 @@ def test_vectors_of_no_weight_leave_the_numbers_of_others_as_they_are(path):
         assert np.array_equal(store.vectors([0, 2, 3, 6]), X[[0, 3, 4, 7]])
 
 
-def test_a_vector_that_took_the_number_of_an_undone_one_is_the_one_there(path):
+def test_a_new_vector_replaces_an_undone_one_with_the_same_number(path):
     links = Links.from_thresholds(THRESHOLDS)
     with new(path) as store:
         for target in (store, links):
@@ -252,7 +252,7 @@ def test_options_of_the_clusterer_survive(path, options):
 
 
 @pytest.mark.parametrize("name", ["ge2e", "arcface"])
-def test_a_preset_makes_the_store_that_it_makes_a_clusterer(path, name):
+def test_a_preset_gives_a_store_the_options_of_a_clusterer(path, name):
     rows = np.random.default_rng(0).standard_normal((30, preset(name).dimension))
     links = Links.preset(name)
     with Store.open(path, preset=name) as store:
@@ -263,7 +263,7 @@ def test_a_preset_makes_the_store_that_it_makes_a_clusterer(path, name):
 
 
 @pytest.mark.parametrize("options", [{"keep_vectors": False}, {"track_vectors": False}])
-def test_vectors_that_are_not_kept_cannot_be_asked_for(path, options):
+def test_vectors_that_are_not_kept_cannot_be_read(path, options):
     with new(path, **options) as store:
         store.add_many(X)
         for _ in range(2):
@@ -287,7 +287,7 @@ def test_an_empty_batch_changes_nothing(path, empty):
         assert len(store.labels()) == 3
 
 
-def test_numbers_of_numpy_are_as_good_as_others(path):
+def test_numpy_integers_are_accepted(path):
     links = Links.from_thresholds(THRESHOLDS)
     with new(path) as store:
         for target in (store, links):
@@ -305,7 +305,7 @@ def test_numbers_of_numpy_are_as_good_as_others(path):
         assert_as(store, links)
 
 
-def test_what_was_done_can_be_read_as_operations(path):
+def test_the_journal_lists_the_operations(path):
     with new(path) as store:
         ids = store.add_many(X[:3], payloads=["a", None, 2], idempotency_key="k")
         decision = store.add(X[3], weight=0.5)
@@ -332,7 +332,7 @@ def test_what_was_done_can_be_read_as_operations(path):
             assert store.events(since=beyond + 100) == []
 
 
-def test_the_same_deeds_give_the_same_places_with_and_without_snapshots(path, tmp_path):
+def test_snapshots_change_no_state(path, tmp_path):
     other = tmp_path / "often.links"
     with EarlyMaintenance(10), new(other) as often, new(path) as seldom:
         for number in range(25):

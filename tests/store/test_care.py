@@ -65,7 +65,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("value", CHANGES.values(), ids=CHANGES)
-def test_a_change_that_no_checksum_tells_is_found_by_deciding_again(path, value):
+def test_a_change_with_a_correct_checksum_is_found_by_replaying(path, value):
     with EarlyMaintenance(10**9), new(path) as store:
         store.add_many(X[:10])
         store.name(0, "Ann")
@@ -76,7 +76,7 @@ def test_a_change_that_no_checksum_tells_is_found_by_deciding_again(path, value)
         store.verify()
 
 
-def test_a_changed_decision_is_told_as_such(path):
+def test_the_error_names_a_changed_decision(path):
     with new(path) as store:
         store.add_many(X[:10])
         store.add_many(X[10:20])
@@ -85,7 +85,7 @@ def test_a_changed_decision_is_told_as_such(path):
         store.verify()
 
 
-def test_a_changed_snapshot_is_found_by_verify_and_never_used_unseen(path):
+def test_verify_finds_a_changed_snapshot(path):
     with new(path) as store:
         store.add_many(X[:10])
     with Store.open(path) as store:
@@ -101,7 +101,7 @@ def test_a_changed_snapshot_is_found_by_verify_and_never_used_unseen(path):
         assert "people.links" in str(error)  # noqa: PT017 - either of the two
 
 
-def test_a_damaged_snapshot_is_passed_over_for_an_older_one(path):
+def test_opening_uses_an_older_snapshot_if_the_newest_is_damaged(path):
     with EarlyMaintenance(5), new(path) as store:
         for start in range(0, 60, 6):
             store.add_many(X[start : start + 6])
@@ -117,7 +117,7 @@ def test_a_damaged_snapshot_is_passed_over_for_an_older_one(path):
 # Repair.
 
 
-def test_a_sound_store_is_repaired_to_itself(path):
+def test_repairing_an_intact_store_changes_nothing(path):
     shadow = filled(path)
     before = path.read_bytes()
     repaired = repair(path)
@@ -130,7 +130,7 @@ def test_a_sound_store_is_repaired_to_itself(path):
         store.verify()
 
 
-def test_repair_saves_the_longest_sound_prefix_and_copies_aside_first(path, tmp_path):
+def test_repair_saves_the_longest_intact_prefix_after_copying_the_files(path, tmp_path):
     links = Links.from_thresholds(THRESHOLDS, threads=1)
     hashes = [links.state_hash()]
     with new(path) as store:
@@ -157,7 +157,7 @@ def test_repair_saves_the_longest_sound_prefix_and_copies_aside_first(path, tmp_
         store.add_many(X[40:])
 
 
-def test_a_repair_that_would_overwrite_something_is_refused(path, tmp_path):
+def test_repair_does_not_overwrite_an_existing_copy(path, tmp_path):
     filled(path)
     before = path.read_bytes()
     taken = tmp_path / "taken.links"
@@ -171,7 +171,7 @@ def test_a_repair_that_would_overwrite_something_is_refused(path, tmp_path):
     assert Path(first).exists()
 
 
-def test_what_is_no_store_at_all_is_refused_by_repair_and_left_alone(path):
+def test_repair_refuses_other_files_and_leaves_them_unchanged(path):
     with pytest.raises(StoreError, match=r"people\.links"):
         repair(path)
     path.write_bytes(b"hello" * 1000)
@@ -180,7 +180,7 @@ def test_what_is_no_store_at_all_is_refused_by_repair_and_left_alone(path):
     assert path.read_bytes() == b"hello" * 1000
 
 
-def test_a_store_with_its_log_is_repaired_with_both_copied(path, tmp_path):
+def test_repair_copies_the_file_and_its_log(path, tmp_path):
     with new(path) as store:
         store.add_many(X[:20])
         before = state_of(store)
@@ -202,7 +202,7 @@ def test_a_store_with_its_log_is_repaired_with_both_copied(path, tmp_path):
 # Backup.
 
 
-def test_a_backup_is_a_store_of_its_own(path, tmp_path):
+def test_a_backup_is_an_independent_store(path, tmp_path):
     copy = tmp_path / "copy.links"
     shadow = filled(path)
     with Store.open(path, threads=1) as store:
@@ -217,7 +217,7 @@ def test_a_backup_is_a_store_of_its_own(path, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_backup_while_writing_is_one_of_the_commits(path, tmp_path, seed):
+def test_a_backup_during_writes_holds_one_of_the_commits(path, tmp_path, seed):
     links = Links.from_thresholds(THRESHOLDS, threads=1)
     hashes, done = [links.state_hash()], threading.Event()
     rng = np.random.default_rng(seed)
@@ -274,7 +274,7 @@ def test_a_reader_can_make_a_backup(path, tmp_path):
         assert state_of(store) == shadow.states[25]
 
 
-def test_info_says_what_a_store_is(path):
+def test_info_describes_the_store(path):
     with new(path, min_size=2) as store:
         store.add_many(X[:20])
         found = store.info()

@@ -43,7 +43,7 @@ def test_compacting_changes_no_answer(path, seed):
     store.close()
 
 
-def test_what_lies_before_a_compaction_cannot_be_undone_and_what_comes_after_can(path):
+def test_only_changes_after_a_compaction_can_be_undone(path):
     with new(path) as store:
         store.add_many(X[:10])
         store.remove(3)
@@ -69,7 +69,7 @@ def test_what_lies_before_a_compaction_cannot_be_undone_and_what_comes_after_can
         store.verify()
 
 
-def test_keys_from_before_a_compaction_still_count(path):
+def test_keys_remain_valid_after_a_compaction(path):
     with new(path) as store:
         kept = store.add_many(X[:5], idempotency_key="kept").tolist()
         partly = store.add_many(X[5:10], payloads=list("abcde"), idempotency_key="partly").tolist()
@@ -114,7 +114,7 @@ def test_compacting_an_empty_store_or_twice_is_harmless(path):
         assert state_of(store) == before
 
 
-def test_compacting_gives_room_back(path):
+def test_compacting_makes_the_file_smaller(path):
     with new(path) as store:
         store.add_many(np.random.default_rng(0).standard_normal((400, 2_000)))
         store.handle.maintenance.write_snapshot()  # which holds all clusters

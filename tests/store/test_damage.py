@@ -36,7 +36,7 @@ def compacted(tmp_path_factory):
     return sample(tmp_path_factory.mktemp("compacted"), killed=False, compacted=True)
 
 
-def test_a_sound_store_is_found_sound(clean, killed, compacted, folder):
+def test_an_intact_store_shows_no_fault(clean, killed, compacted, folder):
     for sound in (clean, killed, compacted):
         files = sound.files
         assert faults(folder, sound, NAME, [("nowhere", files[NAME])]) == {}
@@ -102,7 +102,7 @@ def test_pages_of_zeros_give_no_other_answer(clean, killed, folder):
         assert faults(folder, sound, NAME, changes) == {}
 
 
-def test_pages_in_the_place_of_others_give_no_other_answer(clean, folder):
+def test_swapped_pages_give_no_other_answer(clean, folder):
     data = clean.files[NAME]
     parts = [data[start : start + PAGE] for start in range(0, len(data), PAGE)]
     changes = [
@@ -176,7 +176,7 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(folder, data):
 
 
 @pytest.mark.parametrize("step", [16411, pytest.param(401, marks=pytest.mark.long)])
-def test_whatever_is_broken_repair_ends_in_a_store_or_in_an_error_of_the_stores(
+def test_repair_of_any_damage_gives_a_store_or_a_store_error(
     clean, folder, step
 ):
     data = clean.files[NAME]

@@ -61,7 +61,7 @@ def secrets(numbers):
     return [f"secret-{number}-{number * 7919}" for number in numbers]
 
 
-def test_the_scan_finds_what_is_there(path, tmp_path):
+def test_the_scan_finds_bytes_that_are_there(path, tmp_path):
     with new(path) as store:
         store.add_many(X[:20], payloads=secrets(range(20)))
         for row in X[:20]:
@@ -127,7 +127,7 @@ def test_a_forgotten_cluster_is_in_no_file(path, tmp_path):
         assert_erased(store, tmp_path, patterns)
 
 
-def test_names_that_nobody_has_any_more_are_in_no_file(path, tmp_path):
+def test_names_that_no_cluster_has_are_in_no_file(path, tmp_path):
     gone = ["Zebulon", "Quirina", "Xanthippe", "Ümit"]
     with new(path) as store:
         store.add_many(X[:20])
@@ -168,7 +168,7 @@ def test_a_vector_alone_in_its_cluster_is_in_no_file_not_even_as_a_sum(path, tmp
         assert_erased(store, tmp_path, [*traces(FAR * np.float32(2.7)), *traces(FAR), b"far away"])
 
 
-def test_what_was_undone_is_in_no_file(path, tmp_path):
+def test_undone_vectors_are_in_no_file(path, tmp_path):
     with new(path) as store:
         store.add_many(X[:10])
         store.add_many(X[10:14], payloads=secrets(range(4)))
@@ -181,7 +181,7 @@ def test_what_was_undone_is_in_no_file(path, tmp_path):
         assert_erased(store, tmp_path, patterns)
 
 
-def test_what_was_only_asked_about_is_in_no_file(path, tmp_path):
+def test_vectors_of_weight_zero_are_in_no_file(path, tmp_path):
     with new(path) as store:
         store.add_many(X[:4], weight=[1.0, 0.0, 1.0, 1.0], payloads=list("abcd"))
         store.add(X[5], weight=0, payload="asked")
@@ -191,7 +191,7 @@ def test_what_was_only_asked_about_is_in_no_file(path, tmp_path):
         assert_erased(store, tmp_path, [*each_trace(X[[1, 5]]), b"asked"])
 
 
-def test_what_a_limit_has_forgotten_is_in_no_file(path, tmp_path):
+def test_vectors_dropped_by_a_limit_are_in_no_file(path, tmp_path):
     links = Links.from_thresholds(THRESHOLDS, max_subclusters=12, threads=1)
     with new(path, max_subclusters=12) as store:
         store.add_many(X[:40], payloads=secrets(range(40)))
@@ -228,7 +228,7 @@ def test_vectors_that_are_not_kept_are_in_no_file(path, tmp_path, options):
         assert store.state_hash() == links.state_hash()
 
 
-def test_a_reader_beside_does_not_keep_what_was_erased(path, tmp_path):
+def test_an_open_reader_does_not_keep_erased_bytes(path, tmp_path):
     with new(path) as store:
         store.add_many(X[:20], payloads=secrets(range(20)))
         reader = Store.open(path, read_only=True)

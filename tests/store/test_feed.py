@@ -24,7 +24,7 @@ def _early():
 
 
 @pytest.mark.parametrize("sizes", [(1,), (5,), (1, 7, 40)])
-def test_feeding_gives_what_adding_gives(path, tmp_path, sizes):
+def test_feed_gives_the_same_ids_as_add_many(path, tmp_path, sizes):
     batches = [batch(3, i, sizes) for i in range(12)]
     with new(path) as store, new(tmp_path / "other.links") as other:
         fed = [ids.tolist() for ids in store.feed(batches)]
@@ -36,7 +36,7 @@ def test_feeding_gives_what_adding_gives(path, tmp_path, sizes):
         assert state_of(store) == before
 
 
-def test_feeding_takes_no_more_than_a_few_batches_ahead_of_what_it_has_answered(path):
+def test_feed_reads_only_a_few_batches_ahead(path):
     asked = []
 
     def stream():
@@ -53,7 +53,7 @@ def test_feeding_takes_no_more_than_a_few_batches_ahead_of_what_it_has_answered(
         assert store.n_vectors == 160
 
 
-def test_feeding_keeps_no_batch_that_was_answered(path):
+def test_feed_releases_answered_batches(path):
     rows = batch(3, 0, (4_000,))
     taken = []
     tracemalloc.start()
@@ -66,7 +66,7 @@ def test_feeding_keeps_no_batch_that_was_answered(path):
     assert max(taken[30:]) < max(taken[:30]) + 15 * rows.nbytes
 
 
-def test_a_stream_that_is_left_early_leaves_whole_batches(path):
+def test_a_feed_that_is_abandoned_leaves_complete_batches(path):
     with new(path) as store:
         for _ in store.feed(batch(3, i, (4,)) for i in range(40)):
             if store.n_vectors >= 20:
@@ -81,7 +81,7 @@ def test_a_stream_that_is_left_early_leaves_whole_batches(path):
         store.verify()
 
 
-def test_a_bad_batch_in_a_stream_is_refused_after_those_before_it(path):
+def test_a_bad_batch_is_refused_after_the_batches_before_it(path):
     batches = [X[:4], X[4:8], np.full((2, 8), np.nan), X[8:12]]
     with new(path) as store:
         ids = []
@@ -95,7 +95,7 @@ def test_a_bad_batch_in_a_stream_is_refused_after_those_before_it(path):
         assert store.state_hash() == links.state_hash()
 
 
-def test_an_error_of_the_stream_itself_comes_out_and_nothing_is_lost(path):
+def test_an_error_of_the_iterator_is_raised_and_nothing_is_lost(path):
     def stream():
         yield X[:4]
         yield X[4:8]
@@ -110,7 +110,7 @@ def test_an_error_of_the_stream_itself_comes_out_and_nothing_is_lost(path):
         store.verify()
 
 
-def test_others_write_beside_a_stream(path):
+def test_other_threads_can_write_during_a_feed(path):
     with new(path) as store:
         for i, _ in enumerate(store.feed(batch(3, i, (4,)) for i in range(20))):
             store.add(X[i])
@@ -119,7 +119,7 @@ def test_others_write_beside_a_stream(path):
         assert store.state_hash() == links.state_hash()
 
 
-def test_a_store_can_be_closed_under_a_stream(path):
+def test_a_store_can_be_closed_during_a_feed(path):
     with new(path) as store:
         fed = store.feed(batch(3, i, (4,)) for i in range(40))
         next(fed)

@@ -73,7 +73,7 @@ def outcome(path, *options):
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
 @pytest.mark.parametrize("table", COLUMNS)
-def test_an_odd_value_with_a_right_checksum_gives_no_bare_error(folder, sound, table, step):
+def test_an_invalid_value_with_a_correct_checksum_raises_a_linkstream_error(folder, sound, table, step):
     wrong = {}
     with bounded():
         for column, kind in COLUMNS[table].items():
@@ -101,7 +101,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("change", SCHEMAS.values(), ids=SCHEMAS)
-def test_other_tables_than_its_own_are_refused_or_do_no_harm(folder, sound, change):
+def test_foreign_tables_are_refused_or_harmless(folder, sound, change):
     fresh(folder, {NAME: sound})
     path = folder / NAME
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -119,7 +119,7 @@ def test_other_tables_than_its_own_are_refused_or_do_no_harm(folder, sound, chan
 
 
 @pytest.mark.parametrize("table", ["operations", "snapshots", "chunks"])
-def test_repair_of_a_hostile_file_gives_no_bare_error(folder, sound, table):
+def test_repair_of_a_hostile_file_raises_only_linkstream_errors(folder, sound, table):
     wrong = {}
     with bounded(), in_time():
         for column, kind in COLUMNS[table].items():
@@ -200,7 +200,7 @@ SNAPSHOTS = {
 
 
 @pytest.mark.parametrize("change", SNAPSHOTS.values(), ids=SNAPSHOTS)
-def test_a_hostile_snapshot_in_a_store_is_passed_over_for_a_sound_one_or_named(
+def test_a_hostile_snapshot_is_skipped_or_named(
     folder, sound, change
 ):
     fresh(folder, {NAME: sound})

@@ -57,7 +57,7 @@ print(json.dumps(told))
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 9))]
 )
-def test_interrupted_at_any_moment_nothing_hangs_and_nothing_is_lost(folder, seed):
+def test_an_interrupt_at_any_moment_neither_hangs_nor_loses_calls(folder, seed):
     from linkstream import Links
     from linkstream.store import Store
     from store.internals import told

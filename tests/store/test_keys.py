@@ -78,7 +78,7 @@ def first_said(store):
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_the_same_call_again_has_the_first_answer_and_counts_once(path, call):
+def test_a_repeated_call_gets_the_first_answer_and_is_done_once(path, call):
     with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
         store.add_many(X[10:])
         store.same(8, 9)
@@ -95,7 +95,7 @@ def test_the_same_call_again_has_the_first_answer_and_counts_once(path, call):
 
 
 @pytest.mark.parametrize("call", list(CALLS.values())[:4], ids=list(CALLS)[:4])
-def test_another_key_counts_again(store, call):
+def test_the_same_call_under_another_key_is_done_again(store, call):
     call(store, idempotency_key="batch-1")
     n = len(store.labels())
     call(store, idempotency_key="batch-2")
@@ -152,7 +152,7 @@ def test_other_payloads_are_another_call(store, other):
     assert store.payloads([0, 1, 2]) == payloads
 
 
-def test_the_order_in_which_a_payload_names_its_fields_does_not_matter(store):
+def test_the_order_of_payload_keys_does_not_matter(store):
     first = store.add(X[0], payload={"a": 1, "b": 2}, idempotency_key="k")
     assert store.add(X[0], payload={"b": 2, "a": 1}, idempotency_key="k") == first
     assert store.n_vectors == 1
@@ -166,7 +166,7 @@ def test_an_array_of_another_type_with_the_same_numbers_is_the_same_call(store):
     assert len(store.labels()) == 7
 
 
-def test_the_first_answer_is_given_even_where_clusters_are_others_by_now(store):
+def test_a_repeated_call_gets_the_first_answer_after_clusters_have_changed(store):
     first = store.add_many(X[:7], idempotency_key="batch-1").tolist()
     store.remove(0)
     for cluster in {store.resolve(cluster) for cluster in first} - {-1}:
@@ -174,7 +174,7 @@ def test_the_first_answer_is_given_even_where_clusters_are_others_by_now(store):
     assert store.add_many(X[:7], idempotency_key="batch-1").tolist() == first
 
 
-def test_a_call_that_was_undone_still_counts_as_made(store):
+def test_a_repeated_call_is_not_done_again_after_an_undo(store):
     store.add_many(X[10:])
     first = store.add(X[0], idempotency_key="k")
     store.undo()
@@ -196,7 +196,7 @@ def test_a_refused_call_leaves_its_key_free(store):
 @pytest.mark.parametrize(
     "key", ["a", "", " ", "ключ", "with\0nul", "'; DROP TABLE operations; --", "k" * 255]
 )
-def test_any_text_may_be_a_key_or_is_refused_before_any_change(path, key):
+def test_any_string_is_a_valid_key_or_is_refused_before_any_change(path, key):
     with Store.open(path, thresholds=THRESHOLDS) as store:
         try:
             first = store.add_many(X[:7], idempotency_key=key).tolist()
@@ -210,7 +210,7 @@ def test_any_text_may_be_a_key_or_is_refused_before_any_change(path, key):
 
 
 @pytest.mark.parametrize("key", [5, 1.5, True, b"x", ("a",), "\ud800", "k" * 256])
-def test_what_is_no_good_text_is_refused_as_a_key_before_any_change(path, key):
+def test_an_invalid_key_is_refused_before_any_change(path, key):
     with Store.open(path, thresholds=THRESHOLDS) as store:
         for call in CALLS.values():
             with pytest.raises(ArgumentError):
@@ -224,7 +224,7 @@ def test_what_is_no_good_text_is_refused_as_a_key_before_any_change(path, key):
 # Many at once, with one key.
 
 
-def test_threads_with_one_key_at_once_count_once_and_all_have_the_first_answer(path):
+def test_threads_with_the_same_key_all_get_the_first_answer(path):
     threads, rounds = 8, 10
     gate = threading.Barrier(threads)
 
@@ -249,7 +249,7 @@ def test_threads_with_one_key_at_once_count_once_and_all_have_the_first_answer(p
         )
 
 
-def test_of_threads_with_one_key_and_different_calls_one_is_taken(path):
+def test_threads_with_the_same_key_and_different_calls_add_one_call(path):
     gate = threading.Barrier(8)
 
     def call(thread):
@@ -272,7 +272,7 @@ def test_of_threads_with_one_key_and_different_calls_one_is_taken(path):
 ADDS = {verb: VERBS[verb] for verb in ADDING}
 
 
-def test_everything_tried_again_after_each_kill_counts_once(harness, tmp_path, path):
+def test_calls_repeated_after_each_kill_are_done_once(harness, tmp_path, path):
     seed, operations, known = 7, 40, {}
     shadow = Shadow(seed, verbs=ADDS).until(operations)
     rng = np.random.default_rng(seed)
@@ -296,7 +296,7 @@ def test_everything_tried_again_after_each_kill_counts_once(harness, tmp_path, p
 
 
 @pytest.mark.parametrize("rows", [1, 300], ids=["small", "written ahead"])
-def test_of_two_with_one_key_whose_commit_fails_neither_is_acknowledged(path, monkeypatch, rows):
+def test_two_calls_with_one_key_are_both_refused_if_the_commit_fails(path, monkeypatch, rows):
     def broken(writer, group):
         raise sqlite3.OperationalError("disk I/O error")
 

@@ -234,7 +234,7 @@ def short(folder, k, way, **more):
 
 @pytest.mark.parametrize("way", [DIE_BEFORE, DIE_HALFWAY], ids=["before", "halfway"])
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.long)])
-def test_killed_in_any_write_from_the_first_on_it_opens_again(faulty, folder, way, step):
+def test_a_store_opens_after_a_kill_in_any_write(faulty, folder, way, step):
     whole = short(folder, -1, way)
     assert faulty.run(whole) == 0
     assert "closed" in read(whole.record).notes, read(whole.record).notes
@@ -266,7 +266,7 @@ def assert_makes_a_store(path, shadow):
 
 
 @pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.long)])
-def test_killed_while_it_is_made_it_can_be_made_again(harness, tmp_path, kills):
+def test_a_store_killed_during_creation_can_be_created_again(harness, tmp_path, kills):
     rng = np.random.default_rng(0)
     for turn in range(kills):
         path, record = tmp_path / f"{turn}.links", tmp_path / f"{turn}.record"
@@ -281,7 +281,7 @@ def test_killed_while_it_is_made_it_can_be_made_again(harness, tmp_path, kills):
 # The power goes: the disk has what was forced to it, and nothing else.
 
 
-def test_what_was_acknowledged_was_forced_to_disk_before(faulty, folder):
+def test_acknowledged_calls_were_synced_to_disk_before(faulty, folder):
     mirror, operations = folder / "mirror", 20
     mirror.mkdir()
     job = short(folder, -1, DIE_BEFORE, mirror=str(mirror))

@@ -77,7 +77,7 @@ def test_one_changed_bit_at_the_beginning_of_the_log_is_damage(left, offset, ind
     assert repair(left).kept == calls_of(left) == CALLS
 
 
-def test_a_changed_bit_in_the_middle_is_damage_and_what_came_before_is_saved(left):
+def test_a_changed_bit_in_the_middle_is_damage_and_repair_saves_the_calls_before(left):
     log = wal.read(left)
     middle = int(np.flatnonzero(log.commits)[49])
     flip(log_of(left), log.offset(middle) + 5)
@@ -99,7 +99,7 @@ def test_an_emptied_log_is_damage_while_its_index_is_there(left):
     assert_refused(left)
 
 
-def test_a_changed_bit_in_the_last_write_is_damage_while_the_index_says_it_was_safe(left):
+def test_a_changed_bit_in_the_last_write_is_damage_if_the_index_counts_it_as_durable(left):
     flip(log_of(left), -9)
     assert_refused(left)
 
@@ -111,7 +111,7 @@ def test_a_torn_last_write_is_no_damage(left):
     assert calls_of(left) == CALLS - 1
 
 
-def test_a_write_of_which_the_disk_took_only_the_end_is_no_damage(left):
+def test_a_last_write_without_its_beginning_is_no_damage(left):
     """Before a forced write returns, the disk may take its parts in any order."""
     log = wal.read(left)
     first = int(np.flatnonzero(log.commits)[-2]) + 1
@@ -168,7 +168,7 @@ def test_verify_finds_a_log_that_is_changed_while_the_store_is_open(left):
         store.verify()
 
 
-def test_readers_beside_a_writer_are_not_held_up_by_its_log(path):
+def test_readers_are_not_delayed_by_the_log_of_a_writer(path):
     with new(path) as store:
         for call in range(20):
             store.add_many(X[3 * call : 3 * call + 3])

@@ -185,7 +185,7 @@ for _care in CARE:
     setattr(StoreMachine, f"{_care}_it", rule_of(_care, care=True))
 
 
-def test_the_smallest_failure_is_found_by_hypothesis():
+def test_hypothesis_finds_no_failing_sequence_of_operations():
     class Machine(StoreMachine):
         pass
 
@@ -209,11 +209,11 @@ def run(seed, steps):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_done_a_store_is_where_a_plain_clusterer_is(seed):
+def test_a_store_has_the_state_of_a_plain_clusterer_after_any_operations(seed):
     run(seed, 70)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 140))
-def test_whatever_is_done_a_store_is_where_a_plain_clusterer_is_at_length(seed):
+def test_a_store_has_the_state_of_a_plain_clusterer_in_long_runs(seed):
     run(seed, 600)

@@ -149,7 +149,7 @@ def test_repair_of_a_sound_store_without_memory_changes_nothing(copied, limits):
 
 @LIMITS
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_sound_store_that_finds_no_memory_is_not_called_damaged(copied, limits, read_only):
+def test_a_lack_of_memory_is_not_reported_as_damage(copied, limits, read_only):
     for megabytes in limits:
         path = copied()
         said = in_a_child(opened, path, megabytes, read_only)
@@ -158,13 +158,13 @@ def test_a_sound_store_that_finds_no_memory_is_not_called_damaged(copied, limits
 
 
 @LIMITS
-def test_verify_that_finds_no_memory_does_not_say_damaged(copied, limits):
+def test_a_lack_of_memory_in_verify_is_not_reported_as_damage(copied, limits):
     for megabytes in limits:
         said = in_a_child(verified, copied(), megabytes)
         assert said == 10 or assert_of_memory(said) is None
 
 
-def test_what_sqlite_says_when_it_gets_no_memory_is_not_damage(tmp_path):
+def test_memory_errors_of_sqlite_are_not_reported_as_damage(tmp_path):
     for error in (MemoryError(), MemoryError("out of memory")):
         with pytest.raises(StoreMemoryError, match=r"a\.links: memory ran out"):  # noqa: SIM117
             with store_file.guarded(tmp_path / "a.links"):

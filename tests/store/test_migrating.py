@@ -33,7 +33,7 @@ def old(tmp_path, monkeypatch):
     return path, done, steps
 
 
-def test_an_older_store_is_brought_up_to_date_step_by_step(old):
+def test_an_older_format_is_updated_step_by_step(old):
     path, done, _ = old
     with Store.open(path) as store:
         assert store.n_vectors == len(X)
@@ -43,7 +43,7 @@ def test_an_older_store_is_brought_up_to_date_step_by_step(old):
         assert done == [1, 2]
 
 
-def test_a_step_that_fails_leaves_the_store_as_the_step_before_made_it(old):
+def test_a_failed_update_leaves_the_store_in_the_format_before(old):
     path, done, steps = old
 
     def broken(connection):
@@ -59,7 +59,7 @@ def test_a_step_that_fails_leaves_the_store_as_the_step_before_made_it(old):
         assert store.n_vectors == len(X)
 
 
-def test_a_reader_of_an_older_store_is_told_what_to_do(old):
+def test_a_reader_of_an_older_format_gets_a_remedy(old):
     path, done, _ = old
     with pytest.raises(StoreError, match=r"format 1.*Open it once for writing"):
         Store.open(path, read_only=True)

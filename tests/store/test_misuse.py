@@ -61,7 +61,7 @@ def test_a_batch_with_a_bad_vector_is_refused_before_any_change(path, row):
         store.verify()
 
 
-def test_the_callers_array_is_left_alone(path):
+def test_the_array_of_the_caller_is_not_changed(path):
     rows = X.astype(">f8")[::2]
     rows.flags.writeable = False
     before = rows.copy()

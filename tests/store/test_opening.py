@@ -126,7 +126,7 @@ def test_a_folder_is_no_store(tmp_path):
 
 
 @pytest.mark.parametrize("path", [5, None, "", "a\0b", object()])
-def test_what_is_no_path_is_refused(path):
+def test_an_invalid_path_is_refused(path):
     with pytest.raises(LinkstreamError if isinstance(path, str) else (LinkstreamError, TypeError)):
         Store.open(path, thresholds=THRESHOLDS)
 
@@ -134,7 +134,7 @@ def test_what_is_no_path_is_refused(path):
 @pytest.mark.parametrize(
     "name", ["with space.links", "Dünya.links", "a#b?c=d%20e.links", "-x", "a'b\"c;.links"]
 )
-def test_any_name_of_a_file_will_do(tmp_path, name):
+def test_any_file_name_is_accepted(tmp_path, name):
     for path in (tmp_path / name, str(tmp_path / ("2" + name))):
         with new(path) as store:
             store.add_many(X)
@@ -184,7 +184,7 @@ def test_a_closed_store_refuses_every_change(path):
             change()
 
 
-def test_what_a_closed_store_still_tells_is_no_lie(path):
+def test_a_closed_store_gives_no_wrong_answer(path):
     store = new(path)
     store.add_many(X, payloads=list(range(30)))
     before = state_of(store), store.events()

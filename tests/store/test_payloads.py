@@ -46,7 +46,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("payload", GOOD.values(), ids=GOOD)
-def test_what_json_has_comes_back_as_it_was_given(path, payload):
+def test_json_values_come_back_unchanged(path, payload):
     with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
         store.add(X[0], payload=payload)
         store.add_many(X[1:4], payloads=[None, payload, payload])
@@ -90,7 +90,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("payload", BAD.values(), ids=BAD)
-def test_what_json_has_not_is_refused_before_any_change_or_comes_back_equal(path, store, payload):
+def test_other_values_are_refused_or_come_back_equal(path, store, payload):
     store.add_many(X[:3])
     before, data = state_of(store), path.read_bytes()
     try:
@@ -156,7 +156,7 @@ def test_many_large_payloads_of_one_batch_are_taken(path):
 
 
 @pytest.mark.parametrize("options", [{"keep_vectors": False}, {"track_vectors": False}])
-def test_payloads_need_no_vectors_to_be_kept(path, options):
+def test_payloads_are_stored_without_kept_vectors(path, options):
     with Store.open(path, thresholds=THRESHOLDS, **options) as store:
         store.add_many(X[:4], payloads=list("abcd"))
     with Store.open(path) as store:

@@ -24,7 +24,7 @@ def filled(path):
         return store.state_hash()
 
 
-def test_any_number_reads_beside_a_writer_and_sees_it_as_of_opening(path):
+def test_many_readers_see_the_store_as_of_opening(path):
     links = Links.from_thresholds(THRESHOLDS)
     with new(path) as store:
         store.add_many(X[:20], payloads=list(range(20)))
@@ -54,7 +54,7 @@ def test_any_number_reads_beside_a_writer_and_sees_it_as_of_opening(path):
                 assert reader.named("Ann") == 0
 
 
-def test_a_reader_from_before_a_compaction_tells_no_lie(path):
+def test_a_reader_from_before_a_compaction_gives_no_wrong_answer(path):
     with new(path) as store:
         store.add_many(X[:20], payloads=list(range(20)))
         with Store.open(path, read_only=True) as reader:
@@ -108,7 +108,7 @@ def test_a_reader_needs_no_right_to_write(path, tmp_path):
 
 
 @pytest.mark.parametrize("turns", [12, pytest.param(200, marks=pytest.mark.long)])
-def test_readers_beside_a_writer_see_committed_prefixes_only(harness, tmp_path, path, turns):
+def test_readers_see_only_committed_prefixes(harness, tmp_path, path, turns):
     verbs = VERBS | {"undo": 0, "undo_to": 0, "compact": 1}
     shadow, record = Shadow(21, verbs=verbs), tmp_path / "record"
     new(path).close()
@@ -148,7 +148,7 @@ def follow(path, record, shadow, turns):
     reader.close()
 
 
-def test_a_reader_of_a_store_that_was_killed_recovers_nothing_and_sees_all(harness, tmp_path, path):
+def test_a_reader_after_a_kill_sees_everything_and_writes_nothing(harness, tmp_path, path):
     record = tmp_path / "record"
     pid = harness.start(Job(str(path), str(record), 3))
     wait(record, answers=5)
@@ -161,7 +161,7 @@ def test_a_reader_of_a_store_that_was_killed_recovers_nothing_and_sees_all(harne
             assert state_of(reader) in shadow.states[count : count + 2]
 
 
-def test_a_closed_reader_says_so(path):
+def test_a_closed_reader_raises_store_closed_error(path):
     filled(path)
     reader = Store.open(path, read_only=True)
     reader.close()
@@ -170,7 +170,7 @@ def test_a_closed_reader_says_so(path):
         reader.refresh()
 
 
-def test_a_writer_can_refresh_and_nothing_happens(path):
+def test_refresh_of_a_writer_does_nothing(path):
     with new(path) as store:
         store.add_many(X)
         try:
@@ -180,7 +180,7 @@ def test_a_writer_can_refresh_and_nothing_happens(path):
         assert store.n_vectors == len(X)
 
 
-def test_a_reader_that_was_up_to_date_goes_on_over_a_compaction(path):
+def test_an_up_to_date_reader_can_refresh_after_a_compaction(path):
     with new(path) as store:
         store.add_many(X[:20], payloads=list(range(20)))
         store.remove(5)

@@ -81,7 +81,7 @@ def test_a_lost_description_is_written_again_from_a_snapshot(path):
         assert store.info()["min_size"] == 2
 
 
-def test_a_store_without_any_sound_snapshot_is_decided_again_from_the_beginning(path):
+def test_a_store_without_intact_snapshots_is_replayed_from_the_beginning(path):
     with new(path, evidence="cluster", heal="join") as store:
         for start in range(0, 60, 10):
             store.add_many(X[start : start + 10])
@@ -96,7 +96,7 @@ def test_a_store_without_any_sound_snapshot_is_decided_again_from_the_beginning(
 # Where it fails nothing is changed.
 
 
-def test_a_disk_that_is_full_leaves_all_files_as_they_were(path, monkeypatch):
+def test_a_full_disk_leaves_all_files_unchanged(path, monkeypatch):
     left_open(path)
     before = contents(path)
 
@@ -131,7 +131,7 @@ def test_the_log_stays_until_the_new_file_is_in_place(path, monkeypatch):
 
 @pytest.mark.parametrize("read_only", [True, False])
 @pytest.mark.parametrize("step", ["replace", "unlink", "sync"])
-def test_a_repair_that_is_killed_while_it_exchanges_the_files_can_be_opened(path, step, read_only):
+def test_a_store_opens_after_a_repair_was_killed_during_the_replacement(path, step, read_only):
     n = left_open(path)
     child = os.fork()
     if child == 0:
@@ -168,7 +168,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("data", KINDS.values(), ids=KINDS)
-def test_a_file_that_is_no_store_is_refused_alike_and_nothing_is_left_beside_it(path, data):
+def test_a_file_that_is_no_store_is_refused_and_nothing_is_written_beside_it(path, data):
     path.write_bytes(data)
     for ask in (repair, Store.open, lambda path: Store.open(path, read_only=True)):
         with pytest.raises(StoreError, match="not a linkstream store") as refused:
@@ -191,7 +191,7 @@ def test_a_database_of_another_program_is_no_store(path, mode):
         assert {f.name: f.read_bytes() for f in path.parent.iterdir()} == {path.name: data}
 
 
-def test_a_store_whose_first_page_is_lost_is_still_known_and_repaired(path):
+def test_a_store_without_its_first_page_is_recognised_and_repaired(path):
     with new(path) as store:
         store.add_many(X)
         before = state_of(store)
@@ -216,7 +216,7 @@ def killed_while(work):
     return child
 
 
-def test_a_backup_that_was_killed_leaves_no_hidden_copy_for_long(path, tmp_path, monkeypatch):
+def test_the_hidden_file_of_a_killed_backup_is_removed_later(path, tmp_path, monkeypatch):
     with new(path) as store:
         store.add_many(X)
 
@@ -237,7 +237,7 @@ def test_a_backup_that_was_killed_leaves_no_hidden_copy_for_long(path, tmp_path,
     assert [f.name for f in tmp_path.iterdir() if f.name.startswith(".")] == []
 
 
-def test_hidden_files_of_others_are_not_swept_away(tmp_path):
+def test_hidden_files_of_other_programs_are_not_removed(tmp_path):
     for name in (".people.links.new", ".linkstream", ".a.12345678.linkstream.txt", "b.linkstream"):
         (tmp_path / name).write_text("mine")
     placing.sweep(tmp_path)

@@ -42,7 +42,7 @@ def crashed(store, folder):
     return folder / store.path.name
 
 
-def test_undo_of_a_step_takes_back_all_calls_of_a_command_and_no_more(store):
+def test_undo_of_a_step_undoes_exactly_the_calls_of_one_command(store):
     store.add_many(X[:20])
     before = state_of(store)[0]
     fed(store, X[20:60])
@@ -54,13 +54,13 @@ def test_undo_of_a_step_takes_back_all_calls_of_a_command_and_no_more(store):
         store.undo(step=True)
 
 
-def test_undo_without_step_takes_back_the_last_vector_as_before(store):
+def test_undo_without_step_undoes_the_last_vector(store):
     fed(store, X)
     store.undo()
     assert store.n_vectors == 59
 
 
-def test_a_command_that_was_killed_midway_is_taken_back_as_far_as_it_came(store, tmp_path):
+def test_undo_of_a_step_undoes_a_killed_command(store, tmp_path):
     store.name(store.add(X[0]).cluster, "Ann")
     with store.step("cluster"):
         store.add_many(X[1:20])
@@ -108,7 +108,7 @@ def test_redo_survives_the_end_of_the_process(store, tmp_path, way):
         np.testing.assert_array_equal(twin.add_many(X[40:]), later)
 
 
-def test_vectors_and_payloads_by_number_are_those_that_came_back(store):
+def test_redo_brings_back_vectors_and_payloads_by_number(store):
     fed(store, X[:30])
     store.undo()
     store.undo(step=True)
@@ -121,7 +121,7 @@ def test_vectors_and_payloads_by_number_are_those_that_came_back(store):
     assert store.vectors([0, 4]).tolist() == X[[40, 44]].tolist()
 
 
-def test_any_other_call_ends_what_can_be_redone_and_nothing_changes(store):
+def test_redo_is_refused_after_any_other_change(store):
     fed(store, X[:30])
     store.undo(step=True)
     store.add(X[50])
@@ -134,7 +134,7 @@ def test_any_other_call_ends_what_can_be_redone_and_nothing_changes(store):
     assert state_of(store)[0] == before[0]
 
 
-def test_what_was_compacted_cannot_be_redone(store):
+def test_redo_is_refused_after_a_compaction(store):
     fed(store, X[:30])
     store.undo()
     store.compact()
@@ -228,7 +228,7 @@ def test_calls_that_change_nothing_are_no_steps(store):
 
 
 @pytest.mark.parametrize("options", [{"to": 0, "step": True}, {"step": 1}, {"step": "last"}])
-def test_half_an_undo_is_refused_and_changes_nothing(store, options):
+def test_undo_with_to_and_step_is_refused(store, options):
     store.add_many(X[:5])
     before = state_of(store)
     with pytest.raises(ArgumentError):
@@ -258,7 +258,7 @@ def test_undo_and_redo_under_a_key_are_done_once(store):
     assert store.n_vectors == 30
 
 
-def test_rows_that_were_undone_are_taken_again_where_that_is_asked_for(store):
+def test_undone_rows_are_added_again_with_renew(store):
     first = fed(store, X[:30])
     assert fed(store, X[:30], renew=True) == first
     assert store.n_vectors == 30

@@ -35,7 +35,7 @@ def _early():
 X = vectors(np.random.default_rng(0), 240)
 
 
-def test_threads_that_add_at_once_are_each_answered_and_nothing_is_lost(path):
+def test_concurrent_adds_are_all_answered_and_none_is_lost(path):
     def work(thread):
         found = []
         for i in range(thread * 30, thread * 30 + 30, 3):
@@ -66,7 +66,7 @@ def test_threads_that_add_at_once_are_each_answered_and_nothing_is_lost(path):
         store.verify()
 
 
-def test_reads_beside_writes_are_answers_of_some_moment(path):
+def test_reads_during_writes_see_one_moment(path):
     done = threading.Event()
     seen = []
 
@@ -96,7 +96,7 @@ def test_reads_beside_writes_are_answers_of_some_moment(path):
     assert len(set(seen)) > 3
 
 
-def test_a_wrong_call_among_others_is_refused_alone(path):
+def test_only_the_wrong_call_of_a_group_is_refused(path):
     gate = threading.Barrier(8)
 
     def work(thread):
@@ -121,7 +121,7 @@ def test_a_wrong_call_among_others_is_refused_alone(path):
         assert store.state_hash() == in_order(store)[0].state_hash()
 
 
-def test_threads_that_correct_and_undo_at_once_do_it_in_one_order(path):
+def test_concurrent_corrections_and_undos_have_one_order(path):
     def work(thread):
         rng = np.random.default_rng(thread)
         for i in range(12):
@@ -163,7 +163,7 @@ CARE = {
 
 
 @pytest.mark.parametrize("seconds", [1.0, pytest.param(30.0, marks=pytest.mark.long)])
-def test_a_store_that_is_closed_amid_all_kinds_of_bustle_has_what_it_acknowledged(path, seconds):
+def test_a_store_closed_during_many_calls_has_all_acknowledged_ones(path, seconds):
     acknowledged, rounds, errors = {}, [0] * len(CARE), []
 
     def add(thread):
@@ -224,13 +224,13 @@ def test_calls_of_many_threads_share_their_commits(faulty, folder):
     assert forced < calls / 2
 
 
-def test_each_call_of_one_thread_is_forced_to_disk_by_itself(faulty, folder):
+def test_each_call_of_a_single_thread_is_synced_to_disk(faulty, folder):
     calls, forced, _ = commits(faulty, folder, slow=0, verbs={"add": 1}, last=30)
     assert calls == 30
     assert forced >= calls
 
 
-def test_others_go_on_while_somebody_compares_everything(tmp_path, monkeypatch):
+def test_other_calls_go_on_during_suggest_merges(tmp_path, monkeypatch):
     begun, on = threading.Event(), threading.Event()
     merges = ReadSnapshot.merges
 
@@ -252,7 +252,7 @@ def test_others_go_on_while_somebody_compares_everything(tmp_path, monkeypatch):
     assert {pair.clusters for pair in seen} >= {(0, 1)}  # as it was when it was asked
 
 
-def test_calls_that_waited_are_decided_at_once_as_one_by_one(tmp_path):
+def test_calls_decided_in_one_batch_get_the_same_answers(tmp_path):
     """Singles, batches, one that is refused, one that comes twice: as if each had come alone."""
     rows = np.random.default_rng(8).normal(size=(60, 6)).astype(np.float32)
     with Store.open(tmp_path / "a.links", thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
@@ -297,7 +297,7 @@ def test_calls_that_waited_are_decided_at_once_as_one_by_one(tmp_path):
         assert store.state_hash() == alone.state_hash()
 
 
-def test_what_fails_halfway_through_deciding_at_once_is_not_acknowledged(tmp_path, monkeypatch):
+def test_calls_of_a_batch_that_fails_halfway_are_not_acknowledged(tmp_path, monkeypatch):
     rows = np.random.default_rng(9).normal(size=(40, 6)).astype(np.float32)
     path = tmp_path / "a.links"
     with Store.open(path, thresholds=Thresholds(0.7, 0.6, 0.9)) as store:

@@ -63,7 +63,7 @@ def test_a_second_opening_in_one_process_is_refused_at_once(path):
         assert len(store.labels()) == 2 * len(X)
 
 
-def test_a_second_process_is_refused_at_once_and_a_kill_lets_it_in(path):
+def test_a_second_process_is_refused_until_the_first_is_killed(path):
     before = filled(path)
     with holder(path) as process:
         assert_locked(path)
@@ -90,7 +90,7 @@ def test_a_store_under_another_name_has_the_same_writer(path, tmp_path):
         assert_locked(path)
 
 
-def test_an_opening_that_fails_lets_the_next_one_in(path):
+def test_a_failed_opening_releases_the_lock(path):
     filled(path)
     for _ in range(3):
         with pytest.raises(ValueError, match="engine"):
@@ -99,7 +99,7 @@ def test_an_opening_that_fails_lets_the_next_one_in(path):
         assert len(store.labels()) == len(X)
 
 
-def test_a_store_that_nobody_closed_can_be_opened_once_it_is_gone(path):
+def test_a_garbage_collected_store_can_be_opened_again(path):
     store = new(path)
     store.add_many(X)
     before = store.state_hash()
@@ -109,7 +109,7 @@ def test_a_store_that_nobody_closed_can_be_opened_once_it_is_gone(path):
         assert again.state_hash() == before
 
 
-def test_two_who_write_because_a_lock_was_removed_do_not_both_go_on(path):
+def test_two_writers_after_a_removed_lock_do_not_both_succeed(path):
     first = new(path)
     first.add_many(X[:10])
     path.with_name("people.links.lock").unlink()  # by somebody who took it for a stale one
@@ -127,7 +127,7 @@ def test_two_who_write_because_a_lock_was_removed_do_not_both_go_on(path):
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_nothing_is_acknowledged_into_a_file_that_is_gone(path, replaced):
+def test_no_call_is_acknowledged_after_the_file_is_removed(path, replaced):
     store = new(path)
     store.add_many(X[:10])
     path.rename(path.with_name("moved.links"))
@@ -168,7 +168,7 @@ def outcome(call):
     return "done"
 
 
-def test_a_forked_child_cannot_write_to_its_parents_store_and_does_it_no_harm(path):
+def test_a_forked_child_cannot_write_to_the_store_of_its_parent(path):
     with new(path) as store:
         store.add_many(X[:30])
         answers = in_child(
@@ -190,7 +190,7 @@ def test_a_forked_child_cannot_write_to_its_parents_store_and_does_it_no_harm(pa
         store.verify()
 
 
-def test_a_forked_child_that_lives_on_does_not_keep_the_lock(path):
+def test_a_forked_child_does_not_keep_the_lock(path):
     receive, send = os.pipe()
     store = new(path)
     store.add_many(X)

@@ -12,7 +12,7 @@ from linkstream.adapters.parameters import THRESHOLDS, make_links, store_paramet
 from linkstream.clusterer import Links
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, MissingExtraError, VectorError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.space import Space
 
 try:

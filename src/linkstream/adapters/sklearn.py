@@ -11,7 +11,7 @@ from linkstream.adapters.parameters import make_links, store_parameters
 from linkstream.clusterer import Links
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, MissingExtraError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.space import Space
 
 try:

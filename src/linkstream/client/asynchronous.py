@@ -136,7 +136,7 @@ class AsyncClient:
             name: the namespace.
         """
         other = copy.copy(self)
-        other._endpoint, other._shared = self._endpoint.of(name), True
+        vars(other).update(_endpoint=self._endpoint.of(name), _shared=True)
         return other
 
     async def feed(

@@ -134,7 +134,7 @@ class Client:
             name: the namespace.
         """
         other = copy.copy(self)
-        other._endpoint, other._shared = self._endpoint.of(name), True
+        vars(other).update(_endpoint=self._endpoint.of(name), _shared=True)
         return other
 
     def feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[npt.NDArray[np.int64]]:

@@ -142,13 +142,16 @@ def from_answer(status: int, headers: Mapping[str, str], body: bytes) -> Linkstr
     """Return the error that an answer describes."""
     error: LinkstreamError
     try:
-        told = json.loads(body)["error"]
-        kind, words = str(told["kind"]), {w: str(told[w]) for w in ("seen", "expected", "remedy")}
+        values = json.loads(body)["error"]
+        kind, words = (
+            str(values["kind"]),
+            {w: str(values[w]) for w in ("seen", "expected", "remedy")},
+        )
     except (ValueError, KeyError, TypeError, RecursionError):
         error = _from_proxy(status, body)
     else:
         error = _make(_CLASSES.get(kind, _BY_STATUS.get(status, ServiceError)), **words)
-        _add_details(error, told)
+        _add_details(error, values)
         if isinstance(error, ServiceError):
             error.kind = kind
     if isinstance(error, ServiceError):
@@ -163,14 +166,14 @@ def _make(kind: type[LinkstreamError], seen: str, expected: str, remedy: str) ->
     return error
 
 
-def _add_details(error: LinkstreamError, told: dict[str, Any]) -> None:
+def _add_details(error: LinkstreamError, values: dict[str, Any]) -> None:
     if isinstance(error, VectorError):
-        row = told.get("row")
+        row = values.get("row")
         error.row = row if type(row) is int else None
     if isinstance(error, ContradictionError):
-        chain = told.get("chain")
+        chain = values.get("chain")
         error.chain = tuple(map(str, chain)) if isinstance(chain, list) else ()
-        number = told.get("correction")
+        number = values.get("correction")
         error.correction = number if type(number) is int else None
 
 

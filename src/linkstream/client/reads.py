@@ -30,9 +30,9 @@ from linkstream.clusterer.checks import whole_number
 from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.explanation import Explanation
-from linkstream.identity.corrections import Correction
-from linkstream.identity.exemplars import Exemplars
-from linkstream.identity.history import History
+from linkstream.identity.laws import Correction
+from linkstream.identity.review import Exemplars
+from linkstream.identity.timeline import History
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion

@@ -23,7 +23,7 @@ from linkstream.client import errors
 from linkstream.engine import door
 from linkstream.engine.fixed_point import norms
 from linkstream.errors import ArgumentError, LinkstreamError
-from linkstream.identity.weights import lights
+from linkstream.clusterer.checks import lights
 
 JSON, BINARY = "application/json", "application/octet-stream"
 KEY = "Idempotency-Key"

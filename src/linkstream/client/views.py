@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from linkstream.engine import events
 from linkstream.engine.events import Event
-from linkstream.identity.exemplars import Exemplars
-from linkstream.identity.history import History
+from linkstream.identity.review import Exemplars
+from linkstream.identity.timeline import History
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 
@@ -53,7 +53,7 @@ class Info:
         n_vectors, n_subclusters, n_clusters, n_events: as in `Links` and `Store`.
         dimension: of the vectors; None until the space or the first vector fixes it.
         thresholds: the three thresholds.
-        told: the service's whole answer as plain values.
+        raw: the service's whole answer as plain values.
     """
 
     n_vectors: int
@@ -62,7 +62,7 @@ class Info:
     n_events: int
     dimension: int | None
     thresholds: Thresholds
-    told: Any
+    raw: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def read_info(values: Any) -> Info:
     counts = {
         f"n_{name}": values[name] for name in ("vectors", "subclusters", "clusters", "events")
     }
-    return build(Info, {**values, **counts, "told": values})
+    return build(Info, {**values, **counts, "raw": values})
 
 
 def read_clusters(values: Any) -> tuple[list[ClusterView], int]:

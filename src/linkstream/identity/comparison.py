@@ -16,7 +16,7 @@ from linkstream.engine.forest import FULL
 from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.laws import Laws
-from linkstream.identity.totals import Totals, gathered
+from linkstream.identity.comparison import Totals, gathered
 from linkstream.paper.thresholds import Thresholds
 
 _BLOCK = 512

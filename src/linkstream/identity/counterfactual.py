@@ -17,7 +17,7 @@ from linkstream.engine.contract import Candidate, Engine, Kind
 from linkstream.engine.forest import FULL
 from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
-from linkstream.identity.totals import Totals
+from linkstream.identity.comparison import Totals
 from linkstream.paper.thresholds import Thresholds, anisotropic_pair_threshold
 
 _DIGITS = 10_000  # of thresholds and similarities in sentences

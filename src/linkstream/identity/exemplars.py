@@ -12,7 +12,7 @@ import numpy.typing as npt
 from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.comparison import directions
-from linkstream.identity.totals import Totals
+from linkstream.identity.comparison import Totals
 
 Fetch = Callable[[Integers], npt.NDArray[np.int32]]  # vectors as they are kept, by number
 

@@ -22,7 +22,7 @@ from linkstream.errors import SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger, Rows
 from linkstream.identity.timeline import Timeline
-from linkstream.identity.totals import gathered
+from linkstream.identity.comparison import gathered
 
 _BLOCK = 8192  # vectors summed at a time
 

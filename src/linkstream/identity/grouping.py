@@ -15,7 +15,7 @@ import numpy.typing as npt
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Engine
 from linkstream.engine.fixed_point import dot, similarity
 from linkstream.engine.forest import FIRM, LOOSE
-from linkstream.identity.totals import Totals
+from linkstream.identity.comparison import Totals
 
 _SCALE = 2**40  # similarities as whole numbers: sums of them are exact in any order
 

@@ -19,7 +19,7 @@ from linkstream.engine.forest import LAW
 from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.comparison import Comparison, Parts, directions
-from linkstream.identity.exemplars import central
+from linkstream.identity.review import central
 from linkstream.identity.laws import Laws
 
 SPREAD = 0.03  # margins so far from even odds have odds of e to one

@@ -20,7 +20,7 @@ from linkstream.engine.linkage import Floats, Integers, Unions
 from linkstream.engine.state import State
 from linkstream.identity.laws import Laws, blocs
 from linkstream.identity.regrouping import Regrouping
-from linkstream.identity.totals import Totals, gathered
+from linkstream.identity.comparison import Totals, gathered
 from linkstream.paper.thresholds import Thresholds
 
 ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them

@@ -19,7 +19,7 @@ from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.comparison import Comparison, Parts, similarities
 from linkstream.identity.laws import Laws
-from linkstream.identity.totals import Totals
+from linkstream.identity.comparison import Totals
 
 
 @dataclass(frozen=True, slots=True)

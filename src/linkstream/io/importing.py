@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.io.bytestream import ByteStream
 from linkstream.io.exporting import FORMAT, OPTIONS, PACKINGS, plain_result
 from linkstream.io.opening import open_regular, open_vectors

@@ -75,7 +75,7 @@ class LiveFeed:
             before.set()
 
     async def change(self, seen: int, seconds: float) -> bool:
-        """Wait for a version other than `seen`; return False after so many seconds without one."""
+        """Wait for a version other than `seen`; return False if none comes in time."""
         if self.version == seen:
             self._awaited = True
             try:
@@ -113,8 +113,10 @@ class LiveFeed:
             found = self._newer(since)
             if found:
                 newest = int(found[-1]["vector"])
-                told = await self._with_payloads(found[-SHOWN:])
-                yield frame("decisions", {**told, "more": newest + 1 - since - len(found[-SHOWN:])})
+                shown = await self._with_payloads(found[-SHOWN:])
+                yield frame(
+                    "decisions", {**shown, "more": newest + 1 - since - len(found[-SHOWN:])}
+                )
                 since = newest + 1
             if corrections != self.corrections:
                 corrections = self.corrections
@@ -137,16 +139,16 @@ class LiveFeed:
 
     def recent(self) -> list[Decision]:
         """Return the last decisions of each recent call."""
-        told = [_batch(noted) for noted in self._noted]
-        return [each.at(row) for each in told for row in range(len(each.cluster))[-RECENT:]]
+        batches = [_batch(noted) for noted in self._noted]
+        return [each.at(row) for each in batches for row in range(len(each.cluster))[-RECENT:]]
 
     def _newer(self, since: int) -> list[dict[str, Any]]:
         """Return the newest decisions from a vector on, oldest first."""
         found: list[dict[str, Any]] = []
-        for told in map(_batch, reversed(self._noted)):
-            end = told.first_sequence + len(told.cluster)
-            for number in range(end - 1, max(told.first_sequence, since) - 1, -1):
-                found.append(_row(told, number - told.first_sequence))
+        for batch in map(_batch, reversed(self._noted)):
+            end = batch.first_sequence + len(batch.cluster)
+            for number in range(end - 1, max(batch.first_sequence, since) - 1, -1):
+                found.append(_row(batch, number - batch.first_sequence))
                 if len(found) == RECENT:
                     return found[::-1]
         found.sort(key=lambda row: int(row["vector"]))
@@ -299,5 +301,5 @@ def _batch(noted: Decision | Decisions) -> Decisions:
     return noted.as_batch() if isinstance(noted, Decision) else noted
 
 
-def _row(told: Decisions, row: int) -> dict[str, Any]:
-    return {"vector": told.first_sequence + row, **told.at(row).to_dict()}
+def _row(batch: Decisions, row: int) -> dict[str, Any]:
+    return {"vector": batch.first_sequence + row, **batch.at(row).to_dict()}

@@ -51,7 +51,7 @@ from linkstream.errors import ThresholdError
 from linkstream.identity.comparison import Comparison, Parts
 from linkstream.identity.laws import Laws
 from linkstream.identity.suggestions import edge_figures
-from linkstream.identity.totals import Totals
+from linkstream.identity.comparison import Totals
 from linkstream.paper.thresholds import Thresholds
 
 EDGES = 20_000  # examined

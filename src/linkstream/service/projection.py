@@ -165,12 +165,12 @@ class _Arrivals:
             linked.setdefault(other, []).append(one)
         arrivals = cls(np.flatnonzero(placed).tolist())
         left = set(np.flatnonzero(waiting).tolist())
-        arrivals._walk(sorted(row for row in linked if row not in left), linked, left)
+        arrivals.walk(sorted(row for row in linked if row not in left), linked, left)
         for row in np.flatnonzero(waiting).tolist():
             if row in left:
                 left.remove(row)
-                arrivals._add(row, -1)
-                arrivals._walk([row], linked, left)
+                arrivals.add(row, -1)
+                arrivals.walk([row], linked, left)
         return arrivals
 
     def rooms(self, mean_size: float) -> dict[int, int]:
@@ -185,7 +185,7 @@ class _Arrivals:
         rows = [self.rows[start] for start in starts.tolist()]
         return dict(zip(rows, rooms.astype(np.int64).tolist(), strict=True))
 
-    def _walk(self, starts: list[int], linked: dict[int, list[int]], left: set[int]) -> None:
+    def walk(self, starts: list[int], linked: dict[int, list[int]], left: set[int]) -> None:
         """Add all rows connected to these, breadth first."""
         queue = deque(starts)
         while queue:
@@ -193,10 +193,11 @@ class _Arrivals:
             for row in linked.get(above, ()):
                 if row in left:
                     left.remove(row)
-                    self._add(row, above)
+                    self.add(row, above)
                     queue.append(row)
 
-    def _add(self, row: int, above: int) -> None:
+    def add(self, row: int, above: int) -> None:
+        """Append a row and the row it is linked to."""
         self.rows.append(row)
         self.above.append(above)
 

@@ -74,33 +74,33 @@ def background(settings: Settings) -> Iterator[str]:
     Args:
         settings: the settings of the service.
     """
-    told: SimpleQueue[str | BaseException] = SimpleQueue()
+    messages: SimpleQueue[str | BaseException] = SimpleQueue()
     sockets = prepare(settings)
     url = url_of(settings, sockets[0].getsockname())
     with contextlib.ExitStack() as held:
         for one in sockets:
             held.callback(one.close)
         running = server(settings)
-        running.ready = functools.partial(told.put, url)
+        running.ready = functools.partial(messages.put, url)
 
         def run() -> None:
             try:
                 running.run_on(sockets)
             except BaseException as error:
-                told.put(error)
+                messages.put(error)
 
         thread = threading.Thread(target=run, name="linkstream-service")
         thread.start()
         try:
-            answer = told.get()
+            answer = messages.get()
             if isinstance(answer, BaseException):
                 raise answer
             yield answer
         finally:
             running.should_exit = True
             thread.join()
-        if not told.empty():  # the service failed while it ran
-            raise cast("BaseException", told.get())
+        if not messages.empty():  # the service failed while it ran
+            raise cast("BaseException", messages.get())
 
 
 def prepare(settings: Settings) -> list[socket.socket]:

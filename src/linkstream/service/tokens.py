@@ -99,9 +99,7 @@ class Tokens:
             ArgumentError: the file is damaged, or others may write to it.
         """
         tokens = cls(Path(path), clock=clock)
-        tokens._mark = tokenfile.mark(tokens._path)
-        tokens._reload()
-        tokens._checked = time.monotonic()
+        tokens.reload()
         return tokens
 
     @property
@@ -154,22 +152,21 @@ class Tokens:
         if now - self._checked < CHECK_SECONDS:
             return
         self._checked = now
-        mark = tokenfile.mark(self._path)
-        if mark == self._mark:
+        if tokenfile.mark(self._path) == self._mark:
             return
         try:
-            self._mark = mark
-            self._reload()
+            self.reload()
         except ArgumentError as error:
             self._tokens = {}
             _log.error("no token is accepted: %s", error)  # noqa: TRY400, RUF100
 
-    def _reload(self) -> None:
+    def reload(self) -> None:
+        """Read the file now; raise ArgumentError if it is damaged."""
+        self._mark = tokenfile.mark(self._path)
         self._needed = self._needed or self._mark is not None
         self._tokens = {token.id: token for token in tokenfile.read(self._path)}
-        self._needed = self._needed or bool(
-            self._tokens
-        )  # the file was made between the check and the reading
+        self._needed = self._needed or bool(self._tokens)  # made between the check and the read
+        self._checked = time.monotonic()
 
 
 def digest(secret: str) -> str:
@@ -197,7 +194,7 @@ def create(
     Args:
         path: the token file; made if it does not exist.
         scopes: "read", "write" or "admin" by namespace, or for "*".
-        label: a note for whom the token is.
+        label: a note, such as the owner of the token.
         seconds: how long the token is valid; None for ever.
         now: seconds since 1970; None for the clock.
     """

@@ -16,7 +16,7 @@ from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
 from linkstream.errors import StoreError
-from linkstream.identity import weights
+from linkstream.clusterer import checks
 from linkstream.store.file import damaged, distrusted, intact, sealed
 
 PIECE = 1 << 20  # bytes of vectors in one row of their table, at most (but one vector at least)
@@ -70,7 +70,7 @@ class Operation:
 
     def taken(self) -> npt.NDArray[np.int64]:
         """Return which of its rows got numbers: all but those of weight 0."""
-        lights = weights.lights(self.arguments.get("weight", 1.0), self.n_rows)
+        lights = checks.lights(self.arguments.get("weight", 1.0), self.n_rows)
         return np.flatnonzero(np.array(lights, dtype=np.int64) != FULL)
 
     def row(self, position: int) -> int:

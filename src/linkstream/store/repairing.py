@@ -23,7 +23,7 @@ from linkstream.clusterer import Links
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.events import WIDTH
 from linkstream.errors import DamagedStoreError, LinkstreamError, StoreError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import about, carving, copies, file, journal, snapshots, verifying, wal

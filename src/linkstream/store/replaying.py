@@ -14,7 +14,7 @@ from linkstream.clusterer import Links
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.errors import LinkstreamError, StoreError
-from linkstream.identity import weights
+from linkstream.clusterer import checks
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store.file import damaged, distrusted
 from linkstream.store.journal import ADDING, IDS, Operation, Rows
@@ -83,7 +83,7 @@ def _in_slices(
     links: Links, arguments: dict[str, Any], rows: Rows, first_event: int
 ) -> tuple[Any, Events]:
     links.core.quantised(rows)  # raise errors before any change
-    weights.lights(arguments.get("weight", 1.0), len(rows))
+    checks.lights(arguments.get("weight", 1.0), len(rows))
     weight = np.broadcast_to(np.asarray(arguments.get("weight", 1.0)), len(rows))
     ids, events = [], []
     for start in range(0, len(rows), _SLICE):

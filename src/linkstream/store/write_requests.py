@@ -21,7 +21,7 @@ from linkstream.clusterer.checks import check_yes_no
 from linkstream.engine import door
 from linkstream.engine.contract import Decisions
 from linkstream.errors import ArgumentError
-from linkstream.identity import weights
+from linkstream.clusterer import checks
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import journal
 from linkstream.store.journal import Operation, Payloads, Rows
@@ -149,7 +149,7 @@ def add_request(
     arguments: dict[str, Any] = {}
     if group is not None:
         arguments["key" if verb == "add_group" else "group"] = group
-    if not (type(weight) is float and weight == 1.0) and any(weights.lights(weight, len(rows))):
+    if not (type(weight) is float and weight == 1.0) and any(checks.lights(weight, len(rows))):
         arguments["weight"] = np.asarray(weight, dtype=np.float64).tolist()
     plain = None if payloads is None else _payloads(payloads, len(rows))
     return _request(verb, arguments, rows if len(rows) else None, plain, key)

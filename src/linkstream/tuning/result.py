@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkstream.clusterer import Links
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.tuning import studies

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from linkstream.clusterer import Links
 from linkstream.engine import choice
 from linkstream.errors import SpaceError
-from linkstream.identity.healing import Healing
+from linkstream.identity.settling import Healing
 from linkstream.space import Space
 from linkstream.tuning import studies
 from linkstream.tuning.candidates import (
