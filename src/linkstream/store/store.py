@@ -26,8 +26,6 @@ from linkstream.store.write_requests import Batch, WriteRequest
 
 FEED_AHEAD = 8  # batches of `feed` that wait for their answers
 
-Ids = npt.NDArray[np.int64]
-
 
 class Store(StoreReader):
     """A clusterer in one file. A call that has returned survives kill −9 and a power cut.
@@ -41,12 +39,14 @@ class Store(StoreReader):
     >>> with Store.open(path, thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
     ...     store.add_many([[1.0, 0.0], [0.0, 1.0]], idempotency_key="batch-1")
     array([0, 1])
-    >>> with Store.open(path) as store:
-    ...     store.add([1.0, 0.1]).cluster
-    0
     """
 
     def __init__(self, handle: StoreHandle) -> None:
+        """Wrap an open file; call `Store.open` instead.
+
+        Args:
+            handle: the open file.
+        """
         if not isinstance(handle, StoreHandle):
             raise TypeError("open a store with Store.open(path, ...)")
         super().__init__(handle)
@@ -91,7 +91,7 @@ class Store(StoreReader):
                 at the time of opening or of the last `refresh`.
             engine: "auto" (default), "native" or "reference".
             threads: threads of the native engine; None (default) uses all cores.
-            **options: for a new store, the options of `Links`: `space`, `track_vectors`,
+            options: for a new store, the options of `Links`: `space`, `track_vectors`,
                 `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`. For
                 an existing one they must be the same.
 
@@ -148,7 +148,7 @@ class Store(StoreReader):
         group: str | None = None,
         payloads: Iterable[Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> Ids:
+    ) -> npt.NDArray[np.int64]:
         """Add vectors in order, all or none, and return their cluster IDs once they are durable.
 
         Args:
@@ -158,7 +158,7 @@ class Store(StoreReader):
             payloads: one JSON value for each vector, see `add`.
             idempotency_key: see `add`.
         """
-        ids: Ids = self._write(
+        ids: npt.NDArray[np.int64] = self._write(
             write_requests.add_request("add_many", X, weight, group, payloads, idempotency_key)
         )
         return ids
@@ -171,7 +171,7 @@ class Store(StoreReader):
         weight: npt.ArrayLike = 1.0,
         payloads: Iterable[Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> Ids:
+    ) -> npt.NDArray[np.int64]:
         """Add vectors that were seen together: all get different clusters. Return their IDs.
 
         Args:
@@ -181,14 +181,14 @@ class Store(StoreReader):
             payloads: one JSON value for each vector, see `add`.
             idempotency_key: see `add`.
         """
-        ids: Ids = self._write(
+        ids: npt.NDArray[np.int64] = self._write(
             write_requests.add_request("add_group", X, weight, group, payloads, idempotency_key)
         )
         return ids
 
     def feed(
         self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool = False
-    ) -> Iterator[Ids]:
+    ) -> Iterator[npt.NDArray[np.int64]]:
         """Add batch after batch; yield the IDs of each batch once it is durable.
 
         This equals `add_many` of each batch and is faster: batches that wait are committed
@@ -204,7 +204,9 @@ class Store(StoreReader):
         write_requests.check_batches(batches)
         return self._feed(batches, renew=check_yes_no("renew", renew))
 
-    def _feed(self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool) -> Iterator[Ids]:
+    def _feed(
+        self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool
+    ) -> Iterator[npt.NDArray[np.int64]]:
         waiting: deque[WriteRequest] = deque()
         last: WriteRequest | None = None
         stream, ended = iter(batches), None
@@ -321,7 +323,7 @@ class Store(StoreReader):
         """
         self._apply("ignore", {"cluster": cluster, "on": on}, idempotency_key)
 
-    # Removing, undoing, settling
+    # Removing, undoing, settling, compacting
 
     def remove(
         self,
@@ -396,8 +398,6 @@ class Store(StoreReader):
         )
         n_clusters = self.n_clusters
         return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
-
-    # Steps and compaction
 
     def step(self, command: str) -> contextlib.AbstractContextManager[None]:
         """Return a context that makes one step of all calls of this thread within it.
