@@ -1,4 +1,4 @@
-"""LinksTopics in the real BERTopic: vectors made by the model, documents of made-up words."""
+"""Test LinksTopics in BERTopic, with synthetic vectors and documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPLITTING = [("drifting", 6), ("hub", 11), ("lattice", 6)]  # clusters of old do
 
 
 def documents(y, seed=0):
-    """Made-up words: each identity has twenty of its own, and all have a few in common."""
+    """Return synthetic documents: twenty words of each identity, and a few common words."""
     rng = np.random.default_rng(seed)
     return [
         " ".join([*(f"own{who}x{n}" for n in rng.integers(20, size=6)), f"all{rng.integers(9)}"])
@@ -35,7 +35,7 @@ def documents(y, seed=0):
 
 
 def model_of(clusterer):
-    """A topic model that takes vectors as they are."""
+    """Return a topic model without dimensionality reduction."""
     return BERTopic(
         embedding_model=None,
         umap_model=BaseDimensionalityReduction(),
@@ -45,7 +45,7 @@ def model_of(clusterer):
 
 
 def in_batches(model, docs, X, start=0):
-    """Fit batch by batch; the topic that each document was given when it came."""
+    """Fit batch by batch; return the first topic of each document."""
     given = []
     for first in range(start, len(X), BATCH):
         model.partial_fit(docs[first : first + BATCH], X[first : first + BATCH])
@@ -55,7 +55,7 @@ def in_batches(model, docs, X, start=0):
 
 @pytest.fixture(scope="module")
 def stories():
-    """Vectors, what each is about, and documents; new subjects come up all the time."""
+    """Return vectors, their subjects and documents; new subjects appear all the time."""
     rng = np.random.default_rng(0)
     y = rng.integers(np.linspace(3, 30, 700).astype(np.int64))
     X = around(rng, unit(rng.standard_normal((30, 64)))[y], 0.85).astype(np.float32)
@@ -120,7 +120,7 @@ def test_a_document_changes_its_topic_only_where_an_event_says_so(kind, seed):
     numbers = model.topic_mapper_.get_mappings()
     split_off = {numbers[part] for part in parts if part in numbers}
     assert set(now[given != now].tolist()) <= split_off
-    assert np.array_equal(given, now) == (kind == "hub")  # there BERTopic meets no part again
+    assert np.array_equal(given, now) == (kind == "hub")  # there BERTopic sees no new part again
 
 
 @pytest.mark.parametrize(("kind", "seed"), SPLITTING)
@@ -185,12 +185,12 @@ def saved_and_loaded(model, path):
     return BERTopic.load(str(path))
 
 
-# Tables that go stale, and their refreshing
+# Stale tables
 
 
 @pytest.fixture(scope="module")
 def healed():
-    """A model whose topics were joined and split by healing, its documents, and more to come."""
+    """Return a model with healed topics, its documents, and more documents."""
     X, thresholds = make("drifting", 6, n=500)
     docs = documents(np.arange(len(X)) // 25)
     model = model_of(LinksTopics(*thresholds, evidence="nearest", heal="settle"))
@@ -208,7 +208,7 @@ def sizes(topics):
 
 
 def words_counted(model):
-    """The words of each topic that the vectorizer has counted, by row, as a dictionary."""
+    """Return the word counts of the vectorizer, by row."""
     rows = model.vectorizer_model.X_.toarray()
     names = model.vectorizer_model.get_feature_names_out()
     return {
@@ -239,7 +239,7 @@ def test_tables_that_went_stale_under_healing_are_refreshed(healed):
     assert set(model.get_topics()) == set(told.tolist())
     assert model.c_tf_idf_.shape[0] == len(info)
     assert words_counted(model) == words_of(docs, told)
-    # Who had a number of its own has it still; others were told under the topic they had left.
+    # Topics keep their own numbers; the others were reported under their parents.
     ids = model.hdbscan_model.all_labels_
     known = np.isin(ids, list(healed[0].topic_mapper_.get_mappings()))
     assert np.array_equal(told[known], before[known])
@@ -290,7 +290,7 @@ def test_outliers_keep_their_row_while_there_are_none(stories):
     links = model.hdbscan_model.links_
     small = [each.id for each in links.clusters() if each.pending]
     for cluster in small:
-        links.name(cluster, f"name {cluster}")  # what has a name is not pending
+        links.name(cluster, f"name {cluster}")  # a named cluster is not pending
     told = refresh_topics(model, docs[:600])
     assert -1 not in told
     assert model.topic_sizes_[-1] == 0

@@ -1,4 +1,4 @@
-"""Diarization: turns at any moment, overlaps and pauses, names, pyannote's objects."""
+"""Test Diarizer: turns, overlaps, pauses, names, objects of pyannote."""
 
 import builtins
 import itertools
@@ -30,7 +30,7 @@ ANN, BOB, CAT = np.eye(3)
 
 
 def meeting(**options):
-    """Ann, Bob, Ann again; five seconds in all."""
+    """Return a diarizer with Ann, Bob, Ann again, in five seconds."""
     diarizer = Diarizer(Links(*THRESHOLDS), **options)
     for start, end, who in ((0, 2, ANN), (2, 3, BOB), (3, 5, ANN)):
         diarizer.add(start, end, who)
@@ -38,7 +38,7 @@ def meeting(**options):
 
 
 def splitting():
-    """A diarizer whose cluster 0 falls in two at the last of its segments."""
+    """Return a diarizer whose cluster 0 is split by its last segment."""
     tie = math.radians(45.0)
     t_c = math.sqrt(math.cos(tie))
     diarizer = Diarizer(Links(t_c, math.cos(math.radians(22.0)), t_c * t_c))

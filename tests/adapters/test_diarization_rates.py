@@ -1,4 +1,4 @@
-"""The benchmark of diarization: its laws, on a recording that is easy, and its page."""
+"""Test the benchmark of diarization on an easy recording, and its page."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from benchmarks import diarization as benchmark
 
 
 def recording(seed=0, n=200):
-    """Four speakers in turns of five windows or more, far apart."""
+    """Return four well separated speakers in turns of at least five windows."""
     rng = np.random.default_rng(seed)
     y = np.repeat(rng.permuted(np.arange(n // 5) % 4), 5)
     X = np.eye(8, dtype=np.float32)[y] + 0.1 * rng.normal(size=(n, 8)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""docs/adapters.md: its code runs, and prints what the page shows."""
+"""Run the code of docs/adapters.md and compare its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LinksRiver: river's own checks, and that it is `Links` and nothing else."""
+"""Test LinksRiver: river's own checks, and equality with `Links`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GIVEN = [
     for number, check in enumerate(checks.yield_checks(model))
 ]
 
-# River gives clusterers no data to be checked on; these are what other models are checked by. Those
+# river has no data for checks of clusterers; these are the checks of other models. Those
 # of older rivers give every model a target to learn, which no clusterer takes.
 TAKES_NO_TARGET = hasattr(common, "_learn")
 ON_DATA = [
@@ -58,7 +58,7 @@ def dictionaries(X):
 
 
 def learnt(model, vectors):
-    """The model, and what it said of each vector right after it had learnt it."""
+    """Return the model and its prediction of each vector right after learning it."""
     said = []
     for x in vectors:
         model.learn_one(x)
@@ -120,7 +120,7 @@ def test_learn_many_equals_learn_one(batch, vectors):
     one, many = LinksRiver(*THRESHOLDS), LinksRiver(*THRESHOLDS)
     for x in dictionaries(vectors):
         one.learn_one(x)
-    many.learn_one(dictionaries(vectors)[0])  # settles the order of the features
+    many.learn_one(dictionaries(vectors)[0])  # determines the order of the features
     for start in range(1, len(vectors), 40):
         many.learn_many(batch(vectors[start : start + 40]))
     assert many.links.state_hash() == one.links.state_hash()

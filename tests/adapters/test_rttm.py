@@ -1,4 +1,4 @@
-"""RTTM: no name can break a line, and the reader guesses nothing."""
+"""Test RTTM: names are escaped, and the reader is strict."""
 
 import itertools
 

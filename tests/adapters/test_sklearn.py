@@ -1,4 +1,4 @@
-"""LinksClusterer: scikit-learn's own checks, and that it is `Links` and nothing else."""
+"""Test LinksClusterer: scikit-learn's own checks, and equality with `Links`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ESTIMATORS = {
 
 
 def generated(estimator):
-    """Every check of the scikit-learn that is installed, with its name."""
+    """Return every check of the installed scikit-learn, with its name."""
     if hasattr(estimator_checks, "estimator_checks_generator"):
         checks = estimator_checks.estimator_checks_generator(estimator)
     else:  # before 1.6

@@ -1,4 +1,4 @@
-"""Turns kept up to date are those worked out afresh, at any moment; a change costs its share."""
+"""Test that incremental turns equal turns computed from the beginning, at little cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams import make
 TOUCH = 1e-6
 
 
-# The plain definition: everything anew, segment by segment
+# The plain definition: compute everything from the beginning
 
 
 def plain_cells(spans, overlaps):
@@ -73,7 +73,7 @@ def plain_turns(spans, ids, *, overlaps, gap, call="speaker-{}".format):
 
 
 class Puppet:
-    """A clusterer that says what it is told to say, and counts how often it is asked."""
+    """A fake clusterer with given results that counts its calls."""
 
     def __init__(self):
         self.ids, self.names, self.log, self.asked = [], {}, [], 0
@@ -107,7 +107,7 @@ class Puppet:
 
 
 def random_span(rng, n, *, step, grid):
-    """A window of a stream, or now and then one from anywhere; on a grid many are the same."""
+    """Return a window of a stream, or sometimes one from anywhere; on a grid many are equal."""
     start = step * n if rng.random() < 0.8 else rng.uniform(0, step * n + 1)
     length = rng.choice([0.3, 1.6, 5.0]) if rng.random() < 0.97 else 40.0
     if grid:
@@ -179,7 +179,7 @@ def test_returned_turns_do_not_change_later():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often pieces of time were divided and told."""
+    """Count how often pieces were divided and added."""
     counts = {"divided": 0, "told": 0}
 
     def counting(what, method):
@@ -204,13 +204,13 @@ def test_current_costs_what_changed_and_not_the_whole_recording(n, counted):
         diarizer.add(0.4 * i, 0.4 * i + 1.6, (i // 12) % 8)
     diarizer.current()
     counted.update(divided=0, told=0)
-    for i in range(n, n + 10):  # ten more segments, each told at once
+    for i in range(n, n + 10):  # ten more segments
         diarizer.add(0.4 * i, 0.4 * i + 1.6, (i // 12) % 8)
         diarizer.current()
     assert counted["divided"] <= 10 * 4
     assert counted["told"] <= 10 * 4 * turns._CHUNK
     counted.update(divided=0, told=0)
-    puppet.ids[n // 2] = 9  # an old segment turns out to be another's
+    puppet.ids[n // 2] = 9  # an old segment gets another speaker
     assert any(turn.cluster == 9 for turn in diarizer.current())
     assert counted["divided"] == 0
     assert counted["told"] <= 4 * turns._CHUNK

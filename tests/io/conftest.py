@@ -1,4 +1,4 @@
-"""A PostgreSQL server and a quick Qdrant, for the tests that ask for them."""
+"""Fixtures: a PostgreSQL server, test vectors, and a Qdrant without disk syncs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def server():
 
 @pytest.fixture
 def db(server):
-    """A connection, to a database without tables."""
+    """Return a connection to a database without tables."""
     import psycopg
     from psycopg import sql
 
@@ -31,7 +31,7 @@ def db(server):
 
 @pytest.fixture(scope="session")
 def faces():
-    """2,500 vectors of 40 people."""
+    """Return 2,500 vectors of 40 people."""
     rng = np.random.default_rng(5)
     people = rng.standard_normal((40, 16))
     noise = rng.standard_normal((2500, 16)) * 0.25
@@ -40,7 +40,7 @@ def faces():
 
 @pytest.fixture
 def quick_qdrant(monkeypatch):
-    """Qdrant's local mode waits for the disk at each point; these tests do not."""
+    """Make Qdrant's local mode not wait for the disk at each point."""
     from qdrant_client.local.persistence import CollectionPersistence
 
     begin = CollectionPersistence.__init__

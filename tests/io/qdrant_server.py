@@ -9,7 +9,7 @@ from qdrant_client import models
 
 
 class Server(BaseHTTPRequestHandler):
-    """What a server answers, out of a collection in memory; to who has the key."""
+    """Handle requests with the right key, from a collection in memory."""
 
     there = None
     indexed = None  # the kind of the index of `time`

@@ -113,7 +113,7 @@ WITH_COLUMNS = ("parquet", "parquet-fixed", "feather", "arrow-stream", "jsonl", 
 
 
 def options(kind, X=None):
-    """What `open_vectors` must be told to read such a file."""
+    """Return the options that `open_vectors` needs for a kind of file."""
     dimension = 6 if X is None else X.shape[1]
     return {"raw": {"dimension": dimension}, "csv": {"payload": "file"}}.get(kind, {})
 
@@ -126,7 +126,7 @@ def made(folder: Path, kind, X):
 
 
 def read(path, *, skip=0, **given):
-    """All blocks of a file."""
+    """Return all blocks of a file."""
     with open_vectors(path, **given) as source:
         source.skip(skip)
         return list(source)

@@ -1,4 +1,4 @@
-"""Vectors in blocks: the rows of the file, from any row on, of any kind, from a pipe too."""
+"""Test reading in blocks: every kind of file, pipes, skipping rows."""
 
 from __future__ import annotations
 

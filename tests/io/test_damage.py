@@ -1,4 +1,4 @@
-"""Damaged files: cut anywhere, bytes turned anywhere; a typed error or a table, nothing else."""
+"""Test damaged files: cut or flipped bytes give a typed error or a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ X = vectors(40)
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """Path and bytes of a sound file of a kind."""
+    """Return the path and the bytes of a sound file."""
 
     @cache
     def of(kind):
@@ -28,7 +28,7 @@ def sound(tmp_path_factory):
 
 
 def outcome(path, data, kind):
-    """The rows that are read of damaged bytes, or None where they are refused."""
+    """Return the rows of damaged bytes, or None if they are refused."""
     path.write_bytes(data)
     try:
         return rows(read(path, block=16, **options(kind)))

@@ -1,4 +1,4 @@
-"""A store written out and made again: the same answers, or an error that names the place."""
+"""Test export and import of stores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THRESHOLDS = Thresholds(0.7, 0.6, 0.9)
 
 
 def filled(path, **options):
-    """A store that every verb has been said to."""
+    """Return a store on which every verb was called."""
     store = Store.open(path, thresholds=THRESHOLDS, threads=1, **options)
     store.add_many(X[:30], payloads=[{"photo": row} for row in range(30)], idempotency_key="first")
     store.enrol("Ann", X[30:33])
@@ -78,7 +78,7 @@ def test_an_imported_store_equals_the_exported_one(store, tmp_path, packing):
 
 
 def answer_of_the_exported(store, more):
-    """The answer that the exported store would give."""
+    """Return the result that the exported store gives."""
     store.backup(store.path.with_name("copy.links"))
     with Store.open(store.path.with_name("copy.links"), threads=1) as copy:
         ids = copy.add_many(more)

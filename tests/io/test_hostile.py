@@ -1,4 +1,4 @@
-"""Files that lie: a typed error, nothing allocated, nothing run, nothing written out."""
+"""Test hostile files: a typed error, no allocation, no code run, nothing extracted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIB = 2**20
 
 
 def refused(path, match, **given):
-    """Refused, at the cost of next to no memory."""
+    """Check that a file is refused with little memory."""
     tracemalloc.start()
     try:
         with pytest.raises(InputFileError, match=match) as caught:
@@ -180,7 +180,7 @@ def test_pickles_are_never_loaded(tmp_path):
     assert not (tmp_path / "sprung").exists()
 
 
-# What a path may be
+# Paths
 
 
 def test_a_symbolic_link_is_followed_and_a_broken_one_is_reported(tmp_path):

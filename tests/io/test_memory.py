@@ -1,4 +1,4 @@
-"""Memory holds a block, however big the file: measured in a process of its own."""
+"""Test that reading needs the memory of one block, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def write_raw(path):
 
 
 def write_parquet(path):
-    """One row group of all rows, as some programs write them."""
+    """Write all rows as one row group, as some programs do."""
     column = pa.FixedSizeListArray.from_arrays(
         pa.array(np.concatenate([block["embedding"].ravel() for block in blocks()])), DIMENSION
     )

@@ -1,4 +1,4 @@
-"""docs/vector-stores.md: the commands of the page, against a real server and a real folder."""
+"""Run the commands of docs/vector-stores.md against a real server and a real folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QDRANT = [(line, told) for line, told in LINES if "qdrant://" in line]
 
 
 def check(lines, there, here, folder):
-    """Type the lines, with what the page calls a place put as it is called here."""
+    """Run the commands, with the address of the page replaced by the one of the test."""
     for line, told in lines:
         words = shlex.split(line.replace(there, here))
         assert words[0] == "linkstream"

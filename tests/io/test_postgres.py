@@ -1,4 +1,4 @@
-"""Vectors of a PostgreSQL table with pgvector: read in order, taken once, IDs written back."""
+"""Test vectors of a PostgreSQL table: order, adding rows once, writing IDs back."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_null_in_the_order_is_refused_before_a_row_is_read(server, db, faces, tm
         assert "3 of 100 rows" in words
         assert f"NULL in '{column}'" in words
         assert not (tmp_path / "new.links").exists()
-    db.execute("UPDATE faces SET embedding = NULL WHERE day IS NULL")  # such rows are left out
+    db.execute("UPDATE faces SET embedding = NULL WHERE day IS NULL")  # such rows are skipped
     address = server.address("?table=faces&order=day")
     assert cluster(tmp_path, address, *OPTIONS)["taken"] == 97
     db.execute("UPDATE faces SET day = 99, embedding = %s WHERE id = 99", (text(faces[99]),))

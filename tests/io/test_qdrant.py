@@ -1,4 +1,4 @@
-"""Vectors of a Qdrant collection, in local mode: read in order, taken once, IDs written back."""
+"""Test vectors of a Qdrant collection: order, adding points once, writing IDs back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLAIN = models.VectorParams(size=16, distance=models.Distance.DOT)
 
 @pytest.fixture(scope="module")
 def faces():
-    """400 vectors of 30 people."""
+    """Return 400 vectors of 30 people."""
     rng = np.random.default_rng(5)
     people = rng.standard_normal((30, 16))
     noise = rng.standard_normal((400, 16)) * 0.25
@@ -41,7 +41,7 @@ def faces():
 
 
 def fill(folder, vectors, *, first=0, key=lambda place: place, config=PLAIN, name=None):
-    """Points put there in another order than that of their numbers."""
+    """Insert points in another order than that of their numbers."""
     with closing(QdrantClient(path=str(folder))) as client:
         if not client.collection_exists("faces"):
             client.create_collection("faces", vectors_config=config)
@@ -58,7 +58,7 @@ def fill(folder, vectors, *, first=0, key=lambda place: place, config=PLAIN, nam
 
 
 def payloads(folder):
-    """Of all points, by their time."""
+    """Return the field of all points, ordered by time."""
     with closing(QdrantClient(path=str(folder))) as client:
         points, _ = client.scroll("faces", limit=10_000)
     return sorted((point.payload for point in points), key=lambda payload: payload["time"])
@@ -160,7 +160,7 @@ def test_points_that_cannot_be_ordered_are_refused_before_a_row_is_read(tmp_path
         client.set_payload("faces", {"time": value}, points=[3, 9])
     with pytest.raises(InputFileError, match=r"2 of 20 points .* 'time'.* point 3 has"):
         open_vectors(f"qdrant://{tmp_path}/q?order=time")
-    with open_vectors(f"qdrant://{tmp_path}/q") as source:  # by ID nothing is needed
+    with open_vectors(f"qdrant://{tmp_path}/q") as source:  # the order by ID needs no value
         assert sum(map(len, source)) == 20
 
 
@@ -317,7 +317,7 @@ def test_missing_collections_and_folders_are_named_and_not_created(tmp_path, fac
     assert sorted(path.name for path in tmp_path.iterdir()) == ["q"]
 
 
-# The client leaves the file of its lock to the garbage collector when it finds it taken.
+# If the folder is in use, the client leaves its lock file open until garbage collection.
 @pytest.mark.filterwarnings("ignore:unclosed file .*lock:ResourceWarning")
 @pytest.mark.filterwarnings(
     "ignore:Exception ignored.*lock:pytest.PytestUnraisableExceptionWarning"
@@ -350,7 +350,7 @@ def test_a_server_that_does_not_answer_is_reported_without_its_key(address, tmp_
 
 @pytest.fixture
 def server(faces):
-    """The port of a server with 300 faces, by the time they came."""
+    """Return the port of a server with 300 faces, ordered by time."""
     client = QdrantClient(":memory:")
     client.create_collection("faces", vectors_config=PLAIN)
     client.upsert(
@@ -368,7 +368,7 @@ def server(faces):
     client.close()
 
 
-# It is insecure here, and the client says so.
+# The client warns about a key without https.
 over_http = pytest.mark.filterwarnings("ignore:Api key is used with an insecure:UserWarning")
 
 

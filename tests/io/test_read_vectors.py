@@ -1,4 +1,4 @@
-"""Files of vectors: what is sound is read, what is hostile costs nothing and says why."""
+"""Test read_vectors: sound files are read, hostile files are refused."""
 
 from __future__ import annotations
 

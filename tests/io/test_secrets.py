@@ -1,4 +1,4 @@
-"""Addresses of databases: names are quoted, passwords are not shown, slips are told."""
+"""Test addresses: names are quoted, passwords are not shown, mistakes are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of text: JSON lines and CSV; what cannot be a row is refused with its line."""
+"""Test JSON lines and CSV: an invalid row is refused with its line."""
 
 from __future__ import annotations
 

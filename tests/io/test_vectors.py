@@ -1,4 +1,4 @@
-"""Vectors that cannot be used, from files: the row is named, and nothing has changed."""
+"""Test unusable vectors in files: the error names the row, and nothing changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables written in blocks: read back the same, and never half there."""
+"""Test tables: they are read back unchanged, and are never incomplete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One session for all tests of the directory that need one: a JVM takes seconds to begin."""
+"""One Spark session for all tests of the folder: a JVM takes seconds to start."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from scaleout.driver import session
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    # A session of a time zone far from UTC: times have to come out as they went in.
+    # A time zone far from UTC: times must be returned unchanged.
     made = session(
         "local[2]",
         **{
             "spark.sql.session.timeZone": "Asia/Tokyo",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
             "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-            # Otherwise streams whose state expires run empty batches for ever.
+            # Otherwise streams with expiry run empty batches without end.
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         },
     )

@@ -16,7 +16,7 @@ THRESHOLDS = Thresholds(0.6, 0.5, 0.8)
 
 
 def session(master: str, **settings: str):
-    """A session of this Python on this machine, quiet."""
+    """Return a quiet session on this machine."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 

@@ -25,7 +25,7 @@ class Stream:
         return path
 
     def run(self, *args, **options):
-        """Read all that is new, file by file; a query begins and ends."""
+        """Run a query over all new files."""
         source = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
         answers = cluster_by_key(source.parquet(str(self.folder / "in")), *args, **options)
         query = (

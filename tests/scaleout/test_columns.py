@@ -1,4 +1,4 @@
-"""Columns of a frame are given to Spark's functions as they are given to Spark."""
+"""Test finding columns by name and by Column objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(spark):
 
 
 def expected():
-    """IDs by camera, in the order of `later`: the last row first."""
+    """Return the IDs by camera, in the order of `later`."""
     found = {}
     for camera, first in (("a", 0), ("b", 1)):
         links = Links.from_thresholds(THRESHOLDS, threads=1)
@@ -38,7 +38,7 @@ def expected():
 
 
 def ways(rows):
-    """Ways to say the same: a frame, its key, its vectors, their order, what is kept."""
+    """Return equivalent arguments: frame, key, vectors, order, kept columns."""
     return [
         (rows, "CAMERA", "Voice", "LATER", ["camera", "later"]),
         (rows.alias("r"), "r.camera", "r.voice", "r.later", ["r.camera", "r.later"]),

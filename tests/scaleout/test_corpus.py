@@ -1,4 +1,4 @@
-"""One large corpus on Spark: each vector has one ID, whatever the machines and order of rows."""
+"""Test cluster_corpus: one ID a vector, independent of machines and order of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N, SHARDS = 400, 5
 STREAM = make("lobes", 21, n=N)
 THRESHOLDS = Thresholds(*STREAM.thresholds)
 NAMES = [f"photo {(place * 7) % N}" for place in range(N)]  # ids in another order than `at`
-WITHOUT = {17, 230}  # rows whose vector cannot be used, where such are wanted
+WITHOUT = {17, 230}  # rows with unusable vectors
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def photos(spark):
 
 @pytest.fixture(scope="module")
 def by_hand(photos):
-    """IDs by name, and the clusterer, of the same tree of absorbs in this process, all tracked."""
+    """Return the IDs and the clusterer of the same tree of absorbs in this process."""
     shard = f.pmod(f.xxhash64("`photo.id`"), f.lit(SHARDS)).cast("int")
     parts = [[] for _ in range(SHARDS)]
     for row in photos.select("`photo.id`", "at", shard.alias("shard")).collect():
@@ -144,7 +144,7 @@ def test_an_empty_corpus_gives_an_empty_table(spark, shards):
     assert corpus.ids.collect() == []
     assert corpus.ids.schema.simpleString() == "struct<id:bigint,cluster:bigint>"
     assert corpus.links.n_vectors == 0
-    assert corpus.links.add([1.0, 0.0]).cluster == 0  # to go on with
+    assert corpus.links.add([1.0, 0.0]).cluster == 0  # it can continue
     corpus.release()
 
 

@@ -1,4 +1,4 @@
-"""What Spark needs around it: whatever is missing is said in words, before anything runs."""
+"""Test the checks of packages, Java and the session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OF_TREE = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHO
 
 @pytest.fixture
 def versions(monkeypatch):
-    """What the packages call themselves; a test changes it."""
+    """Return the versions of the packages, which a test may change."""
     told = {"pyspark": "4.1.0", "pandas": "2.2.0", "pyarrow": "18.0.0", "protobuf": "6.33.0"}
 
     def version(package):
@@ -41,7 +41,7 @@ def versions(monkeypatch):
 
 @pytest.fixture
 def java(monkeypatch, tmp_path):
-    """Puts a program that calls itself Java on the PATH, alone there, or below JAVA_HOME."""
+    """Put a fake Java on the PATH or below JAVA_HOME."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -58,7 +58,7 @@ def java(monkeypatch, tmp_path):
 
 
 class Session:
-    """As much of a session as is looked at."""
+    """A fake session with the settings that are checked."""
 
     def __init__(self, **conf):
         self.settings = {name.replace("_", "."): value for name, value in conf.items()}
@@ -150,7 +150,7 @@ def test_a_version_within_the_range_is_accepted(versions, package, version):
 
 def test_messages_that_protobuf_refuses_are_reported_with_both_versions(versions, monkeypatch):
     class VersionError(Exception):
-        """protobuf's own, which is no ImportError."""
+        """The error of protobuf, which is no ImportError."""
 
     def refuse(name):
         assert name.startswith("pyspark.")

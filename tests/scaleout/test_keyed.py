@@ -1,4 +1,4 @@
-"""One key of a stream: IDs are those of one run on one machine, however the rows come."""
+"""Test one key of a stream: its IDs equal those of one run on one machine."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from linkstream.scaleout.keyed import ROW_EVENTS, KeyedLinks, Plan
 from streams import make
 
 KEY = ("camera 7", None)
-NULL = 999_999  # a number that stands for none: the flags say so
+NULL = 999_999  # stands for null, as the flags tell
 NOW = 1_700_000_000_123
 
 
 class State:
-    """A value that Spark would keep for a key."""
+    """A fake of the state that Spark keeps for a key."""
 
     def __init__(self):
         self.held, self.updates = None, 0
@@ -79,13 +79,13 @@ def untracked(stream, **options):
 
 
 def in_one_run(stream, **options):
-    """IDs and the clusterer of one run on one machine."""
+    """Return the IDs and the clusterer of one run on one machine."""
     links = untracked(stream, **options)
     return links.add_many(stream.vectors), links
 
 
 def told_by_row(links, ids):
-    """Events that rows do not tell by themselves, by the vector that brought them about."""
+    """Return the events that rows do not tell themselves, by vector."""
     told = [[] for _ in ids]
     for event in links.events():
         if event.kind not in ROW_EVENTS:
@@ -339,7 +339,7 @@ def test_a_bad_vector_is_marked_and_the_others_are_as_without_it(bad, piece, mon
     links = untracked(stream)
     ids = links.add_many(vectors)
     rows = list(vectors)
-    for place in (30, 8, 7, 1):  # not the first: that one would settle the dimension
+    for place in (30, 8, 7, 1):  # not the first, which determines the dimension
         rows.insert(place, bad)
     given_ = Stream(untracked(stream), mark=True)
     out = given_.give(frame(rows))
@@ -370,7 +370,7 @@ def test_a_batch_of_another_dimension_is_marked_whole():
     assert given_.links.n_vectors == 3
 
 
-# What a key begins as
+# The first clusterer of a key
 
 
 def test_people_of_the_first_clusterer_are_recognised():

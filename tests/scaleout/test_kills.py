@@ -30,11 +30,11 @@ SOURCE = Path(script.__file__).parents[2] / "src"
 PATIENCE = 240  # seconds that one step may take on a busy machine
 
 
-# Processes: our own and what they began
+# Processes
 
 
 def children():
-    """Each process's children."""
+    """Return the children of each process."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -46,7 +46,7 @@ def children():
 
 
 def below(pid):
-    """All that a process began, and what those began, with their command lines and parents."""
+    """Return all descendants of a process, with command lines and parents."""
     tree, found, waiting = children(), {}, [pid]
     while waiting:
         parent = waiting.pop()
@@ -99,13 +99,13 @@ class Driver:
         )
 
     def workers(self):
-        """Python processes that run tasks: those that a daemon began."""
+        """Return the Python processes that run tasks: the children of a daemon."""
         there = below(self.pid)
         daemons = {pid for pid, (line, _) in there.items() if "pyspark.daemon" in line}
         return sorted(pid for pid in daemons if there[pid][1] in daemons)
 
     def kill(self):
-        """All of it at once, with −9."""
+        """Kill the driver and its descendants with −9."""
         others = below(self.pid)  # Python's daemons are groups of their own
         os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
@@ -118,7 +118,7 @@ class Driver:
 
 
 def spark_home(folder):
-    """Spark where it is installed, with a folder for workers that goes with the test."""
+    """Return the home of Spark, with a temporary folder for workers."""
     home = folder / "spark"
     if not home.exists():
         home.mkdir()
@@ -129,18 +129,18 @@ def spark_home(folder):
     return home
 
 
-# Batches: what the checkpoint and the sink say
+# Batches in the checkpoint and the sink
 
 
 def numbers(folder):
-    """Batches that a log of Spark's has."""
+    """Return the batches in a log of Spark."""
     if not folder.is_dir():
         return set()
     return {int(path.name.split(".")[0]) for path in folder.iterdir() if path.name[0].isdigit()}
 
 
 def under_way(folder):
-    """The batch that was begun and is not committed; None: there is none."""
+    """Return the batch that has begun and is not committed, or None."""
     begun = numbers(folder / "checkpoint" / "offsets")
     done = numbers(folder / "checkpoint" / "commits") | numbers(folder / "out" / "_spark_metadata")
     open_ = begun - done
@@ -149,19 +149,19 @@ def under_way(folder):
 
 
 def listed(folder):
-    """Files that the batches of the sink list."""
+    """Return the files that the batches of the sink list."""
     logs = (folder / "out" / "_spark_metadata").glob("[0-9]*")
     lines = [line for log in logs for line in log.read_text().splitlines()[1:]]
     return {Path(json.loads(line)["path"]).name for line in lines}
 
 
 def unlisted(folder):
-    """Files that tasks have begun and no batch of the sink lists."""
+    """Return the files of tasks that no batch of the sink lists."""
     return {path.name for path in (folder / "out").glob("*.parquet")} - listed(folder)
 
 
 class Round:
-    """One run of the stream, with what was killed in it."""
+    """One run of the stream and its kills."""
 
     def __init__(self, folder):
         self.folder, self.driver, self.kills = folder, Driver(folder), []
@@ -178,7 +178,7 @@ class Round:
         raise AssertionError(self.driver.log.read_text(errors="replace")[-4_000:])
 
     def mid_batch(self, after, before):
-        """Wait until tasks of a later batch than `after` write; the number of the batch."""
+        """Wait until tasks of a batch after `after` write; return its number."""
         batch = under_way(self.folder)
         return (
             batch
@@ -198,7 +198,7 @@ class Round:
         else:
             there = self.driver.executors() if what == "executor" else self.driver.workers()
             assert there, f"no {what} there"
-            # Of the Python workers one may have nothing to do just now: all of them.
+            # A single Python worker may be idle: kill all of them.
             killed = [kill(pid) for pid in (there[:1] if what == "executor" else there)]
             assert any(killed)
         if batch is not None and under_way(self.folder) == batch:  # it was, and it still is
@@ -211,7 +211,7 @@ class Round:
 
 
 def stream(folder, files, seed=0):
-    """Vectors by key, and in files: a part of each key's in each, mixed."""
+    """Return vectors by key, and the same vectors mixed in files."""
     rng = np.random.default_rng(seed)
     people = rng.normal(size=(KEYS, 5, DIMENSION))
     people /= np.linalg.norm(people, axis=2, keepdims=True)
@@ -233,7 +233,7 @@ def stream(folder, files, seed=0):
 
 @pytest.fixture
 def begin(tmp_path):
-    """Begins a run of the stream; whatever is left of it ends with the test."""
+    """Start a run of the stream; end its processes with the test."""
     begun = []
 
     def begin(folder, files):

@@ -1,4 +1,4 @@
-"""docs/scale-out.md: its code runs, and prints what the page shows."""
+"""Run the code of docs/scale-out.md and compare its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_code_runs_and_prints_what_the_page_shows(spark, tmp_path, monkeypat
     for (language, code), (following, shown) in pairwise([*BLOCKS, ("", "")]):
         if language != "py":
             continue
-        # Spark knows paths from where its JVM began.
+        # Spark resolves paths from where its JVM started.
         for name in ("voices", "checkpoint", "ids"):
             code = code.replace(f'"{name}"', f'"{there}/{name}"')
         printed = io.StringIO()

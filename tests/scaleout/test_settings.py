@@ -1,4 +1,4 @@
-"""A checkpoint keeps the settings that it was begun with: a query with others is refused."""
+"""Test that a query with other settings than its checkpoint is refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OTHERS = {
 
 
 def types(links):
-    """By name, of the fields that have the same names whatever the settings are."""
+    """Return the types of the fields with fixed names."""
     fields = schema_of(settings_of(links)).fields
     return {field.name: field.dataType for field in fields if field.name.startswith("digest")}
 
@@ -153,7 +153,7 @@ def test_other_thresholds_under_an_old_checkpoint_are_refused_at_start_even_for_
     assert "cluster_similarity_0_6," in str(said.value)
     assert "cluster_similarity_0_65," in str(said.value)
     assert stream.seen() == before
-    after = stream.run("key", "vector", order="n", thresholds=THRESHOLDS)  # and it goes on
+    after = stream.run("key", "vector", order="n", thresholds=THRESHOLDS)  # the stream continues
     links = Links.from_thresholds(THRESHOLDS, threads=1)
     new = sorted((row["n"], row["cluster"]) for row in after if row["key"] == "new")
     assert [cluster for _, cluster in new] == links.add_many(vectors[20:]).tolist()

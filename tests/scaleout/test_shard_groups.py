@@ -1,4 +1,4 @@
-"""Shards that become one: the map from subclusters to IDs agrees with a clusterer that kept all."""
+"""Test joining shards: the map of subclusters agrees with a clusterer that tracks all vectors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def tracked(stream, **options):
 
 
 def at(values, places):
-    """Values at these places; a vector that was forgotten has none, and stays so."""
+    """Return the values at these indices; a forgotten vector has none."""
     return np.where(places < 0, GONE, values[places])
 
 
 class Twin:
-    """A part, and beside it a clusterer that kept track of every vector through the same tree."""
+    """A group, and a clusterer that tracks every vector through the same tree."""
 
     def __init__(self, shard, vectors, stream, **options):
         links = tracked(stream, **options)
@@ -50,7 +50,7 @@ class Twin:
         return self
 
     def sent(self):
-        """The part as the next worker would have it."""
+        """Send the group to the next worker."""
         self.part = sent(self.part)
         return self
 
@@ -72,13 +72,13 @@ class Twin:
 
 
 def cut(stream, n, seed):
-    """The stream in n shards of different sizes, as ids would cut it."""
+    """Return the stream in n shards of different sizes."""
     shard = np.random.default_rng(seed).integers(n, size=len(stream.vectors))
     return [stream.vectors[shard == each] for each in range(n)]
 
 
 def sent(part):
-    """As the next worker would have it."""
+    """Return a group as the next worker gets it."""
     (made,) = corpus.read_groups(part.pieces())
     return made
 
@@ -103,7 +103,7 @@ def test_the_map_agrees_with_a_tracked_run_of_any_tree(kind, options):
 
 
 def test_the_streams_merge_split_and_forget():
-    """Otherwise the test above could pass for want of anything to compare."""
+    """Check that the test above has something to compare."""
     merged = gone = split = 0
     for kind in KINDS:
         stream = make(kind, 1)
@@ -247,7 +247,7 @@ def batches_of(rows, shard=7, *, size=40, written=list, ids=None):
 
 
 def worked(links, batches, *, mark=False):
-    """Rows and the part that the work of a shard gives."""
+    """Return the rows and the group that the work of a shard yields."""
     out = list(corpus.cluster_shard(links.to_bytes(), mark=mark)(iter(batches)))
     rows = [row for batch in out for row in batch.to_pylist() if row["body"] is None]
     return rows, corpus.read_groups(batch for batch in out if not batch["body"].null_count)

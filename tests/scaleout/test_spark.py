@@ -1,4 +1,4 @@
-"""Streams with a key on Spark: each vector once, with the IDs of a run on one machine."""
+"""Test cluster_by_key: each row once, with the IDs of a run on one machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fresh(**options):
     return Links.from_thresholds(THRESHOLDS, threads=1, **options)
 
 
-# One stream with all there is to it; several tests look at what came out
+# One stream with all features, whose result several tests use
 
 BIG = 2**60 + 1
 CAMERAS = [(BIG, "hall"), (BIG, "yard"), (BIG + 1, "hall"), (None, "hall"), (7, None)]
@@ -48,7 +48,7 @@ EACH = 60
 
 
 def everything():
-    """Rows of all cameras in order; every 13th vector of a camera cannot be used."""
+    """Return rows of all cameras in order; every 13th vector of a camera is unusable."""
     rows = []
     for (camera, room), kind in zip(CAMERAS, KINDS, strict=True):
         vectors = make(kind, 11, n=EACH).vectors
@@ -71,7 +71,7 @@ def everything():
 
 @pytest.fixture(scope="module")
 def cameras(spark, tmp_path_factory):
-    """What went in and what came out, by camera and room, in order."""
+    """Return input and output, by camera and room, in order."""
     stream = Stream(spark, tmp_path_factory.mktemp("cameras"), SCHEMA)
     rows, rng = everything(), np.random.default_rng(5)
     for first, last in ((0, 25), (25, 26), (26, EACH)):
@@ -159,7 +159,7 @@ def test_a_key_that_is_not_forgotten_began_once_and_just_now(cameras):
         assert dt.timedelta(0) <= now - began < dt.timedelta(minutes=10)
 
 
-# Again, and after a while
+# Repeated batches and expiry
 
 
 def test_a_batch_that_spark_delivers_twice_is_ignored(spark, tmp_path):
@@ -188,13 +188,13 @@ def test_an_expired_key_begins_again(spark, tmp_path):
     stream.run("key", "vector", **options)
     assert kept_keys(spark, tmp_path) == {"a", "b"}
     time.sleep(2.1)
-    stream.put(table(["b", "c"], [3, 4], [[0, 0, 1, 1], [1, 0, 0, 0]]))  # another encoder by now
+    stream.put(table(["b", "c"], [3, 4], [[0, 0, 1, 1], [1, 0, 0, 0]]))  # another encoder
     rows = stream.run("key", "vector", **options)
     lives = {(row["key"], row["began"], row["cluster"], row["number"]) for row in rows}
     old, new = ({life for life in lives if life[1] == when} for when in began(rows))
     assert {life[::2] for life in old} == {("a", 0), ("a", 1), ("b", 0)}
     assert {(key, *rest) for key, _, *rest in new} == {("b", 0, 0), ("c", 0, 0)}
-    assert kept_keys(spark, tmp_path) == {"b", "c"}  # what was kept of the quiet key is gone
+    assert kept_keys(spark, tmp_path) == {"b", "c"}  # the state of the expired key is deleted
 
 
 def began(rows):
@@ -216,7 +216,9 @@ def test_a_bad_vector_stops_the_stream_and_names_its_key(spark, tmp_path):
         stream.run("key", "vector", thresholds=THRESHOLDS, order="n")
     assert "row 0 is too short" in str(stopped.value)
     assert "bad='mark'" in str(stopped.value)
-    stream.run("key", "vector", thresholds=THRESHOLDS, order="n", bad="mark")  # and it goes on
+    stream.run(
+        "key", "vector", thresholds=THRESHOLDS, order="n", bad="mark"
+    )  # the stream continues
     problems = {row["key"]: row["problem"] for row in stream.seen()}
     assert problems["hall"] is None
     assert "too short" in problems["yard"]
@@ -261,7 +263,7 @@ def test_a_row_without_its_order_stops_the_work(spark):
         answers.collect()
 
 
-# What is asked for cannot be: said before anything runs
+# Invalid arguments
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Vectors from columns: whatever way they are written, the same numbers; or words about the row."""
+"""Test vectors of columns: all encodings give the same numbers, bad rows an error."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_any_slice_of_any_column_agrees_with_its_list(dimension, ends, doubles, 
     assert seen.tolist() == rows[first:last].tolist()
 
 
-# What can be taken
+# Usable vectors
 
 
 def test_all_good_vectors_are_usable():
@@ -264,7 +264,7 @@ def test_other_columns_are_refused_with_their_type(kind):
 
 @pytest.mark.parametrize("given", ["x", "idd", 7, None, ""])
 def test_a_missing_column_is_refused_with_the_existing_columns(given):
-    """Spark is not asked, which would log its stack."""
+    """Check that Spark, which would log its stack, is not asked."""
     with pytest.raises(ArgumentError) as said:
         find_column(SimpleNamespace(columns=["id", "v"]), given)
     assert said.value.seen == f"a column {given!r}"
@@ -272,7 +272,7 @@ def test_a_missing_column_is_refused_with_the_existing_columns(given):
 
 
 def test_a_refused_dimension_is_still_a_vector_error():
-    """What marks rows catches VectorError: the clusterer's own have to be of that class."""
+    """Check that errors of the clusterer are VectorErrors, which marking catches."""
     links = fresh()
     links.add([1.0, 0.0])
     assert issubclass(DimensionError, VectorError)

@@ -204,7 +204,11 @@ class DatabaseSource(Source):
         return self._key_file is not None
 
     def note_keys(self, keys: Sequence[Any]) -> None:
-        """Store the keys of rows that were read, if IDs are to be written back."""
+        """Store the keys of rows that were read, if IDs are to be written back.
+
+        Args:
+            keys: one key a row, of values that JSON has.
+        """
         if self._key_file is not None:
             self._key_file.writelines(json.dumps(key) + "\n" for key in keys)
 

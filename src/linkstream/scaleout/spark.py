@@ -88,8 +88,8 @@ def cluster_by_key(
         bad: "raise" stops the stream at an unusable vector; "mark" returns its row without an ID
             and with a `problem`.
         keep: columns to return. Default: all but the vector.
-        expire_after: forget a key that has no vectors for this long; it begins anew if it comes
-            again, with another time in the column `began`. Default: never.
+        expire_after: forget a key that has no vectors for this long; it begins again if it comes
+            back, with another time in the column `began`. Default: never.
         options: options of `Links`. `track_vectors` is False by default, so that the state grows
             with the subclusters and not with the stream.
 
