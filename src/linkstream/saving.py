@@ -15,9 +15,9 @@ from linkstream.engine.forest import FULL
 from linkstream.engine.state import ARRAYS, State, places_of
 from linkstream.errors import ArgumentError, SnapshotError
 from linkstream.identity import records
-from linkstream.identity.settling import Healing
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
+from linkstream.identity.settling import Healing
 from linkstream.space import Space
 
 # What the header of a snapshot tells of; anything else is refused.

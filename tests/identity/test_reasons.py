@@ -293,9 +293,9 @@ def test_vectors_that_cancel_out_have_no_direction_and_break_nothing():
 def test_of_very_many_vectors_some_are_looked_at_from_the_whole_stream(monkeypatch):
     links, looked = Links(0.7, 0.6, 0.9), []
     links.add_many(np.tile([[1.0, 0.0], [0.999, 0.01]], (50, 1)))
-    monkeypatch.setattr(exemplars, "LOOKED", 10)
+    monkeypatch.setattr(review, "LOOKED", 10)
     fetch = links.core.kept
-    monkeypatch.setattr(links, "_kept_rows", lambda n: looked.extend(n.tolist()) or fetch(n))
+    monkeypatch.setattr(links.core, "kept", lambda n: looked.extend(n.tolist()) or fetch(n))
     found = links.exemplars(0, limit=2)
     assert looked == list(range(0, 100, 10))
     assert found.newest == (99, 98)  # these are known without looking

@@ -10,7 +10,7 @@ import pytest
 from linkstream import Links, Thresholds
 from linkstream.clusterer.verbs import VERBS, AddGroup, Remove, Same, Settle
 from linkstream.errors import ArgumentError
-from linkstream.store import write_requests, replaying
+from linkstream.store import replaying, write_requests
 
 X = np.eye(4, dtype=np.float32)[:3]
 ARRAYS = {"Vector", "Vectors", "Weights", "VectorOrNumber"}
@@ -70,7 +70,10 @@ CALLS = {
         write_requests.add_request("add_group", X, 1.0, "photo", None, None),
     ),
     "enrol": ({"name": "Ann", "X": X}, write_requests.enrol_request("Ann", X, True, None)),
-    "same": ({"a": 1, "b": 2}, write_requests.verb_request("same", {"a": 1, "b": 2, "of": "vectors"}, None)),
+    "same": (
+        {"a": 1, "b": 2},
+        write_requests.verb_request("same", {"a": 1, "b": 2, "of": "vectors"}, None),
+    ),
     "name": (
         {"cluster": 0, "name": "Ann"},
         write_requests.verb_request("name", {"cluster": 0, "name": "Ann", "claim": False}, None),

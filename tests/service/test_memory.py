@@ -15,8 +15,8 @@ import pytest
 from linkstream.store import Store
 from service.calling import BINARY, RawConnection, Stream, head
 from service.server import ProcessService, until
-from store.operations import vectors
 from store.internals import told
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(3), 64)
 MIB = 1 << 20

@@ -17,8 +17,8 @@ from linkstream.store import Store
 from service.calling import BINARY, RawConnection, head, raw_answers
 from service.internals import held_up
 from service.server import ProcessService, until
-from store.operations import THRESHOLDS, vectors
 from store.internals import told
+from store.operations import THRESHOLDS, vectors
 
 X = vectors(np.random.default_rng(6), 60)
 KEY = {"Idempotency-Key": "batch-1"}

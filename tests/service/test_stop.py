@@ -16,8 +16,8 @@ from linkstream.store import Store
 from service.calling import RawConnection, Stream, head
 from service.feeders import Feeders, replayed
 from service.server import ProcessService, until
-from store.operations import vectors
 from store.internals import snapshots_of
+from store.operations import vectors
 
 X = vectors(np.random.default_rng(7), 40)
 

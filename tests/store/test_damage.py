@@ -176,9 +176,7 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(folder, data):
 
 
 @pytest.mark.parametrize("step", [16411, pytest.param(401, marks=pytest.mark.long)])
-def test_repair_of_any_damage_gives_a_store_or_a_store_error(
-    clean, folder, step
-):
+def test_repair_of_any_damage_gives_a_store_or_a_store_error(clean, folder, step):
     data = clean.files[NAME]
     saved = 0
     for _, changed in flips(data, {*range(7, len(data), step), *range(0, 120, 5)}):

@@ -77,9 +77,7 @@ def test_a_write_that_fails_is_never_acknowledged(
 @pytest.mark.parametrize(("way", "each"), [("threads", 12), ("feed", 48)])
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
-def test_no_call_of_a_failed_group_commit_is_acknowledged(
-    faulty, folder, way, each, error, step
-):
+def test_no_call_of_a_failed_group_commit_is_acknowledged(faulty, folder, way, each, error, step):
     broken = 0
     for k in range(60, 250, step):
         path, record = folder / f"{k}.links", folder / f"{k}.record"

@@ -73,7 +73,9 @@ def outcome(path, *options):
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
 @pytest.mark.parametrize("table", COLUMNS)
-def test_an_invalid_value_with_a_correct_checksum_raises_a_linkstream_error(folder, sound, table, step):
+def test_an_invalid_value_with_a_correct_checksum_raises_a_linkstream_error(
+    folder, sound, table, step
+):
     wrong = {}
     with bounded():
         for column, kind in COLUMNS[table].items():
@@ -200,9 +202,7 @@ SNAPSHOTS = {
 
 
 @pytest.mark.parametrize("change", SNAPSHOTS.values(), ids=SNAPSHOTS)
-def test_a_hostile_snapshot_is_skipped_or_named(
-    folder, sound, change
-):
+def test_a_hostile_snapshot_is_skipped_or_named(folder, sound, change):
     fresh(folder, {NAME: sound})
     path = folder / NAME
     with Store.open(path) as store:

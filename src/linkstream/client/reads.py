@@ -31,11 +31,10 @@ from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.explanation import Explanation
 from linkstream.identity.laws import Correction
-from linkstream.identity.review import Exemplars
-from linkstream.identity.timeline import History
 from linkstream.identity.paths import Pair
-from linkstream.identity.review import Question
+from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
+from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Step
 

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.client import errors
+from linkstream.clusterer.checks import lights
 from linkstream.engine import door
 from linkstream.engine.fixed_point import norms
 from linkstream.errors import ArgumentError, LinkstreamError
-from linkstream.clusterer.checks import lights
 
 JSON, BINARY = "application/json", "application/octet-stream"
 KEY = "Idempotency-Key"

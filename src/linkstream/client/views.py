@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from linkstream.engine import events
 from linkstream.engine.events import Event
 from linkstream.identity.review import Exemplars
-from linkstream.identity.timeline import History
 from linkstream.identity.settling import Settlement
+from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
 
 T = TypeVar("T")

@@ -1,9 +1,15 @@
-"""Absorb another clusterer, as devices that synchronise and shards need it."""
+"""Absorb another clusterer, as devices that synchronise and shards need it.
+
+The subclusters of the other clusterer arrive as groups of vectors, the largest first (tie: the
+oldest), under the same tests as any vector (docs/choices.md, "Absorbing is arriving together").
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +19,13 @@ from linkstream.clusterer.change import Stopped, one_change
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.maintenance import run_maintenance
 from linkstream.engine import events
+from linkstream.engine.contract import Engine
+from linkstream.engine.fixed_point import quantise
+from linkstream.engine.forest import FULL, LAW
 from linkstream.engine.linkage import Floats
-from linkstream.engine.state import State
+from linkstream.engine.state import Integers, State
 from linkstream.errors import ArgumentError, DimensionError, NotTrackedError, SpaceError
-from linkstream.identity import absorbing
-from linkstream.identity.absorbing import Absorbed, Renumbering, VectorGroup
-from linkstream.identity.corrections import listed
-from linkstream.identity.laws import Laws
+from linkstream.identity.laws import Laws, corrections_of
 
 _BATCH = 20_000  # vectors after which the event log is read
 
@@ -61,7 +67,7 @@ class _Absorption:
         core, state, first = self.core, self.state, self.core.n_vectors
         engine = core.start_engine(state.dimension)
         engine.note([(events.ABSORBED, len(state.numbers), int(state.counts.sum()))])
-        corrected = absorbing.is_corrected(state, self.laws)
+        corrected = is_corrected(state, self.laws)
         numbers = self._add_groups(plain=core.vectors is None and not corrected)
         if corrected:
             self._carry_graph_corrections()
@@ -81,8 +87,8 @@ class _Absorption:
         """Add all subclusters of the source; return the new number of each of its vectors."""
         core = self.core
         numbers = np.full(self.source.n_vectors, -1, dtype=np.int64)
-        groups = absorbing.vector_groups(self.state, self.laws.ledger.lights)
-        for batch in absorbing.batches(groups, _BATCH):
+        groups = vector_groups(self.state, self.laws.ledger.lights)
+        for batch in batches(groups, _BATCH):
             if core.stop is not None and core.stop():
                 raise Stopped
             arrived = core.n_vectors
@@ -148,10 +154,10 @@ class _Absorption:
     def _carry_graph_corrections(self) -> None:
         """Repeat the source's corrections of subclusters and clusters, its names and ignores."""
         core, places, state = self.core, self.places, self.state
-        for a, b in absorbing.ties(state).tolist():
+        for a, b in ties(state).tolist():
             if places[a] != places[b]:
                 corrections.same(core, places[a], places[b], of="subclusters")
-        for a, b in absorbing.bars(state, self.laws):
+        for a, b in bars(state, self.laws):
             corrections.different(core, places[a], places[b], of="subclusters")
         new_clusters = self._new_clusters()
         for cluster, name in sorted(self.laws.names.items()):
@@ -173,7 +179,7 @@ class _Absorption:
     def _carry_vector_corrections(self, numbers: npt.NDArray[np.int64]) -> None:
         """Repeat the source's corrections of single vectors."""
         verbs = {"same": corrections.same, "different": corrections.different}
-        for correction in listed(self.laws.ledger) if self.core.track_vectors else ():
+        for correction in corrections_of(self.laws.ledger) if self.core.track_vectors else ():
             pair = [int(numbers[vector]) for vector in correction.vectors]
             if len(pair) == 2 and min(pair) >= 0:
                 verbs[correction.verb](self.core, *pair)
@@ -224,3 +230,159 @@ def _same_mean(one: Floats | None, other: Floats | None) -> bool:
     if one is None or other is None:
         return one is other
     return bool(np.array_equal(one, other))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Absorbed:
+    """Where what another clusterer had is now.
+
+    Attributes:
+        clusters: for each ID that the other gave, the cluster here that holds the most of it; −1
+            where nothing is left of it.
+        vectors: for each vector of the other, its number here; −1 where it was removed. None where
+            vectors are not tracked.
+        subclusters: for each subcluster of the other, the one here that holds it.
+        merged: for each subcluster that was here and is no more, the one that holds it.
+        event: the number of the event with which it began; `undo(to=event)` takes all of it back.
+    """
+
+    clusters: dict[int, int]
+    vectors: Integers | None
+    event: int
+    subclusters: dict[int, int] = field(default_factory=dict)
+    merged: dict[int, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        vectors = None if self.vectors is None else self.vectors.tolist()
+        return {
+            "clusters": self.clusters,
+            "vectors": vectors,
+            "event": self.event,
+            "subclusters": self.subclusters,
+            "merged": self.merged,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorGroup:
+    """A subcluster of the other: its place in the state, its vectors, how much less each weighs."""
+
+    row: int
+    number: int
+    cluster: int
+    total: Integers
+    members: Integers | None
+    lights: Integers
+    flags: int
+
+    def direction(self) -> npt.NDArray[np.int32]:
+        """Where it points, as a vector that the engine can be asked about."""
+        rows: npt.NDArray[np.int32] = quantise(self.total[np.newaxis].astype(np.float64))[0]
+        return np.ascontiguousarray(rows[0])
+
+
+def vector_groups(state: State, lights: Mapping[int, int]) -> Iterator[VectorGroup]:
+    """The subclusters, in the order in which they come in; `lights` by vector, where tracked."""
+    order = np.lexsort((state.numbers, -state.masses()))
+    members = _members(state) if state.track_vectors else None
+    for row in order.tolist():
+        mine = None if members is None else members[row]
+        if mine is None:
+            lighter = _spread(int(state.counts[row]), int(state.light[row]))
+        else:
+            lighter = np.array([lights.get(n, 0) for n in mine.tolist()], dtype=np.int64)
+        yield VectorGroup(
+            row=row,
+            number=int(state.numbers[row]),
+            cluster=int(state.clusters[row]),
+            total=np.ascontiguousarray(state.sums[row]),
+            members=mine,
+            lights=lighter,
+            flags=int(state.flags[row]),
+        )
+
+
+def _members(state: State) -> list[Integers]:
+    """Vectors of each subcluster, in order of arrival."""
+    order = np.argsort(state.vectors, kind="stable")
+    held = state.vectors[order]
+    starts = np.searchsorted(held, state.numbers)
+    ends = np.searchsorted(held, state.numbers, side="right")
+    return [order[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _spread(count: int, light: int) -> Integers:
+    """So much less in all, where nobody knows which of them weigh less."""
+    lighter = np.zeros(count, dtype=np.int64)
+    whole, rest = divmod(light, FULL)
+    lighter[:whole] = FULL
+    if rest:
+        lighter[whole] = rest
+    return lighter
+
+
+def is_corrected(state: State, laws: Laws) -> bool:
+    """Whether people said anything there that has to hold here."""
+    ledger = laws.ledger
+    said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
+    return bool(said or state.flags.any() or (state.firm == LAW).any())
+
+
+def ties(state: State) -> Integers:
+    """Pairs of subclusters that a person's word holds together."""
+    tied: Integers = state.edges[state.firm == LAW]
+    return tied
+
+
+def bars(state: State, laws: Laws) -> list[tuple[int, int]]:
+    """Pairs of subclusters that are never one."""
+    return sorted(
+        (number, other)
+        for number in state.numbers.tolist()
+        for other in laws.barred(number)
+        if number < other
+    )
+
+
+def batches(groups: Iterable[VectorGroup], vectors: int) -> Iterator[list[VectorGroup]]:
+    """Lots in order, some at a time: as many as hold so many vectors, but one at the least."""
+    some: list[VectorGroup] = []
+    held = 0
+    for group in groups:
+        if some and held + len(group.lights) > vectors:
+            yield some
+            some, held = [], 0
+        some.append(group)
+        held += len(group.lights)
+    if some:
+        yield some
+
+
+@dataclass(slots=True)
+class Renumbering:
+    """Where each subcluster of the other went, through all merges since."""
+
+    seen: int  # events that were read
+    numbers: dict[int, int] = field(default_factory=dict)  # of the other → here, when it came
+    _survivors: dict[int, int] = field(default_factory=dict)
+
+    def read(self, engine: Engine) -> None:
+        """Take in events since then: subclusters that are no more, and those that hold them."""
+        # Where not all is kept, what is gone told of vectors that came; merges follow those.
+        first, rows = engine.event_rows(max(self.seen, engine.oldest_event()))
+        self.seen = first + len(rows)
+        for _, _, survivor, absorbed, *_ in rows[rows[:, 0] == events.MERGED].tolist():
+            self._survivors[absorbed] = survivor
+
+    def __getitem__(self, number: int) -> int:
+        return self._living(self.numbers[number])
+
+    def merged(self) -> dict[int, int]:
+        """Subclusters here that are no more, and those that hold them now."""
+        return {gone: self._living(gone) for gone in self._survivors}
+
+    def _living(self, here: int) -> int:
+        while here in self._survivors:
+            here = self._survivors[here]
+        return here

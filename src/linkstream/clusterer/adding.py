@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer import checks
 from linkstream.clusterer.change import Stopped, one_change
 from linkstream.clusterer.checks import check_group
 from linkstream.clusterer.core import Core, Fixed
@@ -15,7 +16,7 @@ from linkstream.engine import events
 from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine
 from linkstream.engine.forest import FULL
 from linkstream.errors import ArgumentError
-from linkstream.identity import grouping, weights
+from linkstream.identity import grouping
 
 _PIECE = 10_000  # vectors after which the event log is read, if it drops old events
 
@@ -71,7 +72,7 @@ def add_group(
     rows = core.check_rows(X)
     if not len(rows):
         return np.empty(0, dtype=np.int64)
-    lights = weights.lights(weight, len(rows))
+    lights = checks.lights(weight, len(rows))
     if FULL in lights:
         raise ArgumentError(
             "a group with a vector of weight 0",
@@ -91,7 +92,7 @@ def _add_rows(
     """Add rows, or raise an error before anything has changed."""
     check_group(group)
     if group is not None or type(weight) not in (int, float) or weight != 1:
-        return _add_each(core, rows, weights.lights(weight, len(rows)), group)
+        return _add_each(core, rows, checks.lights(weight, len(rows)), group)
     core.check_room(len(rows))
     if core.engine is None:
         fixed = core.quantised(rows)

@@ -21,7 +21,7 @@ from linkstream.engine.contract import LINKED, NEW, Decision
 from linkstream.engine.forest import CLAIM, LAW, LOCKED
 from linkstream.engine.kept import share
 from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
-from linkstream.identity import corrections, laws, precedence
+from linkstream.identity import enforcement, laws, precedence
 from linkstream.identity.grouping import nearest_in
 from linkstream.identity.laws import Subject
 from linkstream.identity.ledger import CLUSTERS, KINDS
@@ -80,7 +80,7 @@ def retract(core: Core, correction: int) -> None:
     core.running().note([(events.RETRACTED, int(correction), -1, 1)])
     here = core.laws()
     graph = Regrouping(core.state(), here.names)
-    corrections.judge(graph, corrections.enforce(graph, here))
+    enforcement.judge(graph, enforcement.enforce(graph, here))
     if graph.rows:
         core.replace_state(graph.finish())
 

@@ -19,12 +19,10 @@ from linkstream.clusterer.core import Core
 from linkstream.engine.linkage import Floats, Unions
 from linkstream.engine.state import State
 from linkstream.explanation import Explanation
-from linkstream.identity import exemplars as examples
 from linkstream.identity import paths, review, settling, suggestions
-from linkstream.identity.exemplars import Exemplars, Fetch
 from linkstream.identity.laws import Laws
 from linkstream.identity.paths import Pair
-from linkstream.identity.review import Question
+from linkstream.identity.review import Exemplars, Fetch, Question
 from linkstream.identity.settling import Settlement
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
@@ -61,7 +59,7 @@ class ReadSnapshot:
 
     def exemplars(self, cluster: int, fetch: Fetch, limit: int) -> Exemplars:
         """Return what `Links.exemplars` returns; `fetch` gives vectors by number."""
-        return examples.exemplars(self.state, cluster, fetch, limit=limit)
+        return review.exemplars(self.state, cluster, fetch, limit=limit)
 
     def proposals(self) -> Settlement:
         """Return what `Links.settle` proposes."""
@@ -139,7 +137,7 @@ def review_queue(core: Core, limit: int = 20) -> list[Question]:
 def shown(core: Core, state: State, node: int) -> tuple[int, ...]:
     """Return vectors of a subcluster to show with a question."""
     fetch = None if core.vectors is None else core.vectors.rows
-    return examples.central(state, node, fetch, limit=review.SHOWN)
+    return review.central(state, node, fetch, limit=review.SHOWN)
 
 
 def suggest_merges(core: Core, limit: int = 20) -> list[MergeSuggestion]:

@@ -18,6 +18,7 @@ from linkstream.clusterer import (
     removal,
     snapshots,
 )
+from linkstream.clusterer.absorb import Absorbed
 from linkstream.clusterer.checks import check_space, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.reader import EVIDENCE, LinksReader
@@ -25,11 +26,9 @@ from linkstream.engine.contract import Decision, Decisions
 from linkstream.engine.events import Event
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
-from linkstream.identity.absorbing import Absorbed
-from linkstream.identity.healing import Healing
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
-from linkstream.identity.settling import Settlement
+from linkstream.identity.settling import Healing, Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset
 from linkstream.saving import Saved

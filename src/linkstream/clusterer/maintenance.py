@@ -13,7 +13,7 @@ from linkstream.clusterer.core import Core
 from linkstream.engine.contract import Engine
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
-from linkstream.identity import corrections, settling
+from linkstream.identity import enforcement, settling
 from linkstream.identity.regrouping import Regrouping
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
@@ -78,6 +78,6 @@ def enforce(core: Core) -> None:
         return
     laws = core.laws()
     graph = Regrouping(core.state(), laws.names)
-    corrections.enforce(graph, laws)
+    enforcement.enforce(graph, laws)
     if graph.rows:
         core.replace_state(graph.finish())

@@ -13,14 +13,13 @@ from linkstream.engine.contract import Decisions
 from linkstream.engine.events import Event
 from linkstream.engine.state import State
 from linkstream.explanation import Explanation
-from linkstream.identity.corrections import Correction, listed
-from linkstream.identity.exemplars import Exemplars
-from linkstream.identity.healing import Healing
-from linkstream.identity.history import History
+from linkstream.identity.laws import Correction, corrections_of
 from linkstream.identity.limits import Limits
 from linkstream.identity.paths import Pair
-from linkstream.identity.review import Question
+from linkstream.identity.review import Exemplars, Question
+from linkstream.identity.settling import Healing
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
+from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
@@ -137,7 +136,7 @@ class LinksReader:
 
     def corrections(self) -> list[Correction]:
         """Return all corrections by `same`, `different` and `move` that hold, oldest first."""
-        return listed(self.core.up_to_date_ledger())
+        return corrections_of(self.core.up_to_date_ledger())
 
     @property
     def last_decisions(self) -> Decisions | None:

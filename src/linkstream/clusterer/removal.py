@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer import checks
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.core import Core, Fixed
@@ -14,7 +15,7 @@ from linkstream.engine.forest import FULL
 from linkstream.engine.kept import share
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UndoError
-from linkstream.identity import folding, grouping, limits, weights
+from linkstream.identity import folding, grouping, limits
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.timeline import Timeline
 
@@ -43,7 +44,7 @@ def remove(
     else:
         number, q = -1, _given(core, vector)
         node = _likely_holder(core, q, cluster)
-        light = weights.lights(1.0 if weight is None else weight, 1)[0]
+        light = checks.lights(1.0 if weight is None else weight, 1)[0]
         light = FULL if node in core.up_to_date_ledger().locked else light
     refuse_hollow(core, node, q, light)
     engine = core.running()

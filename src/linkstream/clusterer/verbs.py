@@ -27,11 +27,10 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import adding, corrections, maintenance, removal
+from linkstream.clusterer import adding, checks, corrections, maintenance, removal
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.links import Links
 from linkstream.errors import ArgumentError
-from linkstream.identity import weights
 from linkstream.paper.thresholds import Thresholds
 
 VERBS: dict[str, type[Verb]] = {}
@@ -187,7 +186,7 @@ def _schema(each: Field[Any], description: str) -> dict[str, Any]:
 def _with_weight(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return journal arguments without a weight that is 1 for all vectors."""
     weight = np.asarray(arguments.pop("weight"), dtype=np.float64)
-    full = not any(weights.lights(weight, weight.size))
+    full = not any(checks.lights(weight, weight.size))
     return arguments if full else {**arguments, "weight": weight.tolist()}
 
 

@@ -12,9 +12,8 @@ from linkstream.clusterer.checks import check_name, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.engine.events import Event, from_rows
 from linkstream.errors import ArgumentError, NotTrackedError
-from linkstream.identity import history as histories
 from linkstream.identity import timeline
-from linkstream.identity.history import History
+from linkstream.identity.timeline import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def history(core: Core, cluster_id: int) -> History:
     """Return birth, splits and joins of a cluster's ID."""
     core.check_id(cluster_id)
     log = events(core, core.oldest_event())
-    return histories.of(int(cluster_id), timeline.standing(log))
+    return timeline.history_of(int(cluster_id), timeline.standing(log))
 
 
 def summary(core: Core) -> str:

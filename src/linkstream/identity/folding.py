@@ -20,9 +20,9 @@ from linkstream.engine.kept import share
 from linkstream.engine.state import Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
+from linkstream.identity.comparison import gathered
 from linkstream.identity.ledger import Ledger, Rows
 from linkstream.identity.timeline import Timeline
-from linkstream.identity.comparison import gathered
 
 _BLOCK = 8192  # vectors summed at a time
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
 from linkstream.engine.forest import LAW
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ContradictionError
-from linkstream.identity.ledger import ENROLLED, GONE, VECTORS, Law, Ledger
+from linkstream.identity.ledger import ENROLLED, GONE, KINDS, SPOKEN, VECTORS, Law, Ledger
 
 Reason = Law | str  # a correction, or what is none: a group
 
@@ -166,6 +167,54 @@ def obeyed(ledger: Ledger, state: State) -> bool:
         if len(set(held)) < len(held):
             return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A correction that holds.
+
+    Attributes:
+        number: that of its event, which `retract` takes.
+        verb: "same", "different" or "move".
+        a: a vector, subcluster or cluster, as it was called then; of a move, the vector.
+        b: the other one; of a move, the cluster.
+        of: what the two are: "vectors", "subclusters" or "clusters"; "vectors" of a move.
+    """
+
+    number: int
+    verb: str
+    a: int
+    b: int
+    of: str
+
+    @property
+    def vectors(self) -> tuple[int, ...]:
+        """The single vectors that it speaks of."""
+        if self.verb == "move":
+            return (self.a,)
+        return (self.a, self.b) if self.of == KINDS[VECTORS] else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        of = "" if self.verb == "move" else f" of {self.of}"
+        return f"{self.number}: {self.verb}({self.a}, {self.b}){of}"
+
+
+def corrections_of(ledger: Ledger) -> list[Correction]:
+    """The corrections of a ledger, oldest first; a move, which makes two laws, once."""
+    found = {law.sequence: _correction(law) for law in ledger.laws if law.level != ENROLLED}
+    return [found[number] for number in sorted(found)]
+
+
+def _correction(law: Law) -> Correction:
+    spoken = SPOKEN.match(law.text)
+    assert spoken is not None, "the ledger writes the texts"
+    return Correction(
+        law.sequence, spoken[1], int(spoken[2]), int(spoken[3]), KINDS[max(law.level, 0)]
+    )
 
 
 Subject = tuple[int, int]  # a vector, or −1 for the whole, and its subcluster

@@ -237,6 +237,7 @@ class Ledger:
             self._steps.append(self.laws, law)
 
     def add_pin(self, node: int, vector: int, group: int = -1) -> int:
+        """Add a pin on a subcluster; return its number."""
         self._steps.append(self.pins, Pin(node, vector, group))
         self._stand(len(self.pins) - 1, node)
         return len(self.pins) - 1

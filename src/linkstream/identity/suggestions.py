@@ -17,9 +17,8 @@ from linkstream.engine import linkage
 from linkstream.engine.forest import FIRM, LAW, LOOSE
 from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
-from linkstream.identity.comparison import Comparison, Parts, similarities
+from linkstream.identity.comparison import Comparison, Parts, Totals, similarities
 from linkstream.identity.laws import Laws
-from linkstream.identity.comparison import Totals
 
 
 @dataclass(frozen=True, slots=True)

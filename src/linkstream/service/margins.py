@@ -48,10 +48,9 @@ from linkstream.engine.contract import KINDS, Decision
 from linkstream.engine.forest import FIRM, LAW, LOOSE
 from linkstream.engine.state import State
 from linkstream.errors import ThresholdError
-from linkstream.identity.comparison import Comparison, Parts
+from linkstream.identity.comparison import Comparison, Parts, Totals
 from linkstream.identity.laws import Laws
 from linkstream.identity.suggestions import edge_figures
-from linkstream.identity.comparison import Totals
 from linkstream.paper.thresholds import Thresholds
 
 EDGES = 20_000  # examined

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer import checks
 from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
 from linkstream.errors import StoreError
-from linkstream.clusterer import checks
 from linkstream.store.file import damaged, distrusted, intact, sealed
 
 PIECE = 1 << 20  # bytes of vectors in one row of their table, at most (but one vector at least)

@@ -20,8 +20,7 @@ from linkstream.clusterer.checks import whole_number
 from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
-from linkstream.identity.review import Exemplars
-from linkstream.identity.review import Question
+from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import Links
+from linkstream.clusterer import Links, checks
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.errors import LinkstreamError, StoreError
-from linkstream.clusterer import checks
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store.file import damaged, distrusted
 from linkstream.store.journal import ADDING, IDS, Operation, Rows

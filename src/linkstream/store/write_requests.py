@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer import checks
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.engine import door
 from linkstream.engine.contract import Decisions
 from linkstream.errors import ArgumentError
-from linkstream.clusterer import checks
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import journal
 from linkstream.store.journal import Operation, Payloads, Rows
