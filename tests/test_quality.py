@@ -1,4 +1,4 @@
-"""The laws of the held-out protocol, its searches and its tables, on tiny sets."""
+"""The held-out protocol of the quality benchmark, its searches and its tables, on tiny sets."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from linkstream.errors import ArgumentError
 
 
 def tiny(identities=12, each=10, dimension=24, noise=0.04, seed=0):
-    """Well separated identities in random order, not of unit length."""
+    """Return well separated identities in random order, not of unit length."""
     rng = np.random.default_rng(seed)
     centres = np.linalg.qr(rng.normal(size=(dimension, identities)))[0].T
     y = rng.permutation(np.repeat(np.arange(identities), each))
@@ -25,7 +25,7 @@ def tiny(identities=12, each=10, dimension=24, noise=0.04, seed=0):
 
 @dataclass(frozen=True)
 class Spy:
-    """Answers with whatever it was told to, and remembers what it was shown."""
+    """A method that returns fixed labels and records its input."""
 
     ordered: bool = True
     cap: int = 10_000
@@ -70,14 +70,14 @@ def test_halves_are_unit_float32_and_cut_at_the_cap():
         assert np.allclose(np.linalg.norm(half.X, axis=1), 1.0, atol=1e-6)
 
 
-def test_who_tunes_depends_on_the_identities_alone():
+def test_the_halves_depend_on_the_identities_only():
     X, y = tiny()
     other, _ = tiny(seed=1)
     assert np.array_equal(halves(X, y)[0].y, halves(other, y)[0].y)
 
 
 @pytest.mark.parametrize(("X", "y"), [([[1.0, 0.0]], [3]), ([[1.0, 0.0], [0.0, 0.0]], [0, 1])])
-def test_sets_that_cannot_be_halved_are_refused(X, y):
+def test_sets_of_fewer_than_two_identities_are_refused(X, y):
     with pytest.raises(ArgumentError, match="expected two identities or more"):
         halves(X, y)
 
@@ -111,7 +111,7 @@ def test_only_a_method_that_depends_on_order_is_run_in_several():
     assert len(judge(Spy(ordered=False), tuning, scored, count=4)["orders"]) == 1
 
 
-def test_a_slow_method_gets_the_first_vectors_only():
+def test_a_slow_method_gets_only_the_first_vectors():
     tuning, scored = halves(*tiny())
     spy = Spy(cap=9)
     assert judge(spy, tuning, scored, count=1)["vectors"] == [9, 9]
@@ -124,7 +124,7 @@ def test_labels_are_judged_in_the_order_they_were_given():
     assert all(order == {"instant": 1.0, "current": 1.0} for order in kept)
 
 
-def test_tuning_looks_at_instant_and_current_and_at_settled_only_alone():
+def test_tuning_scores_instant_and_current_labels_and_settled_ones_only_alone():
     y, right, half = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), np.zeros(4, dtype=int)
     assert objective({"instant": half, "current": right}, y) == 0.75
     assert objective({"instant": half, "settled": right}, y) == 0.5
@@ -136,9 +136,9 @@ def test_tuning_looks_at_instant_and_current_and_at_settled_only_alone():
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_every_method_finds_well_separated_strangers(method):
+def test_every_method_finds_well_separated_identities(method):
     tuning, scored = halves(*tiny(noise=0.02))
-    floor = 0.8 if method.name == "MiniBatchKMeans" else 1.0  # its random start may miss one
+    floor = 0.8 if method.name == "MiniBatchKMeans" else 1.0  # a random start may fail
     for order in judge(method, tuning, scored, count=2)["orders"]:
         assert set(order) <= {"instant", "current", "settled"}
         assert min(order.values()) >= floor
@@ -156,7 +156,7 @@ def test_noise_counts_as_clusters_of_one():
     assert len(set(alone(np.array([-1, -1, -1])).tolist())) == 3
 
 
-def test_one_centroid_goes_from_one_cluster_to_all_alone_as_its_threshold_rises():
+def test_one_centroid_makes_more_clusters_as_its_threshold_rises():
     X = halves(*tiny())[0].X
     counts = [
         len(set(OneCentroid().run(X, {"similarity": t})["instant"])) for t in (-1.0, 0.5, 1.1)
@@ -195,25 +195,25 @@ def results(folder):
     kept = folder / "kept.json"
     options = ["--orders", "2", "--jobs", "1", "--json", str(kept)]
     assert quality.main([str(folder), "--methods", "one centroid", "Birch", *options]) == 0
-    with pytest.MonkeyPatch.context() as patch:  # once in processes is enough: they start slowly
+    with pytest.MonkeyPatch.context() as patch:  # processes start slowly
         patch.setattr(quality, "outcomes", lambda jobs, _: ((j, quality.work(*j, 2)) for j in jobs))
         assert quality.main([str(folder), "--methods", "Birch", "--sets", "two", *options]) == 0
     return json.loads(kept.read_text("utf-8"))
 
 
-def test_a_later_run_leaves_what_it_did_not_run(results):
+def test_a_later_run_keeps_the_results_of_other_methods(results):
     assert list(results["methods"]) == ["Birch", "one centroid"]
     assert all(set(kept["sets"]) == {"one", "two"} for kept in results["methods"].values())
     assert results["machine"]["versions"]["linkstream"]
 
 
-def test_another_protocol_starts_anew(results):
+def test_another_protocol_discards_old_results(results):
     assert quality.fresh(results, 2)["methods"] == results["methods"]
     assert quality.fresh(results, 3)["methods"] == {}
 
 
 @pytest.mark.parametrize("wrong", [["--sets", "three"], ["--methods", "magic"], ["--orders", "0"]])
-def test_what_is_not_there_is_named(folder, wrong):
+def test_unknown_sets_and_methods_are_reported(folder, wrong):
     with pytest.raises(SystemExit, match=r"there are: |1 or more"):
         quality.main([str(folder), "--json", str(folder / "none.json"), *wrong])
 
@@ -233,7 +233,7 @@ def test_a_method_with_fewer_vectors_is_marked_and_never_the_best(results):
     assert all("**" in text for text in centroid[2:])
 
 
-def test_the_page_keeps_what_stands_around_the_markers(results, tmp_path):
+def test_the_page_keeps_the_text_around_the_markers(results, tmp_path):
     page = tmp_path / "tuning.md"
     page.write_text(
         "# T\n\nbefore\n\n<!-- quality -->\nstale\n<!-- /quality -->\n\nafter\n", "utf-8"

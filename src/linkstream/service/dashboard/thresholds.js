@@ -25,7 +25,7 @@ const NAMES = {
   },
   pair_similarity_max: {
     symbol: "T_p",
-    title: "Pair similarity, maximum",
+    title: "Pair similarity max",
     words: "The strictest threshold between two subclusters, however many vectors they hold.",
   },
 };
