@@ -1,1 +1,1 @@
-"""Speed and quality, measured: frozen workloads, peers in the same run, ratios with a spread."""
+"""Benchmarks of speed and quality: frozen workloads, with other libraries in the same run."""

@@ -1,4 +1,4 @@
-"""Everything `make bench` runs."""
+"""Run the benchmarks of `make bench`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Photos made of labelled faces, and somebody who looks at a few of them; for `photos.py`."""
+"""Photos made of labelled faces, and corrections of a few of them; for `photos.py`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from benchmarks.protocol import Half, Labels
 from linkstream import Links
 from linkstream.errors import ContradictionError
 
-LARGEST, FAMILY = 6, 8  # people in a photo, at most; in a family
+LARGEST, FAMILY = 6, 8  # people in a photo, at most; people in a family
 
-Photos = list[list[int]]  # places in the stream
+Photos = list[list[int]]  # rows of the stream
 
 
 @dataclass(frozen=True, slots=True)
 class Album:
-    """A stream of faces, and the photos that it comes in."""
+    """A stream of faces, divided into photos."""
 
     stream: Half
     photos: Photos
@@ -30,7 +30,7 @@ class Album:
 
 
 def strangers(half: Half, rng: np.random.Generator) -> Album:
-    """Shuffled faces, cut into photos; nobody is in a photo twice."""
+    """Return shuffled faces in photos; no identity is in a photo twice."""
     order = rng.permutation(len(half.y))
     stream = Half(half.X[order], half.y[order])
     photos: Photos = []
@@ -45,17 +45,17 @@ def strangers(half: Half, rng: np.random.Generator) -> Album:
 
 
 def families(half: Half, rng: np.random.Generator) -> Album:
-    """Photos of people who look alike: each shows some of a family of eight.
+    """Return photos of people who look alike: each shows some of a family of eight.
 
-    A family is somebody taken at random and those whose mean vectors are the most similar.
+    A family is a random person and those with the most similar mean vectors.
     """
     left = {who: rng.permutation(rows).tolist() for who, rows in rows_of(half.y).items()}
-    homes = kin(half, rng)
+    families = families_of(half, rng)
     order: list[int] = []
     photos: Photos = []
     while left:
         some = list(left)[int(rng.integers(len(left)))]
-        there = [who for who in homes[some] if who in left]
+        there = [who for who in families[some] if who in left]
         size = min(int(rng.integers(1, LARGEST + 1)), len(there))
         photos.append([])
         for who in rng.permutation(np.array(there, dtype=object))[:size]:
@@ -66,44 +66,44 @@ def families(half: Half, rng: np.random.Generator) -> Album:
     return Album(Half(half.X[order], half.y[order]), photos)
 
 
-def kin(half: Half, rng: np.random.Generator) -> dict[Any, list[Any]]:
-    """The family of each identity."""
+def families_of(half: Half, rng: np.random.Generator) -> dict[Any, list[Any]]:
+    """Return the family of each identity."""
     rows = rows_of(half.y)
     means = {who: half.X[places].mean(axis=0) for who, places in rows.items()}
     means = {who: mean / np.linalg.norm(mean) for who, mean in means.items()}
-    homes: dict[Any, list[Any]] = {}
+    families: dict[Any, list[Any]] = {}
     while means:
         head = means[list(means)[int(rng.integers(len(means)))]]
         family = sorted(means, key=lambda who: -float(means[who] @ head))[:FAMILY]
-        homes |= dict.fromkeys(family, family)
+        families |= dict.fromkeys(family, family)
         for who in family:
             del means[who]
-    return homes
+    return families
 
 
 def rows_of(y: Labels) -> dict[Any, list[int]]:
-    """Places of each identity."""
+    """Return the rows of each identity."""
     return {who: np.flatnonzero(y == who).tolist() for who in np.unique(y).tolist()}
 
 
-# The oracle
+# Corrections
 
 
 def correct(links: Links, y: Labels, looked_at: Sequence[int]) -> Counter[str]:
-    """Look at some vectors, put right what is wrong; says how often what was done."""
-    deeds: Counter[str] = Counter()
+    """Correct the given vectors; return how often each correction was made."""
+    counts: Counter[str] = Counter()
     for vector in looked_at:
-        deed, verb = remedy(links, y, int(vector))
+        done, verb = remedy(links, y, int(vector))
         try:
             verb()
         except ContradictionError:
-            deed = "refused"
-        deeds[deed] += 1
-    return deeds
+            done = "refused"
+        counts[done] += 1
+    return counts
 
 
 def remedy(links: Links, y: Labels, vector: int) -> tuple[str, Callable[[], object]]:
-    """What to do about one vector: nothing, to move it, take it out, or join its cluster."""
+    """Return the correction of one vector: none, move, take out, or join its cluster."""
     labels, who = links.labels(), y[vector]
     here, home = int(labels[vector]), home_of(labels, y, who)
     if majority(y[labels == here], who) == who:
@@ -119,14 +119,14 @@ def remedy(links: Links, y: Labels, vector: int) -> tuple[str, Callable[[], obje
 
 
 def majority(identities: Labels, mine: Any) -> Any:
-    """Who holds the most of a cluster; mine, if nobody holds more."""
+    """Return the most frequent identity of a cluster; `mine` in a tie."""
     who, counts = np.unique(identities, return_counts=True)
     held = dict(zip(who.tolist(), counts.tolist(), strict=True))
     return max(held, key=lambda one: (held[one], one == mine))
 
 
 def home_of(labels: Labels, y: Labels, who: Any) -> int | None:
-    """The largest cluster that is mostly somebody's; None if there is none."""
+    """Return the largest cluster that mostly belongs to an identity, or None."""
     clusters = np.unique(labels[y == who]).tolist()
-    homes = [cluster for cluster in clusters if majority(y[labels == cluster], who) == who]
-    return max(homes, key=lambda cluster: int((labels == cluster).sum()), default=None)
+    families = [cluster for cluster in clusters if majority(y[labels == cluster], who) == who]
+    return max(families, key=lambda cluster: int((labels == cluster).sum()), default=None)

@@ -1,7 +1,7 @@
-"""The reference engine and the import: two bounds that keep the plain road usable.
+"""Targets of the reference engine and of the import.
 
-At least 1,000 vectors/s at 1,000 subclusters of 256-d on one core; `import linkstream` in under
-200 ms. Both are targets here, in a benchmark, never in a test.
+The reference engine adds at least 1,000 vectors/s at 1,000 subclusters of 256-d on one core, and
+`import linkstream` takes less than 200 ms. Tests must not depend on time, so both are benchmarks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from benchmarks.records import Book
+from benchmarks.records import Recorder
 from benchmarks.timing import Timing, measure
 from linkstream import Links
 
@@ -21,7 +21,7 @@ IMPORT_MAX = 0.200
 
 
 def full_table() -> tuple[Links, np.ndarray]:
-    """A clusterer of 1,000 far-apart subclusters, and vectors that join them."""
+    """Return a clusterer of 1,000 distant subclusters, and vectors that join them."""
     rng = np.random.default_rng(1)
     centres = rng.normal(size=(SUBCLUSTERS, DIMENSION))
     links = Links(0.8, 0.6, 0.9, engine="reference")
@@ -31,7 +31,7 @@ def full_table() -> tuple[Links, np.ndarray]:
 
 
 def reference_timing() -> Timing:
-    """Seconds of the reference engine, adding one vector a call."""
+    """Measure the reference engine, one vector per call."""
     links, vectors = full_table()
     timing = measure(lambda: [links.add(vector) for vector in vectors], tries=3)
     assert links.n_subclusters == SUBCLUSTERS
@@ -39,18 +39,18 @@ def reference_timing() -> Timing:
 
 
 def import_time() -> Timing:
-    """Seconds from a bare interpreter to `import linkstream`, less the interpreter's own start."""
+    """Measure `import linkstream`, less the start of the interpreter."""
     start = measure(lambda: subprocess.run([sys.executable, "-c", ""], check=True))
     both = measure(lambda: subprocess.run([sys.executable, "-c", "import linkstream"], check=True))
     return Timing(tuple(seconds - start.best for seconds in both.seconds))
 
 
-def reference(book: Book) -> None:
-    """The plain Python engine, and the time it takes to begin."""
+def reference(recorder: Recorder) -> None:
+    """Measure the reference engine and the import."""
     timing = reference_timing()
-    rate = book.rate(
+    rate = recorder.rate(
         f"add at {SUBCLUSTERS:,} subclusters", "reference engine", timing.rates(VECTORS)
     )
     imported = import_time()
-    book.at_least(RATE_MIN, "reference engine", rate.best, "vectors/s")
-    book.at_most(IMPORT_MAX, "import linkstream", imported.best, "s")
+    recorder.at_least(RATE_MIN, "reference engine", rate.best, "vectors/s")
+    recorder.at_most(IMPORT_MAX, "import linkstream", imported.best, "s")

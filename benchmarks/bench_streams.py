@@ -1,11 +1,11 @@
-"""Streams that fit in memory: tight, scatter, hub and lobes, against other stream clusterers."""
+"""Workloads that fit in memory: tight, scatter, hub and lobes, compared with other clusterers."""
 
 from __future__ import annotations
 
 import time
 
 from benchmarks import peers
-from benchmarks.records import Book, Rate
+from benchmarks.records import Rate, Recorder
 from benchmarks.timing import measure, measure_in_turn
 from benchmarks.workloads import SMALL, THREADS, Vectors, Workload
 from linkstream import Links
@@ -15,8 +15,8 @@ ADD_MANY, ADD, PEER = "linkstream add_many", "linkstream add", "linkscluster"
 DBSTREAM_N = 1_000
 
 
-def tight(book: Book) -> None:
-    """100 clusters of one subcluster each: what a vector costs when there is little to search."""
+def tight(recorder: Recorder) -> None:
+    """Measure 100 clusters of one subcluster each: the cost of a vector besides the search."""
     workload = SMALL["tight"]
     vectors = workload.make()
     workload.answer.check(filled(workload, vectors))
@@ -26,41 +26,41 @@ def tight(book: Book) -> None:
         PEER: lambda: peers.linkscluster_pass(vectors, workload.thresholds, threads=THREADS),
     }
     timings = measure_in_turn(works, tries=5)
-    rates = {who: book.rate(WHOLE, who, t.rates(len(vectors))) for who, t in timings.items()}
-    other_clusterers(book, vectors)
-    book.at_least(10, "add_many to linkscluster", rates[ADD_MANY].best / rates[PEER].best)
-    book.at_least(2, "add to linkscluster", rates[ADD].best / rates[PEER].best)
+    rates = {who: recorder.rate(WHOLE, who, t.rates(len(vectors))) for who, t in timings.items()}
+    other_clusterers(recorder, vectors)
+    recorder.at_least(10, "add_many to linkscluster", rates[ADD_MANY].best / rates[PEER].best)
+    recorder.at_least(2, "add to linkscluster", rates[ADD].best / rates[PEER].best)
 
 
-def scatter(book: Book) -> None:
-    """Every vector its own subcluster: the search, at three dimensions."""
+def scatter(recorder: Recorder) -> None:
+    """Measure one subcluster per vector: the search, at three dimensions."""
     for name in ("scatter", "scatter-512", "scatter-1024"):
         workload = SMALL[name]
         prefix = "" if name == "scatter" else f"{name.partition('-')[2]}-d, "
         vectors = workload.make()
         workload.answer.check(filled(workload, vectors))
-        measure_whole(book, workload, vectors, prefix)
-        ours = measure_thousands(book, workload, vectors, prefix, places={LAST: -1})[LAST]
-        theirs = measure_peer(book, workload, vectors, prefix)
+        measure_whole(recorder, workload, vectors, prefix)
+        ours = measure_thousands(recorder, workload, vectors, prefix, places={LAST: -1})[LAST]
+        theirs = measure_peer(recorder, workload, vectors, prefix)
         what = f"{prefix}{LAST} to linkscluster"
         if name == "scatter":
-            book.at_least(60, what, ours.best / theirs[LAST].best)
+            recorder.at_least(60, what, ours.best / theirs[LAST].best)
 
 
-def hub(book: Book) -> None:
-    """A node with 6,000 edges: what a vector costs must not grow with them."""
+def hub(recorder: Recorder) -> None:
+    """Measure a node with 6,000 edges: the cost of a vector must not grow with them."""
     workload = SMALL["hub"]
     vectors = workload.make()
     workload.answer.check(filled(workload, vectors))
-    whole = measure_whole(book, workload, vectors)
-    ours = measure_thousands(book, workload, vectors, places={SECOND: 1, LAST: -1})
-    theirs = measure_peer(book, workload, vectors, threads=(1, 2))
-    book.at_least(300, "add_many to linkscluster", whole.best / theirs[WHOLE].best)
-    book.at_least(1, f"{LAST} to {SECOND}", ours[LAST].best / ours[SECOND].best)
+    whole = measure_whole(recorder, workload, vectors)
+    ours = measure_thousands(recorder, workload, vectors, places={SECOND: 1, LAST: -1})
+    theirs = measure_peer(recorder, workload, vectors, threads=(1, 2))
+    recorder.at_least(300, "add_many to linkscluster", whole.best / theirs[WHOLE].best)
+    recorder.at_least(1, f"{LAST} to {SECOND}", ours[LAST].best / ours[SECOND].best)
 
 
-def lobes(book: Book) -> None:
-    """Identities of five lobes: merges, cuts and splits all along."""
+def lobes(recorder: Recorder) -> None:
+    """Measure identities of five lobes: many merges, cuts and splits."""
     workload = SMALL["lobes"]
     vectors = workload.make()
     links = filled(workload, vectors)
@@ -72,22 +72,22 @@ def lobes(book: Book) -> None:
         PEER: lambda: peers.linkscluster_pass(vectors, workload.thresholds, threads=THREADS),
     }
     timings = measure_in_turn(works, tries=5)
-    rates = {who: book.rate(WHOLE, who, t.rates(len(vectors))) for who, t in timings.items()}
-    book.at_least(15, "add_many to linkscluster", rates[ADD_MANY].best / rates[PEER].best)
+    rates = {who: recorder.rate(WHOLE, who, t.rates(len(vectors))) for who, t in timings.items()}
+    recorder.at_least(15, "add_many to linkscluster", rates[ADD_MANY].best / rates[PEER].best)
 
 
-# How a stream is taken
+# Runs over a stream
 
 
 def filled(workload: Workload, vectors: Vectors) -> Links:
-    """A clusterer that has taken the stream in one call."""
+    """Add the stream in one call, and return the clusterer."""
     links = workload.links()
     links.add_many(vectors)
     return links
 
 
 def one_by_one(workload: Workload, vectors: Vectors) -> Links:
-    """A clusterer that has taken the stream in one call a vector."""
+    """Add the stream in one call per vector, and return the clusterer."""
     links = workload.links()
     for vector in vectors:
         links.add(vector)
@@ -95,7 +95,7 @@ def one_by_one(workload: Workload, vectors: Vectors) -> Links:
 
 
 def thousands(workload: Workload, vectors: Vectors) -> list[float]:
-    """Seconds of each thousand vectors, one call a thousand."""
+    """Return the seconds of each thousand vectors, one call per thousand."""
     links, seconds = workload.links(), []
     for first in range(0, len(vectors), 1_000):
         begin = time.perf_counter()
@@ -105,55 +105,62 @@ def thousands(workload: Workload, vectors: Vectors) -> list[float]:
     return seconds
 
 
-# What is written down
+# Measurements
 
 
-def measure_whole(book: Book, workload: Workload, vectors: Vectors, prefix: str = "") -> Rate:
-    """The stream in one call."""
+def measure_whole(
+    recorder: Recorder, workload: Workload, vectors: Vectors, prefix: str = ""
+) -> Rate:
+    """Record the rate of the stream in one call."""
     timing = measure(lambda: filled(workload, vectors), tries=7)
-    return book.rate(prefix + WHOLE, ADD_MANY, timing.rates(len(vectors)))
+    return recorder.rate(prefix + WHOLE, ADD_MANY, timing.rates(len(vectors)))
 
 
 def measure_thousands(
-    book: Book, workload: Workload, vectors: Vectors, prefix: str = "", *, places: dict[str, int]
+    recorder: Recorder,
+    workload: Workload,
+    vectors: Vectors,
+    prefix: str = "",
+    *,
+    places: dict[str, int],
 ) -> dict[str, Rate]:
-    """Some of the stream's thousands, best of several passes."""
+    """Record the rates of some thousands of the stream, over several passes."""
     passes = [thousands(workload, vectors) for _ in range(10)]
     return {
-        task: book.rate(prefix + task, ADD_MANY, [1_000 / seconds[place] for seconds in passes])
+        task: recorder.rate(prefix + task, ADD_MANY, [1_000 / seconds[place] for seconds in passes])
         for task, place in places.items()
     }
 
 
 def measure_peer(
-    book: Book,
+    recorder: Recorder,
     workload: Workload,
     vectors: Vectors,
     prefix: str = "",
     *,
     threads: tuple[int, ...] = (2, 1),
 ) -> dict[str, Rate]:
-    """The other implementation of Links, each thousand at its best pass."""
+    """Record the rates of linkscluster, each thousand at its best pass."""
     best = peers.linkscluster_best(vectors, workload.thresholds, threads=threads)
     note = f"each thousand at the best of {best.passes} passes"
     return {
-        WHOLE: book.rate(prefix + WHOLE, PEER, [best.whole_rate], note),
-        LAST: book.rate(prefix + LAST, PEER, [best.last_rate], note),
+        WHOLE: recorder.rate(prefix + WHOLE, PEER, [best.whole_rate], note),
+        LAST: recorder.rate(prefix + LAST, PEER, [best.last_rate], note),
     }
 
 
-def other_clusterers(book: Book, vectors: Vectors) -> None:
-    """Two stream clusterers that are not Links; what they find is written beside the rate."""
+def other_clusterers(recorder: Recorder, vectors: Vectors) -> None:
+    """Record the rates of two other stream clusterers, with the number of clusters found."""
     try:
         timing = measure(lambda: peers.birch(vectors), tries=2)
         note = f"{peers.birch(vectors)} subclusters"
-        book.rate(WHOLE, "scikit-learn Birch", timing.rates(len(vectors)), note)
+        recorder.rate(WHOLE, "scikit-learn Birch", timing.rates(len(vectors)), note)
     except ImportError as error:
-        book.missing(WHOLE, "scikit-learn Birch", f"not installed: {error}")
+        recorder.missing(WHOLE, "scikit-learn Birch", f"not installed: {error}")
     try:
         rows = peers.as_dictionaries(vectors[:DBSTREAM_N])
         timing = measure(lambda: peers.dbstream(rows), tries=1)
         note = f"n = {DBSTREAM_N:,}"
-        book.rate(WHOLE, "river DBSTREAM", timing.rates(DBSTREAM_N), note)
+        recorder.rate(WHOLE, "river DBSTREAM", timing.rates(DBSTREAM_N), note)
     except ImportError as error:
-        book.missing(WHOLE, "river DBSTREAM", f"not installed: {error}")
+        recorder.missing(WHOLE, "river DBSTREAM", f"not installed: {error}")

@@ -1,9 +1,9 @@
-"""A billion vectors, on paper: `python -m benchmarks.billion`.
+"""Estimate the cost of a billion vectors: `python -m benchmarks.billion`.
 
-What `cluster_corpus` would cost on a cluster, from unit costs that were measured on two cores:
-rates of one core by the number of subclusters (docs/performance.md, half of what two threads did);
-what a row costs on its way through Spark, and a snapshot on its way from worker to worker
-(`python -m benchmarks.spark FOLDER --only units`). Nothing here was run at this size.
+The cost of `cluster_corpus` on a cluster is computed from unit costs measured on two cores: the
+rate of one core by the number of subclusters (docs/performance.md, half of the rate of two
+threads), and the cost of sending a row through Spark and a snapshot from worker to worker
+(`python -m benchmarks.spark FOLDER --only units`). Nothing was run at this size.
 """
 
 from __future__ import annotations
@@ -14,30 +14,32 @@ from dataclasses import dataclass
 import numpy as np
 
 VECTORS, DIMENSION = 10**9, 256
-# Subclusters, and vectors a second of one core before so many.
+# Number of subclusters, and vectors per second of one core.
 RATES = ((1_000, 354_000), (20_000, 63_000), (100_000, 20_950), (1_000_000, 990))
 ROW = 12e-6  # core-seconds of a row: read, shuffled, sorted, to a worker
-BYTES = 2_730  # of a subcluster in memory
-SENT = 2_100  # of one in a snapshot
-SPEED = 55e6  # bytes a second of a snapshot from worker to worker: packed, shuffled, read, checked
+BYTES = 2_730  # memory of a subcluster
+SENT = 2_100  # bytes of a subcluster in a snapshot
+SPEED = (
+    55e6  # bytes per second of a snapshot from worker to worker: packed, shuffled, read, checked
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """So many people, each with so many looks, in so many shards, on so many cores."""
+    """A corpus and the cluster of machines that processes it."""
 
     people: int
-    looks: int  # subclusters a person
+    looks: int  # subclusters per person
     shards: int
     cores: int
 
     @property
     def subclusters(self) -> int:
-        """What vectors are compared with."""
+        """Number of subclusters of the corpus."""
         return self.people * self.looks
 
 
-PEOPLE = ((10_000, 256), (100_000, 256), (2_000_000, 64))  # and in how many shards
+PEOPLE = ((10_000, 256), (100_000, 256), (2_000_000, 64))  # with the number of shards
 CORPORA = tuple(Corpus(people, looks, shards, 64) for people, shards in PEOPLE for looks in (1, 3))
 HEADS = (
     *("people", "looks", "shards", "cores"),
@@ -46,28 +48,28 @@ HEADS = (
 
 
 def rate(subclusters: float) -> float:
-    """Vectors a second of one core; beyond what was measured, one over the number."""
+    """Return vectors per second of one core; extrapolated as one over the number of subclusters."""
     known, seen = zip(*RATES, strict=True)
     if subclusters > known[-1]:
         return float(seen[-1] * known[-1] / subclusters)
     return float(np.exp(np.interp(math.log(subclusters), np.log(known), np.log(seen))))
 
 
-def met(subclusters: int, vectors: float) -> float:
-    """How many of them a random part of the corpus shows."""
+def found(subclusters: int, vectors: float) -> float:
+    """Return how many subclusters a random part of the corpus contains."""
     return subclusters * -math.expm1(-vectors / subclusters)
 
 
 def hours(corpus: Corpus) -> dict[str, float]:
-    """Rows, shards and tree: hours of the cluster; and of one machine of two cores."""
+    """Return hours of the cluster for rows, shards and tree, and hours of one two-core machine."""
     each = VECTORS / corpus.shards
-    in_shard = met(corpus.subclusters, each)
+    in_shard = found(corpus.subclusters, each)
     shard = each / rate(max(in_shard / 2, 1_000))
     waves = math.ceil(corpus.shards / corpus.cores)
     tree, parts = 0.0, corpus.shards
     while parts > 1:
-        one = met(corpus.subclusters, VECTORS / parts)
-        join = one / rate(met(corpus.subclusters, 2 * VECTORS / parts)) + 2 * one * SENT / SPEED
+        one = found(corpus.subclusters, VECTORS / parts)
+        join = one / rate(found(corpus.subclusters, 2 * VECTORS / parts)) + 2 * one * SENT / SPEED
         parts = math.ceil(parts / 2)
         tree += join * math.ceil(parts / corpus.cores)
     spark = ROW * VECTORS / corpus.cores
@@ -80,22 +82,22 @@ def hours(corpus: Corpus) -> dict[str, float]:
     }
 
 
-def told(number: float) -> str:
-    """Hours, or minutes where they are few."""
+def duration(number: float) -> str:
+    """Return hours as text, or minutes below two hours."""
     return f"{number:.1f} h" if number >= 2 else f"{max(round(60 * number), 1)} min"
 
 
 def cells(corpus: Corpus) -> list[str]:
-    """A row of the table."""
+    """Return a row of the table."""
     took = hours(corpus)
     parts = [took[name] for name in ("rows", "shards", "tree")]
     memory = f"{2 * corpus.subclusters * BYTES / 1e9:.1f} GB"
     asked = [f"{number:,}" for number in (corpus.people, corpus.looks, corpus.shards, corpus.cores)]
-    return [*asked, *map(told, parts), told(sum(parts)), memory, told(took["alone"])]
+    return [*asked, *map(duration, parts), duration(sum(parts)), memory, duration(took["alone"])]
 
 
 def table() -> str:
-    """The table, for the page (docs/scale-out.md)."""
+    """Return the table for docs/scale-out.md."""
     head, *rows = (f"| {' | '.join(row)} |" for row in (HEADS, *map(cells, CORPORA)))
     return "\n".join([head, "|" + "--:|" * len(HEADS), *rows])
 

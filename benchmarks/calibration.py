@@ -1,9 +1,8 @@
-"""What `calibrate` is worth: `python -m benchmarks.calibration FOLDER`.
+"""Measure the quality of `calibrate`: `python -m benchmarks.calibration FOLDER`.
 
-The held-out protocol of `protocol.py`. On the tuning half of each set 100 pairs of one identity and
-100 of two are drawn, nothing else is told; or nothing is told at all. The thresholds found are
-scored on the other half, as in the paper: mean of instant and current accuracy. The table goes
-into docs/tuning.md.
+The protocol is that of `protocol.py`. On the tuning half of each set, `calibrate` gets 100 pairs of
+one identity and 100 of two, or no pairs. Its thresholds are scored on the other half: the mean of
+instant and current accuracy. The table is written to docs/tuning.md.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from rich.progress import track
 
 from benchmarks.protocol import Half, load
-from benchmarks.standings import put
+from benchmarks.quality_tables import put
 from linkstream.metrics import accuracy
 from linkstream.tuning import Calibration, calibrate
 
@@ -28,19 +27,19 @@ DRAWS = 3
 
 
 def pairs(half: Half, *, seed: int) -> dict[str, npt.NDArray[Any]]:
-    """Pairs of one identity and of two, each drawn evenly from all such pairs."""
+    """Draw pairs of one identity and of two, uniformly from all such pairs."""
     rng = np.random.default_rng(seed)
     first, second = np.triu_indices(len(half.y), k=1)
     same = half.y[first] == half.y[second]
     drawn = {}
     for name, kind in (("same", same), ("different", ~same)):
-        places = rng.choice(np.flatnonzero(kind), PAIRS, replace=False)
-        drawn[name] = np.stack([first[places], second[places]], axis=1)
+        rows = rng.choice(np.flatnonzero(kind), PAIRS, replace=False)
+        drawn[name] = np.stack([first[rows], second[rows]], axis=1)
     return drawn
 
 
 def score(found: Calibration, half: Half) -> float:
-    """Mean of instant and current accuracy; NaN where it could not decide."""
+    """Return the mean of instant and current accuracy; NaN if undecided."""
     if not found.decided:
         return float("nan")
     links = found.links(threads=1)
@@ -49,7 +48,7 @@ def score(found: Calibration, half: Half) -> float:
 
 
 def figures(path: Path) -> tuple[list[float], float]:
-    """Of one set: a score for each draw of pairs, and that from the vectors alone."""
+    """Return the score of a set for each draw of pairs, and the score from vectors alone."""
     tuning, scored = load(path)
     drawn = [
         score(calibrate(tuning.X, **pairs(tuning, seed=seed)), scored) for seed in range(DRAWS)
@@ -58,7 +57,7 @@ def figures(path: Path) -> tuple[list[float], float]:
 
 
 def table(rows: dict[str, tuple[list[float], float]]) -> str:
-    """Sets and scores in Markdown."""
+    """Return the scores of all sets as a Markdown table."""
     lines = ["| set | 100 + 100 pairs | vectors alone |", "| --- | --: | --: |"]
     for name, (drawn, alone) in rows.items():
         lines.append(f"| {name.replace('_', ' ')} | {cell(drawn)} | {cell([alone])} |")
@@ -72,7 +71,7 @@ def table(rows: dict[str, tuple[list[float], float]]) -> str:
 
 
 def cell(scores: Sequence[float]) -> str:
-    """Mean of the decided draws, and how many were not."""
+    """Return the mean of the decided draws, and the number of undecided ones."""
     decided = [value for value in scores if not np.isnan(value)]
     if not decided:
         return "cannot decide"
@@ -81,7 +80,7 @@ def cell(scores: Sequence[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run over a folder of sets and write the table."""
+    """Run all sets of a folder, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.calibration")
     parser.add_argument("folder", type=Path, help="folder of .npz sets with X and y")
     paths = sorted(parser.parse_args(arguments).folder.glob("*.npz"))

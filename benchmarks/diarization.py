@@ -1,18 +1,18 @@
-"""Diarization error rate: `python -m benchmarks.diarization FOLDER [--docs]`.
+"""Measure diarization error rates: `python -m benchmarks.diarization FOLDER [--docs]`.
 
-FOLDER holds voice_ami_meeting.npz (X, y, and t: when each window began) and may hold
-voice_stream10.npz. Who speaks when is taken from y: a window stands for what is around its middle
-(`turns_of`). Speech is given, so nothing is missed and nothing is false alarm: the rate, by
-pyannote.metrics without a collar, is the share of the time under the wrong speaker.
+FOLDER contains voice_ami_meeting.npz (X, y, and t: the start of each window) and optionally
+voice_stream10.npz. The true speakers come from y; a window stands for the time around its middle
+(`turns_of`). Speech is given, so there is no missed speech and no false alarm: the rate, by
+pyannote.metrics without a collar, is the share of the time with the wrong speaker.
 
-A method is tuned on windows of half of the speakers and judged on those of the others; and then,
-with what was found, on the whole recording, half of which it was tuned on. A meeting of four has
-six such halves, and all are tried; a recording with more speakers is halved once with a seed, and
-both ways round. Two more columns: tuned on the first half of the time and judged on the second,
-with the same speakers in both; and tuned on the whole recording, the best to be hoped for.
+A method is tuned on the windows of half of the speakers and judged on those of the others, and then
+on the whole recording, half of which it was tuned on. A meeting of four has six such halves, and
+all are tried; a recording with more speakers is halved once with a seed, and both halves are used
+for tuning. Two more columns: tuned on the first half of the time and judged on the second, with the
+same speakers in both; and tuned on the whole recording, which is an upper bound.
 
-Tuning maximises the accuracy of windows, as in `protocol.py`. One core, ten minutes. Needs
-pyannote.metrics and spectralcluster.
+Tuning maximises the accuracy of windows, as in `protocol.py`. The command takes ten minutes on one
+core. It needs pyannote.metrics and spectralcluster.
 """
 
 from __future__ import annotations
@@ -29,11 +29,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import standings
-from benchmarks.contenders import HealedLinks, OneCentroid, PaperLinks
+from benchmarks import quality_tables
 from benchmarks.machine import installed, processor
-from benchmarks.protocol import MOMENTS, SEED, Answer, Labels, Method, Parameters, Vectors
-from benchmarks.search import along_a_line
+from benchmarks.methods import HealedLinks, OneCentroid, PaperLinks
+from benchmarks.protocol import (
+    MOMENTS,
+    SEED,
+    Answer,
+    Labels,
+    Method,
+    Parameters,
+    Vectors,
+    along_a_line,
+)
 from linkstream.adapters.diarization import Turn, to_annotation, turns_of
 from linkstream.metrics import accuracy
 
@@ -48,7 +56,7 @@ Grid = list[list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Windows in order of time: vectors, who speaks, and from when to when."""
+    """Windows in order of time: vectors, speakers, and time spans."""
 
     X: Vectors
     y: Labels
@@ -56,19 +64,19 @@ class Recording:
 
     @classmethod
     def load(cls, path: Path) -> Recording:
-        """A recording from a file with X, y and t."""
+        """Load a recording from a file with X, y and t."""
         with np.load(path) as arrays:
             X, t = arrays["X"].astype(np.float32), arrays["t"].astype(np.float64)
             X /= np.linalg.norm(X, axis=1, keepdims=True)
             return cls(X, arrays["y"], np.column_stack([t, t + SECONDS[path.stem]]))
 
     def only(self, speakers: npt.ArrayLike) -> Recording:
-        """The windows of these speakers."""
+        """Return the windows of these speakers."""
         kept = np.isin(self.y, speakers)
         return Recording(self.X[kept], self.y[kept], self.spans[kept])
 
     def halves(self) -> tuple[Recording, Recording]:
-        """The first and the second half of the windows."""
+        """Return the first and the second half of the windows."""
         half = len(self.y) // 2
         return (
             Recording(self.X[:half], self.y[:half], self.spans[:half]),
@@ -76,11 +84,11 @@ class Recording:
         )
 
     def turns(self, ids: Labels) -> list[Turn]:
-        """Turns by the labels of a method, or by the truth."""
+        """Return the turns of these labels."""
         return turns_of(self.spans, np.unique(ids, return_inverse=True)[1])
 
     def error_rate(self, ids: Labels) -> float:
-        """The diarization error rate of labels."""
+        """Return the diarization error rate of labels."""
         from pyannote.metrics.diarization import DiarizationErrorRate
 
         truth, told = to_annotation(self.turns(self.y)), to_annotation(self.turns(ids))
@@ -88,7 +96,7 @@ class Recording:
         return float(DiarizationErrorRate()(truth, told, uem=speech))
 
     def n_speakers(self, ids: Labels) -> int:
-        """Labels with at least a few seconds."""
+        """Return the number of labels with at least a few seconds."""
         heard: dict[str, float] = {}
         for turn in self.turns(ids):
             heard[turn.speaker] = heard.get(turn.speaker, 0.0) + turn.duration
@@ -100,7 +108,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Spectral:
-    """Offline spectral clustering of the package spectralcluster."""
+    """Offline spectral clustering, by the package spectralcluster."""
 
     name: str
     note: str
@@ -111,7 +119,7 @@ class Spectral:
     cap: int = 10_000
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """The percentile whose labels are most accurate; its own search where it is not tuned."""
+        """Return the percentile with the most accurate labels; none if it is not tuned."""
         n = float(len(np.unique(y))) if self.told else 0.0
         if not self.tuned:
             return {"speakers": n}
@@ -124,7 +132,7 @@ class Spectral:
         return {"speakers": n, "percentile": best}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """Labels once all windows are there."""
+        """Return labels after all windows."""
         from spectralcluster import configs
 
         peer = deepcopy(getattr(configs, f"{self.recipe}_clusterer"))
@@ -169,7 +177,7 @@ METHODS: tuple[Method, ...] = (
 
 
 def halves(speakers: Labels) -> list[Labels]:
-    """The halves of the speakers that tune: all there are, or one by a seed and its opposite."""
+    """Return the halves of the speakers to tune on: all, or a seeded one and its opposite."""
     every = [np.array(some) for some in combinations(speakers, len(speakers) // 2)]
     if len(every) <= WAYS:
         return every
@@ -179,7 +187,7 @@ def halves(speakers: Labels) -> list[Labels]:
 
 
 def judge(method: Method, recording: Recording) -> dict[str, dict[str, list[float]]]:
-    """Error rates by moment: of unseen speakers, of the whole, and tuned on the whole."""
+    """Return error rates by moment: of unseen speakers, of all, and tuned on all."""
     figures: dict[str, dict[str, list[float]]] = {}
 
     def keep(what: str, heard: Recording, answer: Answer) -> None:
@@ -205,7 +213,7 @@ def judge(method: Method, recording: Recording) -> dict[str, dict[str, list[floa
 
 
 def with_number(parameters: Mapping[str, float], recording: Recording) -> Parameters:
-    """Parameters with the number of this recording's speakers, for who is told it."""
+    """Return the parameters with this recording's number of speakers, if they include one."""
     told = dict(parameters)
     if told.get("speakers"):
         told["speakers"] = float(len(np.unique(recording.y)))
@@ -213,7 +221,7 @@ def with_number(parameters: Mapping[str, float], recording: Recording) -> Parame
 
 
 def rows(method: Method, figures: dict[str, dict[str, list[float]]]) -> Iterator[list[str]]:
-    """A line of the table for each moment; one for both where nothing ever changes."""
+    """Yield a row for each moment; one for both if labels never change."""
     if figures.get("instant") == figures.get("current", {}):
         figures = {"instant = current": figures["instant"]}
     for moment, columns in figures.items():
@@ -230,17 +238,17 @@ def rows(method: Method, figures: dict[str, dict[str, list[float]]]) -> Iterator
 
 
 def spread(values: list[float]) -> str:
-    """Mean, and from least to most."""
+    """Return mean, minimum and maximum as text."""
     return f"{percent(float(np.mean(values)))} ({percent(min(values))}–{percent(max(values))})"
 
 
 def percent(value: float) -> str:
-    """A share as a percentage."""
+    """Return a share as a percentage."""
     return f"{100 * value:.1f}"
 
 
 def table(name: str, recording: Recording) -> Grid:
-    """All methods on one recording; says on the way where it is."""
+    """Run all methods on one recording, and print each row."""
     head = [
         "method",
         "moment",
@@ -263,7 +271,7 @@ def table(name: str, recording: Recording) -> Grid:
 
 
 def body(tables: dict[str, Grid], recordings: dict[str, Recording]) -> str:
-    """Everything between the markers of the page."""
+    """Return the text between the markers of the page."""
     parts = []
     for name, grid in tables.items():
         heard = recordings[name]
@@ -272,7 +280,7 @@ def body(tables: dict[str, Grid], recordings: dict[str, Recording]) -> str:
             f"**{name}**: {len(np.unique(heard.y))} speakers, {seconds:.0f} s of speech, "
             f"{len(heard.y):,} windows of {SECONDS[name]} s; "
             f"{len(halves(np.unique(heard.y)))} halves of the speakers tuned on in turn.\n\n"
-            + standings.in_markdown(grid)
+            + quality_tables.in_markdown(grid)
         )
     notes = "\n".join(f"- **{method.name}**: {method.note}." for method in METHODS)
     names = ("numpy", "pyannote.metrics", "pyannote.core", "spectralcluster", "scikit-learn")
@@ -282,7 +290,7 @@ def body(tables: dict[str, Grid], recordings: dict[str, Recording]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run all, print the rates, and write the page if that is asked for."""
+    """Run all methods, print the rates, and write the page if `--docs` is given."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.diarization",
         description="Diarization error rates. Example: python -m benchmarks.diarization data",
@@ -296,7 +304,7 @@ def main(arguments: list[str] | None = None) -> int:
     recordings = {path.stem: Recording.load(path) for path in paths if path.exists()}
     tables = {name: table(name, recording) for name, recording in recordings.items()}
     if options.docs:
-        standings.put("der", body(tables, recordings), page=PAGE)
+        quality_tables.put("der", body(tables, recordings), page=PAGE)
     return 0
 
 

@@ -1,9 +1,9 @@
-"""What durability costs: `python -m benchmarks.durable [FOLDER] [--only PART ...]`.
+"""Measure the cost of durability: `python -m benchmarks.durable [FOLDER] [--only PART ...]`.
 
-Measured in the folder given (a disk, not memory): the disk's own fsync; batches of 1,000 × 256-d
-with and without a store, in turn; single durable adds, of one caller and of sixteen; opening a
-store of 1,000,000 vectors and 100,000 subclusters after a clean close, and after kill −9 in the
-middle of an ingest; ten million vectors through the command line. Prints JSON lines.
+The command measures in the given folder (on a disk, not in memory): the fsync of the disk; batches
+of 1,000 × 256-d with and without a store, in turn; single durable adds, by one caller and by
+sixteen; opening a store of 1,000,000 vectors and 100,000 subclusters after a clean close, and after
+kill −9 during an ingest; ten million vectors through the command line. It prints JSON lines.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ KILLS = 3
 
 
 def say(what: str, **figures: object) -> None:
-    """One line of JSON."""
+    """Print one line of JSON."""
     print(json.dumps({"what": what, **figures}), flush=True)
 
 
 def spread(timing: Timing, n: int) -> dict[str, object]:
-    """The best rate of several tries, and by how much the longest took longer."""
+    """Return the best rate of several tries, and the spread."""
     return {"per_second": round(n / timing.best), "spread": round(timing.spread, 2)}
 
 
 def disk(folder: Path) -> None:
-    """What the disk takes for a write that is safe, over bytes that are there already."""
+    """Measure a durable overwrite on this disk."""
     with open(folder / "disk", "w+b", buffering=0) as file:
         for size in (4096, BATCH * 1024):
             data = np.random.default_rng(0).bytes(size)
@@ -64,7 +64,7 @@ def disk(folder: Path) -> None:
 
 
 def batches(folder: Path) -> None:
-    """`add_many` and `feed` of a store against `add_many` alone, on `tight`, in turn.
+    """Compare `add_many` and `feed` of a store with `add_many` of `Links`, on `tight`, in turn.
 
     From the first batch to the last answer; and with the closing, which moves the log into the
     file and writes a snapshot.
@@ -116,7 +116,7 @@ def _fed(store: Store, parts: list[Vectors]) -> None:
 def _stored(
     folder: Path, parts: list[Vectors], work: Callable[[Store, list[Vectors]], None]
 ) -> tuple[float, float]:
-    """Seconds to the last answer of a new store, and to its closing."""
+    """Return the seconds until the last answer of a new store, and until its close."""
     path = folder / f"{time.monotonic_ns()}.links"
     store = Store.open(path, thresholds=THRESHOLDS)
     begin = time.perf_counter()
@@ -129,7 +129,7 @@ def _stored(
 
 
 def singles(folder: Path) -> None:
-    """One vector a call, each safe before it is answered."""
+    """Measure durable adds of one vector per call."""
     X = tight(SINGLE)
 
     def one(store: Store, first: int, callers: int) -> None:
@@ -154,7 +154,7 @@ def singles(folder: Path) -> None:
 
 
 def large_stream(size: int = 5_000) -> Iterator[Vectors]:
-    """A million vectors of a hundred thousand subclusters; the first tenth begins them all."""
+    """Yield a million vectors of 100,000 subclusters; the first tenth starts them all."""
     rng = np.random.default_rng(108)
     centres = random_units(SUBCLUSTERS, 256, rng)
     order = np.concatenate(
@@ -165,7 +165,7 @@ def large_stream(size: int = 5_000) -> Iterator[Vectors]:
 
 
 def opening(folder: Path) -> None:
-    """A large store, opened again after a clean close and after a kill."""
+    """Measure opening a large store after a clean close and after a kill."""
     path = folder / "large.links"
     begin = time.perf_counter()
     with Store.open(path, thresholds=THRESHOLDS) as store:
@@ -194,7 +194,7 @@ def _figures(store: Store) -> dict[str, object]:
 
 
 def ingest(path: Path) -> None:
-    """Add to a large store until somebody kills us."""
+    """Add to a large store until this process is killed."""
     rng = np.random.default_rng(109)
     with Store.open(path) as store:
         while True:
@@ -204,7 +204,7 @@ def ingest(path: Path) -> None:
 
 
 def pipeline(folder: Path) -> None:
-    """Ten million vectors, made on the fly, through the command line into a store."""
+    """Measure ten million vectors piped through the command line into a store."""
     words = [sys.executable, "-c", "from linkstream.cli import main; main()", "cluster", "-"]
     names = ("cluster-similarity", "subcluster-similarity", "pair-similarity-max")
     for name, value in zip(names, TIGHT, strict=True):
@@ -241,7 +241,7 @@ PARTS = {
 
 
 def main() -> int:
-    """Run the parts asked for in a folder of their own."""
+    """Run the chosen parts in a temporary folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))

@@ -1,10 +1,10 @@
-"""What joining costs in accuracy: `python -m benchmarks.joining FOLDER`.
+"""Measure the accuracy of `absorb`: `python -m benchmarks.joining FOLDER`.
 
-The held-out half of each set (protocol.py), with the thresholds that were tuned for `links` on the
-other half (quality.json), is cut in two, each part clustered apart and joined by `absorb`: the
-first half with the second, and every other vector with the rest. Then eight shards are joined
-along random trees: how far the accuracy of one tree may be from that of another says how far
-joining is from associative. The table goes into docs/identity.md.
+The held-out half of each set (protocol.py) is divided into two parts, which are clustered
+separately and joined by `absorb`: the first half with the second, and every other vector with the
+rest. The thresholds were tuned for `links` on the other half (quality.json). Then eight shards are
+joined along random trees: the differences in accuracy show how far joining is from associative.
+The table is written to docs/identity.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from rich.progress import track
 
 from benchmarks.protocol import Half, load
-from benchmarks.standings import put
+from benchmarks.quality_tables import put
 from linkstream import Links
 from linkstream.metrics import accuracy
 
@@ -28,39 +28,39 @@ ROOT = Path(__file__).parent
 SHARDS, TREES = 8, 10
 NAMES = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
 
-Places = npt.NDArray[np.int64]
-Shard = tuple[Links, Places]  # a clusterer, and which vector of the set each of its vectors is
+Rows = npt.NDArray[np.int64]
+Shard = tuple[Links, Rows]  # a clusterer, and which vector of the set each of its vectors is
 
 
-def clustered(half: Half, thresholds: Sequence[float], places: Places) -> Shard:
-    """A part of a set, clustered by itself."""
+def clustered(half: Half, thresholds: Sequence[float], rows_of_set: Rows) -> Shard:
+    """Cluster a part of a set."""
     links = Links(*thresholds, threads=1)
-    links.add_many(half.X[places])
-    return links, places
+    links.add_many(half.X[rows_of_set])
+    return links, rows_of_set
 
 
 def joined(one: Shard, other: Shard) -> Shard:
-    """Two of them made one."""
+    """Join two shards."""
     moved = one[0].absorb(other[0])
-    places = np.empty(one[0].n_vectors, dtype=np.int64)
-    places[: len(one[1])] = one[1]
+    rows_of_set = np.empty(one[0].n_vectors, dtype=np.int64)
+    rows_of_set[: len(one[1])] = one[1]
     assert moved.vectors is not None
-    places[moved.vectors] = other[1]
-    return one[0], places
+    rows_of_set[moved.vectors] = other[1]
+    return one[0], rows_of_set
 
 
 def score(half: Half, shard: Shard) -> float:
-    """Accuracy of the current labels."""
-    links, places = shard
+    """Return the accuracy of the current labels."""
+    links, rows_of_set = shard
     assert len({cluster.id for cluster in links.clusters()}) == links.n_clusters
-    return accuracy(half.y[places], links.labels())
+    return accuracy(half.y[rows_of_set], links.labels())
 
 
 def tree(half: Half, thresholds: Sequence[float], seed: int) -> float:
-    """Shards joined two by two, drawn at random, until one is left."""
+    """Join random pairs of shards until one is left."""
     rng = np.random.default_rng(seed)
-    places = np.arange(len(half.y))
-    shards = [clustered(half, thresholds, places[k::SHARDS]) for k in range(SHARDS)]
+    rows_of_set = np.arange(len(half.y))
+    shards = [clustered(half, thresholds, rows_of_set[k::SHARDS]) for k in range(SHARDS)]
     while len(shards) > 1:
         a, b = sorted(rng.choice(len(shards), 2, replace=False).tolist())
         other = shards.pop(b)
@@ -69,21 +69,21 @@ def tree(half: Half, thresholds: Sequence[float], seed: int) -> float:
 
 
 def figures(path: Path, thresholds: Sequence[float]) -> dict[str, float]:
-    """Of one set: one run, two halves joined in two ways, and trees."""
+    """Return the scores of a set: one run, two halves joined in two ways, and random trees."""
     _, half = load(path)
-    places = np.arange(len(half.y))
-    cuts = np.array_split(places, 2), (places[::2], places[1::2])
+    rows_of_set = np.arange(len(half.y))
+    cuts = np.array_split(rows_of_set, 2), (rows_of_set[::2], rows_of_set[1::2])
     two = [
         score(half, joined(*(clustered(half, thresholds, part) for part in cut))) for cut in cuts
     ]
     trees = [tree(half, thresholds, seed) for seed in range(TREES)]
-    one = score(half, clustered(half, thresholds, places))
+    one = score(half, clustered(half, thresholds, rows_of_set))
     found = {"one": one, "halves": two[0], "alternate": two[1], "trees": float(np.mean(trees))}
     return {**found, "least": min(trees), "most": max(trees)}
 
 
 def table(rows: dict[str, dict[str, float]]) -> str:
-    """Sets and scores in Markdown."""
+    """Return the scores of all sets as a Markdown table."""
     heads = "| set | one run | first + second half | odd + even | 8 shards, 10 trees | spread |"
     lines = [heads, "| --- | --: | --: | --: | --: | --: |"]
     for name, row in rows.items():
@@ -97,7 +97,7 @@ def table(rows: dict[str, dict[str, float]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run over a folder of sets and write the table."""
+    """Run all sets of a folder, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.joining")
     parser.add_argument("folder", type=Path, help="folder of .npz sets with X and y")
     folder = parser.parse_args(arguments).folder

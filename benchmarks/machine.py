@@ -1,4 +1,4 @@
-"""The machine a run was made on, and the memory of this process."""
+"""The machine of a run, and the memory of this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGES = (
 
 
 def describe(kernel: str) -> dict[str, object]:
-    """What a reader needs to know to compare: processor, cores, memory, versions."""
+    """Return processor, cores, memory, system and versions."""
     return {
         "processor": processor(),
         "cores": usable_cores(),
@@ -36,7 +36,7 @@ def describe(kernel: str) -> dict[str, object]:
 
 
 def processor() -> str:
-    """The processor's name and its family, model and stepping where the system says them."""
+    """Return the name of the processor, with family, model and stepping if known."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:
@@ -48,15 +48,15 @@ def processor() -> str:
 
 
 def usable_cores() -> int:
-    """Cores this process may run on."""
+    """Return the number of cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system can say
+    except AttributeError:  # not available on every system
         return os.cpu_count() or 1
 
 
 def memory_bytes() -> float:
-    """Memory of the machine; 0 where the system does not say."""
+    """Return the memory of the machine in bytes; 0 if unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (ValueError, OSError):
@@ -64,7 +64,7 @@ def memory_bytes() -> float:
 
 
 def installed(name: str) -> str:
-    """Version of a package, or that it is not there."""
+    """Return the version of a package, or "not installed"."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -72,7 +72,7 @@ def installed(name: str) -> str:
 
 
 def resident() -> float:
-    """Bytes of memory this process holds now (the peak, on systems that say only that)."""
+    """Return the resident memory of this process in bytes (the peak, if only that is known)."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -81,13 +81,13 @@ def resident() -> float:
 
 
 def peak_resident() -> float:
-    """The most memory, in bytes, this process has held."""
+    """Return the peak resident memory of this process in bytes."""
     unit = 1.0 if sys.platform == "darwin" else 1024.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def busy_seconds() -> float:
-    """Processor time that all processes of the machine have used; 0 where it does not say."""
+    """Return the processor time of all processes of the machine; 0 if unknown."""
     try:
         fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
     except OSError:

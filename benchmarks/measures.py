@@ -1,8 +1,8 @@
-"""Runs the measures of one name: `python -m benchmarks.measures tight`.
+"""Run one workload: `python -m benchmarks.measures tight`.
 
-Records go to the standard output, a line of JSON each. Each name runs in a process of its own
-(report.py sees to it), so that the memory of one, or the threads of its peers, cannot weigh on
-another. A wrong result is an AssertionError, a missed target is not.
+Records are written to the standard output, one line of JSON each. report.py runs each workload in
+a process of its own, so that memory and threads of one do not affect another. A wrong result
+raises AssertionError; a missed target does not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from benchmarks.bench_reference import reference
 from benchmarks.bench_streams import hub, lobes, scatter, tight
 from benchmarks.bench_tables import bandwidth, long, vast, wide
-from benchmarks.records import Book
+from benchmarks.records import Recorder
 
 MEASURES = {
     "reference": reference,
@@ -29,4 +29,4 @@ ON_DEMAND = ("long",)
 
 if __name__ == "__main__":
     name = sys.argv[1]
-    MEASURES[name](Book(name))
+    MEASURES[name](Recorder(name))

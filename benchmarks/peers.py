@@ -1,7 +1,7 @@
-"""The peers, each on the same data in the same run; a peer that is not installed says so.
+"""Other libraries, measured on the same data in the same run; missing ones are reported.
 
-Two kinds: clusterers, which take a stream, and searchers, which only find the nearest row of a
-table. A searcher does part of what linkstream does: nothing is joined, tied, cut or kept.
+There are clusterers, which cluster a stream, and searchers, which only find the nearest row of a
+table. A searcher does a part of the work of linkstream: it does not join, link, sever or store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEIGHBOURS, BUILD_EFFORT = 16, 100  # of the graphs
 
 @dataclass(frozen=True)
 class Thousands:
-    """The best seconds of each thousand vectors over several passes, and what was found."""
+    """The best seconds of each thousand vectors over several passes, and the subclusters found."""
 
     seconds: tuple[float, ...]
     passes: int
@@ -36,23 +36,23 @@ class Thousands:
 
     @property
     def whole_rate(self) -> float:
-        """Vectors a second, had no pass been disturbed."""
+        """Vectors per second of the whole stream."""
         return 1_000 * len(self.seconds) / sum(self.seconds)
 
     @property
     def last_rate(self) -> float:
-        """Vectors a second of the last thousand."""
+        """Vectors per second of the last thousand."""
         return 1_000 / self.seconds[-1]
 
 
 def linkscluster_best(
     vectors: Vectors, thresholds: Thresholds, *, threads: tuple[int, ...]
 ) -> Thousands:
-    """The other implementation of Links at its best: one pass for each number of threads.
+    """Measure linkscluster, with one pass for each number of threads.
 
-    On a shared machine NumPy's products stall, up to tenfold and for seconds, whenever one of
-    their two threads loses its core. A pass of half a minute seldom escapes that, so each
-    thousand counts at its best pass, of two threads or of one.
+    On a shared machine, products of NumPy slow down up to tenfold for seconds if one of their two
+    threads loses its core. Most passes of half a minute are affected, so each thousand counts at
+    its best pass, with two threads or with one.
     """
     passes = [linkscluster_pass(vectors, thresholds, threads=count) for count in threads]
     best = tuple(min(seconds) for seconds in zip(*(one.seconds for one in passes), strict=True))
@@ -60,7 +60,7 @@ def linkscluster_best(
 
 
 def linkscluster_pass(vectors: Vectors, thresholds: Thresholds, *, threads: int) -> Thousands:
-    """One pass over the stream, one call a vector."""
+    """Measure one pass over the stream, one call per vector."""
     from linkscluster import LinksClusterer
     from threadpoolctl import threadpool_limits
 
@@ -76,7 +76,7 @@ def linkscluster_pass(vectors: Vectors, thresholds: Thresholds, *, threads: int)
 
 
 def birch(vectors: Vectors) -> int:
-    """scikit-learn's Birch without its global step; clusters found."""
+    """Run Birch of scikit-learn without its global step; return the number of clusters."""
     from sklearn.cluster import Birch
 
     # Radius of a subcluster: vectors at cosine .9 to their centre lie at distance .45.
@@ -84,7 +84,7 @@ def birch(vectors: Vectors) -> int:
 
 
 def dbstream(rows: list[dict[int, float]]) -> int:
-    """DBSTREAM of river, one dictionary a vector (made before the clock starts); micro-clusters."""
+    """Run DBSTREAM of river, one dictionary per vector; return the number of micro-clusters."""
     from river.cluster import DBSTREAM
 
     peer = DBSTREAM(clustering_threshold=0.6, cleanup_interval=1_000)
@@ -94,7 +94,7 @@ def dbstream(rows: list[dict[int, float]]) -> int:
 
 
 def as_dictionaries(vectors: Vectors) -> list[dict[int, float]]:
-    """Vectors as river takes them."""
+    """Return vectors as dictionaries for river."""
     return [dict(enumerate(row)) for row in vectors.tolist()]
 
 
@@ -103,19 +103,19 @@ def as_dictionaries(vectors: Vectors) -> list[dict[int, float]]:
 
 @dataclass
 class Searcher:
-    """Finds the nearest row; `set_effort` is there where a search may miss it."""
+    """A search for the nearest row; `set_effort` is None if the search is exact."""
 
     find: Callable[[Vectors], Found]
     set_effort: Callable[[int], None] | None = None
 
 
 def numpy_matrix_vector(table: Vectors) -> Searcher:
-    """One product and one argmax a vector."""
+    """Search with one product and one argmax per vector."""
     return Searcher(lambda queries: np.array([int(np.argmax(table @ q)) for q in queries]))
 
 
 def numpy_matrix_matrix(table: Vectors) -> Searcher:
-    """One product and one argmax a block."""
+    """Search with one product and one argmax per block."""
     columns = table.T
 
     def find(queries: Vectors) -> Found:
@@ -127,7 +127,7 @@ def numpy_matrix_matrix(table: Vectors) -> Searcher:
 
 
 def faiss_flat(table: Vectors) -> Searcher:
-    """Faiss, exact, inner product."""
+    """Search with faiss, exactly, by inner product."""
     import faiss
 
     faiss.omp_set_num_threads(THREADS)
@@ -137,7 +137,7 @@ def faiss_flat(table: Vectors) -> Searcher:
 
 
 def faiss_hnsw(table: Vectors) -> Searcher:
-    """Faiss's graph."""
+    """Search with the graph of faiss."""
     import faiss
 
     faiss.omp_set_num_threads(THREADS)
@@ -152,7 +152,7 @@ def faiss_hnsw(table: Vectors) -> Searcher:
 
 
 def hnswlib_graph(table: Vectors) -> Searcher:
-    """Hnswlib's graph."""
+    """Search with hnswlib."""
     import hnswlib
 
     index = hnswlib.Index("ip", table.shape[1])
@@ -163,7 +163,7 @@ def hnswlib_graph(table: Vectors) -> Searcher:
 
 
 def usearch_graph(table: Vectors) -> Searcher:
-    """Usearch's graph, float32."""
+    """Search with usearch in float32."""
     from usearch.index import Index
 
     index = Index(
@@ -186,7 +186,7 @@ GRAPHS = {"faiss HNSW": faiss_hnsw, "hnswlib": hnswlib_graph, "usearch": usearch
 
 
 def lowest_effort(searcher: Searcher, queries: Vectors, truth: Found) -> tuple[int, float]:
-    """Sets the least effort whose recall is as wanted, or else the greatest; says both."""
+    """Set the least effort with the wanted recall, or the greatest; return effort and recall."""
     assert searcher.set_effort is not None
     for effort in EFFORTS:
         searcher.set_effort(effort)

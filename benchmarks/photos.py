@@ -1,17 +1,18 @@
-"""What photos and a few corrections are worth: `python -m benchmarks.photos FOLDER`.
+"""Measure the value of photos and corrections: `python -m benchmarks.photos FOLDER`.
 
-The held-out protocol of `protocol.py` on sets of faces, both halves of each: each is clustered with
-thresholds tuned on the other, in the configuration used. Five seeded shuffles of the scored half
-are cut into photos of 1 to 6 people; a photo ends early where the next face is of somebody who is
-in it already. The same vectors in the same order are taken plainly (`add_many`) and photo by photo
-(`add_group`). A second kind of photos, of families, has people together who look alike.
+The protocol is that of `protocol.py` on sets of faces, with both halves of each set: each half is
+clustered with thresholds tuned on the other, in the same configuration. Five seeded shuffles of the
+scored half are divided into photos of 1 to 6 people; a photo ends early if the next face is of a
+person who is already in it. The same vectors in the same order are added plainly (`add_many`) and
+photo by photo (`add_group`). Photos of families show people who look alike.
 
-Corrections come after the last vector. A random 1 % of the vectors is looked at by an oracle. It
-knows who those are, and sees the cluster of each and the one that is mostly of its identity:
-nothing else. The 1 % is drawn ten times for each shuffle, and the mean of the draws is taken.
+Corrections follow after the last vector. A random 1 % of the vectors is checked by an oracle, which
+knows their identities, the cluster of each, and the cluster that mostly belongs to its identity.
+The 1 % is drawn ten times for each shuffle, and the mean of the draws is reported.
 
-Prints tables, keeps all figures in benchmarks/photos.json and draws docs/img/photos.png. Without
-FOLDER it tells and draws what was kept. One core, 15 minutes; nearly all of it `add_group`.
+The command prints tables, stores all figures in benchmarks/photos.json and draws
+docs/img/photos.png. Without FOLDER, it prints and draws the stored figures. It takes 15 minutes on
+one core, most of it for `add_group`.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from matplotlib.figure import Figure
 from rich.progress import track
 
 from benchmarks.albums import Album, correct, families, strangers
-from benchmarks.contenders import HEALED, HealedLinks, PaperLinks
-from benchmarks.dots import FAINT
-from benchmarks.picture import INK, OURS, QUIET, THEIRS
+from benchmarks.methods import HEALED, HealedLinks, PaperLinks
+from benchmarks.performance_page import INK, OURS, QUIET, THEIRS
 from benchmarks.protocol import Parameters, load
+from benchmarks.quality_picture import FAINT
 from linkstream import Links
 from linkstream.metrics import accuracy, conflation_fracture
 
 SETS = ("face_lfw_facenet", "face_lfw_arcface")
-FAMILIES = ("face_lfw_facenet",)  # sets that are cut into photos of families as well
+FAMILIES = ("face_lfw_facenet",)  # sets that are also divided into photos of families
 CONFIGURATIONS: dict[str, tuple[PaperLinks | HealedLinks, dict[str, str]]] = {
     "paper": (PaperLinks(), {}),
     "healed": (HealedLinks(), HEALED),
@@ -63,7 +64,7 @@ Figures = dict[str, float]
 
 
 def judge(album: Album, parameters: Parameters, options: dict[str, Any], seed: int) -> Any:
-    """Figures of the four ways to take one album."""
+    """Return the figures of the four ways to process one album."""
     plain = Links(**parameters, threads=1, **options)
     plain.add_many(album.stream.X)
     grouped = Links(**parameters, threads=1, **options)
@@ -78,7 +79,7 @@ def judge(album: Album, parameters: Parameters, options: dict[str, Any], seed: i
 
 
 def corrected(links: Links, album: Album, seed: int, before: Figures) -> dict[str, Any]:
-    """Mean figures over draws of the 1 %; what the oracle did; how often accuracy rose or fell."""
+    """Return mean figures over draws of the 1 %, the corrections, and changes of accuracy."""
     start, n = links.to_bytes(), len(album.stream.y)
     drawn, deeds, course = [], Counter[str](), Counter[str]()
     for draw_number in range(DRAWS):
@@ -94,7 +95,7 @@ def corrected(links: Links, album: Album, seed: int, before: Figures) -> dict[st
 
 
 def figures(links: Links, album: Album) -> Figures:
-    """Current accuracy, both kinds of error, pairs of one photo in one cluster."""
+    """Return current accuracy, both kinds of error, and pairs of one photo in one cluster."""
     labels, y = links.labels(), album.stream.y
     errors = conflation_fracture(y, labels)
     pairs = [pair for photo in album.photos for pair in combinations(photo, 2)]
@@ -108,7 +109,7 @@ def figures(links: Links, album: Album) -> Figures:
 
 
 def jobs(folder: Path) -> Iterator[tuple[str, str, bool]]:
-    """Sets that are there, configurations, and whether the halves are swapped."""
+    """Yield existing sets, configurations, and whether the halves are swapped."""
     for name in SETS:
         if (folder / f"{name}.npz").exists():
             for configuration in CONFIGURATIONS:
@@ -116,7 +117,7 @@ def jobs(folder: Path) -> Iterator[tuple[str, str, bool]]:
 
 
 def run(folder: Path, name: str, configuration: str, *, swapped: bool) -> list[dict[str, Any]]:
-    """The rows of one set in one configuration: photos of strangers, then of families."""
+    """Return the rows of one set in one configuration: photos of strangers, then of families."""
     tuning, scored = load(folder / f"{name}.npz")[:: -1 if swapped else 1]
     method, options = CONFIGURATIONS[configuration]
     parameters = method.tune(tuning.X, tuning.y)
@@ -144,30 +145,30 @@ def run(folder: Path, name: str, configuration: str, *, swapped: bool) -> list[d
 
 
 def title(row: dict[str, Any]) -> str:
-    """What a row is of."""
+    """Return the title of a row."""
     kind = " families" if row["photos of"] == "families" else ""
     halves = ", swapped" if row["swapped"] else ""
     return f"{row['set'].split('_')[-1]}{kind}, {row['configuration']}{halves}"
 
 
 def column(row: dict[str, Any], way: str, name: str) -> list[float]:
-    """A figure for each seed."""
+    """Return a figure for each seed."""
     return [each[name] for each in row["ways"][way]]
 
 
 def tables(rows: Sequence[dict[str, Any]]) -> str:
-    """Accuracy; errors and pairs; what the oracle did: three tables in Markdown."""
+    """Return three Markdown tables: accuracy, errors and pairs, corrections."""
     return "\n\n".join((accuracies(rows), errors(rows), deeds(rows)))
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a Markdown table."""
     rule = ["---", *["--:"] * (len(heads) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *lines))
 
 
 def accuracies(rows: Sequence[dict[str, Any]]) -> str:
-    """Mean and standard deviation over the seeds, and the mean rise above plain."""
+    """Return mean and standard deviation over the seeds, and the mean gain over plain."""
     lines = []
     for row in rows:
         plain = np.array(column(row, "plain", "accuracy"))
@@ -181,7 +182,7 @@ def accuracies(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def errors(rows: Sequence[dict[str, Any]]) -> str:
-    """Conflation and fracture of each way, and the pairs that no photo allows."""
+    """Return conflation and fracture of each way, and the pairs that contradict a photo."""
     lines = []
     for row in rows:
         cells = [
@@ -194,7 +195,7 @@ def errors(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def deeds(rows: Sequence[dict[str, Any]]) -> str:
-    """What the oracle did in an average draw, and how often accuracy rose."""
+    """Return the corrections of an average draw, and how often accuracy rose."""
     lines = []
     for row in rows:
         for way in ("plain", "photos"):
@@ -209,7 +210,7 @@ def deeds(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def draw(rows: Sequence[dict[str, Any]]) -> None:
-    """A panel a set, a row a run: a marker for the mean of each way, a line for its range."""
+    """Draw a panel per set and a row per run: markers for means, lines for ranges."""
     names = list(dict.fromkeys((row["set"], row["photos of"]) for row in rows))
     panels = [[row for row in rows if (row["set"], row["photos of"]) == name] for name in names]
     figure = Figure(figsize=(8.6, 0.56 * len(rows) + 0.62 * len(panels) + 0.7))
@@ -234,7 +235,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def dots(axis: Axes, rows: Sequence[dict[str, Any]]) -> None:
-    """The runs of one set."""
+    """Draw the runs of one set."""
     for place, row in enumerate(rows):
         if place % 2 == 0:
             axis.axhspan(place - 0.5, place + 0.5, color=FAINT, lw=0, zorder=0)
@@ -257,7 +258,7 @@ def dots(axis: Axes, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all; print the tables, keep the figures, draw the picture."""
+    """Run all sets, print the tables, store the figures, and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.photos")
     parser.add_argument("folder", type=Path, nargs="?", help="folder of .npz sets with X and y")
     folder = parser.parse_args(arguments).folder

@@ -1,10 +1,10 @@
-"""Makes the presets: `python -m benchmarks.presets FOLDER`, after `python -m benchmarks.quality`.
+"""Make the presets: `python -m benchmarks.presets FOLDER`, after `python -m benchmarks.quality`.
 
-An encoder's thresholds are tuned on the tuning halves of its sets as one stream, their identities
-kept apart. What a user may expect of them is shown by sets that had no part in it: each of several
-sets is scored with thresholds made from the others alone; where an encoder has one set, its scored
-half is. Beside it stands what tuning on the set's own half gives: the row "links, healed" of
-benchmarks/quality.json, from which the thresholds of encoders with one set are taken, too.
+The thresholds of an encoder are tuned on the tuning halves of its sets as one stream, with separate
+identities. Their quality is measured on other data: if an encoder has several sets, each is scored
+with thresholds tuned on the others; if it has one set, its other half is scored. For comparison,
+the table shows the score of thresholds tuned on the same set: the row "links, healed" of
+benchmarks/quality.json. The thresholds of encoders with one set are taken from that file, too.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from rich.progress import track
 
-from benchmarks.contenders import HEALED, HealedLinks
+from benchmarks.methods import HEALED, HealedLinks
 from benchmarks.protocol import CAP, Half, load
 from benchmarks.quality import RESULTS
-from benchmarks.standings import put
+from benchmarks.quality_tables import put
 from linkstream import Links, Space, Thresholds
 from linkstream.metrics import accuracy
 from linkstream.space import survey
@@ -37,7 +37,7 @@ Halves = Mapping[str, tuple[Half, Half]]
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """An encoder, the sets that make its preset, and others that only judge it.
+    """An encoder, the sets that its preset is tuned on, and sets that only judge it.
 
     The space is centred on the mean of the identities of `centred_by`, if there are any.
     """
@@ -104,7 +104,7 @@ ENCODERS = (
 
 
 def space_of(encoder: Encoder, halves: Halves) -> Space:
-    """The space of an encoder: centred on the mean of many identities, or as given."""
+    """Return the space of an encoder: centred on the mean of many identities, or without a mean."""
     if not encoder.centred_by:
         return Space()
     half = halves[encoder.centred_by][0]
@@ -113,9 +113,9 @@ def space_of(encoder: Encoder, halves: Halves) -> Space:
 
 
 def together(halves: Sequence[Half]) -> Half:
-    """Several streams as one: taken in turn, in proportion to their lengths; nobody is in two."""
-    place = np.concatenate([np.arange(len(half.y)) / len(half.y) for half in halves])
-    order = np.argsort(place, kind="stable")
+    """Interleave several streams in proportion to their lengths, with separate identities."""
+    position = np.concatenate([np.arange(len(half.y)) / len(half.y) for half in halves])
+    order = np.argsort(position, kind="stable")
     names = [np.unique(half.y, return_inverse=True)[1] for half in halves]
     starts = np.cumsum([0, *(int(who.max()) + 1 for who in names)])
     who = np.concatenate([name + start for name, start in zip(names, starts, strict=False)])
@@ -123,7 +123,7 @@ def together(halves: Sequence[Half]) -> Half:
 
 
 def found(halves: Sequence[Half], space: Space, options: Mapping[str, Any]) -> Thresholds:
-    """The thresholds that `tune` finds on several streams."""
+    """Tune thresholds on several streams."""
     half = together([half.first(CAP // len(halves)) for half in halves])
     return tune(half.X, half.y, trials=TRIALS, orders=ORDERS, space=space, **options).thresholds
 
@@ -131,14 +131,14 @@ def found(halves: Sequence[Half], space: Space, options: Mapping[str, Any]) -> T
 def figures(
     half: Half, thresholds: Thresholds, space: Space, options: Mapping[str, Any]
 ) -> list[float]:
-    """Instant and current accuracy."""
+    """Return instant and current accuracy."""
     links = Links.from_thresholds(thresholds, space=space, threads=1, **options)
     instant = links.add_many(half.X)
     return [round(accuracy(half.y, ids), 4) for ids in (instant, links.labels())]
 
 
 def make(encoder: Encoder, halves: Halves, tuned: Mapping[str, Any]) -> dict[str, Any]:
-    """A preset and what it scores."""
+    """Return a preset with its scores."""
     space, options = space_of(encoder, halves), encoder.options
     if len(encoder.sets) == 1 and space.mean is None and options == HEALED:
         thresholds = Thresholds(**tuned[encoder.sets[0]]["parameters"])
@@ -174,7 +174,7 @@ def make(encoder: Encoder, halves: Halves, tuned: Mapping[str, Any]) -> dict[str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make all presets, or those named."""
+    """Make all presets, or the named ones."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.presets")
     parser.add_argument("folder", type=Path, help="folder of .npz sets with X and y")
     parser.add_argument("--only", nargs="*", help="names of presets")
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def table(presets: Sequence[Mapping[str, Any]]) -> str:
-    """The presets and their figures in Markdown."""
+    """Return the presets and their scores as a Markdown table."""
     lines = [
         "| preset | vectors | T_c | T_s | T_p | scored on | made from | as shipped | tuned |",
         "| --- | --- | --: | --: | --: | --- | --- | --: | --: |",

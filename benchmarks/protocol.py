@@ -1,15 +1,16 @@
-"""The held-out protocol: half of the identities tunes a method, the other half is scored.
+"""The held-out protocol: a method is tuned on half of the identities and scored on the others.
 
-No identity is in both halves, as a stream of strangers asks for. The order of arrival is kept.
-A method whose answer depends on that order is scored on seeded permutations too.
+No identity is in both halves. The order of arrival is kept. A method whose answer depends on the
+order is also scored on seeded permutations.
 """
 
 from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,19 +30,19 @@ Answer = Mapping[str, Labels]
 
 
 class Method(Protocol):
-    """A contender. `run` answers with labels for some of the moments.
+    """A method to compare. `run` returns labels for some of the moments.
 
-    Moments: instant, the ID given when the vector came; current, the label it has once the last
-    vector has come; settled, the label of a method that saw all vectors before it answered.
+    Moments: instant, the ID given at arrival; current, the label after the last vector; settled,
+    the label of a method that sees all vectors before it answers.
     """
 
     @property
     def name(self) -> str:
-        """Name in tables and on the command line."""
+        """The name in tables and on the command line."""
 
     @property
     def note(self) -> str:
-        """How it was tuned, and what a reader must know to judge it."""
+        """How the method was tuned, and what a reader must know to judge it."""
 
     @property
     def ordered(self) -> bool:
@@ -49,29 +50,29 @@ class Method(Protocol):
 
     @property
     def cap(self) -> int:
-        """The most vectors of a half that it is given."""
+        """The maximum number of vectors of a half."""
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """Free parameters that suit labelled vectors."""
+        """Return parameters tuned on labelled vectors."""
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """Labels by moment."""
+        """Return labels by moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """Vectors in order of arrival, and who they are."""
+    """Vectors in order of arrival, and their identities."""
 
     X: Vectors
     y: Labels
 
     def first(self, n: int) -> Half:
-        """The first n of them."""
+        """Return the first n vectors."""
         return Half(self.X[:n], self.y[:n])
 
 
 def load(path: Path) -> tuple[Half, Half]:
-    """The tuning half and the scored half of a file with arrays X and y."""
+    """Load the tuning half and the scored half of a file with arrays X and y."""
     with np.load(path) as arrays:
         if not {"X", "y"} <= set(arrays.files):
             raise ArgumentError(
@@ -83,14 +84,14 @@ def load(path: Path) -> tuple[Half, Half]:
 
 
 def halves(X: npt.ArrayLike, y: npt.ArrayLike, *, cap: int = CAP) -> tuple[Half, Half]:
-    """Unit vectors of two sets of identities, each in order of arrival and cut at `cap`."""
+    """Return unit vectors of two sets of identities, in order of arrival, at most `cap` of each."""
     rows, who = np.asarray(X).astype(np.float32), np.asarray(y)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     if len(np.unique(who)) < 2 or not (np.all(np.isfinite(norms)) and np.all(norms > 0)):
         raise ArgumentError(
             f"{len(np.unique(who))} identities, shortest vector {norms.min(initial=np.inf):g}",
             expected="two identities or more, and vectors that are finite and not 0",
-            remedy="Leave such vectors out.",
+            remedy="Remove bad vectors, or add identities.",
         )
     identities = np.random.default_rng(SEED).permutation(np.unique(who))
     tuning = np.isin(who, identities[: len(identities) // 2])
@@ -100,25 +101,25 @@ def halves(X: npt.ArrayLike, y: npt.ArrayLike, *, cap: int = CAP) -> tuple[Half,
 
 
 def orders(n: int, count: int) -> list[npt.NDArray[np.int64]]:
-    """The given order of n vectors, then seeded permutations of it: `count` in all."""
+    """Return `count` orders of n vectors: the given one, then seeded permutations."""
     shuffled = [np.random.default_rng(seed).permutation(n) for seed in range(1, count)]
     return [np.arange(n), *shuffled][:count]
 
 
 def figures(answer: Answer, y: Labels) -> dict[str, float]:
-    """Accuracy of every moment that the method has."""
+    """Return the accuracy of every moment of the answer."""
     return {moment: accuracy(y, answer[moment]) for moment in MOMENTS if moment in answer}
 
 
 def objective(answer: Answer, y: Labels) -> float:
-    """What tuning maximises: accuracy; the mean of instant and current where there are both."""
+    """Return the objective of tuning: accuracy, or the mean of instant and current accuracy."""
     seen = figures(answer, y)
     online = [seen[moment] for moment in MOMENTS[:2] if moment in seen]
     return float(np.mean(online or list(seen.values())))
 
 
 def judge(method: Method, tuning: Half, scored: Half, *, count: int = 5) -> dict[str, Any]:
-    """Tune on one half and score on the other, in the given order first; plain values."""
+    """Tune on one half and score on the other, in several orders; return plain values."""
     tuning, scored = tuning.first(method.cap), scored.first(method.cap)
     begin = time.process_time()
     parameters = method.tune(tuning.X, tuning.y)
@@ -136,3 +137,41 @@ def judge(method: Method, tuning: Half, scored: Half, *, count: int = 5) -> dict
         "seconds": {"tune": round(tuned - begin, 3), "run": round(seconds, 3)},
         "orders": kept,
     }
+
+
+# Search for one parameter
+
+TOLERANCE = 0.002  # scores this close to the best count as equally good
+BETWEEN = 3  # new points in each of the two gaps beside the best
+
+
+def along_a_line(
+    score: Callable[[float], float], grid: Sequence[float], *, rounds: int = 1
+) -> float:
+    """Return the middle of the best run of values, on a grid that is refined beside the best.
+
+    The first of several equally good values lies at the edge of the good range. The middle is more
+    likely to be good on other data.
+    """
+    tried = {float(value): score(float(value)) for value in grid}
+    for _ in range(rounds):
+        values = sorted(tried)
+        best = values.index(max(values, key=tried.__getitem__))
+        ends = values[max(best - 1, 0) : best + 2]
+        for low, high in pairwise(ends):
+            for value in np.linspace(low, high, BETWEEN + 2)[1:-1]:
+                tried[float(value)] = score(float(value))
+    values = sorted(tried)
+    return middle_of_plateau(values, [tried[value] for value in values])
+
+
+def middle_of_plateau(values: Sequence[float], scores: Sequence[float]) -> float:
+    """Return the value nearest the middle of the run of good values around the best one."""
+    good = np.asarray(scores) >= max(scores) - TOLERANCE
+    first = last = int(np.argmax(scores))
+    while first > 0 and good[first - 1]:
+        first -= 1
+    while last + 1 < len(values) and good[last + 1]:
+        last += 1
+    run = np.asarray(values[first : last + 1])
+    return float(run[np.argmin(np.abs(run - (run[0] + run[-1]) / 2))])

@@ -1,8 +1,8 @@
-"""How good the labels are, with peers: `python -m benchmarks.quality FOLDER`.
+"""Compare the quality of methods: `python -m benchmarks.quality FOLDER`.
 
 FOLDER holds .npz files with arrays X (vectors in order of arrival) and y (identities). The
-protocol is that of `protocol.py`. What comes out is kept in benchmarks/quality.json; a later run of
-some methods or sets replaces theirs and leaves the others.
+protocol is that of `protocol.py`. Results are stored in benchmarks/quality.json; a later run of
+some methods or sets replaces only their results.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import dots, standings
-from benchmarks.contenders import METHODS, by_name
+from benchmarks import quality_picture, quality_tables
 from benchmarks.machine import describe, installed, usable_cores
+from benchmarks.methods import METHODS, by_name
 from benchmarks.protocol import CAP, SEED, judge, load
 from linkstream.engine import native
 
@@ -34,7 +34,7 @@ Job = tuple[str, str]  # method, path of the set
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for, print the tables, keep the figures; 1 if a method failed, else 0."""
+    """Run the chosen methods, print the tables and store the figures; return 1 if one failed."""
     options = parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
     failed: list[str] = []
@@ -43,18 +43,18 @@ def main(arguments: list[str] | None = None) -> int:
     elif not options.docs:
         parser().error("FOLDER is missing (only --docs works without one)")
     results = read(options.json)
-    for table in standings.tables(results):
+    for table in quality_tables.tables(results):
         console.print(table)
     if options.docs:
-        standings.write(results)
-        dots.draw(results, dots.IMAGE)
+        quality_tables.write(results)
+        quality_picture.draw(results, quality_picture.IMAGE)
     for line in failed:
         console.print(line, style="bold red", markup=False)
     return 1 if failed else 0
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m benchmarks.quality",
         description="Held-out accuracy of Links and its peers. "
@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(console: Console, options: argparse.Namespace) -> list[str]:
-    """Judge every method on every set, keep each result as it comes; what failed, a line each."""
+    """Judge every method on every set, store each result, and return a line per failure."""
     jobs = wanted(options)
     results = fresh(read(options.json), options.orders)
     began, failed = time.monotonic(), []
@@ -99,7 +99,7 @@ def run(console: Console, options: argparse.Namespace) -> list[str]:
 
 
 def wanted(options: argparse.Namespace) -> list[Job]:
-    """Every method with every set, the slow ones first so that no process ends up waiting."""
+    """Return every method with every set, the slow ones first so that no process idles."""
     paths = {path.stem: path for path in sorted(options.folder.glob("*.npz"))}
     names = [method.name for method in METHODS]
     for what, asked, known in (
@@ -119,7 +119,7 @@ def wanted(options: argparse.Namespace) -> list[Job]:
 def outcomes(
     jobs: list[Job], options: argparse.Namespace
 ) -> Iterator[tuple[Job, dict[str, Any] | str]]:
-    """Each job with its result, or with why there is none; one thread a process."""
+    """Yield each job with its result or its error; each process has one thread."""
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for the processes to come
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
@@ -134,12 +134,12 @@ def outcomes(
 
 
 def work(name: str, path: str, count: int) -> dict[str, Any]:
-    """One method on one set, in a process of its own."""
+    """Judge one method on one set."""
     return judge(by_name(name), *load(Path(path)), count=count)
 
 
 def progress(console: Console) -> Progress:
-    """A bar that also says what came last."""
+    """Return a progress bar that shows the last result."""
     return Progress(
         TextColumn("{task.description:40}"),
         BarColumn(),
@@ -153,12 +153,12 @@ def progress(console: Console) -> Progress:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What was kept of earlier runs."""
+    """Return the results of earlier runs."""
     return json.loads(path.read_text("utf-8")) if path.exists() else {"methods": {}}
 
 
 def fresh(results: dict[str, Any], count: int) -> dict[str, Any]:
-    """Earlier results, if they were made by the same protocol on the same processor."""
+    """Return earlier results of the same protocol and processor."""
     machine = describe(native.kernel_name() or native._core.kernels()[-1])
     versions = dict(machine.pop("versions"))  # type: ignore[call-overload]
     versions |= {name: installed(name) for name in ("scipy", "hdbscan")}
@@ -172,7 +172,7 @@ def fresh(results: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def write(path: Path, results: dict[str, Any]) -> None:
-    """Keep the results, methods in the order of the list."""
+    """Store the results, with methods in the order of the list."""
     ranks = {method.name: rank for rank, method in enumerate(METHODS)}
     names = sorted(results["methods"], key=lambda name: ranks.get(name, len(ranks)))
     results["methods"] = {name: results["methods"][name] for name in names}

@@ -1,4 +1,4 @@
-"""What a benchmark writes down: rates, facts and targets, one JSON object a line."""
+"""Records of a benchmark: rates, facts and targets, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rate:
-    """Vectors a second of one contestant at one task; the first at a task is what ratios are of."""
+    """Vectors per second of one contestant at one task; ratios are relative to the first."""
 
     workload: str
     task: str
@@ -20,16 +20,16 @@ class Rate:
 
     @property
     def best(self) -> float:
-        """The least disturbed try."""
+        """The best try."""
         return max(self.rates)
 
     @property
     def spread(self) -> float:
-        """How much slower the slowest try was than the best, as a fraction of the best."""
+        """The difference between the best and the slowest try, as a fraction of the best."""
         return 1.0 - min(self.rates) / self.best
 
     def text(self) -> str:
-        """The rate for people."""
+        """Return the rate as text."""
         tries = f"best of {len(self.rates)}, spread {self.spread:.0%}"
         tries = "one try" if len(self.rates) == 1 else tries
         note = f"; {self.note}" if self.note else ""
@@ -47,14 +47,14 @@ class Fact:
     note: str = ""
 
     def text(self) -> str:
-        """The fact for people."""
+        """Return the fact as text."""
         note = f" ({self.note})" if self.note else ""
         return f"{self.what}: {readable(self.value)} {self.unit}{note}"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A bound that a figure should keep; missing it is reported, and is not an error."""
+    """A bound on a figure. A missed bound is reported, and is not an error."""
 
     workload: str
     what: str
@@ -65,11 +65,11 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether the bound is kept."""
+        """Whether the figure is within the bound."""
         return self.seen >= self.bound if self.sense == "at least" else self.seen <= self.bound
 
     def text(self) -> str:
-        """The target for people."""
+        """Return the target as text."""
         verdict = "pass" if self.met else "FAIL"
         bound = f"{self.sense} {readable(self.bound)}"
         return f"{verdict}  {self.what}: {readable(self.seen)} {self.unit} (wanted {bound})"
@@ -84,12 +84,12 @@ CLASSES: dict[str, type[Rate] | type[Fact] | type[Target]] = {
 
 
 def to_dict(record: Record) -> dict[str, Any]:
-    """A record as plain values."""
+    """Return a record as plain values."""
     return {"kind": type(record).__name__.lower(), **asdict(record)}
 
 
 def from_dict(values: dict[str, Any]) -> Record:
-    """The record that plain values stand for."""
+    """Return the record of plain values."""
     values = dict(values)
     made = CLASSES[values.pop("kind")]
     if made is Rate:
@@ -98,39 +98,39 @@ def from_dict(values: dict[str, Any]) -> Record:
 
 
 def readable(value: float) -> str:
-    """Three significant figures, thousands apart: 0.123, 4.56, 78.9, 1,230."""
+    """Return three significant figures with separated thousands: 0.123, 4.56, 78.9, 1,230."""
     if value == 0:
         return "0"
     digits = 3 - len(str(int(abs(value)))) if abs(value) >= 1 else 3
     return f"{round(value, digits):,.{max(digits, 0)}f}"
 
 
-class Book:
-    """Takes the records of one workload and says them at once, a line of JSON each."""
+class Recorder:
+    """Prints the records of one workload, one line of JSON each."""
 
     def __init__(self, workload: str) -> None:
         self.workload = workload
 
     def rate(self, task: str, who: str, rates: Sequence[float], note: str = "") -> Rate:
-        """Write down a contestant's tries."""
-        return self._say(Rate(self.workload, task, who, tuple(rates), note))
+        """Record the tries of a contestant."""
+        return self._print(Rate(self.workload, task, who, tuple(rates), note))
 
     def fact(self, what: str, value: float, unit: str, note: str = "") -> Fact:
-        """Write down a quantity."""
-        return self._say(Fact(self.workload, what, value, unit, note))
+        """Record a quantity."""
+        return self._print(Fact(self.workload, what, value, unit, note))
 
     def at_least(self, bound: float, what: str, seen: float, unit: str = "times") -> Target:
-        """Write down a bound from below."""
-        return self._say(Target(self.workload, what, seen, bound, unit))
+        """Record a lower bound."""
+        return self._print(Target(self.workload, what, seen, bound, unit))
 
     def at_most(self, bound: float, what: str, seen: float, unit: str = "times") -> Target:
-        """Write down a bound from above."""
-        return self._say(Target(self.workload, what, seen, bound, unit, "at most"))
+        """Record an upper bound."""
+        return self._print(Target(self.workload, what, seen, bound, unit, "at most"))
 
     def missing(self, task: str, who: str, why: str) -> None:
-        """Write down that a contestant did not run."""
+        """Record that a contestant did not run."""
         self.fact(f"{task}, {who}", 0.0, "runs", why)
 
-    def _say(self, record: Any) -> Any:
+    def _print(self, record: Any) -> Any:
         print(json.dumps(to_dict(record)), flush=True)
         return record

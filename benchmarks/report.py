@@ -1,6 +1,7 @@
-"""Runs the workloads, prints what came out, and keeps it: `python -m benchmarks tight hub`.
+"""Run the workloads, print and store the results: `python -m benchmarks tight hub`.
 
-Everything printed, drawn or written into docs/performance.md comes from benchmarks/results.json.
+All figures that are printed, drawn or written to docs/performance.md come from
+benchmarks/results.json.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import page, picture
+from benchmarks import performance_page
 from benchmarks.machine import busy_seconds, describe
 from benchmarks.measures import MEASURES, ON_DEMAND
 from benchmarks.records import Record, Target, from_dict
@@ -32,7 +33,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for; 1 if a result was wrong, else 0."""
+    """Run the chosen workloads; return 1 if a result was wrong, else 0."""
     options = parser().parse_args(arguments)
     if options.docs:
         refresh_documents(load())
@@ -42,14 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
     wrong = [name for place, name in enumerate(names) if not run(console, name, place, len(names))]
     results = load()
     print_targets(console, results, names)
-    picture.draw(results)
+    performance_page.draw(results)
     for name in wrong:
         console.print(f"WRONG RESULT in {name}: see the error above", style="bold red")
     return 1 if wrong else 0
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Frozen workloads, peers in the same run. Example: python -m benchmarks tight",
@@ -66,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(console: Console, name: str, place: int, total: int) -> bool:
-    """Run one name in a process of its own; whether its results were right."""
+    """Run one workload in a process of its own; return whether its results were right."""
     if name not in MEASURES:
         raise SystemExit(f"no workload {name!r}; there are: {', '.join(MEASURES)}")
     console.rule(f"{name} ({place + 1} of {total})", align="left")
@@ -90,14 +91,14 @@ def run(console: Console, name: str, place: int, total: int) -> bool:
 
 
 def start(name: str) -> subprocess.Popen[str]:
-    """A process for one name, with the thread count that all contestants get."""
+    """Start a process for one workload, with the thread count of all contestants."""
     environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(THREADS))
     command = [sys.executable, "-m", "benchmarks.measures", name]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def lines(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
-    """Records as they come; peers' own chatter is left out."""
+    """Yield records as they are printed, without other output of the peers."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith('{"kind"'):
@@ -105,28 +106,28 @@ def lines(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
 
 
 def children_seconds() -> float:
-    """Processor time of all child processes that have ended."""
+    """Return the processor time of all ended child processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def core_digest() -> str:
-    """Which compiled core is measured: figures of two builds must not be mixed unseen."""
+    """Return a digest of the compiled core, so that figures of two builds are not mixed."""
     return hashlib.sha256(Path(native._core.__file__).read_bytes()).hexdigest()[:12]
 
 
-# Keeping
+# Results
 
 
 def load() -> dict[str, Any]:
-    """What was kept of earlier runs."""
+    """Return the results of earlier runs."""
     return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"workloads": {}}
 
 
 def keep(
     name: str, core: str, seconds: float, others: float, steady: bool, records: list[dict[str, Any]]
 ) -> None:
-    """Put one workload's records into the file; those of another machine make place."""
+    """Store the records of one workload; drop those of another machine."""
     machine = describe(native.kernel_name() or native._core.kernels()[-1])
     results = load()
     if results.get("machine") != machine:
@@ -145,12 +146,12 @@ def keep(
 
 
 def records_of(results: dict[str, Any], name: str) -> list[Record]:
-    """The records kept of one name."""
+    """Return the stored records of one workload."""
     return [from_dict(values) for values in results["workloads"].get(name, {}).get("records", [])]
 
 
 def print_targets(console: Console, results: dict[str, Any], names: list[str]) -> None:
-    """Pass or fail, a line each."""
+    """Print whether each target passed."""
     console.rule("targets", align="left")
     for name in names:
         for record in records_of(results, name):
@@ -161,5 +162,5 @@ def print_targets(console: Console, results: dict[str, Any], names: list[str]) -
 
 def refresh_documents(results: dict[str, Any]) -> None:
     """Write the tables of docs/performance.md and draw its picture."""
-    page.write(results)
-    picture.draw(results)
+    performance_page.write(results)
+    performance_page.draw(results)

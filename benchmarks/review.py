@@ -1,11 +1,11 @@
-"""What a person's answers are worth: `python -m benchmarks.review FOLDER`.
+"""Measure the value of answers to the review queue: `python -m benchmarks.review FOLDER`.
 
-The held-out protocol of `protocol.py`, healed Links, both halves of each set: each is clustered
-with thresholds tuned on the other, then reviewed. One row is of a whole set with the preset as
-shipped, which half of its identities helped to make. The labels play the person: asked whether
-two subclusters are the same, they look at the most central vector of each. The queue is compared
-with questions drawn at random, half of them about two clusters, half about an edge. Prints a
-table and draws docs/img/review.png.
+The protocol is that of `protocol.py`, with healed Links and both halves of each set: each half is
+clustered with thresholds tuned on the other, then reviewed. One row is a complete set with the
+shipped preset, which was tuned on half of its identities. The labels give the answers: whether two
+subclusters are the same is decided by the most central vector of each. The queue is compared with
+random questions, half of them about two clusters, half about an edge. The command prints a table
+and draws docs/img/review.png.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.progress import track
 
-from benchmarks.contenders import HEALED, HealedLinks
-from benchmarks.picture import INK, OURS, QUIET, THEIRS
+from benchmarks.methods import HEALED, HealedLinks
+from benchmarks.performance_page import INK, OURS, QUIET, THEIRS
 from benchmarks.protocol import Half, Vectors, load
 from benchmarks.quality import RESULTS
 from linkstream import Links, Thresholds
@@ -42,7 +42,7 @@ Ask = Callable[[Links], tuple[int, int] | None]  # two subclusters to ask about
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Accuracy after 0, 1, 2, … answers: by the queue, and by questions drawn at random."""
+    """Accuracy after 0, 1, 2, … answers, by the queue and by random questions."""
 
     vectors: int
     identities: int
@@ -50,19 +50,19 @@ class Curves:
     random: list[list[float]]
 
     def reached(self, goal: float) -> str:
-        """After how many answers the queue is as good as that."""
+        """Return after how many answers the queue reaches this accuracy."""
         places = [place for place, value in enumerate(self.queue) if value >= goal]
         return str(places[0]) if places else f"> {len(self.queue) - 1}"
 
 
 def by_queue(links: Links) -> tuple[int, int] | None:
-    """The first question of the queue."""
+    """Return the first question of the queue."""
     first = links.review_queue(limit=1)
     return (first[0].a, first[0].b) if first else None
 
 
 def at_random(rng: np.random.Generator) -> Ask:
-    """Two clusters or the ends of an edge, as often the one as the other; none settled by law."""
+    """Return a random question: two clusters or the ends of an edge, with equal chances."""
 
     def ask(links: Links) -> tuple[int, int] | None:
         state = links.state()
@@ -81,7 +81,7 @@ def at_random(rng: np.random.Generator) -> Ask:
 
 
 def curve(half: Half, links: Links, ask: Ask) -> list[float]:
-    """Accuracy as the questions are answered; the clusterer has taken the vectors."""
+    """Return the accuracy after each answer."""
     scores = [accuracy(half.y, links.labels())]
     for _ in range(QUESTIONS):
         pair = ask(links)
@@ -92,7 +92,7 @@ def curve(half: Half, links: Links, ask: Ask) -> list[float]:
 
 
 def answer(half: Half, links: Links, a: int, b: int) -> None:
-    """What somebody says who looks at the most central vector of either subcluster."""
+    """Answer by the labels of the most central vector of each subcluster."""
     one, other = (half.y[central(half.X, links, number)] for number in (a, b))
     # Answers about subclusters of several identities may contradict: the first one stands.
     with contextlib.suppress(ContradictionError):
@@ -100,7 +100,7 @@ def answer(half: Half, links: Links, a: int, b: int) -> None:
 
 
 def central(X: Vectors, links: Links, number: int) -> int:
-    """The vector of a subcluster that is nearest to its centroid."""
+    """Return the vector of a subcluster that is nearest to its centroid."""
     state = links.state()
     vectors = np.flatnonzero(state.vectors == number)
     centroid = state.sums[np.searchsorted(state.numbers, number)].astype(np.float64)
@@ -109,12 +109,12 @@ def central(X: Vectors, links: Links, number: int) -> int:
 
 
 def healed(thresholds: Thresholds) -> Links:
-    """A clusterer of the best configuration."""
+    """Return a clusterer of the best configuration."""
     return Links.from_thresholds(thresholds, threads=1, **HEALED)
 
 
 def review(half: Half, links: Links) -> Curves:
-    """The curves of some vectors, with a clusterer that has taken none yet."""
+    """Return the curves of some vectors, with an empty clusterer."""
     links.add_many(half.X)
     start = links.to_bytes()
 
@@ -127,13 +127,13 @@ def review(half: Half, links: Links) -> Curves:
 
 
 def whole(path: Path) -> Half:
-    """All vectors of a set in order of arrival."""
+    """Return all vectors of a set in order of arrival."""
     with np.load(path) as arrays:
         return Half(arrays["X"].astype(np.float32), arrays["y"])
 
 
 def table(rows: dict[str, Curves]) -> str:
-    """Sets and scores in Markdown."""
+    """Return the scores of all sets as a Markdown table."""
     marks = (0, 20, 50, 100, 150)
     heads = " | ".join(f"{mark}" for mark in marks)
     lines = [
@@ -151,7 +151,7 @@ def table(rows: dict[str, Curves]) -> str:
 
 
 def draw(rows: dict[str, Curves]) -> None:
-    """A panel a set: the queue's curve, and those of random questions."""
+    """Draw a panel per set: the curve of the queue, and those of random questions."""
     figure = Figure(figsize=(8.6, 2.6 * ((len(rows) + 1) // 2) + 0.3))
     axes = figure.subplots((len(rows) + 1) // 2, 2, squeeze=False)
     for axis, (name, curves) in zip(axes.flat, rows.items(), strict=False):
@@ -173,7 +173,7 @@ def draw(rows: dict[str, Curves]) -> None:
 
 
 def panel(axis: Axes, name: str, curves: Curves) -> None:
-    """One set; random curves that fall far leave it at the bottom."""
+    """Draw one set; random curves may leave the panel at the bottom."""
     for place, scores in enumerate(curves.random):
         label = None if place else "questions at random, five seeds"
         axis.plot(scores, color=THEIRS, lw=0.9, alpha=0.8, label=label)

@@ -1,11 +1,12 @@
-"""What HTTP costs: `python -m benchmarks.service [FOLDER] [--only PART ...]`.
+"""Measure the cost of HTTP: `python -m benchmarks.service [FOLDER] [--only PART ...]`.
 
-A service in a process of its own, on loopback, its stores in the folder given (a disk, not
-memory), and clients in another process (benchmarks/callers.py). Bodies of 100 × 256-d as raw
-float32, each durable before it is answered, against the same service without clustering
-(benchmarks/dry.py): one that makes the vectors safe and answers zeros, one that only hands them to
-another thread, one that answers at once; in turn. Single vectors from one client and from sixteen.
-Bounded: each try sends so many requests and no more. Prints JSON lines, then a table.
+The service runs in a process of its own on loopback, with its stores in the given folder (on a
+disk, not in memory); clients run in another process (benchmarks/http_clients.py). Bodies of
+100 × 256-d as raw float32, each durable before it is answered, are compared in turn with the same
+service without clustering (benchmarks/service_without_clustering.py): one that stores the vectors
+and answers zeros, one that only hands them to another thread, and one that answers at once. Then
+single vectors from one client and from sixteen are measured. Each try sends a fixed number of
+requests. The command prints JSON lines, then a table.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.callers import Requests, Told, request, work
+from benchmarks.http_clients import ClientResults, Requests, request, work
 from benchmarks.workloads import TIGHT, tight
 from linkstream import Links
 
@@ -35,7 +36,7 @@ BATCHES, CLIENTS = 600, 8  # of a try, all clients together
 SINGLES, CALLERS = 3_000, 16
 TRIES = 5
 RAW = "application/octet-stream"
-BEFORE = 2_000  # vectors that are there when the clock starts
+BEFORE = 2_000  # vectors added before the measurement
 PATH = "/v1/namespaces/load"
 NAMES = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
 
@@ -43,13 +44,13 @@ ROWS: list[tuple[object, ...]] = []
 
 
 def say(what: str, **figures: object) -> None:
-    """One line of JSON."""
+    """Print one line of JSON."""
     print(json.dumps({"what": what, **figures}), flush=True)
 
 
 @contextlib.contextmanager
 def running(folder: Path, *, dry: str = "") -> Iterator[int]:
-    """A fresh service with a namespace that has some vectors; its port."""
+    """Start a service with a namespace of some vectors, and yield its port."""
     data = Path(tempfile.mkdtemp(prefix="service-", dir=folder))
     words = [sys.executable, "-m", "benchmarks.service", "--serve", data]
     words += ["--dry", dry] if dry else []
@@ -76,13 +77,13 @@ def _send(port: int, method: str, path: str, body: bytes, media: str = "applicat
 
 
 def serve(data: Path, *, dry: str) -> None:
-    """The service itself; its port is the first thing it says."""
-    from benchmarks import dry as without
+    """Run the service; print its port first."""
+    from benchmarks import service_without_clustering
     from linkstream.service.running import server
     from linkstream.service.settings import Settings
 
     settings = Settings(data=data, port=0, body_max="64MiB", rows_max=1_000_000)
-    sessions = without.WAYS[dry](settings) if dry else None
+    sessions = service_without_clustering.WAYS[dry](settings) if dry else None
     with socket.create_server(("127.0.0.1", 0), backlog=1_024) as listening:
         print(listening.getsockname()[1], flush=True)
         server(settings, sessions=sessions).run([listening])
@@ -92,7 +93,7 @@ def serve(data: Path, *, dry: str) -> None:
 
 
 def _batches(first: int) -> Requests:
-    """Every eighth of the batches of a stream."""
+    """Yield every eighth batch of a stream."""
     X = tight(BEFORE + BATCHES * BATCH)[BEFORE:]
     path = f"{PATH}/vectors?dimension={DIMENSION}"
     for number in range(first, BATCHES, CLIENTS):
@@ -114,23 +115,23 @@ def _json_singles(first: int, clients: int, count: int) -> Requests:
         yield request("POST", f"{PATH}/vectors", body, "application/json")
 
 
-def send_batches(port: int) -> Told:
-    """Eight clients that send batches."""
+def send_batches(port: int) -> ClientResults:
+    """Send batches from eight clients."""
     return work(port, [iter(list(_batches(first))) for first in range(CLIENTS)])
 
 
-def send_singles(port: int, clients: int, count: int, *, as_json: bool) -> Told:
-    """So many clients that send vectors one by one."""
+def send_singles(port: int, clients: int, count: int, *, as_json: bool) -> ClientResults:
+    """Send vectors one by one from several clients."""
     make = _json_singles if as_json else _singles
     return work(port, [iter(list(make(first, clients, count))) for first in range(clients)])
 
 
-# What is measured
+# Measurements
 
 
 def batches(folder: Path, apart: ProcessPoolExecutor) -> None:
-    """Durable, against the same stack without clustering; in turn."""
-    found: dict[str, list[Told]] = {"": [], "stored": [], "thread": [], "at once": []}
+    """Compare durable batches with the same service without clustering, in turn."""
+    found: dict[str, list[ClientResults]] = {"": [], "stored": [], "thread": [], "at once": []}
     for _ in range(TRIES):
         for way, tries in found.items():
             with running(folder, dry=way) as port:
@@ -141,7 +142,9 @@ def batches(folder: Path, apart: ProcessPoolExecutor) -> None:
         "thread": "no clustering, nothing kept",
         "at once": "no clustering, nothing kept, no thread",
     }
-    rates = {way: [BATCHES * BATCH / told.wall for told in tries] for way, tries in found.items()}
+    rates = {
+        way: [BATCHES * BATCH / results.wall for results in tries] for way, tries in found.items()
+    }
     for way, tries in found.items():
         _report(f"batches of {BATCH}, {CLIENTS} clients", words[way], tries, BATCHES * BATCH)
     for way in ("stored", "thread", "at once"):
@@ -149,9 +152,9 @@ def batches(folder: Path, apart: ProcessPoolExecutor) -> None:
 
 
 def singles(folder: Path, apart: ProcessPoolExecutor) -> None:
-    """One vector a request, each durable, from one client and from sixteen; in turn."""
+    """Measure durable requests of one vector, from one client and from sixteen, in turn."""
     for as_json in (False, True):
-        found: dict[int, list[Told]] = {1: [], CALLERS: []}
+        found: dict[int, list[ClientResults]] = {1: [], CALLERS: []}
         counts = {1: SINGLES // 4, CALLERS: SINGLES}
         for _ in range(TRIES):
             for clients, tries in found.items():
@@ -164,31 +167,31 @@ def singles(folder: Path, apart: ProcessPoolExecutor) -> None:
         for clients, tries in found.items():
             _report(f"single vectors, {kind}", f"{clients} clients", tries, counts[clients])
         rates = {
-            clients: [counts[clients] / told.wall for told in tries]
+            clients: [counts[clients] / results.wall for results in tries]
             for clients, tries in found.items()
         }
         _compare(f"{CALLERS} clients / 1, {kind}", rates[CALLERS], rates[1])
 
 
 def disk(folder: Path, apart: ProcessPoolExecutor) -> None:  # noqa: ARG001, RUF100
-    """What the disk takes for a write that is safe."""
+    """Measure a durable write on this disk."""
     from benchmarks.durable import disk as measured
 
     measured(folder)
 
 
 def _compare(what: str, rates: list[float], others: list[float]) -> None:
-    """The ratio of the best of each; and of each pair of tries: least, middle, most."""
+    """Record the ratio of the best tries, and the least, median and greatest ratio of pairs."""
     ratio = max(rates) / max(others)
     pairs = sorted(a / b for a, b in zip(rates, others, strict=True))
-    three = [round(pairs[place], 2) for place in (0, len(pairs) // 2, -1)]
+    three = [round(pairs[rank], 2) for rank in (0, len(pairs) // 2, -1)]
     say(what, ratio=round(ratio, 2), ratio_of_pairs=three)
     ROWS.append((what, "", f"× {ratio:.2f}", "", "", " / ".join(map(str, three))))
 
 
-def _report(what: str, way: str, tries: list[Told], vectors: int) -> None:
-    best = min(tries, key=lambda told: told.wall)
-    spread = max(told.wall for told in tries) / best.wall - 1.0
+def _report(what: str, way: str, tries: list[ClientResults], vectors: int) -> None:
+    best = min(tries, key=lambda results: results.wall)
+    spread = max(results.wall for results in tries) / best.wall - 1.0
     p50, p99 = 1e3 * best.percentile(0.5), 1e3 * best.percentile(0.99)
     rate = vectors / best.wall
     figures = {"vectors_per_second": round(rate), "spread": round(spread, 2)}
@@ -200,13 +203,13 @@ PARTS = {"disk": disk, "batches": batches, "singles": singles}
 
 
 def table() -> str:
-    """All figures, for a page."""
+    """Return all figures as a Markdown table."""
     lines = ["| what | way | vectors/s | p50 ms | p99 ms | spread |", "|---|---|---|---|---|---|"]
     return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in ROWS)])
 
 
 def main() -> int:
-    """Run the parts asked for in a folder of their own."""
+    """Run the chosen parts in a temporary folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))

@@ -1,19 +1,19 @@
-"""What Spark costs and brings: `python -m benchmarks.spark FOLDER [--only streams|corpus|units]`.
+"""Measure Spark: `python -m benchmarks.spark FOLDER [--only streams|corpus|units]`.
 
 *Streams*: 200 keys of 256-d vectors, read from files batch by batch and written to files, in turn:
-passed through as they are; brought to a worker by key and back, with a state that holds nothing;
-clustered. Rates are those of the batches after the first three, without the start.
+passed through unchanged; sent to a worker by key and back, with an empty state; clustered. Rates
+are those of the batches after the first three.
 
 *Corpus*: 1,000,000 × 256-d of 20,000 identities, each with three looks, clustered by
 `cluster_corpus` with one worker and with two, in turn, each in a session of its own; and by one
 `Links` without Spark. One worker is measured twice: with all cores of the machine, where Spark's
-own threads work beside it, and with one core for everything, as a worker has on a cluster.
+own threads run beside it, and with one core for everything, as a worker has on a cluster.
 Accuracy is that of the current IDs.
 
-*Units*: what a row of that corpus costs on its way from file to worker, and a clusterer from worker
-to worker, on one core; of these benchmarks/billion.py is made.
+*Units*: the cost of sending a row of that corpus from file to worker, and a clusterer from worker
+to worker, on one core; benchmarks/billion.py uses them.
 
-Files go to the folder given (a disk with 3 GB to spare). Prints JSON lines, then a table.
+Files are written to the given folder (3 GB). The command prints JSON lines, then a table.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ Vectors = npt.NDArray[np.float32]
 
 
 def say(what: str, **figures: object) -> dict[str, Any]:
-    """One line of JSON."""
+    """Print one line of JSON, and return it."""
     line = {"what": what, **figures}
     print(json.dumps(line), flush=True)
     return line
 
 
 def session(cores: int) -> Any:
-    """A local session with so many workers; what follows from the number of cores is set by it."""
+    """Return a local session with this number of workers."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
@@ -85,7 +85,7 @@ def session(cores: int) -> Any:
 
 
 def write(path: Path, columns: dict[str, Any], vectors: Vectors) -> None:
-    """A file of rows with their vectors."""
+    """Write a file of rows with their vectors."""
     flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
     rows = pa.table({**columns, "vector": flat.cast(pa.list_(pa.float32()))})
     pq.write_table(rows, path, compression="NONE")
@@ -95,7 +95,7 @@ def write(path: Path, columns: dict[str, Any], vectors: Vectors) -> None:
 
 
 def batches(size: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Vectors]]:
-    """Keys, numbers and vectors of each batch."""
+    """Yield keys, numbers and vectors of each batch."""
     rng = np.random.default_rng(301)
     people = random_units(KEYS * PEOPLE, DIMENSION, rng).reshape(KEYS, PEOPLE, DIMENSION)
     for batch in range(BATCHES):
@@ -106,7 +106,7 @@ def batches(size: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 
 def by_key(stream: Any) -> Any:
-    """To the worker of each key and back, with a state that holds nothing."""
+    """Send each row to the worker of its key and back, with an empty state."""
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -128,7 +128,7 @@ def by_key(stream: Any) -> Any:
 
 
 def clustered(stream: Any) -> Any:
-    """Each row with its ID."""
+    """Return each row with its ID."""
     from linkstream.scaleout.spark import cluster_by_key
 
     return cluster_by_key(stream, "key", "vector", order="sequence", thresholds=THRESHOLDS)
@@ -138,7 +138,7 @@ MODES = {"passed through": lambda stream: stream, "by key": by_key, "clustered":
 
 
 def rate(spark: Any, folder: Path, mode: str) -> float:
-    """Rows a second of the batches after the first few."""
+    """Return rows per second of the batches after the first three."""
     for name in ("out", "checkpoint"):
         shutil.rmtree(folder / name, ignore_errors=True)
     stream = spark.readStream.schema("key LONG, sequence LONG, vector ARRAY<FLOAT>")
@@ -158,7 +158,7 @@ def rate(spark: Any, folder: Path, mode: str) -> float:
 
 
 def streams(folder: Path) -> list[dict[str, Any]]:
-    """Rates of the three, in turn, for batches of several sizes."""
+    """Measure the three modes in turn, for batches of several sizes."""
     spark, lines = session(2), []
     for size in SIZES:
         place = folder / "stream"
@@ -186,14 +186,14 @@ def streams(folder: Path) -> list[dict[str, Any]]:
 
 
 def looks() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Centres of the looks, and which of them each vector has."""
+    """Return the centres of the looks, and the look of each vector."""
     rng = np.random.default_rng(302)
     identities = np.repeat(random_units(IDENTITIES, DIMENSION, rng), LOOKS, axis=0)
     return around(identities, 0.85, rng), rng.integers(0, IDENTITIES * LOOKS, VECTORS)
 
 
 def part(number: int) -> tuple[npt.NDArray[np.int64], Vectors]:
-    """Ids and vectors of one file."""
+    """Return IDs and vectors of one file."""
     centres, chosen = looks()
     ids = np.arange(number * VECTORS // FILES, (number + 1) * VECTORS // FILES)
     rng = np.random.default_rng(303 + number)
@@ -201,12 +201,12 @@ def part(number: int) -> tuple[npt.NDArray[np.int64], Vectors]:
 
 
 def truth() -> npt.NDArray[np.int64]:
-    """The identity of each vector."""
+    """Return the identity of each vector."""
     return looks()[1] // LOOKS
 
 
 def on_spark(folder: Path, cores: int, *, pinned: bool) -> None:
-    """One run with so many workers: seconds from frame to table, and accuracy."""
+    """Measure one run with this number of workers: seconds from frame to table, and accuracy."""
     from linkstream.scaleout.spark import cluster_corpus
 
     if pinned:
@@ -216,7 +216,7 @@ def on_spark(folder: Path, cores: int, *, pinned: bool) -> None:
     few = frame.where(f"id < {500 * cores}").repartition(cores)
     cluster_corpus(
         few, "id", "vector", thresholds=THRESHOLDS, shards=cores
-    ).ids.count()  # wakes all
+    ).ids.count()  # starts all workers
     start = time.perf_counter()
     made = cluster_corpus(frame, "id", "vector", thresholds=THRESHOLDS, shards=SHARDS)
     made.ids.write.mode("overwrite").parquet(str(folder / "table"))
@@ -229,7 +229,7 @@ def on_spark(folder: Path, cores: int, *, pinned: bool) -> None:
 
 
 def alone(threads: int) -> None:
-    """The same vectors through one Links; reading them is not counted."""
+    """Measure the same vectors with one Links, without the time to read them."""
     links, seconds = Links.from_thresholds(THRESHOLDS, threads=threads, keep_vectors=False), 0.0
     for number in range(FILES):
         vectors = part(number)[1]
@@ -241,7 +241,7 @@ def alone(threads: int) -> None:
 
 
 def run(folder: Path, *words: str) -> dict[str, Any]:
-    """One run in a process of its own; what it said last."""
+    """Run the command in a process of its own; return its last line."""
     command = [sys.executable, "-m", "benchmarks.spark", str(folder), *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     line = done.stdout.strip().splitlines()[-1]
@@ -250,7 +250,7 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
 
 
 def written(folder: Path) -> None:
-    """Write the files of the corpus that are not there."""
+    """Write the missing files of the corpus."""
     place = folder / "corpus"
     place.mkdir(parents=True, exist_ok=True)
     for number in track(range(FILES), "writing", console=Console(stderr=True)):
@@ -261,7 +261,7 @@ def written(folder: Path) -> None:
 
 
 def corpus(folder: Path) -> list[dict[str, Any]]:
-    """One worker and two, in turn; then without Spark."""
+    """Measure one worker and two in turn, then without Spark."""
     written(folder)
     ways = {"one, one core": "1 --pinned", "one, all cores": "1", "two": "2"}
     seen: dict[str, list[float]] = {way: [] for way in ways}
@@ -281,7 +281,7 @@ def corpus(folder: Path) -> list[dict[str, Any]]:
 
 
 def units(folder: Path) -> None:
-    """Of one core: microseconds of a row on its way to a worker, and how fast snapshots travel."""
+    """Measure, on one core, the cost of sending a row and the rate of sending snapshots."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     spark = session(1)
     rows = spark.read.parquet(str(folder / "corpus"))
@@ -290,14 +290,14 @@ def units(folder: Path) -> None:
     row = min(_seconds(rows.mapInArrow(_counted, "n LONG")) for _ in range(TRIES)) / VECTORS
     size, parts = _parts(spark, folder)
     rounds = [parts := _passed_on(parts) for _ in range(3)]
-    # The first carries what is the same for all: each further one is a round more.
+    # The first includes the constant cost; each further one adds a round.
     took = [min(_seconds(several) for _ in range(TRIES)) for several in rounds]
     speed = SHARDS * size / ((took[2] - took[0]) / 2)
     say("units", row_microseconds=round(1e6 * row, 1), snapshot_mb_a_second=round(speed / 1e6))
 
 
 def unit_costs(folder: Path) -> list[dict[str, Any]]:
-    """The same, in a process that has one core from the start."""
+    """Measure the unit costs in a process that has one core."""
     written(folder)
     return [run(folder, "--units")]
 
@@ -313,7 +313,7 @@ def _counted(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _parts(spark: Any, folder: Path) -> tuple[int, Any]:
-    """Size of a shard's clusterer, and a frame of eight of them, held by Spark."""
+    """Return the size of a shard's clusterer, and a frame of eight of them."""
     from linkstream.scaleout.corpus import PIECE_SCHEMA, ShardGroup
 
     links = Links.from_thresholds(THRESHOLDS, threads=1, keep_vectors=False)
@@ -331,7 +331,7 @@ def _parts(spark: Any, folder: Path) -> tuple[int, Any]:
 
 
 def _passed_on(parts: Any) -> Any:
-    """Each part to another worker, which unpacks it and packs it again."""
+    """Send each part to another worker, which unpacks and packs it again."""
     from linkstream.scaleout.corpus import PIECE_SCHEMA, read_groups
 
     def passed(batches: Iterator[Any]) -> Iterator[Any]:
@@ -345,7 +345,7 @@ MEASURED = {"streams": streams, "corpus": corpus, "units": unit_costs}
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", choices=list(MEASURED))

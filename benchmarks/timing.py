@@ -1,4 +1,4 @@
-"""Timing on shared machines: several tries, the best of them, and the spread beside it."""
+"""Timing on shared machines: several tries, the best of them, and the spread."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ class Timing:
 
     @property
     def best(self) -> float:
-        """The least disturbed try."""
+        """The best try."""
         return min(self.seconds)
 
     @property
     def spread(self) -> float:
-        """How much longer the longest try took than the best, as a fraction."""
+        """The difference between the longest and the best try, as a fraction of the best."""
         return max(self.seconds) / self.best - 1.0
 
     def rates(self, n: int) -> tuple[float, ...]:
-        """How many of n things a second each try did."""
+        """Return the rate of each try over n items, per second."""
         return tuple(n / seconds for seconds in self.seconds)
 
 
 def measure(work: Callable[[], object], *, tries: int = 5) -> Timing:
-    """Run work several times."""
+    """Measure several tries of a function."""
     return Timing(tuple(_seconds(work) for _ in range(tries)))
 
 
 def measure_in_turn(
     works: Mapping[str, Callable[[], object]], *, tries: int = 5
 ) -> dict[str, Timing]:
-    """Run several works in turn, so that a disturbance of the machine hits all of them."""
+    """Measure several functions in turn, so that a disturbance of the machine affects all."""
     rounds = [{name: _seconds(work) for name, work in works.items()} for _ in range(tries)]
     return {name: Timing(tuple(seconds[name] for seconds in rounds)) for name in works}
 

@@ -1,19 +1,19 @@
-"""Do topic numbers last? `python -m benchmarks.topics FOLDER`, with BERTopic and HDBSCAN installed.
+"""Measure the stability of topic numbers with BERTopic: `python -m benchmarks.topics FOLDER`.
 
-The scored half of each set of texts (`protocol.py`) is given to BERTopic in ten batches. Documents
-are made-up words: BERTopic only counts them, and nothing here depends on it. Told is the share of
-documents whose topic number after the last batch is the one that they were given at first, and the
-accuracy of the numbers after the last batch.
+It needs BERTopic and HDBSCAN. The scored half of each set of texts (`protocol.py`) is given to
+BERTopic in ten batches. Documents are made-up words: BERTopic only counts them, and they do not
+affect the figures. The figures are the share of documents whose topic number after the last batch
+is the first one, and the accuracy after the last batch.
 
 - links: LinksTopics, its thresholds tuned on the other half.
 - links, one setting: the same, tuned on the other halves of all three sets as one stream.
 - links, preset: LinksTopics(preset="minilm"), with its healing; it was made from these sets.
-- k-means: scikit-learn's MiniBatchKMeans, told how many topics there are in the end. What it says
-  of old documents is what `transform` says of them.
-- HDBSCAN again: fitted anew after every batch on five principal components, BERTopic's own
-  set-up where UMAP is not there. Outliers (−1) that stay outliers count as unchanged.
+- k-means: MiniBatchKMeans of scikit-learn with the final number of topics. The topic of an old
+  document is that of `transform`.
+- HDBSCAN again: fitted again after every batch on five principal components, the configuration of
+  BERTopic without UMAP. Outliers (−1) that stay outliers count as unchanged.
 
-Prints a table for docs/adapters.md. One core, about a minute.
+The command prints a table for docs/adapters.md. It takes about a minute on one core.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ BATCHES, TRIALS = 10, 64
 Topics = npt.NDArray[np.int64]
 
 
-class Told(NamedTuple):
-    """Topics when the documents came, and after the last batch."""
+class TopicNumbers(NamedTuple):
+    """Topics at arrival, and after the last batch."""
 
     given: Topics
     now: Topics
 
 
 def documents(half: Half) -> list[str]:
-    """A word for each identity, and one of a few that all have."""
+    """Return made-up documents: a word per identity, and one of a few common words."""
     rng = np.random.default_rng(0)
     return [f"about{who} word{rng.integers(9)}" for who in half.y.tolist()]
 
 
 def model_of(clusterer: Any, reduction: Any = None) -> Any:
-    """A BERTopic model around a clusterer; vectors as they are unless there is a reduction."""
+    """Return a BERTopic model around a clusterer, with an optional reduction of dimensions."""
     from bertopic import BERTopic
     from bertopic.dimensionality import BaseDimensionalityReduction
     from bertopic.vectorizers import OnlineCountVectorizer
@@ -69,7 +69,7 @@ def model_of(clusterer: Any, reduction: Any = None) -> Any:
 
 
 def in_batches(model: Any, half: Half) -> Topics:
-    """`partial_fit` batch by batch; the topic each document was given when it came."""
+    """Call `partial_fit` batch by batch; return the topic of each document at its arrival."""
     docs, given = documents(half), []
     for places in np.array_split(np.arange(len(half.y)), BATCHES):
         model.partial_fit([docs[place] for place in places], half.X[places])
@@ -77,35 +77,35 @@ def in_batches(model: Any, half: Half) -> Topics:
     return np.array(given)
 
 
-def links(tuning: Half, scored: Half) -> Told:
-    """Links, tuned on the other half."""
+def links(tuning: Half, scored: Half) -> TopicNumbers:
+    """Run Links, tuned on the other half."""
     found = tune(tuning.X, tuning.y, trials=TRIALS, evidence="cluster").thresholds
     return links_with(found, scored)
 
 
-def links_with(thresholds: Thresholds, scored: Half) -> Told:
-    """Links with these thresholds."""
+def links_with(thresholds: Thresholds, scored: Half) -> TopicNumbers:
+    """Run Links with these thresholds."""
     model = model_of(LinksTopics(**asdict(thresholds), threads=1))
-    return Told(in_batches(model, scored), current_topics(model))
+    return TopicNumbers(in_batches(model, scored), current_topics(model))
 
 
-def links_preset(tuning: Half, scored: Half) -> Told:
-    """Links as the preset for the encoder has it."""
+def links_preset(tuning: Half, scored: Half) -> TopicNumbers:
+    """Run Links with the preset of the encoder."""
     model = model_of(LinksTopics(preset="minilm", threads=1))
-    return Told(in_batches(model, scored), current_topics(model))
+    return TopicNumbers(in_batches(model, scored), current_topics(model))
 
 
-def k_means(tuning: Half, scored: Half) -> Told:
-    """Mini-batch k-means with the right number of topics."""
+def k_means(tuning: Half, scored: Half) -> TopicNumbers:
+    """Run mini-batch k-means with the true number of topics."""
     from sklearn.cluster import MiniBatchKMeans
 
     model = model_of(MiniBatchKMeans(len(np.unique(scored.y)), random_state=0, n_init=3))
     given = in_batches(model, scored)
-    return Told(given, np.array(model.transform(documents(scored), scored.X)[0]))
+    return TopicNumbers(given, np.array(model.transform(documents(scored), scored.X)[0]))
 
 
-def hdbscan_again(tuning: Half, scored: Half) -> Told:
-    """HDBSCAN fitted to all documents so far, after every batch."""
+def hdbscan_again(tuning: Half, scored: Half) -> TopicNumbers:
+    """Fit HDBSCAN to all documents so far, after every batch."""
     from hdbscan import HDBSCAN
     from sklearn.decomposition import PCA
 
@@ -115,10 +115,10 @@ def hdbscan_again(tuning: Half, scored: Half) -> Told:
         model = model_of(HDBSCAN(min_cluster_size=10), PCA(5, random_state=0))
         now = np.array(model.fit_transform(docs[:end], scored.X[:end])[0])
         given.extend(now[places])
-    return Told(np.array(given), now)
+    return TopicNumbers(np.array(given), now)
 
 
-CONTENDERS: dict[str, Callable[[Half, Half], Told]] = {
+CONTENDERS: dict[str, Callable[[Half, Half], TopicNumbers]] = {
     "links": links,
     "links, preset": links_preset,
     "k-means": k_means,
@@ -127,7 +127,7 @@ CONTENDERS: dict[str, Callable[[Half, Half], Told]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge all contenders on all sets; print a table in Markdown."""
+    """Judge all methods on all sets, and print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args(arguments).folder
@@ -140,9 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, contender in (one_setting | CONTENDERS).items():
         cells = []
         for tuning, scored in sets:
-            told = contender(tuning, scored)
-            same = float(np.mean(told.given == told.now))
-            cells.append(f"{same:.1%} · {accuracy(scored.y, told.now):.3f}")
+            numbers = contender(tuning, scored)
+            same = float(np.mean(numbers.given == numbers.now))
+            cells.append(f"{same:.1%} · {accuracy(scored.y, numbers.now):.3f}")
         print(f"| {name} |", " | ".join(cells), "|", flush=True)
     print(f"\nOne setting: {shared}")
     return 0

@@ -1,9 +1,9 @@
-"""Frozen workloads: seeded streams, their thresholds, and the one answer expected of them.
+"""Frozen workloads: seeded streams, their thresholds, and the expected answers.
 
-Nothing here may change without a new name: figures are compared over the years, and the answers
-below are the same on every machine, for every kernel and every number of threads. Vectors are made
-in float64 with sums in a fixed order and rounded to multiples of 2^-16, so that the last bit of a
-processor's arithmetic cannot change them.
+A changed workload needs a new name, since figures are compared over years. The answers are the
+same on every machine, for every kernel and every number of threads. Vectors are made in float64
+with sums in a fixed order and rounded to multiples of 2^-16, so that they do not depend on the last
+bit of the arithmetic.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOBES: Thresholds = (0.7, 0.68, 0.8)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a clusterer must say after a workload; None for what is too big to ask for."""
+    """The expected result of a workload; None for parts that are too big to check."""
 
     n_subclusters: int
     n_clusters: int
@@ -41,13 +41,13 @@ class Answer:
     state_hash: str | None = None
 
     def check(self, links: Links) -> None:
-        """Hold a clusterer to this answer."""
+        """Raise AssertionError unless a clusterer gives this answer."""
         seen = seen_answer(links, like=self)
         assert seen == self, f"seen {seen}, expected {self}"
 
 
 def seen_answer(links: Links, *, like: Answer) -> Answer:
-    """The answer of a clusterer, with the parts that another answer has."""
+    """Return the answer of a clusterer, with the same parts as `like`."""
     events = None
     if like.events is not None:
         events = dict(sorted(Counter(event.kind for event in links.events()).items()))
@@ -69,7 +69,7 @@ class Workload:
     answer: Answer
 
     def links(self) -> Links:
-        """A fresh clusterer for this stream."""
+        """Return a new clusterer for this stream."""
         return Links(*self.thresholds, threads=THREADS, keep_vectors=False)
 
 
@@ -77,19 +77,19 @@ class Workload:
 
 
 def unit(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Rows of length 1; NumPy's sum along a row has one order on every machine."""
+    """Scale rows to length 1; the sum along a row has the same order on every machine."""
     return rows / np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
 
 
 def random_units(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Directions with no structure at all."""
+    """Return random directions."""
     return unit(rng.standard_normal((n, dimension)))
 
 
 def around(
     centres: npt.NDArray[np.float64], cosine: npt.ArrayLike, rng: np.random.Generator
 ) -> npt.NDArray[np.float64]:
-    """For each row of centres a unit vector at this cosine to it, in a random direction."""
+    """Return a unit vector at this cosine to each centre, in a random direction."""
     side = rng.standard_normal(centres.shape)
     side -= (side * centres).sum(axis=1, keepdims=True) * centres
     cosine = np.asarray(cosine)
@@ -97,7 +97,7 @@ def around(
 
 
 def on_grid(rows: npt.NDArray[np.float64]) -> Vectors:
-    """Rows rounded to the grid, which float32 holds exactly."""
+    """Round rows to multiples of 2^-16, which float32 represents exactly."""
     return (np.rint(rows * GRID) / GRID).astype(np.float32)
 
 
@@ -105,19 +105,19 @@ def on_grid(rows: npt.NDArray[np.float64]) -> Vectors:
 
 
 def tight(n: int = 20_000, dimension: int = 256, clusters: int = 100) -> Vectors:
-    """Every cluster is one subcluster."""
+    """Return a stream in which every cluster is one subcluster."""
     rng = np.random.default_rng(101)
     centres = random_units(clusters, dimension, rng)
     return on_grid(around(centres[rng.integers(0, clusters, n)], 0.9, rng))
 
 
 def scatter(n: int, dimension: int) -> Vectors:
-    """Every vector is its own subcluster, in clusters of 20."""
+    """Return a stream of one subcluster per vector, in clusters of 20."""
     return np.concatenate(list(ScatterStream(n, dimension, seed=102).blocks(n)))
 
 
 def hub(n: int = 12_000, dimension: int = 256) -> Vectors:
-    """Half of the stream joins one core; the other half hangs on it, each vector by one edge."""
+    """Return a stream with one big subcluster, to which half of the vectors are linked."""
     rng = np.random.default_rng(103)
     core = np.repeat(random_units(1, dimension, rng), n, axis=0)
     cosine = rng.permutation(np.repeat([0.95, 0.6], n // 2))
@@ -125,7 +125,7 @@ def hub(n: int = 12_000, dimension: int = 256) -> Vectors:
 
 
 def lobes(n: int = 10_000, dimension: int = 256, identities: int = 200) -> Vectors:
-    """Identities of five lobes: subclusters merge, edges are cut, clusters split."""
+    """Return identities of five lobes: subclusters merge, edges are cut, clusters split."""
     rng = np.random.default_rng(104)
     centres = np.repeat(random_units(identities, dimension, rng), 5, axis=0)
     lobe = around(centres, 0.85, rng)
@@ -133,7 +133,7 @@ def lobes(n: int = 10_000, dimension: int = 256, identities: int = 200) -> Vecto
 
 
 class ScatterStream:
-    """A scatter too big to be held at once: first every cluster's 20 vectors, then more."""
+    """A scatter stream too big for memory: 20 vectors of every cluster, then more."""
 
     def __init__(self, n: int, dimension: int = 256, *, seed: int) -> None:
         self.n = n
@@ -142,25 +142,25 @@ class ScatterStream:
         self._order = self._rng.permutation(np.repeat(np.arange(n // 20), 20))
 
     def blocks(self, size: int = BLOCK) -> Iterator[Vectors]:
-        """The base, block by block; to be read once."""
+        """Yield the first vectors, block by block; callable once."""
         for first in range(0, self.n, size):
             members = self._centres[self._order[first : first + size]]
             yield on_grid(around(members, 0.75, self._rng))
 
     def more(self, n: int) -> Vectors:
-        """Further vectors of the same clusters."""
+        """Return more vectors of the same clusters."""
         members = self._centres[self._rng.integers(0, len(self._centres), n)]
         return on_grid(around(members, 0.75, self._rng))
 
     def strangers(self, n: int) -> Vectors:
-        """Vectors of no cluster."""
+        """Return vectors of no cluster."""
         return on_grid(random_units(n, self._centres.shape[1], self._rng))
 
 
 def long_stream(
     n: int = 10_000_000, clusters: int = 1_000, size: int = 20_000
 ) -> Iterator[Vectors]:
-    """Ten million vectors of tight clusters, in blocks."""
+    """Yield ten million vectors of tight clusters, in blocks."""
     rng = np.random.default_rng(107)
     centres = random_units(clusters, 256, rng)
     for _ in range(0, n, size):

@@ -1,21 +1,20 @@
-"""The held-out protocol of the quality benchmark, its searches and its tables, on tiny sets."""
+"""The laws of the held-out protocol, its searches and its tables, on tiny sets."""
 
 import json
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from benchmarks import dots, quality, standings
-from benchmarks.contenders import METHODS, OneCentroid, PaperLinks, by_name
-from benchmarks.offline import alone
-from benchmarks.protocol import figures, halves, judge, load, objective, orders
-from benchmarks.search import along_a_line
+from benchmarks import quality, quality_picture, quality_tables
+from benchmarks.methods import METHODS, OneCentroid, PaperLinks, by_name
+from benchmarks.offline_methods import alone
+from benchmarks.protocol import along_a_line, figures, halves, judge, load, objective, orders
 
 from linkstream.errors import ArgumentError
 
 
 def tiny(identities=12, each=10, dimension=24, noise=0.04, seed=0):
-    """Return well separated identities in random order, not of unit length."""
+    """Well separated identities in random order, not of unit length."""
     rng = np.random.default_rng(seed)
     centres = np.linalg.qr(rng.normal(size=(dimension, identities)))[0].T
     y = rng.permutation(np.repeat(np.arange(identities), each))
@@ -25,7 +24,7 @@ def tiny(identities=12, each=10, dimension=24, noise=0.04, seed=0):
 
 @dataclass(frozen=True)
 class Spy:
-    """A method that returns fixed labels and records its input."""
+    """Answers with whatever it was told to, and remembers what it was shown."""
 
     ordered: bool = True
     cap: int = 10_000
@@ -62,7 +61,7 @@ def test_halves_keep_every_vector_and_the_order_of_arrival():
     assert len(tuning.y) + len(scored.y) == 40
 
 
-def test_halves_are_unit_float32_and_cut_at_the_cap():
+def test_halves_are_unit_float32_with_at_most_cap_vectors():
     X, y = tiny()
     for half in halves(X.astype(np.float16), y, cap=17):
         assert half.X.dtype == np.float32
@@ -70,14 +69,14 @@ def test_halves_are_unit_float32_and_cut_at_the_cap():
         assert np.allclose(np.linalg.norm(half.X, axis=1), 1.0, atol=1e-6)
 
 
-def test_the_halves_depend_on_the_identities_only():
+def test_the_tuning_half_depends_only_on_the_identities():
     X, y = tiny()
     other, _ = tiny(seed=1)
     assert np.array_equal(halves(X, y)[0].y, halves(other, y)[0].y)
 
 
 @pytest.mark.parametrize(("X", "y"), [([[1.0, 0.0]], [3]), ([[1.0, 0.0], [0.0, 0.0]], [0, 1])])
-def test_sets_of_fewer_than_two_identities_are_refused(X, y):
+def test_sets_that_cannot_be_halved_are_refused(X, y):
     with pytest.raises(ArgumentError, match="expected two identities or more"):
         halves(X, y)
 
@@ -88,7 +87,7 @@ def test_a_file_without_identities_is_refused(tmp_path):
         load(tmp_path / "odd.npz")
 
 
-def test_the_given_order_comes_first_and_the_others_are_the_same_each_time():
+def test_the_given_order_comes_first_and_the_others_are_seeded():
     one, again = orders(50, 5), orders(50, 5)
     assert np.array_equal(one[0], np.arange(50))
     assert all(np.array_equal(np.sort(order), np.arange(50)) for order in one)
@@ -96,7 +95,7 @@ def test_the_given_order_comes_first_and_the_others_are_the_same_each_time():
     assert len({tuple(order) for order in one}) == 5
 
 
-def test_a_method_is_tuned_once_and_never_sees_the_scored_half_before():
+def test_a_method_is_tuned_once_and_only_on_the_tuning_half():
     tuning, scored = halves(*tiny())
     spy = Spy()
     judge(spy, tuning, scored, count=3)
@@ -105,13 +104,13 @@ def test_a_method_is_tuned_once_and_never_sees_the_scored_half_before():
     assert not set(y) & set(scored.y)
 
 
-def test_only_a_method_that_depends_on_order_is_run_in_several():
+def test_only_a_method_that_depends_on_the_order_is_run_in_several_orders():
     tuning, scored = halves(*tiny())
     assert len(judge(Spy(), tuning, scored, count=4)["orders"]) == 4
     assert len(judge(Spy(ordered=False), tuning, scored, count=4)["orders"]) == 1
 
 
-def test_a_slow_method_gets_only_the_first_vectors():
+def test_a_slow_method_gets_the_first_vectors_only():
     tuning, scored = halves(*tiny())
     spy = Spy(cap=9)
     assert judge(spy, tuning, scored, count=1)["vectors"] == [9, 9]
@@ -124,7 +123,7 @@ def test_labels_are_judged_in_the_order_they_were_given():
     assert all(order == {"instant": 1.0, "current": 1.0} for order in kept)
 
 
-def test_tuning_scores_instant_and_current_labels_and_settled_ones_only_alone():
+def test_the_objective_is_instant_and_current_or_settled_alone():
     y, right, half = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), np.zeros(4, dtype=int)
     assert objective({"instant": half, "current": right}, y) == 0.75
     assert objective({"instant": half, "settled": right}, y) == 0.5
@@ -138,7 +137,7 @@ def test_tuning_scores_instant_and_current_labels_and_settled_ones_only_alone():
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_every_method_finds_well_separated_identities(method):
     tuning, scored = halves(*tiny(noise=0.02))
-    floor = 0.8 if method.name == "MiniBatchKMeans" else 1.0  # a random start may fail
+    floor = 0.8 if method.name == "MiniBatchKMeans" else 1.0  # its random start may miss one
     for order in judge(method, tuning, scored, count=2)["orders"]:
         assert set(order) <= {"instant", "current", "settled"}
         assert min(order.values()) >= floor
@@ -156,7 +155,7 @@ def test_noise_counts_as_clusters_of_one():
     assert len(set(alone(np.array([-1, -1, -1])).tolist())) == 3
 
 
-def test_one_centroid_makes_more_clusters_as_its_threshold_rises():
+def test_one_centroid_goes_from_one_cluster_to_one_per_vector_as_its_threshold_rises():
     X = halves(*tiny())[0].X
     counts = [
         len(set(OneCentroid().run(X, {"similarity": t})["instant"])) for t in (-1.0, 0.5, 1.1)
@@ -167,7 +166,7 @@ def test_one_centroid_makes_more_clusters_as_its_threshold_rises():
 # The searches
 
 
-def test_the_middle_of_a_plateau_is_chosen():
+def test_the_middle_of_equally_good_values_is_chosen():
     found = along_a_line(lambda value: float(0.3 <= value <= 0.7), np.linspace(0, 1, 11).tolist())
     assert found == pytest.approx(0.5, abs=0.051)
 
@@ -195,7 +194,7 @@ def results(folder):
     kept = folder / "kept.json"
     options = ["--orders", "2", "--jobs", "1", "--json", str(kept)]
     assert quality.main([str(folder), "--methods", "one centroid", "Birch", *options]) == 0
-    with pytest.MonkeyPatch.context() as patch:  # processes start slowly
+    with pytest.MonkeyPatch.context() as patch:  # once in processes is enough: they start slowly
         patch.setattr(quality, "outcomes", lambda jobs, _: ((j, quality.work(*j, 2)) for j in jobs))
         assert quality.main([str(folder), "--methods", "Birch", "--sets", "two", *options]) == 0
     return json.loads(kept.read_text("utf-8"))
@@ -207,19 +206,19 @@ def test_a_later_run_keeps_the_results_of_other_methods(results):
     assert results["machine"]["versions"]["linkstream"]
 
 
-def test_another_protocol_discards_old_results(results):
+def test_another_protocol_drops_earlier_results(results):
     assert quality.fresh(results, 2)["methods"] == results["methods"]
     assert quality.fresh(results, 3)["methods"] == {}
 
 
 @pytest.mark.parametrize("wrong", [["--sets", "three"], ["--methods", "magic"], ["--orders", "0"]])
-def test_unknown_sets_and_methods_are_reported(folder, wrong):
+def test_a_missing_method_or_set_is_named(folder, wrong):
     with pytest.raises(SystemExit, match=r"there are: |1 or more"):
         quality.main([str(folder), "--json", str(folder / "none.json"), *wrong])
 
 
 def test_moments_that_never_differ_share_a_row(results):
-    moments = {row.method: row.moment for row in standings.rows(results)}
+    moments = {row.method: row.moment for row in quality_tables.rows(results)}
     assert moments == {"Birch": "current", "one centroid": "instant = current"}
 
 
@@ -227,7 +226,7 @@ def test_a_method_with_fewer_vectors_is_marked_and_never_the_best(results):
     results = json.loads(json.dumps(results))
     for cell in results["methods"]["Birch"]["sets"].values():
         cell["vectors"] = [5, 5]
-    _, birch, centroid = standings.accuracy_grid(results)
+    _, birch, centroid = quality_tables.accuracy_grid(results)
     assert birch[0] == "Birch †"
     assert not any("**" in text for text in birch)
     assert all("**" in text for text in centroid[2:])
@@ -238,22 +237,22 @@ def test_the_page_keeps_the_text_around_the_markers(results, tmp_path):
     page.write_text(
         "# T\n\nbefore\n\n<!-- quality -->\nstale\n<!-- /quality -->\n\nafter\n", "utf-8"
     )
-    standings.write(results, page)
+    quality_tables.write(results, page)
     once = page.read_text("utf-8")
     assert "stale" not in once
     assert once.startswith("# T\n\nbefore\n\n<!-- quality -->\n")
     assert once.endswith("<!-- /quality -->\n\nafter\n")
-    standings.write(results, page)
+    quality_tables.write(results, page)
     assert page.read_text("utf-8") == once
 
 
 def test_a_page_without_markers_gets_a_section(results, tmp_path):
     page = tmp_path / "tuning.md"
     page.write_text("# T\n\nbefore\n", "utf-8")
-    standings.write(results, page)
-    assert standings.SECTION in page.read_text("utf-8")
+    quality_tables.write(results, page)
+    assert quality_tables.SECTION in page.read_text("utf-8")
 
 
 def test_the_picture_is_drawn(results, tmp_path):
-    dots.draw(results, tmp_path / "dots.png")
-    assert (tmp_path / "dots.png").stat().st_size > 5_000
+    quality_picture.draw(results, tmp_path / "quality_picture.png")
+    assert (tmp_path / "quality_picture.png").stat().st_size > 5_000

@@ -1,4 +1,4 @@
-"""Methods that see all vectors before they answer; what they say is settled."""
+"""Methods that see all vectors before they answer; their labels count as settled."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.protocol import CAP, Answer, Labels, Parameters, Vectors, objective
-from benchmarks.search import along_a_line, middle_of_plateau
+from benchmarks.protocol import (
+    CAP,
+    Answer,
+    Labels,
+    Parameters,
+    Vectors,
+    along_a_line,
+    middle_of_plateau,
+    objective,
+)
 from linkstream.metrics import accuracy
 
 Matrix = npt.NDArray[np.float64]
@@ -20,21 +28,21 @@ SIZES = (2, 3, 5, 10, 20, 40)  # the smallest cluster of HDBSCAN
 
 
 def distances(X: Vectors) -> Matrix:
-    """1 − cosine of all pairs, never below 0, 0 on the diagonal."""
+    """Return 1 − cosine of all pairs, at least 0, and 0 on the diagonal."""
     apart = np.maximum(1.0 - (X @ X.T).astype(np.float64), 0.0)
     np.fill_diagonal(apart, 0.0)
     return apart
 
 
 def alone(labels: Labels) -> Labels:
-    """Noise (−1) as clusters of one: the kindest reading, since some identities come once."""
+    """Turn noise (−1) into clusters of one, which favours the method: some identities come once."""
     free = labels.max(initial=-1) + 1
     return np.where(labels == -1, free + np.arange(len(labels)), labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """SciPy's hierarchical clustering, cut at one height."""
+    """Hierarchical clustering of SciPy, cut at one height."""
 
     name: str
     criterion: str
@@ -43,7 +51,7 @@ class Linkage:
     cap: int = CAP
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """The height whose clusters are most accurate, of evenly spaced ones."""
+        """Return the height with the most accurate clusters, of evenly spaced ones."""
         from scipy.cluster.hierarchy import fcluster
 
         tree = self._tree(X)
@@ -52,7 +60,7 @@ class Linkage:
         return {"cut": middle_of_plateau(heights, scores)}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """Clusters below the height."""
+        """Return the clusters below the height."""
         from scipy.cluster.hierarchy import fcluster
 
         return {"settled": fcluster(self._tree(X), parameters["cut"], "distance")}
@@ -68,7 +76,7 @@ class Linkage:
 
 @dataclass(frozen=True, slots=True)
 class Hdbscan:
-    """HDBSCAN of the package of that name, on cosine distances.
+    """HDBSCAN of the package hdbscan, on cosine distances.
 
     Not scikit-learn's: with NumPy 2.4 that of version 1.9 fails wherever epsilon has an effect.
     """
@@ -82,7 +90,7 @@ class Hdbscan:
     cap: int = CAP
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """Sizes first, then the distance below which nothing is split."""
+        """Tune the sizes, then the distance below which clusters are not split."""
         apart = distances(X)
 
         def score(size: int, core: int, epsilon: float) -> float:
@@ -99,7 +107,7 @@ class Hdbscan:
         return {"min_cluster_size": size, "min_samples": core, "epsilon": epsilon}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """Clusters of the chosen density."""
+        """Return the clusters of the chosen density."""
         size, core = int(parameters["min_cluster_size"]), int(parameters["min_samples"])
         return {"settled": self._labels(distances(X), size, core, parameters["epsilon"])}
 
@@ -117,15 +125,15 @@ class Hdbscan:
 
 @dataclass(frozen=True, slots=True)
 class Dbscan:
-    """scikit-learn's DBSCAN on cosine distances."""
+    """DBSCAN of scikit-learn on cosine distances."""
 
     name: str = "DBSCAN"
-    note: str = "reach tuned for each of four core sizes; noise counts as clusters of one"
+    note: str = "radius tuned for each of four core sizes; noise counts as clusters of one"
     ordered: bool = False
     cap: int = CAP
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """The best reach of each core size, and of these the best."""
+        """Tune the radius for each core size, and return the best pair."""
         apart = distances(X)
         found = []
         for core in CORES:
@@ -139,7 +147,7 @@ class Dbscan:
         return {"eps": reach, "min_samples": core}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """Clusters of the chosen density."""
+        """Return the clusters of the chosen density."""
         core = int(parameters["min_samples"])
         return {"settled": self._labels(distances(X), parameters["eps"], core)}
 
@@ -152,18 +160,18 @@ class Dbscan:
 
 @dataclass(frozen=True, slots=True)
 class KMeans:
-    """scikit-learn's MiniBatchKMeans; the number of clusters is carried over as a ratio."""
+    """MiniBatchKMeans of scikit-learn, with a tuned number of clusters per vector."""
 
     name: str = "MiniBatchKMeans"
     note: str = (
-        "it must be told the number of clusters: tuned as clusters a vector, so it profits from "
-        "two halves with alike identities"
+        "needs the number of clusters: tuned as clusters per vector, which helps it if both "
+        "halves have similar identities"
     )
     ordered: bool = True
     cap: int = CAP
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """Clusters a vector, tried in equal ratios and then finer."""
+        """Tune the number of clusters per vector, in equal ratios and then finer."""
 
         def score(exponent: float) -> float:
             return objective(self.run(X, {"clusters_a_vector": 2.0**exponent}), y)
@@ -173,7 +181,7 @@ class KMeans:
         return {"clusters_a_vector": 2.0 ** along_a_line(score, [lowest, *grid])}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """Clusters in number as the ratio says."""
+        """Return clusters, their number by the ratio."""
         from sklearn.cluster import MiniBatchKMeans
 
         k = min(max(round(parameters["clusters_a_vector"] * len(X)), 1), len(X))

@@ -1,6 +1,6 @@
-"""Who is compared in the quality table: methods that take vectors one by one, and the whole list.
+"""The methods of the quality table: those that process vectors one by one, and the list of all.
 
-To add a row, add an object to METHODS: see `protocol.Method`.
+To add a row, add an object to METHODS; see `protocol.Method`.
 """
 
 from __future__ import annotations
@@ -10,27 +10,37 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.offline import Dbscan, Hdbscan, KMeans, Linkage
-from benchmarks.protocol import CAP, Answer, Labels, Method, Parameters, Vectors, objective
-from benchmarks.search import along_a_line
+from benchmarks.offline_methods import Dbscan, Hdbscan, KMeans, Linkage
+from benchmarks.protocol import (
+    CAP,
+    Answer,
+    Labels,
+    Method,
+    Parameters,
+    Vectors,
+    along_a_line,
+    objective,
+)
 from linkstream import Links
 from linkstream.tuning import tune
 
 
 @dataclass(frozen=True, slots=True)
 class OneCentroid:
-    """The plain way: a vector joins the nearest centroid if that is near enough, else starts one.
+    """A baseline: a vector joins the nearest centroid if it is similar enough, else starts one.
 
-    Nothing is ever moved, so what is given at arrival stays.
+    Labels never change after arrival.
     """
 
     name: str = "one centroid"
-    note: str = "our own few lines: nearest normalised sum, one threshold; labels never change"
+    note: str = (
+        "a baseline of this project: nearest normalised sum, one threshold; labels never change"
+    )
     ordered: bool = True
     cap: int = CAP
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """The threshold whose labels are most accurate."""
+        """Return the threshold with the most accurate labels."""
 
         def score(threshold: float) -> float:
             return objective(self.run(X, {"similarity": threshold}), y)
@@ -38,7 +48,7 @@ class OneCentroid:
         return {"similarity": along_a_line(score, np.linspace(0.08, 0.96, 23).tolist(), rounds=2)}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """One label a vector, given at arrival."""
+        """Return one label per vector, given at arrival."""
         sums, centroids = np.empty_like(X), np.empty_like(X)
         labels, n = np.empty(len(X), dtype=np.int64), 0
         for place, vector in enumerate(X):
@@ -57,7 +67,7 @@ class OneCentroid:
 
 @dataclass(frozen=True, slots=True)
 class Birch:
-    """scikit-learn's Birch without its global step."""
+    """Birch of scikit-learn without its global step."""
 
     name: str = "Birch"
     note: str = "radius of a subcluster tuned, no global step; labels by nearest subcluster"
@@ -65,7 +75,7 @@ class Birch:
     cap: int = CAP
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """The radius whose subclusters are most accurate."""
+        """Return the radius with the most accurate subclusters."""
 
         def score(radius: float) -> float:
             return objective(self.run(X, {"threshold": radius}), y)
@@ -73,7 +83,7 @@ class Birch:
         return {"threshold": along_a_line(score, np.linspace(0.2, 1.1, 13).tolist(), rounds=2)}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """The nearest subcluster of each vector once all have come."""
+        """Return the nearest subcluster of each vector after the last one."""
         from sklearn.cluster import Birch as Peer
 
         return {"current": Peer(threshold=parameters["threshold"], n_clusters=None).fit(X).labels_}
@@ -81,22 +91,22 @@ class Birch:
 
 @dataclass(frozen=True, slots=True)
 class Dbstream:
-    """DBSTREAM of river, which is pure Python and so gets fewer vectors.
+    """DBSTREAM of river, which is pure Python and gets fewer vectors.
 
-    Its clusters are numbered anew each time they are asked for: there is no ID at arrival.
+    Its clusters are renumbered at each request, so there are no IDs at arrival.
     """
 
     name: str = "DBSTREAM"
     note: str = (
-        "pure Python, so fewer vectors: tuned on the first 500 of its half, scored on the first "
-        "1,000 of the other, which is not the same task; nothing fades"
+        "pure Python, so it gets fewer vectors: tuned on the first 500 of its half, scored on the "
+        "first 1,000 of the other, which is a different task; no fading"
     )
     ordered: bool = True
     cap: int = 1_000
     tuning_cap: int = 500
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """The radius first, then how much two micro-clusters must share to be one."""
+        """Tune the radius, then the share that connects two micro-clusters."""
         X, y = X[: self.tuning_cap], y[: self.tuning_cap]
 
         def score(radius: float, shared: float = 0.3) -> float:
@@ -107,7 +117,7 @@ class Dbstream:
         return {"radius": radius, "shared": shared}
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """The nearest cluster of each vector once all have come, as its `predict_one` says."""
+        """Return the nearest cluster of each vector after the last one, as `predict_one` does."""
         from river.cluster import DBSTREAM
 
         peer = DBSTREAM(
@@ -124,7 +134,7 @@ class Dbstream:
 
 
 def tune_links(X: Vectors, y: Labels, *, trials: int, **options: Any) -> Parameters:
-    """Thresholds of Links for labelled vectors: the one place where Links is tuned here."""
+    """Tune the thresholds of Links on labelled vectors."""
     thresholds = tune(X, y, trials=trials, workers=1, **options).thresholds
     return {
         "cluster_similarity": thresholds.cluster_similarity,
@@ -135,23 +145,23 @@ def tune_links(X: Vectors, y: Labels, *, trials: int, **options: Any) -> Paramet
 
 @dataclass(frozen=True, slots=True)
 class Linkscluster:
-    """The other implementation of Links, by a co-author of the paper."""
+    """The implementation of Links by a co-author of the paper."""
 
     name: str = "linkscluster"
     note: str = (
-        "the other package of Links, by a co-author of the paper, with the thresholds that were "
-        "tuned for `links`: it brings no tuning of its own, and the model is the same"
+        "the implementation of Links by a co-author of the paper, with the thresholds tuned for "
+        "`links`: it has no tuning of its own, and the model is the same"
     )
     ordered: bool = True
     cap: int = CAP
     trials: int = 200
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """The thresholds tuned for the same model."""
+        """Return the thresholds tuned for the same model."""
         return tune_links(X, y, trials=self.trials)
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """IDs at arrival, and labels at the end."""
+        """Return IDs at arrival, and final labels."""
         from linkscluster import LinksClusterer
 
         peer = LinksClusterer(*parameters.values())
@@ -170,18 +180,18 @@ class PaperLinks:
     trials: int = 200
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """Thresholds by `linkstream.tuning.tune`."""
+        """Return the thresholds of `linkstream.tuning.tune`."""
         return tune_links(X, y, trials=self.trials)
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """IDs at arrival, and labels at the end."""
+        """Return IDs at arrival, and final labels."""
         links = Links(**parameters, threads=1)
         return {"instant": links.add_many(X), "current": links.labels()}
 
 
 @dataclass(frozen=True, slots=True)
 class HealedLinks:
-    """Links with cluster evidence and settlements as the stream goes on."""
+    """Links with `evidence="cluster"` and `heal="settle"`."""
 
     name: str = "links, healed"
     note: str = (
@@ -193,11 +203,11 @@ class HealedLinks:
     trials: int = 64
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
-        """Thresholds by `linkstream.tuning.tune`."""
+        """Return the thresholds of `linkstream.tuning.tune`."""
         return tune_links(X, y, trials=self.trials, **HEALED)
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
-        """IDs at arrival, labels at the end, and labels once settled."""
+        """Return IDs at arrival, final labels, and labels after `settle`."""
         links = Links(**parameters, threads=1, **HEALED)
         instant, current = links.add_many(X), links.labels()
         links.settle(apply=True)
@@ -222,5 +232,5 @@ METHODS: tuple[Method, ...] = (
 
 
 def by_name(name: str) -> Method:
-    """The method of that name."""
+    """Return the method with this name."""
     return {method.name: method for method in METHODS}[name]

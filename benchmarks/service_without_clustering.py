@@ -1,8 +1,8 @@
-"""A service that answers without clustering: what is left is HTTP, checks and hand-over.
+"""A service that answers without clustering, to measure HTTP, checks and threads alone.
 
-Everything else is the real thing: the same protocol, guard, tokens, bodies read and judged, bounds,
-answers. Only the store's writer is another: it gives every vector the cluster 0, and keeps the
-vectors in a file of SQLite's with group commit, or keeps nothing.
+Protocol, tokens, checks of bodies, limits and answers are those of the real service. Only the
+writer of the store is replaced: it gives every vector cluster 0, and stores the vectors in a
+SQLite file with group commit, or stores nothing.
 """
 
 from __future__ import annotations
@@ -19,36 +19,35 @@ from linkstream.service.sessions import Session, Sessions
 from linkstream.store import file
 from linkstream.store.write_requests import WriteRequest
 
-MOST = 64  # requests of one commit, as the store's
+REQUESTS_MAX = 64  # of one commit, as in the store
 
 
-def answer(ticket: WriteRequest) -> None:
-    """Say 0 of all vectors."""
+def answer(ticket: Ticket) -> None:
+    """Answer 0 for all vectors."""
     rows = 0 if ticket.rows is None else len(ticket.rows)
     ticket.answer, ticket.first = np.zeros(rows, dtype=np.int64), 0
     ticket.finish()
 
 
 class AtOnce(Sessions):
-    """Answers on the event loop, before anything else happens."""
+    """Answers at once on the event loop."""
 
     async def open_namespace(self, *words: Any, **options: Any) -> Session:
-        """Open a namespace, and replace the writer of its store."""
         session = await super().open_namespace(*words, **options)
         self.replace_writer(session)
         return session
 
     def replace_writer(self, session: Session) -> None:
-        """Let something else answer for the store."""
+        """Replace the writer of the store."""
         session.store.handle.submit = answer  # type: ignore[method-assign]
 
 
 class ByThread(AtOnce):
-    """Hands over to a thread, as to the store's, and back."""
+    """Hands requests to a thread and back, as the store does."""
 
     def replace_writer(self, session: Session) -> None:
-        """One thread for a namespace."""
-        queue: SimpleQueue[WriteRequest] = SimpleQueue()
+        """Start one thread per namespace."""
+        queue: SimpleQueue[Ticket] = SimpleQueue()
 
         def work() -> None:
             while True:
@@ -59,25 +58,25 @@ class ByThread(AtOnce):
 
 
 class Stored(AtOnce):
-    """Hands over to a thread that makes vectors safe, those that wait together in one commit."""
+    """Hands requests to a thread that stores vectors durably, with group commit."""
 
     def replace_writer(self, session: Session) -> None:
-        """One thread and one file for a namespace."""
-        queue: SimpleQueue[WriteRequest] = SimpleQueue()
+        """Start one thread and one file per namespace."""
+        queue: SimpleQueue[Ticket] = SimpleQueue()
         path = session.store.path.with_suffix(".dry")
         threading.Thread(target=_store, args=(queue, path), daemon=True).start()
         session.store.handle.submit = queue.put  # type: ignore[method-assign]
 
 
-def _store(queue: SimpleQueue[WriteRequest], path: Path) -> None:
+def _store(queue: SimpleQueue[Ticket], path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(f"PRAGMA page_size = {file.PAGE}")
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")  # as the store's
+    connection.execute("PRAGMA synchronous = FULL")  # as in the store
     connection.execute("CREATE TABLE vectors (number INTEGER PRIMARY KEY, body BLOB)")
     while True:
         group = [queue.get()]
-        while len(group) < MOST and not queue.empty():
+        while len(group) < REQUESTS_MAX and not queue.empty():
             group.append(queue.get())
         connection.execute("BEGIN IMMEDIATE")
         bodies = [(ticket.rows,) for ticket in group]

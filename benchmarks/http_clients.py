@@ -1,8 +1,8 @@
-"""Clients for load tests: HTTP/1.1 over kept connections, as little of it as there can be.
+"""Minimal HTTP/1.1 clients for load tests, with persistent connections.
 
-A general client spends longer on a request than the service does on answering it, and on two cores
-it is then the client that is measured. Here a request is bytes made beforehand; of an answer the
-status, the length and the body are read, and nothing else is looked at.
+A general client needs more time for a request than the service needs to answer it, so that on two
+cores the client would be measured. Here requests are prepared as bytes, and only status, length
+and body of an answer are read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Requests = Iterator[bytes]
 
 
 class Connection(asyncio.Protocol):
-    """One connection; one request at a time."""
+    """One connection with one request at a time."""
 
     def __init__(self) -> None:
         self._read = bytearray()
@@ -26,17 +26,17 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def to(cls, port: int) -> Connection:
-        """A connection to a service on this machine."""
+        """Connect to a service on this machine."""
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(cls, "127.0.0.1", port)
         return made
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one but by descent
+        """Keep the transport."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
 
     async def call(self, request: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer; ConnectionError where none comes."""
+        """Send a request; return status and body, or raise ConnectionError."""
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError
         self._waiting = asyncio.get_running_loop().create_future()
@@ -44,14 +44,14 @@ class Connection(asyncio.Protocol):
         return await self._waiting
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes of an answer."""
+        """Collect bytes, and finish the request once its answer is complete."""
         self._read += data
         end = self._read.find(b"\r\n\r\n")
         if end < 0 or self._waiting is None:
             return
         head = bytes(self._read[:end]).lower()
-        place = head.find(b"content-length:")
-        length = int(head[place + 15 : (head + b"\r").find(b"\r", place)])
+        start = head.find(b"content-length:")
+        length = int(head[start + 15 : (head + b"\r").find(b"\r", start)])
         whole = end + 4 + length
         if len(self._read) < whole:
             return
@@ -61,61 +61,61 @@ class Connection(asyncio.Protocol):
             self._waiting.set_result((int(head[9:12]), body))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Fail the open request."""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(exc or ConnectionResetError())
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.close()
 
 
 @dataclass
-class Told:
-    """What clients saw: seconds of each answer that was good, and how many were not."""
+class ClientResults:
+    """Results of clients: seconds of each successful answer, and the number of refusals."""
 
     seconds: list[float] = field(default_factory=list)
     refused: int = 0
     wall: float = 0.0
 
     def percentile(self, share: float) -> float:
-        """Seconds within which so large a share was answered."""
+        """Return the seconds within which this share of requests was answered."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def request(method: str, path: str, body: bytes, media: str, *more: str) -> bytes:
-    """A request as bytes."""
+    """Return a request as bytes."""
     lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", f"content-type: {media}", *more]
     return "\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body
 
 
-async def _client(port: int, requests: Requests, told: Told) -> None:
+async def _client(port: int, requests: Requests, results: ClientResults) -> None:
     connection = await Connection.to(port)
     for one in requests:
         begin = time.perf_counter()
         status, body = await connection.call(one)
         if status != 200:
             raise AssertionError(f"{status} {body[:300]!r}")
-        told.seconds.append(time.perf_counter() - begin)
+        results.seconds.append(time.perf_counter() - begin)
     connection.close()
 
 
-def work(port: int, requests: list[Requests]) -> Told:
-    """As many clients as there are streams of requests, all at once, each to its end."""
+def work(port: int, requests: list[Requests]) -> ClientResults:
+    """Run one client per stream of requests, all concurrently, until all have ended."""
 
-    async def everybody() -> Told:
-        told, begin = Told(), time.perf_counter()
-        await asyncio.gather(*(_client(port, one, told) for one in requests))
-        told.wall = time.perf_counter() - begin
-        return told
+    async def everybody() -> ClientResults:
+        results, begin = ClientResults(), time.perf_counter()
+        await asyncio.gather(*(_client(port, one, results) for one in requests))
+        results.wall = time.perf_counter() - begin
+        return results
 
     return run(everybody)
 
 
-def run(work: Callable[[], Coroutine[Any, Any, Told]]) -> Told:
-    """Run it on the quickest event loop there is."""
+def run(work: Callable[[], Coroutine[Any, Any, ClientResults]]) -> ClientResults:
+    """Run a coroutine on uvloop if it is installed, else on asyncio."""
     try:
         import uvloop
     except ImportError:

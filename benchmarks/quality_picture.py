@@ -1,4 +1,4 @@
-"""Draws docs/img/quality.png from what a run kept: a row a set, a marker a method."""
+"""Draw docs/img/quality.png from stored results: a row per set, a marker per method."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from benchmarks.standings import Row, decimal, rows, set_names, title
+from benchmarks.quality_tables import Row, decimal, rows, set_names, title
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "img" / "quality.png"
 INK, QUIET, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3", "#dbe7f0"
-# From Okabe and Ito's palette: told apart by every kind of colour vision. Shapes differ as well.
+# Colours of Okabe and Ito, which colour-blind readers can distinguish. Shapes differ as well.
 LINKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 STYLES = {
     "average linkage": ("s", "#E69F00"),
@@ -26,11 +26,11 @@ STYLES = {
     "one centroid": ("h", "#009E73"),
     "linkscluster": ("d", "#CC79A7"),
 }
-LANES = 0.62  # of a row's height, shared by the methods so that no marker hides another
+SPREAD = 0.62  # part of the height of a row that the methods share, so that no marker hides another
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
-    """Write the picture; nothing where nothing has been run."""
+    """Draw the picture, unless nothing has been run."""
     found = [row for row in rows(results) if row.cells]
     if not found:
         return
@@ -38,22 +38,22 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(9.6, 0.62 * (len(names) + 1) + 1.9))
     axes = figure.add_subplot()
     methods = by_mean(found, names)
-    looks = {method: look(method, sorted(methods)) for method in methods}
+    styles = {method: style_of(method, sorted(methods)) for method in methods}
     for place, name in enumerate(["mean", *names]):
         if place % 2 == 0:
             band = FAINT if place else BAND
             axes.axhspan(place - 0.5, place + 0.5, color=band, lw=0, zorder=0)
         for row in found:
-            lane = lane_of(methods.index(row.method), len(methods))
-            dot(axes, row, name, names, place + lane, looks[row.method])
-    dress(axes, names)
-    legend(axes, found, looks)
+            offset = offset_of(methods.index(row.method), len(methods))
+            dot(axes, row, name, names, place + offset, styles[row.method])
+    style_axes(axes, names)
+    legend(axes, found, styles)
     figure.tight_layout()
     figure.savefig(path, dpi=130, metadata={"Software": None})
 
 
 def by_mean(found: list[Row], names: list[str]) -> list[str]:
-    """Methods by the mean of their best moment, best first."""
+    """Return the methods by the mean of their best moment, best first."""
     best: dict[str, float] = {}
     for row in found:
         mean = row.over_sets(names, "given") or 0.0
@@ -61,21 +61,21 @@ def by_mean(found: list[Row], names: list[str]) -> list[str]:
     return sorted(best, key=lambda method: -best[method])
 
 
-def look(method: str, methods: list[str]) -> tuple[str, str]:
-    """Marker and colour of a method; every row of Links is a disc in a colour of its own."""
+def style_of(method: str, methods: list[str]) -> tuple[str, str]:
+    """Return marker and colour of a method; rows of Links are discs of different colours."""
     ours = [name for name in methods if name not in STYLES]
     return STYLES.get(method) or ("o", LINKS[ours.index(method) % len(LINKS)])
 
 
-def lane_of(place: int, total: int) -> float:
-    """How far below the middle of its row a method's lane lies."""
-    return LANES * ((place + 0.5) / total - 0.5)
+def offset_of(place: int, total: int) -> float:
+    """Return the offset of a method from the middle of its row."""
+    return SPREAD * ((place + 0.5) / total - 0.5)
 
 
 def dot(
     axes: Axes, row: Row, name: str, names: list[str], height: float, style: tuple[str, str]
 ) -> None:
-    """The given order as a marker, hollow at arrival; the range over orders as a thin line."""
+    """Draw the given order as a marker (hollow at arrival), and the range over orders as a line."""
     marker, colour = style
     if name == "mean":
         value = row.over_sets(names, "given")
@@ -100,8 +100,8 @@ def dot(
     )
 
 
-def dress(axes: Axes, names: list[str]) -> None:
-    """Sets by name, the mean on top, a quiet frame."""
+def style_axes(axes: Axes, names: list[str]) -> None:
+    """Label the sets, with the mean on top, and style the frame."""
     axes.set_ylim(len(names) + 0.5, -0.5)
     axes.set_yticks(range(len(names) + 1), ["mean", *(name.replace("_", " ") for name in names)])
     axes.get_yticklabels()[0].set_fontweight("bold")
@@ -113,11 +113,11 @@ def dress(axes: Axes, names: list[str]) -> None:
     axes.spines["bottom"].set_color(QUIET)
 
 
-def legend(axes: Axes, found: list[Row], looks: dict[str, tuple[str, str]]) -> None:
-    """Every method with the mean of its best moment, best first, as in each row."""
+def legend(axes: Axes, found: list[Row], styles: dict[str, tuple[str, str]]) -> None:
+    """Draw the legend: every method with the mean of its best moment, best first."""
     names = sorted({name for row in found for name in row.cells})
     handles = []
-    for method, (marker, colour) in looks.items():
+    for method, (marker, colour) in styles.items():
         mine = [row for row in found if row.method == method]
         means = [mean for row in mine if (mean := row.over_sets(names, "given")) is not None]
         text = f"{title(mine[0])}  {decimal(max(means, default=None))}"

@@ -1,4 +1,4 @@
-"""The tables of the quality benchmark, for the screen and for docs/tuning.md."""
+"""Tables of the quality benchmark, for the screen and for docs/tuning.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.protocol import MOMENTS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "tuning.md"
-SECTION = "## Held-out quality, with peers"
+SECTION = "## Held-out quality, compared with other methods"
 NONE = "—"
 
 Grid = list[list[str]]
@@ -29,12 +29,12 @@ class Cell:
 
     @property
     def given(self) -> float:
-        """In the given order of arrival: the headline."""
+        """Accuracy in the given order of arrival."""
         return self.orders[0]
 
     @property
     def mean(self) -> float:
-        """Over all orders."""
+        """Mean over all orders."""
         return float(np.mean(self.orders))
 
     @property
@@ -44,13 +44,13 @@ class Cell:
 
     @property
     def spread(self) -> float:
-        """Best order less worst order."""
+        """Difference between the best and the worst order."""
         return max(self.orders) - min(self.orders)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One method at one moment, or at two that never differ."""
+    """One method at one moment, or at two moments that never differ."""
 
     method: str
     moment: str
@@ -61,19 +61,19 @@ class Row:
     cells: dict[str, Cell]
 
     def over_sets(self, names: Sequence[str], figure: str) -> float | None:
-        """The mean of a figure over the sets; None unless the row has them all."""
+        """Return the mean of a figure over the sets; None unless the row has them all."""
         if not all(name in self.cells for name in names):
             return None
         return float(np.mean([getattr(self.cells[name], figure) for name in names]))
 
 
 def set_names(results: dict[str, Any]) -> list[str]:
-    """Every set that some method was judged on."""
+    """Return the names of all sets."""
     return sorted({name for kept in results["methods"].values() for name in kept["sets"]})
 
 
 def rows(results: dict[str, Any]) -> list[Row]:
-    """All methods at all their moments, in the order of the file."""
+    """Return all methods at all their moments, in the order of the file."""
     most: dict[str, int] = {}
     for kept in results["methods"].values():
         for name, cell in kept["sets"].items():
@@ -105,7 +105,7 @@ def rows(results: dict[str, Any]) -> list[Row]:
 
 
 def accuracy_grid(results: dict[str, Any]) -> Grid:
-    """Accuracy in the given order, the best of each set between asterisks."""
+    """Return accuracy in the given order, with the best of each set in bold."""
     names, found = set_names(results), rows(results)
     best = {name: highest([r.cells.get(name) for r in found if not r.capped]) for name in names}
     means = [row.over_sets(names, "given") for row in found]
@@ -121,12 +121,12 @@ def accuracy_grid(results: dict[str, Any]) -> Grid:
 
 
 def highest(cells: Sequence[Cell | None]) -> float:
-    """The best accuracy in the given order; 0 where there is none."""
+    """Return the best accuracy in the given order; 0 if there is none."""
     return max((cell.given for cell in cells if cell), default=0.0)
 
 
 def order_grid(results: dict[str, Any]) -> Grid:
-    """What the order of arrival does, as means over the sets, and what a method costs."""
+    """Return the effect of the order of arrival, as means over the sets, and the run times."""
     names = set_names(results)
     head = ["method", "moment", "given order", "all orders", "deviation", "best − worst"]
     grid = [[*head, "most on one set", "tuning, s", "one run, s"]]
@@ -145,7 +145,7 @@ def order_grid(results: dict[str, Any]) -> Grid:
 
 
 def spread_grid(results: dict[str, Any]) -> Grid:
-    """Mean and standard deviation over the orders, set by set."""
+    """Return mean and standard deviation over the orders, by set."""
     names = set_names(results)
     grid = [["method", "moment", *(name.replace("_", " ") for name in names)]]
     for row in rows(results):
@@ -157,26 +157,26 @@ def spread_grid(results: dict[str, Any]) -> Grid:
 
 
 def title(row: Row) -> str:
-    """The method's name, with a dagger if it was given fewer vectors than the others."""
+    """Return the name of the method, with a dagger if it got fewer vectors than the others."""
     return f"{row.method} †" if row.capped else row.method
 
 
 def marked(value: float | None, best: float, capped: bool) -> str:
-    """A figure, between asterisks if it is as good as the best when written."""
+    """Return a figure, in bold if it equals the best after rounding."""
     text = decimal(value)
     return f"**{text}**" if text == decimal(best) and not capped else text
 
 
 def decimal(value: float | None) -> str:
-    """Three decimals without the leading 0."""
+    """Return three decimals without the leading 0."""
     return NONE if value is None else f"{value:.3f}".removeprefix("0")
 
 
-# Showing
+# Output
 
 
 def tables(results: dict[str, Any]) -> list[Table]:
-    """The grids for the screen."""
+    """Return the tables for the screen."""
     if not results["methods"]:
         return []
     return [
@@ -187,69 +187,69 @@ def tables(results: dict[str, Any]) -> list[Table]:
 
 
 def on_screen(heading: str, grid: Grid) -> Table:
-    """A grid as Rich shows it."""
+    """Return a grid as a table of Rich."""
     table = Table(title=heading, title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for place, name in enumerate(grid[0]):
-        side = "left" if place < 2 else "right"
-        table.add_column(name, justify=side, overflow="fold", no_wrap=place == 0)
+    for column, name in enumerate(grid[0]):
+        side = "left" if column < 2 else "right"
+        table.add_column(name, justify=side, overflow="fold", no_wrap=column == 0)
     for line in grid[1:]:
         table.add_row(*(re.sub(r"\*\*(.+)\*\*", r"[bold]\1[/bold]", text) for text in line))
     return table
 
 
 def in_markdown(grid: Grid) -> str:
-    """A grid as Markdown."""
+    """Return a grid as a Markdown table."""
     ruler = ["---", "---", *["--:"] * (len(grid[0]) - 2)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [grid[0], ruler, *grid[1:]])
 
 
 def write(results: dict[str, Any], page: Path = PAGE) -> None:
-    """Put the tables between the page's markers; a page without them gets a section."""
+    """Write the tables between the markers of the page, or into a new section."""
     put("quality", body(results), page=page, section=SECTION)
 
 
 def put(mark: str, content: str, *, page: Path = PAGE, section: str = "") -> None:
-    """Put text between the markers of a page; a page without them gets a section at its end."""
+    """Write text between the markers of a page, or into a new section at its end."""
     text = page.read_text("utf-8") if page.exists() else "# Tuning\n"
     if f"<!-- {mark} -->" not in text:
         text = f"{text.rstrip()}\n\n{section}\n\n<!-- {mark} -->\n<!-- /{mark} -->\n"
     pattern = rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)"
     text, found = re.subn(pattern, lambda m: f"{m[1]}\n{content}\n\n{m[2]}", text, flags=re.S)
-    assert found == 1, f"{found} places marked {mark!r} in {page.name}, expected 1"
+    assert found == 1, f"{found} sections marked {mark!r} in {page.name}, expected 1"
     page.write_text(text, "utf-8")
 
 
 def body(results: dict[str, Any]) -> str:
-    """Everything between the markers."""
+    """Return the text between the markers."""
     protocol, about = results["protocol"], results["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     notes = [f"- **{name}**: {kept['note']}." for name, kept in results["methods"].items()]
-    return f"""![Accuracy of each method on each set, a dot each](img/quality.png)
+    return f"""![Accuracy of each method on each set, one marker each](img/quality.png)
 
-Half of the identities, drawn with a seed, tunes a method; the other half, which it has never seen,
-is scored. Order of arrival is kept, and each half is cut at {protocol["cap"]:,} vectors. Accuracy
-is that of [section 3.6](paper-map.md), after matching. *Instant* is the ID given at arrival,
-*current* the label once the last vector has come, *settled* the label of a method that saw all
-vectors before it answered. Tuning maximises accuracy, for methods with both the mean of instant and
-current. Bold is the best of a column.
+Each method is tuned on a random half of the identities and scored on the other half, which it has
+not seen. The order of arrival is kept, and each half has at most {protocol["cap"]:,} vectors.
+Accuracy is that of [section 3.6](paper-map.md), after matching. *Instant* is the ID given at
+arrival, *current* the label after the last vector, and *settled* the label of a method that sees
+all vectors before it answers. Tuning maximises accuracy, or the mean of instant and current
+accuracy for methods with both. The best of each column is bold.
 
-A caution: sets with few identities in a half (the meeting has two, stream10 five) decide little
-between methods; one identity split in two moves them by tenths.
+Sets with few identities in a half (the meeting has two, stream10 five) say little about the
+difference between methods: one split identity changes their accuracy by tenths.
 
 {in_markdown(accuracy_grid(results))}
 
-† Given fewer vectors than the others, hence out of the contest.
+† This method gets fewer vectors than the others and is not compared with them.
 
-What the order of arrival does: the given one and {protocol["orders"] - 1} seeded permutations, as
-means over the sets. Seconds are of one processor, summed over the sets.
+The effect of the order of arrival: the given order and {protocol["orders"] - 1} seeded
+permutations, as means over the sets. Seconds are processor seconds, summed over the sets.
 
 {in_markdown(order_grid(results))}
 
-Mean and standard deviation over the orders, set by set:
+Mean and standard deviation over the orders, by set:
 
 {in_markdown(spread_grid(results))}
 
-How each was tuned:
+How each method was tuned:
 
 {chr(10).join(notes)}
 
