@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from benchmarks.callers import Connection, request
+from benchmarks.http_clients import Connection, request
 
 from linkstream.store import Store
 from service.calling import BINARY
