@@ -26,13 +26,13 @@ from linkstream.io.arrow_metadata import (
 )
 from linkstream.io.source import (
     BLOCK_BYTES,
-    DEFAULT_COLUMNS,
     SAVE_AGAIN,
     Payloads,
     ReadOptions,
     Rows,
     Source,
     Vectors,
+    default_column,
     file_error,
     first_line,
     import_extra,
@@ -170,7 +170,10 @@ def _ipc_batches(
 def choose_columns(name: str, schema: Schema, options: ReadOptions) -> tuple[str, list[str]]:
     """Return the column of the vectors, and those of the payload."""
     names = list(schema.names)
-    column = options.column or _default_column(name, schema)
+    vectors = [field.name for field in schema if _is_vectors(field.type)]
+    seen = f"{name} has {len(vectors)} columns of lists of numbers"
+    remedy = "Give the name of the vectors as column."
+    column = options.column or default_column(names, vectors, seen, remedy)
     asked = options.payload_names(names, column)
     for each in (column, *asked):
         if names.count(each) != 1 or (each == column and each in asked):
@@ -193,18 +196,6 @@ def choose_columns(name: str, schema: Schema, options: ReadOptions) -> tuple[str
                 "Leave it out of the payload.",
             )
     return column, asked
-
-
-def _default_column(name: str, schema: Schema) -> str:
-    usual = [each for each in DEFAULT_COLUMNS if each in schema.names]
-    lists = [field.name for field in schema if _is_vectors(field.type)]
-    if usual or len(lists) == 1:
-        return str((usual or lists)[0])
-    raise file_error(
-        f"{name} has {len(lists)} columns of lists of numbers",
-        f"one, or a column {' or '.join(map(repr, DEFAULT_COLUMNS))}",
-        "Give the name of the vectors as column.",
-    )
 
 
 def _is_vectors(type_: Any) -> bool:

@@ -25,10 +25,10 @@ from linkstream.io.databases import (
 )
 from linkstream.io.source import (
     ALL,
-    DEFAULT_COLUMNS,
     ReadOptions,
     Rows,
     Source,
+    default_column,
     file_error,
     import_extra,
     quoted,
@@ -156,7 +156,9 @@ def _find_layout(
     ).fetchall()
     # The type of an extension has its schema in front if that is not on the search path.
     types = {each: kind.rpartition(".")[2] for each, kind in rows}
-    column = options.column or _default_column(name, types)
+    vectors = [each for each, kind in types.items() if kind in _PACKED]
+    seen = f"{name} has {len(vectors)} columns of vectors"
+    column = options.column or default_column(types, vectors, seen, "Add column= to the address.")
     for each in (column, *order, *(options.payload if options.payload != (ALL,) else ())):
         if each not in types:
             raise file_error(
@@ -172,18 +174,6 @@ def _find_layout(
     order = order + [each for each in key if each not in order]
     database = connection.info.dbname
     return Layout(oid, (schema, table), database, types, dict(rows), column, order, key)
-
-
-def _default_column(name: str, types: dict[str, str]) -> str:
-    usual = [each for each in DEFAULT_COLUMNS if each in types]
-    vectors = [each for each, kind in types.items() if kind in _PACKED]
-    if not usual and len(vectors) != 1:
-        raise file_error(
-            f"{name} has {len(vectors)} columns of vectors",
-            f"one, or a column {' or '.join(map(repr, DEFAULT_COLUMNS))}",
-            "Add column= to the address.",
-        )
-    return (usual or vectors)[0]
 
 
 def _find_table(connection: Connection, name: str, parts: list[str]) -> tuple[int, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -50,6 +50,22 @@ def import_extra(module: str, *, extra: str, purpose: str) -> Any:
 def quoted(names: Sequence[str]) -> str:
     """Return the first ten names for an error message, each cut to 40 characters."""
     return ", ".join(repr(name[:40]) for name in list(names)[:10])
+
+
+def default_column(names: Collection[str], vectors: list[str], seen: str, remedy: str) -> str:
+    """Return the default column of the vectors: a usual name, or the only column of vectors.
+
+    Args:
+        names: all columns.
+        vectors: the columns that hold vectors.
+        seen: beginning of the error message if there is no default.
+        remedy: end of that message.
+    """
+    usual = [name for name in DEFAULT_COLUMNS if name in names]
+    if not usual and len(vectors) != 1:
+        expected = f"one, or a column {' or '.join(map(repr, DEFAULT_COLUMNS))}"
+        raise file_error(seen, expected, remedy)
+    return (usual or vectors)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from linkstream.io.source import (
     ReadOptions,
     Rows,
     Source,
+    default_column,
     file_error,
     first_line,
     quoted,
@@ -178,7 +179,10 @@ class _JsonRows:
 
     def _row_of_object(self, fields: dict[str, Any]) -> Row:
         if self._column is None:
-            self._column = self._default_column(fields)
+            lists = [name for name, value in fields.items() if isinstance(value, list)]
+            seen = f"{self._lines.where} has {len(lists)} fields that hold arrays"
+            remedy = "Give the name of the vectors as column."
+            self._column = default_column(fields, lists, seen, remedy)
         if self._column not in fields:
             raise file_error(
                 f"{self._lines.where} has no {self._column!r}",
@@ -190,17 +194,6 @@ class _JsonRows:
             return numbers, None
         names = self._options.payload_names(list(fields), self._column)
         return numbers, {name: fields.get(name) for name in names}
-
-    def _default_column(self, fields: dict[str, Any]) -> str:
-        usual = [name for name in DEFAULT_COLUMNS if name in fields]
-        lists = [name for name, value in fields.items() if isinstance(value, list)]
-        if not usual and len(lists) != 1:
-            raise file_error(
-                f"{self._lines.where} has {len(lists)} fields that hold arrays",
-                f"one of them, or {' or '.join(map(repr, DEFAULT_COLUMNS))}",
-                "Give the name of the vectors as column.",
-            )
-        return (usual or lists)[0]
 
     def _numbers(self, value: Any, what: str) -> list[Any]:
         if not isinstance(value, list) or not set(map(type, value)) <= _NUMBERS:
