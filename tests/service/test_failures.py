@@ -81,22 +81,24 @@ def test_after_a_kill_each_namespace_is_complete_or_can_be_made_again(nest, tmp_
 
 
 def body_of(what):
-    """A operation as a request: its path, and what is sent."""
-    said = dict(what.arguments)
+    """Return the path and the body of the request for an operation."""
+    values = dict(what.arguments)
+    if what.verb == "settle":
+        return what.verb, {"apply": True}
     if what.rows is None:
-        return what.verb, said
+        return what.verb, values
     if what.verb == "add":
         body = {"vector": what.rows[0].tolist()}
         if what.payloads is not None:
             body["payload"] = what.payloads[0]
-        return "vectors", body | said
+        return "vectors", body | values
     body = {"vectors": what.rows.tolist()}
     if what.payloads is not None:
         body["payloads"] = what.payloads
-    if "weight" in said:
-        said["weights"] = said.pop("weight")
+    if "weight" in values:
+        values["weights"] = values.pop("weight")
     path = {"add_many": "vectors", "add_group": "groups", "enrol": "enrol"}[what.verb]
-    return path, body | said
+    return path, body | values
 
 
 KINDS = {"unknown-id": "UnknownIdError", "removed": "RemovedError", "undo": "UndoError"}
@@ -140,9 +142,7 @@ def sent(service, number, what):
 
 
 @pytest.mark.parametrize("operations", [80, pytest.param(400, marks=pytest.mark.long)])
-def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(
-    nest, tmp_path, operations
-):
+def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(nest, tmp_path, operations):
     shadow, over, kills, done = Shadow(5, verbs=VERBS), threading.Event(), [], [0]
     rng = np.random.default_rng(5)
     with ProcessService(nest, tmp_path / "data") as service:
