@@ -90,7 +90,8 @@ def _add_rows(
     core: Core, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None
 ) -> Decisions:
     """Add rows, or raise an error before anything has changed."""
-    check_group(group)
+    if group is not None:
+        check_group(group)
     if group is not None or type(weight) not in (int, float) or weight != 1:
         return _add_each(core, rows, checks.lights(weight, len(rows)), group)
     core.check_room(len(rows))
@@ -102,8 +103,9 @@ def _add_rows(
 
 
 def _add_fixed(core: Core, engine: Engine, fixed: Fixed) -> Decisions:
-    maintained = core.healing is not None or core.limits or not core.track_vectors
-    return _add_maintained(core, engine, fixed) if maintained else engine.add(fixed, core.stop)
+    if core.maintained:
+        return _add_maintained(core, engine, fixed)
+    return engine.add(fixed, core.stop)
 
 
 def _add_maintained(core: Core, engine: Engine, fixed: Fixed) -> Decisions:

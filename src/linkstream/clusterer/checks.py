@@ -12,6 +12,8 @@ from linkstream.errors import ArgumentError
 from linkstream.identity.ledger import KINDS, is_name
 from linkstream.space import Space
 
+EVIDENCE = ("nearest", "cluster")  # what decides on a vector that joins no subcluster
+
 
 def whole_number(name: str, value: int, meaning: str, *, least: int = 1) -> int:
     """Return an integer that is at least `least`; raise ArgumentError for anything else.
@@ -98,3 +100,25 @@ def lights(weight: npt.ArrayLike, n: int) -> list[int]:
             remedy="1 is a vector of full quality; 0 asks without learning.",
         )
     return [FULL - max(round(value * FULL), 1) if value else FULL for value in given]
+
+
+def check_evidence(evidence: str) -> bool:
+    """Return whether whole clusters are the evidence; raise ArgumentError for an unknown word."""
+    if evidence not in EVIDENCE:
+        raise ArgumentError(
+            f"evidence={evidence!r}",
+            expected=" or ".join(map(repr, EVIDENCE)),
+            remedy="'nearest' is the paper's: the most similar subcluster alone decides.",
+        )
+    return evidence == EVIDENCE[1]
+
+
+def check_keep_vectors(keep_vectors: bool | None, *, track_vectors: bool) -> bool:
+    """Return whether to keep vectors; raise ArgumentError if they are not tracked."""
+    if keep_vectors and not track_vectors:
+        raise ArgumentError(
+            "keep_vectors=True with track_vectors=False",
+            expected="vectors that are tracked",
+            remedy="Leave track_vectors=True; vectors are then kept too, unless you say otherwise.",
+        )
+    return track_vectors if keep_vectors is None else bool(keep_vectors)

@@ -52,6 +52,7 @@ class Core:
         vectors: the kept vectors; None until the dimension is known, or if none are kept.
         external_vectors: whether `vectors` belongs to a store, so that the engine must not append.
         ledger: names, aliases, corrections and groups; see `up_to_date_ledger`.
+        maintained: whether healing, limits or the event log may need work between two vectors.
         fast_path: whether vectors may go straight to the engine.
         base: the state and ledger that undo can go back to.
         undone: vectors that undo took and redo may need, oldest first.
@@ -73,7 +74,9 @@ class Core:
         complete = state.n_events == len(state.events)
         empty = replace(self.empty_state(), dimension=state.dimension)
         self.base = Base(empty, Ledger()) if complete else Base(state, copy.deepcopy(saved.ledger))
-        self._plain = self.space.mean is None and self.healing is None and not self.limits
+        watched = self.healing is not None or bool(self.limits)
+        self.maintained = watched or not self.track_vectors
+        self._plain = self.space.mean is None and not watched
         self.fast_path = False
         self.vectors: Keep | None = None
         self.external_vectors = False

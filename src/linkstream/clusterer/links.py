@@ -19,13 +19,17 @@ from linkstream.clusterer import (
     snapshots,
 )
 from linkstream.clusterer.absorb import Absorbed
-from linkstream.clusterer.checks import check_space, whole_number
+from linkstream.clusterer.checks import (
+    check_evidence,
+    check_keep_vectors,
+    check_space,
+    whole_number,
+)
 from linkstream.clusterer.core import Core
-from linkstream.clusterer.reader import EVIDENCE, LinksReader
+from linkstream.clusterer.reader import LinksReader
 from linkstream.engine.contract import Decision, Decisions
 from linkstream.engine.events import Event
 from linkstream.engine.state import State
-from linkstream.errors import ArgumentError
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
 from linkstream.identity.settling import Healing, Settlement
@@ -94,7 +98,7 @@ class Links(LinksReader):
             min_size: vectors that a cluster without a name needs to be more than pending.
         """
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
-        state = State(thresholds, 0, bool(track_vectors), _cluster_evidence(evidence))
+        state = State(thresholds, 0, bool(track_vectors), check_evidence(evidence))
         saved = Saved(
             state=state,
             space=check_space(space),
@@ -102,7 +106,7 @@ class Links(LinksReader):
             ledger=Ledger(tracked=state.track_vectors),
             limits=Limits(max_subclusters, max_idle),
             min_size=whole_number("min_size", min_size, "how many vectors make a cluster"),
-            keeping=_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
+            keeping=check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
         )
         super().__init__(Core(saved, engine=engine, threads=threads))
 
@@ -114,12 +118,8 @@ class Links(LinksReader):
             thresholds: the three thresholds.
             options: options of `Links`, such as `heal="join"`.
         """
-        return cls(
-            thresholds.cluster_similarity,
-            thresholds.subcluster_similarity,
-            thresholds.pair_similarity_max,
-            **options,
-        )
+        t = thresholds
+        return cls(t.cluster_similarity, t.subcluster_similarity, t.pair_similarity_max, **options)
 
     @classmethod
     def preset(cls, name: str, **options: Any) -> Links:
@@ -446,23 +446,3 @@ class Links(LinksReader):
 def _unpickled(kind: type[Links], data: bytes, engine_options: dict[str, Any]) -> Links:
     """Return the clusterer whose snapshot a pickle holds."""
     return kind.from_bytes(data, **engine_options)
-
-
-def _cluster_evidence(evidence: str) -> bool:
-    if evidence not in EVIDENCE:
-        raise ArgumentError(
-            f"evidence={evidence!r}",
-            expected=" or ".join(map(repr, EVIDENCE)),
-            remedy="'nearest' is the paper's: the most similar subcluster alone decides.",
-        )
-    return evidence == EVIDENCE[1]
-
-
-def _keep_vectors(keep_vectors: bool | None, *, track_vectors: bool) -> bool:
-    if keep_vectors and not track_vectors:
-        raise ArgumentError(
-            "keep_vectors=True with track_vectors=False",
-            expected="vectors that are tracked",
-            remedy="Leave track_vectors=True; vectors are then kept too, unless you say otherwise.",
-        )
-    return track_vectors if keep_vectors is None else bool(keep_vectors)

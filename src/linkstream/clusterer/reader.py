@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from linkstream import saving
 from linkstream.clusterer import explain, snapshots, views
+from linkstream.clusterer.checks import EVIDENCE
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.views import Cluster
 from linkstream.engine.contract import Decisions
@@ -22,8 +23,6 @@ from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-
-EVIDENCE = ("nearest", "cluster")  # what decides on a vector that joins no subcluster
 
 
 class LinksReader:

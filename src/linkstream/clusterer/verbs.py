@@ -22,7 +22,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ from linkstream.clusterer.core import Core
 from linkstream.clusterer.links import Links
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
+
+V = TypeVar("V", bound="Verb")
 
 VERBS: dict[str, type[Verb]] = {}
 
@@ -72,11 +74,6 @@ class Verb:
     vectors_field: ClassVar[str | None] = None
     journal_names: ClassVar[Mapping[str, str]] = {}  # of fields, where they differ
     journal_omits_none: ClassVar[bool] = False
-
-    def __init_subclass__(cls) -> None:
-        name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
-        cls.verb = name
-        VERBS[name] = cls
 
     def perform(self, core: Core) -> Any:
         """Do it; return what the method of `Links` returns."""
@@ -165,6 +162,18 @@ class Verb:
         return cls.parse(values)
 
 
+def verb(function: Callable[..., Any]) -> Callable[[type[V]], type[V]]:
+    """Make a class a verb that performs a function, and enter it in the table."""
+
+    def enter(cls: type[V]) -> type[V]:
+        cls.function = staticmethod(function)
+        cls.verb = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        VERBS[cls.verb] = made = dataclass(frozen=True, eq=False)(cls)
+        return made
+
+    return enter
+
+
 def _is_required(each: Field[Any]) -> bool:
     return each.default is MISSING
 
@@ -190,11 +199,10 @@ def _with_weight(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments if full else {**arguments, "weight": weight.tolist()}
 
 
-@dataclass(frozen=True, eq=False)
+@verb(adding.add)
 class Add(Verb):
     """Add one vector; return the cluster it belongs to, and why."""
 
-    function = staticmethod(adding.add)
     vectors_field = "x"
     journal_omits_none = True
 
@@ -215,11 +223,10 @@ class Add(Verb):
         return cls.parse({**arguments, "x": [] if rows is None else rows[0]})
 
 
-@dataclass(frozen=True, eq=False)
+@verb(adding.add_many)
 class AddMany(Verb):
     """Add vectors in order; return their IDs, the same as `add` one by one."""
 
-    function = staticmethod(adding.add_many)
     vectors_field = "X"
     journal_omits_none = True
 
@@ -233,11 +240,10 @@ class AddMany(Verb):
         return _with_weight(super().journal_arguments())
 
 
-@dataclass(frozen=True, eq=False)
+@verb(adding.add_group)
 class AddGroup(Verb):
     """Add vectors seen together, such as faces of one photo; each gets a different cluster."""
 
-    function = staticmethod(adding.add_group)
     vectors_field = "X"
     journal_names: ClassVar[Mapping[str, str]] = {"group": "key"}
     journal_omits_none = True
@@ -252,11 +258,10 @@ class AddGroup(Verb):
         return _with_weight(super().journal_arguments())
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.enrol)
 class Enrol(Verb):
     """Add vectors of a known identity as prototypes; return the ID of its cluster."""
 
-    function = staticmethod(corrections.enrol)
     vectors_field = "X"
 
     name: str
@@ -265,54 +270,44 @@ class Enrol(Verb):
     locked: bool = True
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.same)
 class Same(Verb):
     """Declare two vectors, subclusters or clusters the same: they share a cluster from now on."""
 
-    function = staticmethod(corrections.same)
-
     a: int
     b: int
     _: KW_ONLY
     of: str = "vectors"
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.different)
 class Different(Verb):
     """Declare two vectors, subclusters or clusters different: they never share a cluster."""
 
-    function = staticmethod(corrections.different)
-
     a: int
     b: int
     _: KW_ONLY
     of: str = "vectors"
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.move)
 class Move(Verb):
     """Move a vector, with its share of the sums, into another cluster, where it stays."""
-
-    function = staticmethod(corrections.move)
 
     vector: int
     cluster: int
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.retract)
 class Retract(Verb):
     """Take back one correction, and nothing that came after it."""
-
-    function = staticmethod(corrections.retract)
 
     correction: int
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.name)
 class Name(Verb):
     """Name a cluster that has no name. Clusters with different names are never joined."""
-
-    function = staticmethod(corrections.name)
 
     cluster: int
     name: str
@@ -320,31 +315,26 @@ class Name(Verb):
     claim: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.rename)
 class Rename(Verb):
     """Change the name of a cluster."""
-
-    function = staticmethod(corrections.rename)
 
     cluster: int
     name: str | None
 
 
-@dataclass(frozen=True, eq=False)
+@verb(corrections.ignore)
 class Ignore(Verb):
     """Leave a cluster out of suggestions and reviews; vectors still join it."""
-
-    function = staticmethod(corrections.ignore)
 
     cluster: int
     on: bool = True
 
 
-@dataclass(frozen=True, eq=False)
+@verb(removal.remove)
 class Remove(Verb):
     """Remove a vector exactly, as if it had never been added to the sums; its label is −1."""
 
-    function = staticmethod(removal.remove)
     journal_omits_none = True
 
     vector: VectorOrNumber
@@ -373,37 +363,29 @@ class Remove(Verb):
         return cls.parse({**arguments, **given})
 
 
-@dataclass(frozen=True, eq=False)
+@verb(removal.forget)
 class Forget(Verb):
     """Remove a cluster and all its vectors; if its identity comes back it is new."""
-
-    function = staticmethod(removal.forget)
 
     cluster: int
 
 
-@dataclass(frozen=True, eq=False)
+@verb(removal.undo)
 class Undo(Verb):
     """Undo the last change or vector; the state is then bit for bit what it was before."""
-
-    function = staticmethod(removal.undo)
 
     _: KW_ONLY
     to: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@verb(removal.redo)
 class Redo(Verb):
     """Redo what the last `undo` took, with the same IDs; call it again for the undo before."""
 
-    function = staticmethod(removal.redo)
 
-
-@dataclass(frozen=True, eq=False)
+@verb(maintenance.settle)
 class Settle(Verb):
     """Compare all subclusters with one another; propose which clusters to join and to cut."""
-
-    function = staticmethod(maintenance.settle)
 
     apply: bool = False
     _: KW_ONLY
