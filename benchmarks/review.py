@@ -28,7 +28,7 @@ from benchmarks.performance_page import INK, OURS, QUIET, THEIRS
 from benchmarks.protocol import Half, Vectors, load
 from benchmarks.quality import RESULTS
 from linkstream import Links, Thresholds
-from linkstream.engine.forest import LAW
+from linkstream.engine.forest import PINNED
 from linkstream.errors import ContradictionError
 from linkstream.metrics import accuracy
 
@@ -66,7 +66,7 @@ def at_random(rng: np.random.Generator) -> Ask:
 
     def ask(links: Links) -> tuple[int, int] | None:
         state = links.state()
-        edges = state.edges[state.firm != LAW]
+        edges = state.edges[state.firm != PINNED]
         if len(edges) and rng.random() < 0.5:
             a, b = edges[rng.integers(len(edges))].tolist()
             return a, b

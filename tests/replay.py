@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-LOOSE, FIRM, LAW = range(3)
+TESTED, SETTLED, PINNED = range(3)
 
 
 class Map:
@@ -133,8 +133,10 @@ class Replay:
         assert self.cluster[event.partner] == event.cluster
         self._arrive(event)
         self.cluster[event.subcluster] = event.cluster
-        firmness = FIRM if self.whole_clusters else LOOSE
-        self.edges[_edge(event.subcluster, event.partner)] = LAW if self.map.to_enrol else firmness
+        firmness = SETTLED if self.whole_clusters else TESTED
+        self.edges[_edge(event.subcluster, event.partner)] = (
+            PINNED if self.map.to_enrol else firmness
+        )
         self._enrol(event.cluster)
 
     def weighed(self, event):
@@ -153,7 +155,7 @@ class Replay:
             self._new_cluster(event.cluster)
         else:
             assert self.cluster[event.partner] == event.cluster
-            self.edges[_edge(event.subcluster, event.partner)] = LAW
+            self.edges[_edge(event.subcluster, event.partner)] = PINNED
         self.cluster[event.subcluster] = event.cluster
 
     def removed(self, event):
@@ -204,7 +206,7 @@ class Replay:
 
     def rejoined(self, event):
         assert self.cluster[event.subcluster] == self.cluster[event.partner] == event.cluster
-        self.edges[_edge(event.subcluster, event.partner)] = LOOSE
+        self.edges[_edge(event.subcluster, event.partner)] = TESTED
         self.rejoined_edges.add(_edge(event.subcluster, event.partner))
 
     def split(self, event):
@@ -216,7 +218,7 @@ class Replay:
             assert self.cluster[subcluster] == event.cluster
             self.cluster[subcluster] = event.new_cluster
 
-    def united(self, event, firmness=FIRM):
+    def united(self, event, firmness=SETTLED):
         ends = (event.subcluster, event.partner)
         assert {self.cluster[end] for end in ends} == {event.cluster, event.gone}
         leaving = next(end for end in ends if self.cluster[end] == event.gone)
@@ -228,13 +230,13 @@ class Replay:
         self._leave(event.gone, event.cluster)
 
     def tied(self, event):
-        self.united(event, LAW)
+        self.united(event, PINNED)
 
     def retied(self, event):
         del self.edges[_edge(event.old, event.old_partner)]
         assert event.partner not in self.part(event.subcluster)
         assert self.cluster[event.subcluster] == self.cluster[event.partner]
-        self.edges[_edge(event.subcluster, event.partner)] = LAW
+        self.edges[_edge(event.subcluster, event.partner)] = PINNED
 
     def held(self, event):
         edge = _edge(event.subcluster, event.partner)
@@ -243,7 +245,7 @@ class Replay:
 
     def settled(self, event):
         if event.asked:
-            self.map.edges = {edge: max(firm, FIRM) for edge, firm in self.edges.items()}
+            self.map.edges = {edge: max(firm, SETTLED) for edge, firm in self.edges.items()}
 
     def flagged(self, event):
         assert event.subcluster in self.cluster

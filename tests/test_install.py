@@ -72,7 +72,7 @@ def test_doctor_reports_that_the_compiled_engine_is_missing_and_why(bare):
     found = json.loads(call(bare, "-W", "error", "-c", main, "doctor", "--json"))
     native = found["engines"]["native"]
     assert not native["available"]
-    assert "the compiled core is not there" in native["why"]
+    assert "the compiled core is not installed" in native["why"]
     assert "_core" in native["why"]
     assert native["build"] is None
     assert found["engines"]["reference"]["available"]
@@ -94,7 +94,7 @@ except EngineUnavailableError as error:
 
 def test_requesting_the_compiled_engine_is_an_error_with_a_remedy(bare):
     said = call(bare, "-W", "error", "-c", ASK)
-    assert "the compiled core is not there" in said
+    assert "the compiled core is not installed" in said
     assert "engine='auto'" in said
 
 

@@ -1,6 +1,6 @@
-// What: NumPy arrays in and out, by Python's buffer protocol.
-// Invariants: memory that runs out is a MemoryError; nanobind's own arrays end the process there.
-//   Both kinds of array are used while the GIL is held; the numbers they point to at any time.
+// What: NumPy arrays of the caller and new ones, by Python's buffer protocol.
+// Invariants: a failed allocation raises MemoryError; nanobind's own arrays would end the process.
+//   Both kinds of array are used only while the GIL is held; the numbers they point to at any time.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,7 +17,7 @@
 
 namespace nb = nanobind;
 
-// What NumPy calls a type of number, and the codes that buffers have for it.
+// The name of a number type in NumPy, and its codes in buffers.
 template <class T>
 struct NumberType;
 template <>
@@ -41,8 +41,8 @@ struct NumberType<double> {
   static constexpr char name[] = "float64", codes[] = "d";
 };
 
-// An array of the caller's: C-contiguous, of just this type; const T: it is only read. Opened at the
-// first use, with TypeError if it is none such. Dimensions 0: any number of them.
+// An array of the caller: C-contiguous, of exactly this type; const T: it is only read. It is opened at
+// the first use; TypeError if it is not such an array. Dimensions 0: any number of dimensions.
 template <class T, int Dimensions>
 class Given {
   using Number = std::remove_const_t<T>;
@@ -64,7 +64,7 @@ class Given {
     if (open_) PyBuffer_Release(&buffer_);
   }
 
-  // Whether it is such an array; throws only where there is no memory to tell.
+  // Returns whether it is such an array; throws only if memory runs out.
   bool opens() {
     if (open_) return true;
     const int writable = std::is_const_v<T> ? 0 : PyBUF_WRITABLE;
@@ -103,25 +103,25 @@ class Given {
   bool open_ = false;
 };
 
-// A new array of NumPy's.
+// A new NumPy array.
 template <class T>
 class Array {
  public:
   explicit Array(std::initializer_list<std::size_t> shape) {
     nb::object sides = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
     if (!sides.is_valid()) throw nb::python_error();
-    Py_ssize_t place = 0;
+    Py_ssize_t index = 0;
     for (const std::size_t side : shape) {
       PyObject* number = PyLong_FromSize_t(side);
       if (!number) throw nb::python_error();
-      PyTuple_SET_ITEM(sides.ptr(), place++, number);
+      PyTuple_SET_ITEM(sides.ptr(), index++, number);
     }
     array_ = empty()(sides, NumberType<T>::name);
     Py_buffer view;
     if (PyObject_GetBuffer(array_.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0) {
       throw nb::python_error();
     }
-    data_ = static_cast<T*>(view.buf);  // it stays where it is while there is an array
+    data_ = static_cast<T*>(view.buf);  // fixed for the lifetime of the array
     PyBuffer_Release(&view);
   }
 
@@ -129,7 +129,7 @@ class Array {
   nb::handle release() { return array_.release(); }
 
  private:
-  // numpy.empty; looked up once and never let go of.
+  // Returns numpy.empty; looked up once and never released.
   static nb::handle empty() {
     static const nb::handle function =
         nb::object(nb::module_::import_("numpy").attr("empty")).release();
@@ -193,7 +193,7 @@ Array<std::int64_t> table(const std::vector<std::array<std::int64_t, Width>>& ro
 inline constexpr std::size_t kDimensionMax = std::size_t{1} << 16;
 inline constexpr std::size_t kThreadsMax = 1024;
 
-// A number of the caller's within bounds, or ValueError.
+// Returns a number of the caller if it is within bounds; otherwise throws ValueError.
 inline std::size_t bounded(const char* name, std::size_t value, std::size_t low, std::size_t high) {
   if (value < low || value > high) {
     throw nb::value_error((std::string(name) + " is " + std::to_string(value) + ", not from " +

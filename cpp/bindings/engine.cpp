@@ -1,5 +1,5 @@
-// What: the engine as a Python class. Only translation: arrays in, arrays out, the GIL released
-//   while the engine works, one caller at a time.
+// What: the engine as a Python class. It only translates arrays, releases the GIL while the engine
+//   works, and admits one caller at a time.
 #include "engine.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -18,7 +18,7 @@
 
 #include "arrays.hpp"
 #include "exchange.hpp"
-#include "kept.hpp"
+#include "vector_store.hpp"
 #include "linkstream/engine.hpp"
 #include "stopping.hpp"
 
@@ -38,7 +38,7 @@ constexpr std::int64_t kFewEvents = 4096;
 using Columns = std::tuple<std::int64_t, Array<std::int64_t>, Array<std::int64_t>,
                            Array<std::int8_t>, Array<double>, Array<double>>;
 
-// Lengths of rows.
+// Computes the norms of rows.
 void measure(const Kernel& kernel, const float* x, std::size_t n, std::size_t dimension,
              double* norms) {
   std::size_t width = 1;
@@ -49,7 +49,7 @@ void measure(const Kernel& kernel, const float* x, std::size_t n, std::size_t di
   }
 }
 
-// Decisions on their way out, the first `n` of them made.
+// Decisions to return; the first `n` are made.
 struct Answers {
   explicit Answers(std::size_t most) : decisions(most) {}
 
@@ -72,7 +72,7 @@ struct Answers {
 };
 
 class BoundEngine {
-  // The engine's work, with the GIL released and one caller at a time.
+  // Does the engine's work with the GIL released, one caller at a time.
   template <class Work>
   auto locked(Work work) {
     const nb::gil_scoped_release released;
@@ -80,8 +80,8 @@ class BoundEngine {
     return work();
   }
 
-  // The same for what takes less time than letting go of the GIL and getting it back from whoever
-  // is at work meanwhile; it is let go of only where another thread has the engine.
+  // Does work that takes less time than releasing and re-acquiring the GIL. The GIL is released only
+  // if another thread holds the engine.
   template <class Work>
   auto briefly(Work work) {
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -92,15 +92,16 @@ class BoundEngine {
  public:
   BoundEngine(double t_c, double t_s, double t_p, std::size_t dimension, bool track_vectors,
               bool cluster_evidence, std::size_t threads, const std::string& kernel,
-              bool check_all_edges, const BoundKept* keep)
+              bool check_all_edges, const BoundVectorStore* vector_store)
       : dimension_(bounded("dimension", dimension, 2, kDimensionMax)),
         kernel_(chosen_kernel(kernel)),
         engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, cluster_evidence, kernel_,
                 bounded("threads", threads, 1, kThreadsMax),
-                check_all_edges ? Skip::kNever : Skip::kWithinBudget, chosen_keep(keep, dimension)),
+                check_all_edges ? Skip::kNever : Skip::kWithinBudget,
+                chosen_store(vector_store, dimension)),
         track_vectors_(track_vectors) {}
 
-  // Several calls as one change: kept wholly, or taken back.
+  // Changes of several calls
   void begin() {
     briefly([&] { engine_.begin(); });
   }
@@ -111,7 +112,7 @@ class BoundEngine {
     locked([&] { engine_.rollback(); });
   }
 
-  // Fewer decisions than vectors where `stop` said so between two blocks.
+  // There are fewer decisions than vectors if `stop` returned true between two blocks.
   Columns add(Vectors vectors, nb::handle stop) {
     const Stop asked = stop_of(stop);
     return decide(vectors, [&](const std::int32_t* q, std::size_t n, Decision* decisions) {
@@ -119,7 +120,7 @@ class BoundEngine {
     });
   }
 
-  // Vectors as they come: all are taken, or none if a length is out of bounds (then null).
+  // Adds float vectors; returns null, and adds none, if a norm is out of bounds.
   std::optional<Columns> add_floats(Floats rows, double least, double most, nb::handle stop) {
     if (rows.shape(1) != dimension_) return std::nullopt;
     const Stop asked = stop_of(stop);
@@ -140,13 +141,13 @@ class BoundEngine {
     return answers.columns();
   }
 
-  // One vector, if it is a row of float32 in bounds, as a Decision that `made` makes; else null and
-  // nothing has changed. A call with the GIL held: releasing it would take longer than deciding.
+  // Adds one float32 vector in bounds and returns the Decision that `made` makes; otherwise returns
+  // None and changes nothing. Holds the GIL, because releasing it would take longer than deciding.
   nb::object add_one(nb::handle given, double least, double most, nb::handle made) {
     Floats1 x(given);
     if (!x.opens() || x.shape(0) != dimension_) return nb::none();
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-    // Another thread is at work, or amid a change: wait the usual way.
+    // Another thread is at work, or within a change: the caller waits by `add`.
     if (!lock.owns_lock() || engine_.in_change()) return nb::none();
     if (engine_.n_vectors() >= kVectorsMax) return nb::none();
     double norm;
@@ -163,7 +164,7 @@ class BoundEngine {
                                  near ? nb::cast(d.threshold) : nb::none(), sequence);
       engine_.commit();
       return decision;
-    } catch (...) {  // there may be no memory for the answer
+    } catch (...) {  // there may be no memory for the decision
       engine_.rollback();
       throw;
     }
@@ -175,12 +176,11 @@ class BoundEngine {
     });
   }
 
-  // One vector with less weight, or an outcome that is given, or a number of its own.
-  auto take(Vectors vector, std::int64_t light, int outcome, std::int64_t target, std::int64_t member,
-            int firm) {
+  auto place(Vectors vector, std::int64_t light, int outcome, std::int64_t target,
+             std::int64_t member, int rule) {
     const std::int32_t* q = one(vector);
     const Decision d =
-        locked([&] { return engine_.take(q, {light, outcome, target, member, firm}); });
+        locked([&] { return engine_.place(q, {light, outcome, target, member, rule}); });
     return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
                            d.threshold);
   }
@@ -194,44 +194,38 @@ class BoundEngine {
     locked([&] { engine_.flag(number, flags); });
   }
 
-  // Vectors together, by their sum; in a cluster of their own if asked.
-  auto receive(Numbers sum, Numbers lights, std::optional<Vectors> rows, std::int64_t flags, bool apart) {
-    if (sum.shape(0) != dimension_) throw nb::value_error("a sum of another dimension");
-    const bool fits = !rows || (rows->shape(0) == lights.shape(0) && rows->shape(1) == dimension_);
-    if (!fits) throw nb::value_error("not a row for each");
-    const std::int32_t* vectors = rows ? rows->data() : nullptr;
-    const Lot lot{sum.data(), lights.data(), lights.shape(0), flags};
-    const Decision d = locked([&] { return engine_.receive(lot, vectors, apart); });
-    return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
-                           d.threshold);
-  }
-
-  // Many such, none of them flagged or kept; `sizes` says how many of the lights are each one's.
-  Columns receive_all(EventRows sums, Numbers sizes, Numbers lights) {
+  // Groups of vectors by their sums; `sizes` says how many of the lights and rows each one has.
+  Columns absorb(EventRows sums, Numbers sizes, Numbers lights, std::optional<Vectors> rows,
+                 std::int64_t flags, bool apart) {
     const std::size_t n = sizes.shape(0);
-    if (sums.shape(0) != n || sums.shape(1) != dimension_) throw nb::value_error("not a sum for each");
-    std::vector<Lot> lots;
+    if (sums.shape(0) != n || sums.shape(1) != dimension_) {
+      throw nb::value_error("not one sum of the engine's dimension for each size");
+    }
+    const bool fits = !rows || (rows->shape(0) == lights.shape(0) && rows->shape(1) == dimension_);
+    if (!fits) throw nb::value_error("not one row of the engine's dimension for each weight");
+    std::vector<VectorGroup> groups;
     std::size_t first = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t size = sizes.data()[i];
       if (size < 1 || static_cast<std::size_t>(size) > lights.shape(0) - first) {
-        throw nb::value_error("not a weight for each");
+        throw nb::value_error("not one weight for each vector");
       }
-      lots.push_back({sums.data() + i * dimension_, lights.data() + first,
-                      static_cast<std::size_t>(size), 0});
+      groups.push_back({sums.data() + i * dimension_, lights.data() + first,
+                        static_cast<std::size_t>(size), flags});
       first += static_cast<std::size_t>(size);
     }
-    if (first != lights.shape(0)) throw nb::value_error("not a weight for each");
+    if (first != lights.shape(0)) throw nb::value_error("not one weight for each vector");
+    const std::int32_t* vectors = rows ? rows->data() : nullptr;
     Answers answers(n);
     locked([&] {
       answers.first = engine_.n_vectors();
-      engine_.receive(lots, answers.decisions.data());
+      engine_.absorb(groups, vectors, apart, answers.decisions.data());
       answers.n = n;
     });
     return answers.columns();
   }
 
-  // Rows of events; the engine fills in the vector.
+  // Appends rows of events; the engine sets their vector.
   void note(EventRows rows) {
     if (rows.shape(1) != kEventWidth) throw nb::value_error("rows of another width");
     std::vector<EventRow> copied(rows.shape(0));
@@ -274,7 +268,7 @@ class BoundEngine {
   std::int64_t oldest_event() { return briefly([&] { return engine_.log().oldest(); }); }
   Array<std::int64_t> event_rows(std::int64_t since) {
     const auto read = [&] {
-      if (since < engine_.log().oldest()) throw nb::value_error("events that are not kept");
+      if (since < engine_.log().oldest()) throw nb::value_error("events that are no longer kept");
       return engine_.log().rows(since);
     };
     const bool few = briefly([&] { return since >= engine_.log().n_events() - kFewEvents; });
@@ -290,9 +284,11 @@ class BoundEngine {
     const State state = state_of(given);
     locked([&] {
       if (engine_.n_vectors() || engine_.n_cluster_ids() || engine_.log().n_events()) {
-        throw nb::value_error("a state is for an engine that is new");
+        throw nb::value_error("only a new engine can restore a state");
       }
-      if (!hangs_together(state, dimension_, track_vectors_)) throw nb::value_error("a state whose parts do not fit");
+      if (!hangs_together(state, dimension_, track_vectors_)) {
+        throw nb::value_error("a state whose parts do not fit together");
+      }
       engine_.restore(state);
     });
   }
@@ -333,8 +329,8 @@ class BoundEngine {
   std::mutex mutex_;
 };
 
-// Fixed-point rows of float32 rows, and their lengths; rows whose length is zero or not finite come
-// out as nothing to rely on.
+// Returns fixed-point rows of float32 rows, and their norms; rows whose norm is zero or not finite are
+// undefined.
 std::tuple<Array<std::int32_t>, Array<double>> quantise(Floats rows) {
   const std::size_t n = rows.shape(0), dimension = rows.shape(1);
   Array<std::int32_t> fixed({n, dimension});
@@ -365,22 +361,22 @@ std::vector<std::string> kernels() {
 
 void bind_engine(nb::module_& m) {
   m.def("quantise", &quantise, nb::arg("rows"),
-        "Fixed-point rows of float32 rows, and the rows' lengths.");
-  m.def("kernels", &kernels, "Names of the kernels this machine can run, slowest first.");
-  nb::class_<BoundKept>(m, "Kept", "Fixed-point vectors in order of arrival.")
+        "Return fixed-point rows of float32 rows, and the norms of the rows.");
+  m.def("kernels", &kernels, "Return the names of the kernels this machine can run, slowest first.");
+  nb::class_<BoundVectorStore>(m, "VectorStore", "Fixed-point vectors in order of arrival.")
       .def(nb::init<std::size_t>(), nb::arg("dimension"))
-      .def("__len__", &BoundKept::size)
-      .def("append", &BoundKept::append, nb::arg("rows"))
-      .def("rows", &BoundKept::rows, nb::arg("numbers"))
-      .def("cut", &BoundKept::cut, nb::arg("size"));
+      .def("__len__", &BoundVectorStore::size)
+      .def("append", &BoundVectorStore::append, nb::arg("rows"))
+      .def("rows", &BoundVectorStore::rows, nb::arg("numbers"))
+      .def("cut", &BoundVectorStore::cut, nb::arg("size"));
   nb::class_<BoundEngine>(m, "Engine", "Links on the compiled core.")
       .def(nb::init<double, double, double, std::size_t, bool, bool, std::size_t,
-                    const std::string&, bool, const BoundKept*>(),
+                    const std::string&, bool, const BoundVectorStore*>(),
            nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
            nb::arg("pair_similarity_max"), nb::arg("dimension"), nb::arg("track_vectors"),
            nb::arg("cluster_evidence"),
            nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"),
-           nb::arg("keep").none() = nb::none())
+           nb::arg("vector_store").none() = nb::none())
       .def("begin", &BoundEngine::begin)
       .def("commit", &BoundEngine::commit)
       .def("rollback", &BoundEngine::rollback)
@@ -392,16 +388,13 @@ void bind_engine(nb::module_& m) {
            nb::sig("def add_one(self, vector: object, least: float, most: float, "
                    "made: collections.abc.Callable[..., object]) -> typing.Any"))
       .def("ask", &BoundEngine::ask, nb::arg("vectors"))
-      .def("take", &BoundEngine::take, nb::arg("vector"), nb::arg("light"),
-           nb::arg("outcome"), nb::arg("target"), nb::arg("member"), nb::arg("firm"))
+      .def("place", &BoundEngine::place, nb::arg("vector"), nb::arg("light"),
+           nb::arg("outcome"), nb::arg("target"), nb::arg("member"), nb::arg("rule"))
       .def("withdraw", &BoundEngine::withdraw, nb::arg("vector"), nb::arg("light"),
            nb::arg("target"), nb::arg("member"))
       .def("flag", &BoundEngine::flag, nb::arg("number"), nb::arg("flags"))
-      .def("receive", &BoundEngine::receive, nb::arg("total"),
-           nb::arg("lights"), nb::arg("rows").none(), nb::arg("flags"),
-           nb::arg("apart"))
-      .def("receive_all", &BoundEngine::receive_all, nb::arg("totals"),
-           nb::arg("sizes"), nb::arg("lights"))
+      .def("absorb", &BoundEngine::absorb, nb::arg("totals"), nb::arg("sizes"), nb::arg("lights"),
+           nb::arg("rows").none(), nb::arg("flags"), nb::arg("apart"))
       .def("note", &BoundEngine::note, nb::arg("rows"))
       .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))

@@ -1,4 +1,4 @@
-// What: a state as a Python dict of arrays, both ways, and whether one may be taken over.
+// What: converts a state from and to a Python dict of arrays, and checks that it is safe to restore.
 #pragma once
 
 #include <algorithm>
@@ -123,10 +123,10 @@ inline bool nodes_fit(const State& state) {
                      [&](std::int64_t number) { return number == -1 || live(number); }) &&
          std::all_of(state.edges.begin(), state.edges.end(), lives) &&
          std::all_of(state.firm.begin(), state.firm.end(),
-                     [](std::int64_t firm) { return within(firm, kLoose, kLaw); });
+                     [](std::int64_t rule) { return within(rule, kTested, kPinned); });
 }
 
-// What keeps the engine within its memory; the rest is for state.py to check.
+// Checks what the engine needs to stay within its memory; state.py checks the rest.
 inline bool hangs_together(const State& state, std::size_t dimension, bool track_vectors) {
   return sizes_fit(state, dimension, track_vectors) && counters_fit(state) && nodes_fit(state);
 }

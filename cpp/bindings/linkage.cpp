@@ -1,4 +1,4 @@
-// What: margin linkage as a Python function. Only translation; the GIL is released, and Ctrl-C ends it.
+// What: margin linkage as a Python function. It only translates; the GIL is released, Ctrl-C ends it.
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -21,7 +21,7 @@ using Lists = std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, s
 Lists unions(Table table, Column squares, Column masses, double t_c, double t_s, double t_p) {
   const std::size_t n = masses.shape(0);
   if (table.shape(0) != n || table.shape(1) != n || squares.shape(0) != n) {
-    throw nb::value_error("a table whose sides are not the number of masses");
+    throw nb::value_error("a table whose sides differ from the number of masses");
   }
   double* const products = table.data();
   const double *const lengths = squares.data(), *const weights = masses.data();
@@ -45,5 +45,5 @@ void bind_linkage(nb::module_& m) {
   m.def("unions", &unions, nb::arg("table"), nb::arg("squares"),
         nb::arg("masses"), nb::arg("cluster_similarity"),
         nb::arg("subcluster_similarity"), nb::arg("pair_similarity_max"),
-        "Rows united by margin, in order; the table is used up.");
+        "Return the rows united by margin, in order; the table is overwritten.");
 }

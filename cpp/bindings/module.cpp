@@ -1,4 +1,4 @@
-// What: the compiled side's front door. It only calls.
+// What: the Python module `_core`.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -19,8 +19,8 @@ static std::string compiler() {
 }
 
 NB_MODULE(_core, m) {
-  m.doc() = "The compiled side of linkstream.";
-  m.def("build_info", &compiler, "The compiler this module was built with.");
+  m.doc() = "The compiled core of linkstream.";
+  m.def("build_info", &compiler, "Return the compiler that this module was built with.");
   bind_engine(m);
   bind_linkage(m);
 }

@@ -1,4 +1,4 @@
-// What: long work asks Python now and then whether to stop, as when somebody has pressed Ctrl-C.
+// What: lets long work end early, when Python has a signal (Ctrl-C) or the caller says so.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,7 +7,7 @@
 
 #include "linkstream/engine.hpp"
 
-// Lets Python handle its signals about 20 times a second; throws what a handler raised.
+// Lets Python handle its signals about 20 times a second; rethrows the exception of a handler.
 class Signals {
  public:
   void operator()() {
@@ -29,7 +29,7 @@ class Signals {
   Clock::time_point last_ = Clock::now();
 };
 
-// The same, and asks `stop`, a callable without arguments; None: never.
+// Also calls `stop`, a callable without arguments; None: never.
 inline linkstream::Stop stop_of(nanobind::handle stop) {
   if (stop.is_none()) return {};
   return [stop, signals = Signals()]() mutable {
@@ -40,7 +40,7 @@ inline linkstream::Stop stop_of(nanobind::handle stop) {
   };
 }
 
-// For work that changes nothing: it ends where a handler raises.
+// For work that changes nothing: it ends if a signal handler raises.
 inline linkstream::Stop stop_by_signal() {
   return [signals = Signals()]() mutable {
     signals();

@@ -1,7 +1,7 @@
 // What: products with AVX-512: of vectors and tiles (VNNI, 64 products an instruction), and exact
 //   ones of vectors and sums.
-// Layout: two tiles by six vectors stay in registers, so that a block of vectors is bound by the
-//   multipliers and not by loads; one vector alone is bound by loads.
+// Layout: two tiles by six vectors stay in registers, so that the multipliers limit the speed of a
+//   block of vectors; loads limit the speed of one vector alone.
 // Internal to the file that includes it, like body.hpp.
 #pragma once
 
@@ -130,7 +130,7 @@ linkstream::Integer dot_split(const Number* a, const std::int64_t* sum, std::siz
     totals[3] = _mm512_add_epi64(totals[3], _mm512_srai_epi64(high, 32));
   }
   const std::int64_t middle = _mm512_reduce_add_epi64(_mm512_add_epi64(totals[1], totals[2]));
-  constexpr std::int64_t kHalf = std::int64_t{1} << 32;  // a factor: negative numbers do not shift
+  constexpr std::int64_t kHalf = std::int64_t{1} << 32;  // a factor, because negative numbers cannot be shifted
   linkstream::Integer result = linkstream::Integer{_mm512_reduce_add_epi64(totals[3])} * kHalf;
   result = (result + middle) * kHalf;
   result += _mm512_reduce_add_epi64(totals[0]);

@@ -1,6 +1,6 @@
-// What: what all kernels share. Each kernel file includes this after defining `tile_dots`, so that
-//   the loops below are compiled with that file's instruction set. Everything here is internal to
-//   the file that includes it: the linker never mixes instruction sets.
+// What: the code that all kernels share. Each kernel file includes this after defining `tile_dots`, so
+//   that the loops below are compiled with the instruction set of that file. Everything here is
+//   internal to that file, so that the linker never mixes instruction sets.
 // Numerics: an estimate is dot * row scale * vector scale. The exact cosine differs from it by at
 //   most |x^| * row residual + vector residual (Cauchy-Schwarz on the two residuals), and the float
 //   operations here add less than kSlack.
@@ -27,8 +27,8 @@ void tile_dots(const std::uint8_t* tiles, std::size_t width, const std::int8_t* 
 // Whether any of kLanes products is above a bar.
 bool any_above(const std::int32_t* dots, std::int32_t bar);
 
-// A product that no row of a job can reach the vector's bar without: most rows fail it, and then
-// nothing else has to be computed. The two is room for roundings.
+// Returns a product that a row must reach to reach the vector's bar. Most rows fail it, and nothing
+// else has to be computed for them. The 2 allows for rounding.
 std::int32_t least_product(const linkstream::VectorCode& code, float scale, float residual) {
   const double needed = static_cast<double>(code.bar) - code.residual - kSlack -
                         (1.0 + code.residual) * residual;
@@ -95,9 +95,9 @@ double norm(const float* x, std::size_t dimension, double* room) {
   return std::sqrt(room[0]);
 }
 
-// rint(x / norm * 2^30) for each x. Multiplying by 2^30 / norm is much quicker than dividing and
-// differs from it by less than 4e-7 (three roundings of numbers up to 2^30); so the two round alike
-// unless one comes within 1e-6 of the middle between integers. Then all are divided.
+// Computes rint(x / norm * 2^30) for each x. Multiplying by 2^30 / norm is much faster than dividing
+// and differs by less than 4e-7 (three roundings of numbers up to 2^30), so that both round to the same
+// integer unless one is within 1e-6 of the middle between integers. In that case all are divided.
 void quantise(const float* x, double norm, std::size_t dimension, std::int32_t* q) {
   const double factor = 1073741824.0 / norm;
   double furthest = 0.0;
@@ -114,8 +114,8 @@ void quantise(const float* x, double norm, std::size_t dimension, std::int32_t* 
   }
 }
 
-// The codes of values / root, their scale, and an upper bound of what they leave out. The two sums
-// may be taken in any order (the pragmas say so): they only bound, they never decide.
+// Computes the codes of values / root, their scale, and an upper bound of the residual. The two sums
+// may be computed in any order (the pragmas allow it): they are bounds and never decide.
 template <class Number>
 void encode(const Number* values, double root, std::size_t dimension, std::int8_t* codes,
             float* room, float* scale, float* residual) {
@@ -140,7 +140,7 @@ void encode(const Number* values, double root, std::size_t dimension, std::int8_
     codes[i] = static_cast<std::int8_t>(static_cast<std::int32_t>(room[i]));
   }
   *scale = step;
-  *residual = std::sqrt(left_out) * 1.0001f + 1e-6f;  // room for the roundings of this function
+  *residual = std::sqrt(left_out) * 1.0001f + 1e-6f;  // allows for the rounding in this function
 }
 
 void encode_sum(const std::int64_t* sum, double root, std::size_t dimension, std::int8_t* codes,
@@ -166,7 +166,7 @@ std::int64_t dot_narrow(const Number* a, const std::int64_t* b, std::size_t dime
   return sum;
 }
 
-// Two sums hide the latency of the carries; integers do not mind the order.
+// Two sums hide the latency of the carries; integer sums do not depend on the order.
 template <class Number>
 linkstream::Integer dot_wide(const Number* a, const std::int64_t* b, std::size_t dimension) {
   linkstream::Integer even = 0, odd = 0;
@@ -179,7 +179,7 @@ linkstream::Integer dot_wide(const Number* a, const std::int64_t* b, std::size_t
   return even + odd;
 }
 
-// |S / root - anchor|^2, where the anchor is a direction noted earlier; never decides.
+// Computes |S / root - anchor|^2, where the anchor is an earlier direction; it never decides.
 float chord2(const std::int64_t* sum, double root, const float* anchor, std::size_t dimension) {
   const double unit = 1.0 / root;
   float total = 0.0f;
@@ -195,7 +195,7 @@ void add_vector(std::int64_t* sum, const std::int32_t* q, std::size_t dimension)
   for (std::size_t i = 0; i < dimension; ++i) sum[i] += q[i];
 }
 
-// A kernel made of what this file's instruction set compiles the above to.
+// Returns the kernel of the functions above, compiled for this file's instruction set.
 constexpr linkstream::Kernel plain_kernel(const char* name, double products_per_microsecond) {
   return {name,
           products_per_microsecond,

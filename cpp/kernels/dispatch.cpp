@@ -29,7 +29,7 @@ static bool has_avx512() {
          __builtin_cpu_supports("avx512vnni");
 }
 
-// The tile registers are large: the system lends them to a process that asks.
+// The system grants the large tile registers only to a process that requests them.
 static bool may_use_tiles() {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   constexpr int kRequestPermission = 0x1023;

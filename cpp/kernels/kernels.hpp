@@ -1,5 +1,5 @@
-// What: the operations that have one file per instruction set, and how to choose among them.
-// Contract: every kernel gives the same integers and the same doubles, bit for bit; only `upper`
+// What: the operations that have one file per instruction set, and the choice among them.
+// Invariants: every kernel gives the same integers and the same doubles, bit for bit; only `upper`
 //   of a Hit may differ, and each kernel's is a true upper bound.
 // Layout of codes: rows in tiles of 16; in a tile, 4 bytes of row 0, 4 of row 1, ... row 15, then
 //   the next 4 coordinates; a byte is the signed code + 128. Coordinates are padded with zero codes
@@ -48,10 +48,10 @@ __extension__ typedef __int128 Integer;  // exact dot products
 
 struct Kernel {
   const char* name;
-  double products_per_microsecond;  // of a scan of many vectors, about; says when threads pay
+  double products_per_microsecond;  // of a scan of many vectors, about; decides when threads pay
   // Hits of all vectors against all rows; `hits` has room for every pair. Returns how many.
   std::size_t (*scan)(const ScanJob& job, Hit* hits);
-  // |x|; `room` holds as many doubles as the least power of two >= dimension.
+  // Returns |x|; `room` holds as many doubles as the least power of two >= dimension.
   double (*norm)(const float* x, std::size_t dimension, double* room);
   // q = rint(x / |x| * 2^30), for a norm that is neither zero nor infinite nor NaN.
   void (*quantise)(const float* x, double norm, std::size_t dimension, std::int32_t* q);
@@ -69,15 +69,15 @@ struct Kernel {
   Integer (*dot_unit)(const std::int64_t* unit, const std::int64_t* sum, std::size_t dimension);
   Integer (*dot_sums)(const std::int64_t* a, const std::int64_t* b, std::size_t dimension);
   void (*add_vector)(std::int64_t* sum, const std::int32_t* q, std::size_t dimension);
-  // |S / root - anchor|^2 to about 1e-6: how far a centroid has gone from a direction noted earlier.
+  // |S / root - anchor|^2 to about 1e-6: how far a centroid has moved from an earlier direction.
   float (*chord2)(const std::int64_t* sum, double root, const float* anchor, std::size_t);
 };
 
 inline constexpr std::int64_t kNarrow = 7;
 
-// The kernel of that name, or null where this machine or build does not have it.
+// Returns the kernel of that name, or null if this machine or build does not have it.
 const Kernel* kernel_named(const char* name);
-// The fastest kernel this machine has.
+// Returns the fastest kernel of this machine.
 const Kernel* kernel_best();
 
 }  // namespace linkstream

@@ -1,6 +1,6 @@
 // What: the kernel for AMX: one instruction multiplies 16 vectors by 16 rows by 64 coordinates.
-//   Few vectors would leave its registers mostly empty; they go the AVX-512 way.
-// Layout: a tile of codes, 64 coordinates at a time, is just what the instruction takes. Vectors
+//   Few vectors would leave its registers mostly empty; for them AVX-512 is used.
+// Layout: a tile of codes, 64 coordinates at a time, is an operand of the instruction. Vectors
 //   are read 16 at a time, so their buffer has room for a multiple of 16 rows.
 #include "avx512_dots.hpp"
 

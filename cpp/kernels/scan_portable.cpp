@@ -1,4 +1,4 @@
-// What: the kernel that any compiler can build. The others are compared with it.
+// What: the kernel that every compiler can build. Tests compare the others with it.
 #include "plain_bounds.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-"""The compiled side of linkstream."""
+"""The compiled core of linkstream."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,15 +8,15 @@ import numpy.typing
 
 
 def build_info() -> str:
-    """The compiler this module was built with."""
+    """Return the compiler that this module was built with."""
 
 def quantise(rows: numpy.typing.NDArray[numpy.float32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]]:
-    """Fixed-point rows of float32 rows, and the rows' lengths."""
+    """Return fixed-point rows of float32 rows, and the norms of the rows."""
 
 def kernels() -> list[str]:
-    """Names of the kernels this machine can run, slowest first."""
+    """Return the names of the kernels this machine can run, slowest first."""
 
-class Kept:
+class VectorStore:
     """Fixed-point vectors in order of arrival."""
 
     def __init__(self, dimension: int) -> None: ...
@@ -32,7 +32,7 @@ class Kept:
 class Engine:
     """Links on the compiled core."""
 
-    def __init__(self, cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float, dimension: int, track_vectors: bool, cluster_evidence: bool, threads: int, kernel: str, check_all_edges: bool, keep: Kept | None = None) -> None: ...
+    def __init__(self, cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float, dimension: int, track_vectors: bool, cluster_evidence: bool, threads: int, kernel: str, check_all_edges: bool, vector_store: VectorStore | None = None) -> None: ...
 
     def begin(self) -> None: ...
 
@@ -48,15 +48,13 @@ class Engine:
 
     def ask(self, vectors: numpy.typing.NDArray[numpy.int32]) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int8], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]: ...
 
-    def take(self, vector: numpy.typing.NDArray[numpy.int32], light: int, outcome: int, target: int, member: int, firm: int) -> tuple[int, int, int, float, float]: ...
+    def place(self, vector: numpy.typing.NDArray[numpy.int32], light: int, outcome: int, target: int, member: int, rule: int) -> tuple[int, int, int, float, float]: ...
 
     def withdraw(self, vector: numpy.typing.NDArray[numpy.int32], light: int, target: int, member: int) -> None: ...
 
     def flag(self, number: int, flags: int) -> None: ...
 
-    def receive(self, total: numpy.typing.NDArray[numpy.int64], lights: numpy.typing.NDArray[numpy.int64], rows: numpy.typing.NDArray[numpy.int32] | None, flags: int, apart: bool) -> tuple[int, int, int, float, float]: ...
-
-    def receive_all(self, totals: numpy.typing.NDArray[numpy.int64], sizes: numpy.typing.NDArray[numpy.int64], lights: numpy.typing.NDArray[numpy.int64]) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int8], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]: ...
+    def absorb(self, totals: numpy.typing.NDArray[numpy.int64], sizes: numpy.typing.NDArray[numpy.int64], lights: numpy.typing.NDArray[numpy.int64], rows: numpy.typing.NDArray[numpy.int32] | None, flags: int, apart: bool) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int8], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]: ...
 
     def note(self, rows: numpy.typing.NDArray[numpy.int64]) -> None: ...
 
@@ -96,4 +94,4 @@ class Engine:
     def kernel(self) -> str: ...
 
 def unions(table: numpy.typing.NDArray[numpy.float64], squares: numpy.typing.NDArray[numpy.float64], masses: numpy.typing.NDArray[numpy.float64], cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float) -> tuple[list[int], list[int], list[float]]:
-    """Rows united by margin, in order; the table is used up."""
+    """Return the rows united by margin, in order; the table is overwritten."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from linkstream.engine import snapshot
 from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.forest import FULL
-from linkstream.engine.state import ARRAYS, State, places_of
+from linkstream.engine.state import ARRAYS, State, indices_of
 from linkstream.errors import ArgumentError, SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger
@@ -178,7 +178,7 @@ def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool
     lengths, along = _lengths_and_shares(kept, direction)
     for vector, light in ledger.lights.items():
         along[vector] *= 1.0 - light / FULL
-    places = places_of(state, state.vectors)
+    places = indices_of(state, state.vectors)
     if places is None or np.any(np.abs(lengths - 1.0) > _SLACK):
         return False
     summed = np.bincount(places + 1, along, minlength=len(state.numbers) + 1)[1:]

@@ -27,7 +27,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "sanitize"
 ENGINES = "tests/agreement/test_engines.py"
-RECEIVING = "tests/agreement/test_receiving.py"
+RECEIVING = "tests/agreement/test_absorb.py"
 
 
 @dataclass(frozen=True)

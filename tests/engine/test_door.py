@@ -103,7 +103,7 @@ def test_the_ends_of_the_range_of_dimensions_are_inside(fresh, d):
 
 
 def test_predict_of_one_vector_does_not_advise_to_add_it(links):
-    with pytest.raises(VectorError, match=r"Pass a vector x that stands alone as \[x\]") as caught:
+    with pytest.raises(VectorError, match=r"Pass a single vector x as \[x\]") as caught:
         links.predict(np.ones(links.dimension))
     assert "add" not in str(caught.value)
     with pytest.raises(VectorError, match=r"Pass one row, such as X\[0\]") as caught:

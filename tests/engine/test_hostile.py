@@ -159,12 +159,12 @@ def leave_out(code):
 LOGS = {
     "a name without a text": (event(events.NAMED, 3, 99), "each text it names is there"),
     "a weight without a vector": (event(events.JOINED, 0, events.WEIGHED), "events are of known"),
-    "flags that are none": (event(events.FLAGGED, 3, 4), "events are of known kinds"),
+    "flags that are none": (event(events.FLAGGED, 3, 4), "events have known codes"),
     "a vector that never came": (leave_out(events.JOINED), "each vector came once"),
     "a prototype without a birth": (leave_out(events.LINKED), "each vector came once"),
     "a vector put elsewhere": (event(events.JOINED, 2, 0), "each vector is where"),
     "a subcluster without a birth": (event(events.MOVED, 3, 0), "between birth and end"),
-    "a pin on a number never given": (event(events.PINNED, 2, 2**31), "events are of known kinds"),
+    "a pin on a number never given": (event(events.PINNED, 2, 2**31), "events have known codes"),
 }
 
 
@@ -227,8 +227,8 @@ def test_what_was_retracted_and_redone_is_loaded_and_a_redo_of_the_future_is_ref
     links.undo()
     links.redo()
     assert Links.from_bytes(links.to_bytes()).state_hash() == links.state_hash()
-    assert "events are of known kinds" in refusal(event(events.REDONE, 2, links.n_events), links)
-    assert "events are of known kinds" in refusal(event(events.RETRACTED, 2, 2**40), links)
+    assert "events have known codes" in refusal(event(events.REDONE, 2, links.n_events), links)
+    assert "events have known codes" in refusal(event(events.RETRACTED, 2, 2**40), links)
 
 
 @pytest.mark.parametrize("name", ["free_subcluster", "free_cluster"])
@@ -296,7 +296,7 @@ def test_a_weight_that_is_not_there_cannot_be_removed(engine, came, taken):
     rows = [[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1], [1, -1, 0]]
     links.add_many(rows, weight=came)
     before = links.to_bytes()
-    with pytest.raises(ArgumentError, match="weight that is not there"):
+    with pytest.raises(ArgumentError, match="weight that the subcluster does not hold"):
         links.remove(rows[0], weight=taken)
     assert links.to_bytes() == before
 

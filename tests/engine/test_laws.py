@@ -13,7 +13,7 @@ from replay import Replay
 from streams import ENGINES, KINDS, Stream, make, unit
 
 # A machine busy with other work must not fail a law for being slow.
-LAW = settings(max_examples=100, deadline=None)
+MANY_EXAMPLES = settings(max_examples=100, deadline=None)
 
 
 @st.composite
@@ -55,7 +55,7 @@ def run(stream, engine):
 
 
 @engines
-@LAW
+@MANY_EXAMPLES
 @given(stream=any_streams(), seed=st.integers(0, 2**32 - 1))
 def test_permuting_coordinates_and_flipping_signs_changes_no_decision(engine, stream, seed):
     # Whole numbers of 20 bits: their squares add up exactly in any order.
@@ -70,7 +70,7 @@ def test_permuting_coordinates_and_flipping_signs_changes_no_decision(engine, st
 
 
 @engines
-@LAW
+@MANY_EXAMPLES
 @given(stream=any_streams(), scales=st.lists(st.integers(-8, 8), min_size=1, max_size=5))
 def test_the_length_of_a_vector_changes_no_decision(engine, stream, scales):
     scale = 2.0 ** np.resize(scales, len(stream.vectors))[:, np.newaxis]
@@ -81,7 +81,7 @@ def test_the_length_of_a_vector_changes_no_decision(engine, stream, scales):
 
 
 @engines
-@LAW
+@MANY_EXAMPLES
 @given(stream=any_streams(), cuts=st.lists(st.integers(0, 90), max_size=6))
 def test_batch_cuts_are_invisible(engine, stream, cuts):
     one, decisions = run(stream, engine)
@@ -94,7 +94,7 @@ def test_batch_cuts_are_invisible(engine, stream, cuts):
 
 
 @engines
-@LAW
+@MANY_EXAMPLES
 @given(stream=any_streams(), share=st.floats(0, 1))
 def test_save_load_continue_is_continue(engine, stream, share):
     cut = int(share * len(stream.vectors))
@@ -110,7 +110,7 @@ def test_save_load_continue_is_continue(engine, stream, share):
 
 
 @engines
-@LAW
+@MANY_EXAMPLES
 @given(stream=any_streams())
 def test_not_tracking_vectors_changes_no_decision(engine, stream):
     _, decisions = run(stream, engine)
@@ -119,7 +119,7 @@ def test_not_tracking_vectors_changes_no_decision(engine, stream):
 
 
 @engines
-@LAW
+@MANY_EXAMPLES
 @given(stream=any_streams())
 def test_predict_tells_the_next_add_and_changes_nothing(engine, stream):
     links = clusterer(stream, engine)
@@ -134,7 +134,7 @@ def test_predict_tells_the_next_add_and_changes_nothing(engine, stream):
 
 
 @engines
-@LAW
+@MANY_EXAMPLES
 @given(stream=any_streams())
 def test_explain_tells_the_next_add_its_evidence_and_changes_nothing(engine, stream):
     links = clusterer(stream, engine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from identity.graph_model import LOOSE
+from identity.graph_model import TESTED
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import from_dict
 from linkstream.paper.algorithm import Answer
@@ -86,7 +86,7 @@ class Comparison:
         A vector of little weight is judged as it came; its share is a hair away from that.
         """
         for (a, b), firm in self.model.edges.items():
-            if firm == LOOSE and (a, b) not in self.model.unjudged:
+            if firm == TESTED and (a, b) not in self.model.unjudged:
                 assert self.model.margin(a, b) >= -1e-6
 
 

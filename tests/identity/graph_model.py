@@ -13,7 +13,7 @@ from linkstream.paper.algorithm import Answer, PaperLinks, cosine
 from linkstream.paper.thresholds import anisotropic_pair_threshold
 
 FULL = 256
-LOOSE, FIRM, LAW = range(3)
+TESTED, SETTLED, PINNED = range(3)
 LOCKED, CLAIM = 1, 2
 
 
@@ -79,7 +79,7 @@ class GraphModel(PaperLinks):
 
     # Section 3.3, and outcomes that are given.
 
-    def take(self, q, *, light=0, outcome=None, target=None, firm=LOOSE):
+    def take(self, q, *, light=0, outcome=None, target=None, firm=TESTED):
         """A new vector: where the outcome is not given, the paper's tests say it."""
         similarity = threshold = None
         if outcome is None:
@@ -92,7 +92,7 @@ class GraphModel(PaperLinks):
         node = self.place(member, outcome, target, firm)
         return Answer(outcome, similarity, threshold, self.cluster[node], node)
 
-    def put(self, member, outcome, target=None, firm=LAW):
+    def put(self, member, outcome, target=None, firm=PINNED):
         """A vector that was withdrawn, in a new place."""
         return self.place(member, outcome, target, firm)
 
@@ -103,15 +103,15 @@ class GraphModel(PaperLinks):
         similarity = -math.inf if nearest is None else near[nearest]
         lowest = min(self.t_s, anisotropic_pair_threshold(self.t_c, self.t_p, 1.0, 1.0))
         if similarity >= self.t_s:
-            return "joined", nearest, similarity, self.t_s, LOOSE
+            return "joined", nearest, similarity, self.t_s, TESTED
         if self.whole_clusters:
             return self.assess_wholes(q, nearest if similarity >= lowest else None)
         if similarity < lowest:
-            return "new", None, None, None, LOOSE
+            return "new", None, None, None, TESTED
         threshold = anisotropic_pair_threshold(self.t_c, self.t_p, self.mass([nearest]), 1.0)
         if similarity >= threshold:
-            return "linked", nearest, similarity, threshold, LOOSE
-        return "new", None, similarity, threshold, LOOSE
+            return "linked", nearest, similarity, threshold, TESTED
+        return "new", None, similarity, threshold, TESTED
 
     def assess_wholes(self, q, nearest):
         best = None
@@ -126,11 +126,11 @@ class GraphModel(PaperLinks):
             if best is None or similarity - threshold > best[1] - best[2]:
                 best = nodes, similarity, threshold
         if best is None:
-            return "new", None, None, None, LOOSE
+            return "new", None, None, None, TESTED
         nodes, similarity, threshold = best
         if similarity - threshold < 0:
-            return "new", None, similarity, threshold, LOOSE
-        return "linked", nearest if nearest in nodes else min(nodes), similarity, threshold, FIRM
+            return "new", None, similarity, threshold, TESTED
+        return "linked", nearest if nearest in nodes else min(nodes), similarity, threshold, SETTLED
 
     def place(self, member, outcome, target, firm):
         new = member == len(self.vectors) - 1 and not self.settled_in(member)
@@ -179,7 +179,7 @@ class GraphModel(PaperLinks):
             a = self.merge(a, min(near, key=lambda b: (-self.similarity(a, b), b)))
         judged = sorted((self.margin(a, b), b) for b in self.neighbours(a))
         for margin, b in judged:
-            if margin < 0 and self.edges[pair(a, b)] == LOOSE:
+            if margin < 0 and self.edges[pair(a, b)] == TESTED:
                 self.sever(a, b)
         self.unjudged = {edge for edge in self.unjudged if a not in edge and edge in self.edges}
         return a
@@ -209,7 +209,7 @@ class GraphModel(PaperLinks):
         self.cut(a, b)
         partner = min(self.part(b), key=lambda node: (-self.margin(a, node), node))
         if self.margin(a, partner) >= 0:
-            self.edges[pair(a, partner)] = LOOSE
+            self.edges[pair(a, partner)] = TESTED
             self.log("rejoined", a, partner, self.cluster[a])
         else:
             self.split(a, b)
@@ -257,7 +257,7 @@ class GraphModel(PaperLinks):
 
     def kinship(self, node, other):
         """Neighbours by likeness inherit before those by law; then the largest, then the oldest."""
-        return self.edges[pair(node, other)] != LAW, self.count(other), -other
+        return self.edges[pair(node, other)] != PINNED, self.count(other), -other
 
     def flag(self, node, flags):
         self.flags[node] = flags

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from identity.graph_model import FIRM, LAW, LOOSE, GraphModel, pair
+from identity.graph_model import SETTLED, PINNED, TESTED, GraphModel, pair
 from linkstream.paper.algorithm import cosine
 from linkstream.paper.thresholds import anisotropic_pair_threshold
 
@@ -325,8 +325,8 @@ class LawsModel(GraphModel):
         bonds = self.pairs(True)
         released = []
         for edge, firm in sorted(self.edges.items()):
-            if firm == LAW and edge not in bonds:
-                self.hold(*edge, LOOSE)
+            if firm == PINNED and edge not in bonds:
+                self.hold(*edge, TESTED)
                 self.unjudged.add(edge)
                 released.append(edge)
         for a, b in self.pairs(False):
@@ -339,14 +339,14 @@ class LawsModel(GraphModel):
     def judge(self, edges):
         """Edges that were law: the evidence says whether they stay."""
         for a, b in edges:
-            if self.edges.get((a, b)) != LOOSE:
+            if self.edges.get((a, b)) != TESTED:
                 continue
             del self.edges[a, b]
             ones, others = self.part(a), self.part(b)
-            self.edges[a, b] = LOOSE
+            self.edges[a, b] = TESTED
             if self.whole_clusters:
                 if self.wholes_hold(ones, others):
-                    self.hold(a, b, FIRM)
+                    self.hold(a, b, SETTLED)
                 else:
                     self.cut(a, b)
                     self.split(a, b)
@@ -360,7 +360,7 @@ class LawsModel(GraphModel):
             )
             self.cut(a, b)
             if self.margin(*new) >= 0:
-                self.edges[new] = LOOSE
+                self.edges[new] = TESTED
                 self.log("rejoined", *new, self.cluster[a])
             else:
                 self.split(a, b)
@@ -384,7 +384,7 @@ class LawsModel(GraphModel):
 
     def weakest(self, a, b):
         """Of the edges between two nodes that are not law, the one of least margin."""
-        loose = [edge for edge in self.way(a, b) if self.edges[edge] != LAW]
+        loose = [edge for edge in self.way(a, b) if self.edges[edge] != PINNED]
         return min(loose, key=lambda edge: (self.margin(*edge), edge), default=None)
 
     def cut_weakest(self, edges):
@@ -405,10 +405,10 @@ class LawsModel(GraphModel):
                 self.cut_weakest([self.weakest(barred[0], a), self.weakest(barred[1], b)])
             self.tie(a, b)
         elif pair(a, b) in self.edges:
-            self.hold(a, b, LAW)
+            self.hold(a, b, PINNED)
         elif (old := self.weakest(a, b)) is not None:
             del self.edges[old]
-            self.edges[pair(a, b)] = LAW
+            self.edges[pair(a, b)] = PINNED
             self.log("retied", a, b, *old)
 
     def tie(self, a, b):
@@ -416,7 +416,7 @@ class LawsModel(GraphModel):
         kept, gone = sorted((one, other), key=lambda c: (c not in self.names, c))
         for node in self.part(a if gone == one else b):
             self.cluster[node] = kept
-        self.edges[pair(a, b)] = LAW
+        self.edges[pair(a, b)] = PINNED
         self.log("tied", a, b, kept, gone)
         self.leave(gone, kept)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 
-from identity.graph_model import CLAIM, FIRM, FULL, LAW, LOCKED, LOOSE
+from identity.graph_model import CLAIM, SETTLED, FULL, PINNED, LOCKED, TESTED
 from identity.laws_model import ENROLLED, Law, LawsModel, Pin, RefusedError, speaks
 from linkstream.paper.algorithm import Answer, cosine, fixed_point
 from linkstream.paper.thresholds import anisotropic_pair_threshold
@@ -287,7 +287,7 @@ class Model(LawsModel):
         answers = []
         for q, cluster, row in zip(fixed, told, options, strict=True):
             outcome, target, similarity, threshold, firm = row.get(
-                cluster, ("new", None, None, None, LOOSE)
+                cluster, ("new", None, None, None, TESTED)
             )
             self.groups[place].append(len(self.vectors))
             how = {"light": light_of(weight), "outcome": outcome, "target": target, "firm": firm}
@@ -302,7 +302,7 @@ class Model(LawsModel):
         for cluster in sorted(self.live() - taken):
             nodes = self.nodes_of(cluster)
             outcome, nearest, similarity = self.nearest_in(q, cluster)
-            threshold, firm = self.t_s, LOOSE
+            threshold, firm = self.t_s, TESTED
             if outcome == "linked" and self.whole_clusters:
                 if not self.total(nodes).any():
                     continue
@@ -310,7 +310,7 @@ class Model(LawsModel):
                     self.t_s, anisotropic_pair_threshold(self.t_c, self.t_p, 1.0, 1.0)
                 ):
                     nearest = min(nodes)
-                similarity, firm = cosine(q, self.total(nodes)), FIRM
+                similarity, firm = cosine(q, self.total(nodes)), SETTLED
                 threshold = anisotropic_pair_threshold(self.t_c, self.t_p, self.mass(nodes), 1.0)
             elif outcome == "linked":
                 threshold = anisotropic_pair_threshold(
@@ -331,7 +331,7 @@ class Model(LawsModel):
             if cluster is not None:
                 outcome, target = "linked", self.nearest_in(q, cluster)[1]
             self.names[self.next_cluster if cluster is None else cluster] = name
-            answer = self.take(q, outcome=outcome, target=target, firm=LAW)
+            answer = self.take(q, outcome=outcome, target=target, firm=PINNED)
             cluster = answer.cluster
             nodes.append(answer.subcluster)
         first, *others = (Pin(-1, vector) for vector in range(before, len(self.vectors)))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.engine.kept import Kept
+from linkstream.engine.vector_store import ReferenceVectorStore
 from linkstream.engine.reference import ReferenceEngine
 from linkstream.explanation import explain
 from linkstream.identity import paths, review, suggestions
@@ -30,7 +30,7 @@ def clustered(kind="lobes", seed=1, n=60, **options):
 
 
 def engine_of(state):
-    return ReferenceEngine.from_state(state, Kept(state.dimension))
+    return ReferenceEngine.from_state(state, ReferenceVectorStore(state.dimension))
 
 
 def asked(state, x):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.engine.forest import LAW
+from linkstream.engine.forest import PINNED
 from linkstream.identity.review import questions
 from linkstream.metrics import accuracy
 from linkstream.paper.generative import sample_stream
@@ -54,7 +54,7 @@ def asked_at_random(links, y, count, seed):
     rng = np.random.default_rng(seed)
     for _ in range(count):
         state = links.state()
-        edges = state.edges[state.firm != LAW]
+        edges = state.edges[state.firm != PINNED]
         if len(edges) and rng.random() < 0.5:
             a, b = rng.choice(edges).tolist()
         else:

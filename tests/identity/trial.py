@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from identity.comparison import Comparison, edges_of, plain, plain_events
-from identity.graph_model import LAW
+from identity.graph_model import PINNED
 from identity.laws_model import RefusedError
 from identity.model import OF, Model
 from linkstream import Links, errors
@@ -214,7 +214,7 @@ class Trial(Comparison):
 
     def settle(self, *_):
         """The model takes over the graph; the checks after each operation see to the rest."""
-        law = {edge for edge, firm in self.model.edges.items() if firm == LAW}
+        law = {edge for edge, firm in self.model.edges.items() if firm == PINNED}
         said = [links.settle(apply=True).to_dict() for links in self.links]
         assert all(one == said[0] for one in said)
         if not self.model.vectors and self.links[0].dimension is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkstream import Links, errors
-from memory.deeds import BATCH, COMING, READ, SCENARIOS, begun, later, plain, seen
+from memory.operations import BATCH, COMING, READ, SCENARIOS, begun, later, plain, seen
 
 UNUSABLE = getattr(errors, "UnusableError", None)
 
@@ -66,27 +66,27 @@ class Case:
         self._scenario = SCENARIOS[job.scenario]
         self._warm()
         self._links = begun(self._scenario, job.engine)
-        self._deed = self._scenario.make(self._links, folder)
+        self._operation = self._scenario.make(self._links, folder)
         self._links.events(self._links.n_events)  # all that was done before has been read
         self.expected = {}
 
     def _warm(self):
         """Do all of it once: what is imported or cached at first use is there then."""
         links = begun(self._scenario, self.job.engine)
-        deed = self._scenario.make(links, self._folder)
-        plain(deed.call())
+        operation = self._scenario.make(links, self._folder)
+        plain(operation.call())
         later(links)
 
     def count(self, shortfall):
         """How many allocations of a kind the verb makes."""
-        self._shortage.during(self._deed.call, shortfall, -1)
+        self._shortage.during(self._operation.call, shortfall, -1)
         return self._shortage.seen
 
     def oracle(self):
         """What is seen before and after the verb and later, of one that never failed."""
         before = seen(self._links)
-        answer = self._deed.call()
-        self._deed.check()
+        answer = self._operation.call()
+        self._operation.check()
         after = seen(self._links)
         assert (before == after) == (self._scenario.kind == READ), "a verb that changes nothing"
         return {
@@ -98,7 +98,7 @@ class Case:
 
     def tried(self, shortfall, k):
         """What came of a shortage at one place."""
-        answer, raised = self._shortage.during(self._deed.call, shortfall, k)
+        answer, raised = self._shortage.during(self._operation.call, shortfall, k)
         if raised is None:
             return self._answered(answer)
         if not is_lawful(raised, shortfall.kind):
@@ -129,15 +129,15 @@ class Case:
 
     def _again(self):
         """As before: the same call is answered now as if nothing had been."""
-        self._deed.check()
-        if plain(self._deed.call()) != self.expected["answer"]:
+        self._operation.check()
+        if plain(self._operation.call()) != self.expected["answer"]:
             return ["BAD", "raised, as before, and another answer when tried again"]
         if seen(self._links) != self.expected["after"]:
             return ["BAD", "raised, as before, and another state when tried again"]
         return self._went_on("raised", "before")
 
     def _went_on(self, how, where):
-        self._deed.check()
+        self._operation.check()
         try:
             same = later(self._links) == self.expected["later"]
         except Exception as error:

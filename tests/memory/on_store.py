@@ -14,10 +14,10 @@ from linkstream import Links
 from linkstream.errors import StoreClosedError
 from linkstream.store import Store
 from linkstream.store.repairing import Repaired
-from memory import deeds
+from memory import operations
 from memory.child import ended, forked
-from memory.deeds import LATER, THRESHOLDS, fill
 from memory.on_links import UNUSABLE, is_lawful
+from memory.operations import LATER, THRESHOLDS, fill
 from memory.storing import EXTRA, SCENARIOS, opened
 from store.operations import state_of
 
@@ -30,8 +30,8 @@ def plain(answer):
     if isinstance(answer, Store):
         return "a store"
     if isinstance(answer, Repaired):
-        return deeds.plain([answer.kept, answer.lost, answer.vectors, answer.reason])
-    return deeds.plain(answer)
+        return operations.plain([answer.kept, answer.lost, answer.vectors, answer.reason])
+    return operations.plain(answer)
 
 
 class Case:
@@ -190,4 +190,4 @@ def _is_lawful(raised, kind):
 def _later(store):
     answers = [store.add_many(LATER[:6]), store.undo()]
     answers += [store.labels(), list(state_of(store))]
-    return deeds.plain(answers)
+    return operations.plain(answers)

@@ -11,8 +11,8 @@ from linkstream import Links
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Store
 from linkstream.store.repairing import repair
-from memory import deeds
-from memory.deeds import COMING, LATER, THRESHOLDS
+from memory import operations
+from memory.operations import COMING, LATER, THRESHOLDS
 
 EXTRA = LATER[20:24]
 
@@ -52,8 +52,8 @@ def one(pick):
 
 
 def removable(links):
-    held = max(deeds.members(links).values(), key=len)
-    return deeds.tried(links, zip(held, strict=True), lambda copy, v: copy.remove(v))
+    held = max(operations.members(links).values(), key=len)
+    return operations.tried(links, zip(held, strict=True), lambda copy, v: copy.remove(v))
 
 
 def backup(store):
@@ -63,21 +63,21 @@ def backup(store):
 SCENARIOS = {
     "add": Scenario(lambda store: store.add(COMING[0], payload={"file": "a.jpg"})),
     "add_many": Scenario(lambda store: store.add_many(COMING, idempotency_key="a batch")),
-    "add_many of hundreds": Scenario(lambda store: store.add_many(deeds.crowd(600, seed=5))),
+    "add_many of hundreds": Scenario(lambda store: store.add_many(operations.crowd(600, seed=5))),
     "feed": Scenario(lambda store: [ids.tolist() for ids in store.feed([COMING, LATER[:5]])]),
     "add_group": Scenario(lambda store: store.add_group(COMING[:4], group="photo")),
     "enrol": Scenario(lambda store: store.enrol("Zoe", COMING[:3])),
-    "same": verb("same", deeds.of_two_clusters),
-    "different": verb("different", deeds.in_one_subcluster),
+    "same": verb("same", operations.of_two_clusters),
+    "different": verb("different", operations.in_one_subcluster),
     "different of clusters": verb(
-        "different", lambda links: deeds.two_clusters(links, "different"), of="clusters"
+        "different", lambda links: operations.two_clusters(links, "different"), of="clusters"
     ),
-    "move": verb("move", deeds.movable),
-    "name": verb("name", one(deeds.nameless), "Bob", claim=True),
-    "rename": verb("rename", one(deeds.named), "Bob"),
-    "ignore": verb("ignore", one(deeds.nameless)),
+    "move": verb("move", operations.movable),
+    "name": verb("name", one(operations.nameless), "Bob", claim=True),
+    "rename": verb("rename", one(operations.named), "Bob"),
+    "ignore": verb("ignore", one(operations.nameless)),
     "remove": verb("remove", removable),
-    "forget": verb("forget", one(deeds.nameless)),
+    "forget": verb("forget", one(operations.nameless)),
     "undo": verb("undo"),
     "undo to": Scenario(lambda store, to: store.undo(to=to), lambda links: (links.n_events - 12,)),
     "settle": verb("settle", lambda links: (), True),

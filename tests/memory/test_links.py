@@ -11,8 +11,8 @@ from __future__ import annotations
 import pytest
 
 from memory.child import Job, Shortfall
-from memory.deeds import READ, SCENARIOS
 from memory.machine import bad
+from memory.operations import READ, SCENARIOS
 from streams import ENGINES
 
 # Of each verb, and of each that only reads: how many allocations fail in the short form.

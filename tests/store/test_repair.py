@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.engine import placing
+from linkstream.engine import atomic_files
 from linkstream.errors import DamagedStoreError, SnapshotError, StoreError
 from linkstream.store import Store, copies, repair
 from store.internals import change
@@ -142,8 +142,8 @@ def test_a_store_opens_after_a_repair_was_killed_during_the_replacement(path, st
             copies._remove_log = die
         else:
             count = iter(range(100))
-            sync = placing.sync
-            placing.sync = lambda path: die() if next(count) == 3 else sync(path)
+            sync = atomic_files.sync
+            atomic_files.sync = lambda path: die() if next(count) == 3 else sync(path)
         repair(path)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
@@ -228,7 +228,7 @@ def test_the_hidden_file_of_a_killed_backup_is_removed_later(path, tmp_path, mon
     child = killed_while(backup)
     while not list(tmp_path.glob(".first.links.*")):
         time.sleep(0.01)
-    placing.sweep(tmp_path)
+    atomic_files.sweep(tmp_path)
     assert list(tmp_path.glob(".first.links.*")), "one that is under way must stay"
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -240,7 +240,7 @@ def test_the_hidden_file_of_a_killed_backup_is_removed_later(path, tmp_path, mon
 def test_hidden_files_of_other_programs_are_not_removed(tmp_path):
     for name in (".people.links.new", ".linkstream", ".a.12345678.linkstream.txt", "b.linkstream"):
         (tmp_path / name).write_text("mine")
-    placing.sweep(tmp_path)
+    atomic_files.sweep(tmp_path)
     assert len(list(tmp_path.iterdir())) == 4
 
 

@@ -1,8 +1,8 @@
-// What: a block of vectors (or lots of them) that came in one call, and the nearest subcluster of each.
-// Paper: equation 19. Python twin: `_nearest` of engine/reference.py.
-// Invariants: a batch equals one by one. The block is scanned once against the rows as they stood;
-//   rows touched since are scanned again for each vector; where the few rows kept no longer decide,
-//   the vector is scanned again alone (docs/choices.md, "A batch equals one by one").
+// What: a block of vectors (or sums of vectors) of one call, and the nearest subcluster of each.
+// Paper: equation 19. Python twin: `Assess.nearest` of engine/assess.py.
+// Invariants: a batch gives the decisions of one by one. The block is scanned once against the rows;
+//   rows touched since are scanned again for each vector; if the few rows of its shortlist no longer
+//   decide, the vector is scanned again alone (docs/choices.md, "A batch equals one by one").
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace linkstream {
 
 inline constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// J and x.mu_J; no row where no similarity reaches the lowest threshold.
+// J and x.mu_J; no row if no similarity reaches the lowest threshold.
 struct Nearest {
   Row row = kNoRow;
   double similarity = kNothing;
@@ -35,11 +35,11 @@ class Arrivals {
         search_(search),
         queries_(kBlockMax, graph.rows.width()),
         lowest_(graph.thresholds.lowest()),
-        // Rounded down, so that no row that reaches the lowest threshold stays below the bar.
+        // Rounded down, so that no row that reaches the lowest threshold is below the bar.
         bar_(static_cast<float>(lowest_) - 1e-6f) {}
 
-  // Larger blocks make the scan cheaper a vector, and rows touched within a block more: they grow
-  // with the table, up to where one would take too long to be interrupted.
+  // Larger blocks make the scan of a vector cheaper, but more rows are touched within a block. The
+  // size grows with the table, to a limit that keeps a block short enough to be interrupted.
   std::size_t block_size() const {
     const auto row_products = static_cast<double>(graph_.rows.size() * graph_.rows.width() + 1);
     const double most = kBlockMicroseconds * graph_.kernel.products_per_microsecond / row_products;
@@ -48,7 +48,7 @@ class Arrivals {
                     std::max(longest, kBlockLeast));
   }
 
-  // `each` gives what arrives, by its place in the block.
+  // Begins a block; `each(i)` returns the i-th vector or sum.
   template <class Each>
   void begin(std::size_t n, Each each) {
     block_.resize(n);
@@ -59,7 +59,7 @@ class Arrivals {
     }
     if (n == 1) {
       search_.nearest(graph_.rows, queries_, 0, lists_[0]);
-      lists_[0].bar = bar_;  // whatever may be the nearest is in the list
+      lists_[0].bar = bar_;  // every row that may be the nearest is in the list
     } else {
       search_.best_few(graph_.rows, queries_, n, lists_.data());
       graph_.touched.begin_block();
@@ -79,7 +79,7 @@ class Arrivals {
     const float reach = best.row == kNoRow ? bar_ : static_cast<float>(best.similarity) - 1e-6f;
     touched.propose(graph_.kernel, queries_, index, reach, proposals_);
     settle(proposals_, index, best);
-    // Rows that were not kept lie below the bar; only they could still beat the best.
+    // Rows outside the shortlist are below its bar; only they could still beat the best.
     const bool decided = list.bar <= bar_ || (best.row != kNoRow && best.similarity >= list.bar);
     if (!decided) {
       best = Nearest();
@@ -90,7 +90,7 @@ class Arrivals {
   }
 
  private:
-  // Exact similarities of what the search proposed, the most promising first.
+  // Computes exact similarities of the proposed rows, the highest bound first.
   void settle(std::vector<Proposal>& proposals, std::size_t index, Nearest& best) {
     if (proposals.empty()) return;
     std::iter_swap(proposals.begin(),

@@ -1,5 +1,5 @@
-// What: which of the three outcomes a vector has, and what it was judged by.
-// Paper: equations 20, 21 and 25. Python twin: `_assess` and `_assess_wholes` of engine/reference.py.
+// What: the outcome of a vector, and the similarity and threshold that decided it.
+// Paper: equations 20, 21 and 25. Python twin: engine/assess.py.
 // Numerics: every comparison that decides is between an exact similarity and a threshold.
 #pragma once
 
@@ -7,26 +7,26 @@
 
 #include "arrivals.hpp"
 #include "graph.hpp"
-#include "wholes.hpp"
+#include "cluster_sums.hpp"
 
 namespace linkstream {
 
 enum class Kind : std::int8_t { kJoined, kLinked, kNew };
 
-// Which outcome, by which similarity and threshold; whom to join or to link to.
+// An outcome, the similarity and threshold that decided it, and the node to join or link to.
 struct Verdict {
   Kind kind = Kind::kNew;
   double similarity = kNothing;
   double threshold = kNothing;
   Row partner = kNoRow;
-  Firmness firm = kLoose;  // the edge of a link: where whole clusters gave the evidence it is firm
+  EdgeRule rule = kTested;  // of the edge of a link; kSettled if cluster evidence decided
 };
 
 class Assess {
  public:
-  Assess(const Graph& graph, Wholes& wholes) : graph_(graph), wholes_(wholes) {}
+  Assess(const Graph& graph, ClusterSums& cluster_sums) : graph_(graph), cluster_sums_(cluster_sums) {}
 
-  // Of a vector; or of k together, which may be barred from joining.
+  // Returns the outcome of a vector, or of a sum of weight k; with `joins` false it does not join.
   template <class Arriving>
   Verdict operator()(const Nearest& nearest, const Arriving& x, double k = 1.0, bool joins = true) {
     const bool any = nearest.row != kNoRow;
@@ -34,7 +34,7 @@ class Assess {
     if (any && nearest.similarity >= t_s && joins) {  // equation 20
       return {Kind::kJoined, nearest.similarity, t_s, nearest.row};
     }
-    if (wholes_.on()) return assess_wholes(nearest, x, k);
+    if (cluster_sums_.on()) return assess_clusters(nearest, x, k);
     if (!any) return {};
     const double mass = graph_.node(nearest.row).mass();
     const double threshold = graph_.thresholds.edge(mass, k);  // s~(k_J), equation 25
@@ -45,10 +45,10 @@ class Assess {
   }
 
  private:
-  // Equation 21 with each whole cluster in J's place (docs/choices.md, "cluster evidence").
+  // Tests equation 21 with each cluster in J's place (docs/choices.md, "cluster evidence").
   template <class Arriving>
-  Verdict assess_wholes(const Nearest& nearest, const Arriving& x, double k) {
-    const Wholes::Best best = wholes_.best(x, k);
+  Verdict assess_clusters(const Nearest& nearest, const Arriving& x, double k) {
+    const ClusterSums::Best best = cluster_sums_.best(x, k);
     if (!best.found) return {};
     if (best.similarity - best.threshold < 0) {
       return {Kind::kNew, best.similarity, best.threshold, kNoRow};
@@ -57,7 +57,7 @@ class Assess {
     if (partner == kNoRow || graph_.node(partner).component != best.component) {
       partner = oldest(best.component);
     }
-    return {Kind::kLinked, best.similarity, best.threshold, partner, kFirm};
+    return {Kind::kLinked, best.similarity, best.threshold, partner, kSettled};
   }
 
   Row oldest(std::uint32_t component) const {
@@ -70,7 +70,7 @@ class Assess {
   }
 
   const Graph& graph_;
-  Wholes& wholes_;
+  ClusterSums& cluster_sums_;
 };
 
 }  // namespace linkstream

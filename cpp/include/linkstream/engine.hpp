@@ -1,8 +1,8 @@
 // What: Links. Vectors in, decisions and events out: the state machine of sections 3.2-3.5.
-// Python twin: engine/reference.py, the definition; the two read side by side.
-// Invariants: decisions, events and state are those of the twin bit for bit, whatever the kernel,
-//   the number of threads, and how a stream is cut into calls. Whatever is thrown, memory that ran out
-//   included, the state is the one before the call, or before `begin`.
+// Python twin: engine/reference.py, the definition. Both are composed of the same parts.
+// Invariants: decisions, events and state equal those of the twin bit for bit, for every kernel, every
+//   number of threads, and every way to cut a stream into calls. After any exception, std::bad_alloc
+//   included, the state is that before the call, or before `begin`.
 // Numerics: fixed_point.hpp. The search only proposes; every comparison that decides is between an
 //   exact similarity and a threshold.
 #pragma once
@@ -17,18 +17,18 @@
 #include "arrivals.hpp"
 #include "assess.hpp"
 #include "graph.hpp"
-#include "hands.hpp"
+#include "corrections.hpp"
 #include "journal.hpp"
-#include "kept.hpp"
+#include "vector_store.hpp"
 #include "members.hpp"
-#include "places.hpp"
+#include "placement.hpp"
 #include "pool.hpp"
-#include "receive.hpp"
+#include "absorb.hpp"
 #include "scan.hpp"
 #include "state.hpp"
 #include "thresholds.hpp"
 #include "update.hpp"
-#include "wholes.hpp"
+#include "cluster_sums.hpp"
 
 namespace linkstream {
 
@@ -36,12 +36,13 @@ struct Decision {
   std::int64_t cluster;
   std::int64_t subcluster;
   Kind kind;
-  double similarity;  // NaN where nothing reaches the lowest threshold
+  double similarity;  // NaN if no subcluster reaches the lowest threshold
   double threshold;
 };
 
-// Vectors that come together: their sum, how much less each weighs, how many, and their flags.
-struct Lot {
+// Vectors that arrive as one sum: the sum, what each lacks to the full weight in 256ths, how many, and
+// the flags of their subcluster.
+struct VectorGroup {
   const std::int64_t* sum;
   const std::int64_t* lights;
   std::size_t n;
@@ -58,14 +59,14 @@ struct Candidate {
 
 inline constexpr std::size_t kUntrackedEvents = 100000;
 
-// Asked between blocks whether to stop there; empty: never.
+// Called between blocks; true ends the call there. Empty: never.
 using Stop = std::function<bool()>;
 
 class Engine {
  public:
   Engine(const Thresholds& thresholds, std::size_t dimension, bool track_vectors,
          bool cluster_evidence, const Kernel& kernel, std::size_t threads,
-         Skip skip = Skip::kWithinBudget, std::shared_ptr<Kept> keep = nullptr)
+         Skip skip = Skip::kWithinBudget, std::shared_ptr<VectorStore> vector_store = nullptr)
       : thresholds_(thresholds),
         kernel_(kernel),
         pool_(threads),
@@ -73,14 +74,14 @@ class Engine {
         graph_(thresholds, dimension, kernel, skip),
         journal_(track_vectors ? 0 : kUntrackedEvents),
         members_(track_vectors),
-        wholes_(graph_, search_, cluster_evidence),
-        assess_(graph_, wholes_),
+        cluster_sums_(graph_, search_, cluster_evidence),
+        assess_(graph_, cluster_sums_),
         arrivals_(graph_, search_),
-        update_(graph_, search_, journal_, members_, wholes_),
-        places_(graph_, journal_, members_, wholes_, update_),
-        hands_(graph_, journal_, members_, places_),
-        receive_(graph_, search_, journal_, members_, wholes_, assess_),
-        keep_(std::move(keep)) {}
+        update_(graph_, search_, journal_, members_, cluster_sums_),
+        placement_(graph_, journal_, members_, cluster_sums_, update_),
+        corrections_(graph_, journal_, members_, placement_),
+        absorb_(graph_, search_, journal_, members_, cluster_sums_, assess_),
+        vector_store_(std::move(vector_store)) {}
 
   std::int64_t n_vectors() const { return journal_.n_vectors; }
   std::int64_t n_subclusters() const { return graph_.n_nodes; }
@@ -90,22 +91,22 @@ class Engine {
   std::int64_t n_cluster_ids() const { return journal_.free_cluster; }
   const EventLog& log() const { return journal_.log; }
 
-  // A change of several calls: all of them are kept, or taken back, which needs no memory. A call
-  // outside of one is a change of its own.
+  // A change of several calls is kept or rolled back as a whole; a rollback needs no memory. A call
+  // outside of a change is a change of its own.
 
   void begin() {
     refuse_unless(!open_, "a change within a change");
     graph_.begin();
     members_.begin();
     journal_.begin();
-    kept_before_ = keep_ ? keep_->size() : 0;
+    stored_before_ = vector_store_ ? vector_store_->size() : 0;
     open_ = true;
   }
 
   bool in_change() const { return open_; }
 
   void commit() {
-    refuse_unless(open_ && !failed_, "no change, or one of which a part failed");
+    refuse_unless(open_ && !failed_, "no open change, or one in which a call failed");
     graph_.commit();
     members_.commit();
     journal_.commit();
@@ -115,15 +116,15 @@ class Engine {
   void rollback() {
     if (!open_) return;
     graph_.rollback();
-    wholes_.read();
+    cluster_sums_.read();
     members_.rollback();
     journal_.rollback();
-    hands_.forget_rows();
-    if (keep_) keep_->cut(kept_before_);
+    corrections_.forget_rows();
+    if (vector_store_) vector_store_->cut(stored_before_);
     open_ = failed_ = false;
   }
 
-  // Takes fixed-point vectors in order of arrival; how many, where it was asked to stop.
+  // Adds fixed-point vectors in order of arrival. Returns how many: fewer than `n` if `stop` said so.
   std::size_t add(const std::int32_t* vectors, std::size_t n, Decision* decisions,
                   const Stop& stop = {}) {
     Change change(*this);
@@ -136,7 +137,7 @@ class Engine {
     return taken;
   }
 
-  // The same of vectors as they come, whose norms are given and in bounds.
+  // The same for float vectors, whose norms are given and in bounds.
   std::size_t add(const float* vectors, const double* norms, std::size_t n, Decision* decisions,
                   const Stop& stop = {}) {
     const std::size_t dimension = graph_.dimension();
@@ -155,7 +156,7 @@ class Engine {
     return taken;
   }
 
-  // What equations 20 and 21 say of each vector; nothing changes.
+  // Tells what equations 20 and 21 say of each vector; changes nothing.
   std::size_t ask(const std::int32_t* vectors, std::size_t n, Decision* decisions,
                   const Stop& stop = {}) {
     return each_block(n, stop, [&](std::size_t first, std::size_t block) {
@@ -164,7 +165,7 @@ class Engine {
     });
   }
 
-  // The most similar subclusters, best first (tie: the older).
+  // Returns the most similar subclusters, best first (tie: the older).
   std::vector<Candidate> ranked(const std::int32_t* q, std::size_t limit) const {
     const std::size_t dimension = graph_.dimension();
     const double root_q = root(kernel_.square(q, dimension));
@@ -187,45 +188,44 @@ class Engine {
     return all;
   }
 
-  // Current cluster of each vector, in order of arrival; -1 for one that was removed.
+  // Returns the cluster of each vector, in order of arrival; -1 for a removed vector.
   std::vector<std::int64_t> labels() {
     return members_.live([this](auto visit) {
       graph_.each_node([&](Row row) { visit(graph_.number(row), graph_.cluster(row)); });
     });
   }
 
-  // The subcluster that holds a vector, where these are tracked; -1 if it was removed.
+  // Returns the subcluster that holds a tracked vector; -1 if the vector was removed.
   std::int64_t holder(std::int64_t member) {
     refuse_unless(members_.tracked() && member >= 0 && member < journal_.n_vectors, "no such vector");
     return members_.holder(member);
   }
 
-  std::int64_t cluster_of(std::int64_t number) { return hands_.cluster_of(number); }
+  std::int64_t cluster_of(std::int64_t number) { return corrections_.cluster_of(number); }
   bool has_cluster(std::int64_t cluster) const {
-    const std::vector<Component>& all = graph_.forest.components;
-    return cluster >= 0 && std::any_of(all.begin(), all.end(), [=](const Component& component) {
+    const std::vector<ClusterStats>& all = graph_.forest.components;
+    return cluster >= 0 && std::any_of(all.begin(), all.end(), [=](const ClusterStats& component) {
              return component.cluster == cluster && component.vectors > 0;
            });
   }
-  auto total_of(std::int64_t number) { return hands_.total_of(number); }
+  auto total_of(std::int64_t number) { return corrections_.total_of(number); }
 
-  // Beyond the paper: a person's side. What cannot be is refused before anything changes.
+  // Beyond the paper. A request that cannot be carried out is refused before anything changes.
 
-  // Takes one vector of less weight, or with an outcome that is given; or puts a member that was
-  // withdrawn in a new place.
-  Decision take(const std::int32_t* q, const Order& order) {
-    hands_.check(order);
+  // Places one vector, a new one or one that was withdrawn, by the tests or by a given outcome.
+  Decision place(const std::int32_t* q, const Order& order) {
+    corrections_.check(order);
     const bool is_new = order.member == -1;
     Change change(*this);
     if (is_new) make_room(1);
-    const Verdict verdict = order.outcome < 0 ? tested(q) : hands_.given(order);
-    const Incoming share = hands_.share_of(q, order.light);
-    const Integer product = hands_.check_sum(verdict, share);
+    const Verdict verdict = order.outcome < 0 ? tested(q) : corrections_.given(order);
+    const IncomingVector share = corrections_.share_of(q, order.light);
+    const Integer product = corrections_.check_sum(verdict, share);
     if (is_new) journal_.newest = journal_.n_vectors;
     if (is_new && order.light) journal_.record(Code::kWeighed, kFull - order.light);
     const std::int64_t member = is_new ? journal_.n_vectors : order.member;
-    // The node that is made holds the share, not the vector the verdict is about.
-    const Row row = place(verdict, {share, order.light, member}, product, kNothing);
+    // A new node holds the share, not the vector that was assessed.
+    const Row row = apply(verdict, {share, order.light, member}, product, kNothing);
     if (is_new) {
       arrived(row, q);
     } else {
@@ -239,52 +239,42 @@ class Engine {
   // Takes a vector's share out of the subcluster that holds it, exactly.
   void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target, std::int64_t member) {
     Change change(*this);
-    hands_.withdraw(q, light, target, member);
+    corrections_.withdraw(q, light, target, member);
     change.done();
   }
 
   void flag(std::int64_t number, std::int64_t flags) {
     Change change(*this);
-    hands_.flag(number, flags);
+    corrections_.flag(number, flags);
     change.done();
   }
 
-  // Takes lots, one after the other, as the tests say.
-  void receive(const std::vector<Lot>& lots, Decision* decisions) {
+  // Adds groups of vectors by their sums, one after the other, by the tests or, `apart`, each in a
+  // cluster of its own. `vectors` are those of all groups, or null if they are not to be stored.
+  void absorb(const std::vector<VectorGroup>& groups, const std::int32_t* vectors, bool apart,
+              Decision* decisions) {
     Change change(*this);
-    const std::vector<Together> all = checked(lots);
+    const std::vector<IncomingSum> all = checked(groups);
     each_block(all.size(), {}, [&](std::size_t first, std::size_t block) {
-      receive_.arrivals.begin(block, [&](std::size_t i) { return all[first + i]; });
+      absorb_.arrivals.begin(block, [&](std::size_t i) { return all[first + i]; });
       for (std::size_t i = 0; i < block; ++i) {
-        const Lot& lot = lots[first + i];
-        const Verdict verdict = receive_.test(i, (lot.flags & kLocked) != 0);
-        decisions[first + i] = settled(verdict, all[first + i], lot, nullptr);
+        const VectorGroup& group = groups[first + i];
+        const Verdict verdict = apart ? Verdict() : absorb_.test(i, (group.flags & kLocked) != 0);
+        decisions[first + i] = absorbed(verdict, all[first + i], group, vectors);
+        if (vectors) vectors += group.n * graph_.dimension();
       }
     });
     change.done();
   }
 
-  // Takes one lot; `vectors` is null where they are not kept. As the tests say; or in a cluster of
-  // their own.
-  Decision receive(const Lot& lot, const std::int32_t* vectors, bool apart) {
-    Change change(*this);
-    const Together x = checked({lot})[0];
-    receive_.arrivals.begin(1, [&](std::size_t) { return x; });
-    const Verdict verdict =
-        apart ? Verdict() : receive_.test(0, (lot.flags & kLocked) != 0);
-    const Decision decision = settled(verdict, x, lot, vectors);
-    change.done();
-    return decision;
-  }
-
-  // Writes events of what is not the engine's to do; their vector is the newest.
+  // Appends events that the engine does not produce itself; their vector is the newest.
   void note(const std::vector<EventRow>& rows) {
     Change change(*this);
-    hands_.note(rows);
+    corrections_.note(rows);
     change.done();
   }
 
-  // All there is to know, as plain arrays.
+  // Returns the whole state as plain arrays.
   State state() {
     State state;
     state.n_vectors = journal_.n_vectors;
@@ -299,7 +289,7 @@ class Engine {
     return state;
   }
 
-  // Takes over a state, which the caller has checked; the engine must be new.
+  // Takes over a state that the caller has checked; the engine must be new.
   void restore(const State& state) {
     Change change(*this);
     journal_.n_vectors = state.n_vectors;
@@ -311,13 +301,13 @@ class Engine {
     for (const EventRow& row : state.events) journal_.log.append(row);
     journal_.log.set_n_events(state.n_events);
     read_nodes(state, graph_);
-    wholes_.read();
+    cluster_sums_.read();
     members_.restore(state.vectors, state.numbers, state.free_subcluster);
     change.done();
   }
 
  private:
-  // A change of one call, unless it is part of a larger one: taken back where `done` is not reached.
+  // Makes a call a change of its own unless a change is open; rolls it back if `done` is not reached.
   class Change {
    public:
     explicit Change(Engine& engine) : engine_(engine), whole_(!engine.open_) {
@@ -344,13 +334,13 @@ class Engine {
     bool done_ = false;
   };
 
-  // What happens within a block ends with it, whatever is thrown.
+  // Ends the block of rows touched, also after an exception.
   struct BlockEnd {
     Graph& graph;
     ~BlockEnd() { graph.touched.end_block(); }
   };
 
-  // Does the work block by block; how much of it was done.
+  // Does the work block by block. Returns how much was done.
   template <class Work>
   std::size_t each_block(std::size_t n, const Stop& stop, Work work) {
     std::size_t done = 0;
@@ -368,7 +358,7 @@ class Engine {
     arrivals_.begin(n, [&](std::size_t i) {
       const std::int32_t* q = vectors + i * graph_.dimension();
       const Integer square = kernel_.square(q, graph_.dimension());
-      return Incoming{q, square, root(square)};
+      return IncomingVector{q, square, root(square)};
     });
   }
 
@@ -377,27 +367,27 @@ class Engine {
   Decision add_one(std::size_t index) {
     journal_.newest = journal_.n_vectors;
     const Nearest nearest = arrivals_.nearest(index);
-    const Incoming& x = arrivals_[index];
+    const IncomingVector& x = arrivals_[index];
     const Verdict verdict = assess_(nearest, x);
-    const double score = wholes_.on() ? kNothing : verdict.similarity;
-    const Row row = place(verdict, {x, 0, journal_.n_vectors}, nearest.product, score);
+    const double score = cluster_sums_.on() ? kNothing : verdict.similarity;
+    const Row row = apply(verdict, {x, 0, journal_.n_vectors}, nearest.product, score);
     arrived(row, x.q);
     return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
             verdict.threshold};
   }
 
-  // Does what the verdict says; the row that holds the vector then. The product is that with the sum
-  // it joins; the score is the similarity to what it is linked to, or NaN.
-  Row place(const Verdict& verdict, const Part& part, Integer product, double score) {
-    if (verdict.partner == kNoRow) return places_.create(part);
-    if (verdict.kind == Kind::kJoined) return places_.join(verdict.partner, part, product);
-    return places_.link(verdict.partner, part, score, verdict.firm);
+  // Carries out a verdict. Returns the row that then holds the vector. `product` is that with the sum
+  // it joins; `score` is the similarity to the node it is linked to, or NaN.
+  Row apply(const Verdict& verdict, const Contribution& part, Integer product, double score) {
+    if (verdict.partner == kNoRow) return placement_.create(part);
+    if (verdict.kind == Kind::kJoined) return placement_.join(verdict.partner, part, product);
+    return placement_.link(verdict.partner, part, score, verdict.rule);
   }
 
-  // A new vector is in its place.
+  // Counts and stores a new vector that a row holds.
   void arrived(Row row, const std::int32_t* q) {
     members_.joined(graph_.number(row));
-    if (keep_) keep_->append(q, 1);
+    if (vector_store_) vector_store_->append(q, 1);
     journal_.n_vectors += 1;
   }
 
@@ -411,31 +401,31 @@ class Engine {
 
   // Beyond the paper
 
-  // Each vector that comes is kept: memory for that is found before anything changes.
+  // Allocates the memory to store `n` vectors before anything changes.
   void make_room(std::size_t n) {
     const auto more = static_cast<std::int64_t>(n);
     refuse_unless(more <= kVectorsMax - journal_.n_vectors, "more vectors than can be numbered");
     refuse_unless(more <= kSubclustersMax - journal_.free_subcluster, "no numbers left");
-    if (keep_) keep_->reserve(n);
+    if (vector_store_) vector_store_->reserve(n);
   }
 
-  // Lots that can be taken, all of them, or none is.
-  std::vector<Together> checked(const std::vector<Lot>& lots) {
-    std::vector<Together> all;
+  // Checks all groups before the first is added.
+  std::vector<IncomingSum> checked(const std::vector<VectorGroup>& groups) {
+    std::vector<IncomingSum> all;
     std::size_t n = 0;
-    for (const Lot& lot : lots) {
-      all.push_back(hands_.together(lot.sum, lot.lights, lot.n, lot.flags));
-      n += lot.n;
+    for (const VectorGroup& group : groups) {
+      all.push_back(corrections_.incoming_sum(group.sum, group.lights, group.n, group.flags));
+      n += group.n;
     }
     make_room(n);
     return all;
   }
 
-  Decision settled(const Verdict& verdict, const Together& x, const Lot& lot,
-                   const std::int32_t* vectors) {
-    Row row = receive_.put(verdict, x, lot.lights);
-    if (keep_ && vectors) keep_->append(vectors, lot.n);
-    if (lot.flags) hands_.flag(graph_.number(row), lot.flags);
+  Decision absorbed(const Verdict& verdict, const IncomingSum& x, const VectorGroup& group,
+                    const std::int32_t* vectors) {
+    Row row = absorb_.put(verdict, x, group.lights);
+    if (vector_store_ && vectors) vector_store_->append(vectors, group.n);
+    if (group.flags) corrections_.flag(graph_.number(row), group.flags);
     if (verdict.kind == Kind::kJoined) row = update_(row);
     return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
             verdict.threshold};
@@ -453,18 +443,18 @@ class Engine {
   Graph graph_;
   Journal journal_;
   Members members_;
-  Wholes wholes_;
+  ClusterSums cluster_sums_;
   Assess assess_;
-  Arrivals<Incoming> arrivals_;
+  Arrivals<IncomingVector> arrivals_;
   Update update_;
-  Places places_;
-  Hands hands_;
-  Receive receive_;
-  std::shared_ptr<Kept> keep_;
+  Placement placement_;
+  Corrections corrections_;
+  Absorb absorb_;
+  std::shared_ptr<VectorStore> vector_store_;
   std::vector<std::int32_t> fixed_;
-  std::size_t kept_before_ = 0;  // the open change
+  std::size_t stored_before_ = 0;  // vectors in the store before the open change
   bool open_ = false;
-  bool failed_ = false;  // a part of the open change: it can only be taken back
+  bool failed_ = false;  // a call of the open change failed: only `rollback` may follow
 };
 
 }  // namespace linkstream

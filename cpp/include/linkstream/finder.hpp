@@ -1,6 +1,7 @@
-// What: from a subcluster's number to its row. Adding never asks, so adding pays nothing for it.
-// Invariants: a note of where a number was is only believed where the row still bears that number;
-//   else, if a subcluster was born or is no more since, all rows are walked and noted anew.
+// What: finds the row of a subcluster by its number. Adding vectors does not need it.
+// Python twin: none; `Graph.nodes` is a dict.
+// Invariants: a noted row is used only if the row still has that number; otherwise, if a subcluster was
+//   created or removed since, all rows are noted again.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +17,11 @@ class Finder {
  public:
   Finder(const Graph& graph, const Journal& journal) : graph_(graph), journal_(journal) {}
 
-  // The row of a number, or none.
+  // Returns the row of a number, or kNoRow.
   Row operator()(std::int64_t number) {
     if (number < 0) return kNoRow;
     if (bears(noted(number), number)) return noted(number);
-    if (born_ != journal_.free_subcluster || there_ != graph_.n_nodes) note_all();
+    if (created_ != journal_.free_subcluster || n_nodes_ != graph_.n_nodes) note_all();
     if (noted(number) == kNoRow || bears(noted(number), number)) return noted(number);
     Row found = kNoRow;  // another number has the same note
     graph_.each_node([&](Row row) {
@@ -29,10 +30,10 @@ class Finder {
     return found;
   }
 
-  // Numbers that were given are free again: what was noted may be wrong of those to come.
+  // Forgets all notes: numbers were rolled back and will be given again.
   void forget() {
     std::fill(notes_.begin(), notes_.end(), kNoRow);
-    born_ = there_ = -1;
+    created_ = n_nodes_ = -1;
   }
 
  private:
@@ -49,8 +50,8 @@ class Finder {
     std::size_t size = 64;
     while (size < 4 * static_cast<std::size_t>(graph_.n_nodes)) size *= 2;
     notes_.assign(size, kNoRow);
-    born_ = journal_.free_subcluster;
-    there_ = graph_.n_nodes;
+    created_ = journal_.free_subcluster;
+    n_nodes_ = graph_.n_nodes;
     graph_.each_node([&](Row row) {
       notes_[static_cast<std::size_t>(graph_.number(row)) & (size - 1)] = row;
     });
@@ -59,7 +60,7 @@ class Finder {
   const Graph& graph_;
   const Journal& journal_;
   std::vector<Row> notes_;
-  std::int64_t born_ = -1, there_ = -1;  // when all were noted
+  std::int64_t created_ = -1, n_nodes_ = -1;  // when all rows were noted
 };
 
 }  // namespace linkstream

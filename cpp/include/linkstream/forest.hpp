@@ -1,10 +1,10 @@
-// What: the graph: nodes (subclusters), edges, components (clusters).
+// What: nodes (subclusters), edges and components (clusters).
 // Paper: section 3.2. Python twin: engine/forest.py.
-// Invariants: the graph is a forest. Each node's edges stand in a heap by how far the node may move
-//   before they must be looked at again, so that a hub does not look at all of them each time. A firm
-//   edge was tied by a settlement or a person: equation 22 does not judge it. Components that are gone
-//   are used again, and hold nothing until then. While a change is open, each step is noted before it
-//   is made, memory for it is found before it is noted, and taking it back needs none.
+// Invariants: the edges form a forest. The edges of a node are in a heap by how far the node may move
+//   before they must be tested again, so that a hub does not test all of them each time. Equation 22
+//   tests only edges of the rule kTested. Removed components are reused, and are empty until then.
+//   While a change is open, each step is recorded before it is made, and memory is allocated before
+//   that; a rollback needs no memory.
 // Numerics: `moved` is an upper bound in radians.
 #pragma once
 
@@ -23,49 +23,50 @@ namespace linkstream {
 
 using Edge = std::uint32_t;
 
-// How firm an edge is: judged by equation 22; settled; a person's word.
-using Firmness = std::uint8_t;
-inline constexpr Firmness kLoose = 0, kFirm = 1, kLaw = 2;
+// Rules of edges: equation 22 tests the edge; a settlement or cluster evidence holds it; a user pinned
+// it.
+using EdgeRule = std::uint8_t;
+inline constexpr EdgeRule kTested = 0, kSettled = 1, kPinned = 2;
 
-// Flags of a node: its centroid stays; its part keeps the ID at a split.
+// Flags of a node: its centroid is fixed; its part keeps the ID at a split.
 inline constexpr std::uint8_t kLocked = 1, kClaim = 2;
 
 inline constexpr std::int64_t kFull = 256;  // the weight of a vector of full weight
 
-// What so many vectors weigh, as k; one at the least.
+// Returns the weight of `count` vectors that lack `light` 256ths, as k; at least 1.
 inline double mass(std::int64_t count, std::int64_t light) {
   constexpr double part = 1.0 / static_cast<double>(kFull);
   return std::max(static_cast<double>(count) - static_cast<double>(light) * part, 1.0);
 }
 
 struct HeldEdge {
-  float expiry;  // look again once the node has moved further than this
+  float expiry;  // test again once the node has moved further than this
   Edge edge;
 };
 
 struct Node {
   Integer square = 0;  // S.S
   double root = 0.0;   // its square root
-  double moved = 0.0;  // since the anchor was noted; without one, along the whole way so far
+  double moved = 0.0;  // since the anchor was saved; without an anchor, along the whole path
   std::int64_t number = -1;
   std::int64_t count = 0;
   std::int64_t count_limit = 0;  // expiries hold while the count is at most this
   std::int64_t first_seen = 0;
   std::int64_t last_seen = 0;
-  std::int64_t light = 0;  // how much less than `count` the vectors weigh, in 256ths
+  std::int64_t light = 0;  // the weight that the vectors lack: 256 count - their weight
   std::uint32_t component = 0;
   std::uint32_t mark = 0;
-  std::uint32_t hasty = 0;  // edges due at every touch, when all were last judged
+  std::uint32_t hasty = 0;  // edges due at every touch, when all were last tested
   std::uint8_t flags = 0;
-  bool saved = false;  // within the open change, what the node was before it is known
+  bool saved = false;  // the open change has saved the node
   std::vector<HeldEdge> edges;
-  std::unique_ptr<float[]> anchor;  // of a node with many edges: where it was when they were judged
+  std::unique_ptr<float[]> anchor;  // direction when all of its many edges were tested
 
   double mass() const { return linkstream::mass(count, light); }
   bool locked() const { return flags & kLocked; }
   bool claims() const { return flags & kClaim; }
 
-  // Makes it the node of a row that is free. The room for edges stays: a change may be taken back.
+  // Makes this the node of a free row. It keeps the memory of its edges for a rollback.
   void clear() {
     std::vector<HeldEdge> room = std::move(edges);
     const bool was_saved = saved;
@@ -76,8 +77,8 @@ struct Node {
   }
 };
 
-// A cluster: vectors in it, what these weigh less, how many of its nodes claim its ID.
-struct Component {
+// A cluster: its vectors, the weight they lack, and how many of its nodes claim its ID.
+struct ClusterStats {
   std::int64_t cluster;
   std::int64_t vectors = 0;
   std::int64_t light = 0;
@@ -103,16 +104,16 @@ class Forest {
     return ends_[edge].row[ends_[edge].row[0] == row ? 1 : 0];
   }
 
-  bool is_firm(Edge edge) const { return ends_[edge].firm != kLoose; }
-  Firmness firmness(Edge edge) const { return ends_[edge].firm; }
+  bool is_tested(Edge edge) const { return ends_[edge].rule == kTested; }
+  EdgeRule rule(Edge edge) const { return ends_[edge].rule; }
 
-  Edge add_edge(Row a, Row b, float expiry_a, float expiry_b, Firmness firm = kLoose) {
+  Edge add_edge(Row a, Row b, float expiry_a, float expiry_b, EdgeRule rule = kTested) {
     make_room_for_one(node(a).edges);
     make_room_for_one(node(b).edges);
     make_room_for_one(ends_);
     const bool made = free_.empty();
     const Edge edge = made ? static_cast<Edge>(ends_.size()) : free_.back();
-    note({made ? EdgeStep::kMade : EdgeStep::kReused, edge, a, b, firm});
+    note({made ? EdgeStep::kMade : EdgeStep::kReused, edge, a, b, rule});
     if (made) {
       ends_.emplace_back();
     } else {
@@ -120,7 +121,7 @@ class Forest {
     }
     ends_[edge].row[0] = a;
     ends_[edge].row[1] = b;
-    ends_[edge].firm = firm;
+    ends_[edge].rule = rule;
     hold(a, edge, expiry_a);
     hold(b, edge, expiry_b);
     return edge;
@@ -129,19 +130,19 @@ class Forest {
   void remove_edge(Edge edge) {
     const Ends& ends = ends_[edge];
     make_room_for_one(free_);
-    note({EdgeStep::kRemoved, edge, ends.row[0], ends.row[1], ends.firm});
+    note({EdgeStep::kRemoved, edge, ends.row[0], ends.row[1], ends.rule});
     for (const Row row : ends.row) let_go(row, edge);
     free_.push_back(edge);
   }
 
-  // One end of an edge becomes another node: what happens to the edges of a node that is no more.
+  // Moves one end of an edge to another node, before the first node is removed.
   void move_edge(Edge edge, Row from, Row to) {
     make_room_for_one(node(to).edges);
-    note({EdgeStep::kMoved, edge, from, to, ends_[edge].firm});
+    note({EdgeStep::kMoved, edge, from, to, ends_[edge].rule});
     relocate(edge, from, to);
   }
 
-  // Has all edges of a node looked at whenever one of their ends is touched.
+  // Makes all edges of a node due whenever one of their ends is touched.
   void set_all_due(Row row) {
     for (HeldEdge& held : node(row).edges) {
       held.expiry = kAlways;  // a heap of equals is one
@@ -151,24 +152,24 @@ class Forest {
 
   void set_expiry(Edge edge, Row row, float expiry) {
     std::vector<HeldEdge>& edges = node(row).edges;
-    const std::uint32_t place = ends_[edge].place[side(edge, row)];
-    edges[place].expiry = expiry;
-    sift(row, place);
+    const std::uint32_t position = ends_[edge].position[side(edge, row)];
+    edges[position].expiry = expiry;
+    sift(row, position);
   }
 
-  // Edges of a node that must be looked at again: those whose expiry its movement has passed, found
-  // by walking down the heap no further than needed.
+  // Finds the edges of a node that must be tested again, whose expiry its movement has passed, by
+  // walking down the heap no further than needed.
   void expired(Row row, std::vector<Edge>& found) const {
     const Node& held = node(row);
     std::vector<std::uint32_t>& todo = walk_;
     todo.clear();
     if (!held.edges.empty()) todo.push_back(0);
     while (!todo.empty()) {
-      const std::uint32_t place = todo.back();
+      const std::uint32_t position = todo.back();
       todo.pop_back();
-      if (held.edges[place].expiry >= held.moved) continue;
-      found.push_back(held.edges[place].edge);
-      for (std::uint32_t child = 2 * place + 1; child <= 2 * place + 2; ++child) {
+      if (held.edges[position].expiry >= held.moved) continue;
+      found.push_back(held.edges[position].edge);
+      for (std::uint32_t child = 2 * position + 1; child <= 2 * position + 2; ++child) {
         if (child < held.edges.size()) todo.push_back(child);
       }
     }
@@ -189,7 +190,7 @@ class Forest {
     return component;
   }
 
-  // A component without a node is no more.
+  // Removes a component that has no nodes.
   void close_component(std::uint32_t component) {
     make_room_for_one(free_components_);
     note({ComponentStep::kClosed, component, 0, components[component].cluster});
@@ -204,9 +205,9 @@ class Forest {
 
   std::size_t n_components() const { return components.size() - free_components_.size(); }
 
-  std::vector<Component> components;  // free ones too
+  std::vector<ClusterStats> components;  // free ones too
 
-  // A change: wholly kept, or taken back. What the components hold must then be counted again.
+  // Changes. After a rollback the caller counts the contents of the components again.
 
   void begin() { open_ = true; }
 
@@ -223,16 +224,16 @@ class Forest {
   }
 
  private:
-  // A step of the edges: an edge with a number of its own or one used again, between two rows; taken
-  // away; or moved from one row to another.
+  // A step of the edges: an edge made, with a new number or a reused one; removed; or moved from one
+  // row to another.
   struct EdgeStep {
     enum Kind : std::uint8_t { kMade, kReused, kRemoved, kMoved } kind;
     Edge edge;
     Row a, b;
-    Firmness firm;
+    EdgeRule rule;
   };
 
-  // A step of the components: one made, or used again; closed; or two that swap their IDs.
+  // A step of the components: one made, or reused; closed; or two that swap their IDs.
   struct ComponentStep {
     enum Kind : std::uint8_t { kMade, kReused, kClosed, kSwapped } kind;
     std::uint32_t component, other;
@@ -259,7 +260,7 @@ class Forest {
         return;
       case EdgeStep::kRemoved:
         free_.pop_back();
-        ends_[step.edge] = {{step.a, step.b}, {0, 0}, step.firm};
+        ends_[step.edge] = {{step.a, step.b}, {0, 0}, step.rule};
         hold(step.a, step.edge, kAlways);
         hold(step.b, step.edge, kAlways);
         return;
@@ -291,8 +292,8 @@ class Forest {
 
   struct Ends {
     Row row[2];
-    std::uint32_t place[2];  // where each end's heap holds the edge
-    Firmness firm;
+    std::uint32_t position[2];  // in the heap of each end
+    EdgeRule rule;
   };
 
   int side(Edge edge, Row row) const { return ends_[edge].row[0] == row ? 0 : 1; }
@@ -312,36 +313,36 @@ class Forest {
 
   void let_go(Row row, Edge edge) {
     std::vector<HeldEdge>& edges = node(row).edges;
-    const std::uint32_t place = ends_[edge].place[side(edge, row)];
+    const std::uint32_t position = ends_[edge].position[side(edge, row)];
     const HeldEdge last = edges.back();
     edges.pop_back();
-    if (place == edges.size()) return;
-    put(row, place, last);
-    sift(row, place);
+    if (position == edges.size()) return;
+    put(row, position, last);
+    sift(row, position);
   }
 
-  void put(Row row, std::uint32_t place, HeldEdge held) {
-    node(row).edges[place] = held;
-    ends_[held.edge].place[side(held.edge, row)] = place;
+  void put(Row row, std::uint32_t position, HeldEdge held) {
+    node(row).edges[position] = held;
+    ends_[held.edge].position[side(held.edge, row)] = position;
   }
 
-  // Restores the heap around one place, whichever way it must move.
-  void sift(Row row, std::uint32_t place) {
+  // Restores the heap around one position.
+  void sift(Row row, std::uint32_t position) {
     std::vector<HeldEdge>& edges = node(row).edges;
-    const HeldEdge held = edges[place];
-    while (place > 0 && edges[(place - 1) / 2].expiry > held.expiry) {
-      put(row, place, edges[(place - 1) / 2]);
-      place = (place - 1) / 2;
+    const HeldEdge held = edges[position];
+    while (position > 0 && edges[(position - 1) / 2].expiry > held.expiry) {
+      put(row, position, edges[(position - 1) / 2]);
+      position = (position - 1) / 2;
     }
     for (;;) {
-      std::uint32_t child = 2 * place + 1;
+      std::uint32_t child = 2 * position + 1;
       if (child >= edges.size()) break;
       if (child + 1 < edges.size() && edges[child + 1].expiry < edges[child].expiry) ++child;
       if (edges[child].expiry >= held.expiry) break;
-      put(row, place, edges[child]);
-      place = child;
+      put(row, position, edges[child]);
+      position = child;
     }
-    put(row, place, held);
+    put(row, position, held);
   }
 
   std::vector<std::unique_ptr<Node[]>> nodes_;

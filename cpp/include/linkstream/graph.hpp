@@ -1,9 +1,9 @@
-// What: subclusters and edges with all that must change together: sum, norm, codes, count, budget.
+// What: subclusters and edges, with everything that changes with a sum: norm, codes, count, budget.
 // Paper: section 3.2; the similarities of sections 3.3 and 3.4. Python twin: engine/graph.py.
 // Invariants: codes are those of the sum; an edge that is not due satisfies equation 22 and is below
-//   T_s (see `half_slack`), so that looking at the others alone decides what looking at all would.
-//   While a change is open, what a node was before it is saved ahead of the first time it is touched.
-// Numerics: fixed_point.hpp. Budgets are bounds with room for roundings; they never decide.
+//   T_s (see `half_slack`), so that checking the due edges decides the same as checking all edges.
+//   While a change is open, a node is saved before it is changed for the first time.
+// Numerics: fixed_point.hpp. Budgets are bounds that allow for rounding errors; they never decide.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +23,19 @@ namespace linkstream {
 
 inline constexpr std::size_t kManyEdges = 16;
 
-// How much of the edge checks may be skipped; `kNever` checks all edges of a touched node each time
-// and exists so that a test can compare the two.
+// Which edge checks may be skipped; `kNever` checks all edges of a touched node each time, so that
+// tests can compare the two.
 enum class Skip { kWithinBudget, kNever };
 
-// A vector on its way in: q, with its exact square.
-struct Incoming {
+// A vector that arrives: q, with its exact square.
+struct IncomingVector {
   const std::int32_t* q;
   Integer square;
   double root;
 };
 
-// Vectors on their way in together, by their sum; how much less than their number they weigh.
-struct Together {
+// Vectors that arrive as one sum, and what they lack to their full weight, in 256ths.
+struct IncomingSum {
   const std::int64_t* sum;
   std::int64_t n;
   std::int64_t light;
@@ -79,23 +79,23 @@ class Graph {
     return thresholds.edge(node(a).mass(), node(b).mass());
   }
 
-  // The product of what arrives with a sum of so many vectors.
-  Integer product(const Incoming& x, const std::int64_t* sum, std::int64_t count) const {
+  // Returns the product of what arrives with a sum of `count` vectors.
+  Integer product(const IncomingVector& x, const std::int64_t* sum, std::int64_t count) const {
     return dot(kernel, x.q, sum, count, dimension());
   }
-  Integer product(const Together& x, const std::int64_t* sum, std::int64_t count) const {
+  Integer product(const IncomingSum& x, const std::int64_t* sum, std::int64_t count) const {
     return dot(kernel, x.sum, x.n, sum, count, dimension());
   }
 
-  // What arrives, made ready to be scanned for.
-  void ask(Queries& queries, const Incoming& x, float bar, std::size_t index = 0) const {
+  // Encodes what arrives as a query of the scan.
+  void ask(Queries& queries, const IncomingVector& x, float bar, std::size_t index = 0) const {
     queries.set(index, x.q, x.root, dimension(), bar, kernel.encode_vector);
   }
-  void ask(Queries& queries, const Together& x, float bar, std::size_t index = 0) const {
+  void ask(Queries& queries, const IncomingSum& x, float bar, std::size_t index = 0) const {
     queries.set(index, x.sum, x.root, dimension(), bar, kernel.encode_sum);
   }
 
-  // The similarity of two centroids.
+  // Returns the similarity of two centroids.
   double exact(Row a, Row b) const {
     return similarity(dot(kernel, rows.sum(a), node(a).count, rows.sum(b), node(b).count, dimension()),
                       node(a).root, node(b).root);
@@ -103,7 +103,7 @@ class Graph {
 
   // Nodes
 
-  // A row for a node of this number and sum; counts, times and component are the caller's to set.
+  // Returns a row for a node of this number and square; the caller sets counts, times and component.
   Row take(std::int64_t number, Integer square) {
     const Row row = rows.take();
     forest.make_room(row + 1);
@@ -125,7 +125,7 @@ class Graph {
     --n_nodes;
   }
 
-  // Changes: begun, then kept wholly or taken back. Taking back needs no memory.
+  // Changes. A rollback needs no memory.
 
   void begin() {
     rows.begin();
@@ -163,18 +163,18 @@ class Graph {
     count_components();
   }
 
-  // To be called before anything of a node is changed, but for its component.
+  // Saves a node; call it before any change of the node except its component.
   void save(Row row) {
     if (open_ && !node(row).saved) save_now(row);
   }
 
-  // A node goes to another component.
+  // Moves a node to another component.
   void move_to(std::uint32_t component, Row row) {
     if (open_ && !node(row).saved) moves_.push_back({row, node(row).component});
     node(row).component = component;
   }
 
-  // Codes of a sum that has changed.
+  // Writes the codes of a sum that has changed.
   void encode(Row row) {
     float scale, residual;
     kernel.encode_sum(rows.sum(row), node(row).root, dimension(), codes_.data(), room_.data(), &scale,
@@ -184,7 +184,7 @@ class Graph {
   }
 
   // Adds a vector; |S+q|^2 = |S|^2 + 2 q.S + |q|^2 exactly.
-  void add_vector(Row row, const Incoming& x, Integer product) {
+  void add_vector(Row row, const IncomingVector& x, Integer product) {
     save(row);
     const double turned = turn(node(row).square, product, x.square);
     grow(row, product, x.square, 1);
@@ -192,8 +192,8 @@ class Graph {
     moved(row, turned);
   }
 
-  // Adds vectors that come together; the same with their sum.
-  void add_sum(Row row, const Together& x, Integer product) {
+  // Adds a sum of vectors in the same way.
+  void add_sum(Row row, const IncomingSum& x, Integer product) {
     save(row);
     const double turned = turn(node(row).square, product, x.square);
     grow(row, product, x.square, x.n);
@@ -202,8 +202,8 @@ class Graph {
     moved(row, turned);
   }
 
-  // Takes a vector out again.
-  void take_vector(Row row, const Incoming& x, Integer product) {
+  // Subtracts a vector.
+  void take_vector(Row row, const IncomingVector& x, Integer product) {
     save(row);
     const double turned = turn(node(row).square, -product, x.square);
     grow(row, -product, x.square, -1);
@@ -212,8 +212,8 @@ class Graph {
     moved(row, turned);
   }
 
-  // Adds the vectors of another node, which is released.
-  void absorb(Row row, Row gone) {
+  // Adds the vectors and the edges of another node, which is released.
+  void merge(Row row, Row gone) {
     save(row);
     save(gone);
     Node& kept = node(row);
@@ -237,13 +237,13 @@ class Graph {
 
   // Edges
 
-  void add_edge(Row a, Row b, double score, Firmness firm = kLoose) {
-    const double half = half_slack(a, b, score, firm != kLoose);
-    forest.add_edge(a, b, expiry(a, half), expiry(b, half), firm);
+  void add_edge(Row a, Row b, double score, EdgeRule rule = kTested) {
+    const double half = half_slack(a, b, score, rule == kTested);
+    forest.add_edge(a, b, expiry(a, half), expiry(b, half), rule);
   }
 
-  // Edges of a node that may have failed or come to merge since they were last judged. All of them
-  // when the count has outgrown its limit, or when so many are due that judging all afresh pays.
+  // Collects the edges of a node that may have failed or reached T_s since they were last tested: all
+  // of them if the count is above its limit, or if so many are due that testing all is cheaper.
   void collect_due(Row row, std::vector<Edge>& due) {
     Node& held = node(row);
     due.clear();
@@ -262,17 +262,17 @@ class Graph {
     for (const HeldEdge& edge : held.edges) due.push_back(edge.edge);
   }
 
-  // An edge of a node whose due edges were collected, judged to hold at a similarity.
+  // Sets the budget of an edge that was tested and holds at a similarity.
   void renew(Edge edge, Row row, Row other, double score) {
-    const double half = half_slack(row, other, score, forest.is_firm(edge));
+    const double half = half_slack(row, other, score, forest.is_tested(edge));
     if (judging_all_ && half <= 0.0) node(row).hasty += 1;
     forest.set_expiry(edge, row, expiry(row, half));
     forest.set_expiry(edge, other, expiry(other, half));
   }
 
  private:
-  // A node as it was before the open change: all but its edges, which the forest notes, and its sum,
-  // which stands in `sums_`; number -1: the row was free.
+  // A node before the open change, without its edges, which the forest records, and its sum, which is
+  // in `sums_`; number -1: the row was free.
   struct Image {
     Row row;
     std::size_t sum;
@@ -293,13 +293,13 @@ class Graph {
   void save_now(Row row) {
     Node& node = this->node(row);
     make_room_for_one(images_);
-    const std::size_t place = sums_.size();
+    const std::size_t offset = sums_.size();
     if (node.number >= 0) {
       const std::int64_t* sum = rows.sum(row);
       sums_.insert(sums_.end(), sum, sum + dimension());
     }
     images_.push_back({row,
-                       place,
+                       offset,
                        {node.square, node.root, node.number, node.count, node.count_limit,
                         node.first_seen, node.last_seen, node.light, node.component, node.flags}});
     node.saved = true;
@@ -319,19 +319,19 @@ class Graph {
     node.flags = image.node.flags;
     node.saved = false;
     if (node.number >= 0) std::copy_n(sums_.data() + image.sum, dimension(), rows.sum(image.row));
-    // How far it may move before its edges are looked at was noted from where it stood since.
+    // Its edges hold budgets relative to positions that no longer exist: all become due.
     node.moved = 0.0;
     node.hasty = 0;
     node.anchor.reset();
     forest.set_all_due(image.row);
   }
 
-  // What the components hold, from their nodes.
+  // Computes the statistics of all components from their nodes.
   void count_components() {
-    for (Component& component : forest.components) component = {component.cluster};
+    for (ClusterStats& component : forest.components) component = {component.cluster};
     each_node([this](Row row) {
       const Node& counted = node(row);
-      Component& component = forest.components[counted.component];
+      ClusterStats& component = forest.components[counted.component];
       component.vectors += counted.count;
       component.light += counted.light;
       component.claims += counted.claims();
@@ -347,8 +347,8 @@ class Graph {
 
   // Budgets (docs/choices.md, "Hubs stay cheap")
 
-  // An upper bound of the angle by which a sum a turns when b is added: the part of b across a,
-  // over the length along a. The tangent is at least the angle; the rest is room for roundings.
+  // Returns an upper bound of the angle by which a sum a turns when b is added: the part of b across
+  // a, over the length along a. The tangent is at least the angle; the rest allows for rounding.
   static double turn(Integer square_a, Integer product, Integer square_b) {
     const double a = static_cast<double>(square_a), b = static_cast<double>(square_b);
     const double d = static_cast<double>(product);
@@ -356,8 +356,8 @@ class Graph {
     return a + d > 0.0 ? across / (a + d) * (1.0 + 1e-9) + 1e-12 : 4.0;
   }
 
-  // A node with many edges notes where it stands when all of them are judged: it wanders to and fro,
-  // and its distance from there stays much smaller than the way it goes.
+  // Saves the direction of a node with many edges when all of them are tested. Such a node moves to
+  // and fro, and its distance from there stays much smaller than the length of its path.
   void note_anchor(Row row) {
     Node& noted = node(row);
     if (!noted.anchor) noted.anchor = std::make_unique<float[]>(dimension());
@@ -368,8 +368,8 @@ class Graph {
     noted.moved = 0.0;
   }
 
-  // A sum has changed, and its centroid has turned by at most an angle. An arc is longer than its
-  // chord by at most a twentieth of the chord's cube; the rest is room for the roundings of floats.
+  // Records that a centroid has turned by at most an angle. An arc is longer than its chord by at most
+  // a twentieth of the chord's cube; the rest allows for the rounding of floats.
   void moved(Row row, double turned) {
     Node& mover = node(row);
     if (mover.anchor) {
@@ -382,15 +382,14 @@ class Graph {
     encode(row);
   }
 
-  // Half of the angle by which the ends of an edge, together, may turn before it can fail equation
-  // 22 or reach T_s, while their counts stay within their limits (what vectors weigh is no more than
-  // their count). Each end holds half of the slack.
-  // A firm edge cannot fail.
-  double half_slack(Row a, Row b, double score, bool firm) const {
+  // Returns half of the angle by which the ends of an edge, together, may turn before it can fail
+  // equation 22 or reach T_s, while their counts stay within their limits (vectors weigh no more than
+  // their count). Each end holds half of the slack. An edge that is not tested cannot fail.
+  double half_slack(Row a, Row b, double score, bool tested) const {
     if (score >= thresholds.subcluster_similarity) return 0.0;
     const double angle = std::acos(std::max(score, -1.0));
     const double to_merge = angle - std::acos(thresholds.subcluster_similarity);
-    if (firm) return 0.5 * (to_merge - 1e-6);
+    if (!tested) return 0.5 * (to_merge - 1e-6);
     const double needed = thresholds.edge(static_cast<double>(node(a).count_limit),
                                           static_cast<double>(node(b).count_limit));
     if (score <= needed) return 0.0;
@@ -398,8 +397,8 @@ class Graph {
     return 0.5 * (std::min(to_fail, to_merge) - 1e-6);
   }
 
-  // How far a node may have moved before half of the slack is used up: further along its way; or,
-  // from its anchor, so far that even going back past it and on would not use it up.
+  // Returns how far a node may have moved before half of the slack is used up: along its path; or from
+  // its anchor, so far that even moving back past the anchor and on would not use it up.
   float expiry(Row row, double half) const {
     const Node& mover = node(row);
     const double reach = mover.anchor ? half - mover.moved : half;

@@ -1,5 +1,5 @@
-// What: the counters that only rise, and the log of events they number.
-// Python twin: the counters and `_record` of engine/graph.py.
+// What: the event log and the counters that number vectors, subclusters and clusters; they only rise.
+// Python twin: `Journal` of engine/log.py.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace linkstream {
 
 struct Counters {
   std::int64_t n_vectors = 0;
-  std::int64_t newest = 0;           // the vector on its way in, or the newest: events bear it
-  std::int64_t next_subcluster = 0;  // how many were ever born
+  std::int64_t newest = 0;           // the vector being added, or the newest: the vector of events
+  std::int64_t next_subcluster = 0;  // subclusters created so far
   std::int64_t next_cluster = 0;
-  std::int64_t free_subcluster = 0;  // the next numbers to be given
+  std::int64_t free_subcluster = 0;  // the next numbers to give
   std::int64_t free_cluster = 0;
 };
 
@@ -22,7 +22,7 @@ struct Journal : Counters {
 
   EventLog log;
 
-  // A change: wholly kept, or taken back.
+  // Changes
 
   void begin() {
     before_ = *this;
@@ -40,8 +40,8 @@ struct Journal : Counters {
   template <class... Numbers>
   void record(Code code, Numbers... numbers) {
     EventRow row{static_cast<std::int64_t>(code), newest, -1, -1, -1, -1};
-    std::size_t place = 2;
-    ((row[place++] = numbers), ...);
+    std::size_t column = 2;
+    ((row[column++] = numbers), ...);
     log.append(row);
   }
 
@@ -52,7 +52,7 @@ struct Journal : Counters {
     return number;
   }
 
-  Counters before_;  // the open change
+  Counters before_;  // the counters before the open change
 };
 
 }  // namespace linkstream

@@ -23,8 +23,8 @@ struct Union {
 
 class Linkage {
  public:
-  // `table` holds n rows of n products S_i.S_j and is used up. `pause` is called after each row that is
-  // looked at; it may throw.
+  // `table` holds n rows of n products S_i.S_j and is overwritten. `pause` is called before each row is
+  // searched; it may throw.
   Linkage(double* table, const double* squares, const double* masses, std::size_t n,
           const Thresholds& thresholds, std::function<void()> pause = [] {})
       : pause_(std::move(pause)),
@@ -72,7 +72,7 @@ class Linkage {
     spread_[row] = test_.spread(masses_[row]);
   }
 
-  // The group of a row takes in another, and all partners are put right.
+  // Adds one group to another, and updates the partners of all groups.
   void unite(std::size_t row, std::size_t gone) {
     squares_[row] = squares_[row] + squares_[gone] + 2.0 * at(row)[gone];
     masses_[row] += masses_[gone];
@@ -81,7 +81,7 @@ class Linkage {
     double* mine = at(row);
     for (std::size_t i = 0; i < n_; ++i) mine[i] += more[i];
     for (const std::size_t i : live_) at(i)[row] = mine[i];
-    // A row that is gone is infinitely long: its similarity is 0 and its margins are below 0.
+    // A removed row gets an infinite length: its similarity is 0 and its margins are below 0.
     roots_[gone] = std::numeric_limits<double>::infinity();
     live_.erase(std::lower_bound(live_.begin(), live_.end(), gone));
     look(row, united_);
@@ -96,8 +96,8 @@ class Linkage {
     }
   }
 
-  // The partner of a row with the greatest margin (tie: the lowest row), and all its margins. Only
-  // margins >= 0 matter: where all are below, which one is noted makes no difference.
+  // Finds the partner of a row with the greatest margin (tie: the lowest row), and all its margins.
+  // Only margins >= 0 matter: if all are below, any partner will do.
   void look(std::size_t row, std::vector<double>& margins) {
     pause_();
     const double* products = at(row);
@@ -119,7 +119,7 @@ class Linkage {
   Thresholds test_;
   std::vector<double> squares_, roots_, masses_;
   std::vector<double> spread_;     // 1 + tan^2 / k of each
-  std::vector<std::size_t> live_;  // rows that still stand for a group, rising
+  std::vector<std::size_t> live_;  // rows that stand for a group, rising
   std::vector<std::size_t> partner_;
   std::vector<double> best_, margins_, united_;
 };

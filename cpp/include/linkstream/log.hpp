@@ -1,8 +1,8 @@
 // What: the log of events, packed: a few bytes each instead of a row of six integers.
-// Python twin: engine/log.py (what is kept) and engine/events.py (what the codes mean).
-// Invariants: the sequence number of an event is its place since the beginning. Without a limit all
-//   are kept; with one, at least the newest `limit`, and `rows` shows no more than that. While a change
-//   is open nothing is dropped, so that what it wrote can be taken back.
+// Python twins: engine/log.py; engine/events.py for the meaning of the codes.
+// Invariants: the sequence number of an event is the number of events before it. Without a limit all
+//   events are kept; with one, at least the newest `limit`, and `rows` returns no more than that. While
+//   a change is open no event is dropped, so that the change can be rolled back.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace linkstream {
 
-// Those the engine writes itself; the others only pass through.
+// The codes of events that the engine writes itself; others come from the caller.
 enum class Code : std::uint8_t {
   kCreated = 0,
   kJoined = 1,
@@ -38,7 +38,7 @@ class EventLog {
   std::int64_t n_events() const { return n_events_; }
   void set_n_events(std::int64_t n) { n_events_ = n; }
 
-  // Sequence number of the oldest event that can be read.
+  // Returns the sequence number of the oldest event that can be read.
   std::int64_t oldest() const {
     std::int64_t kept = 0;
     for (const Page& page : pages_) kept += page.n;
@@ -57,7 +57,7 @@ class EventLog {
     ++n_events_;
   }
 
-  // A change: wholly kept, or taken back.
+  // Changes
 
   void begin() {
     before_.pages = pages_.size();
@@ -88,7 +88,7 @@ class EventLog {
     open_ = false;
   }
 
-  // Rows from sequence number `since` (not before `oldest`) on.
+  // Returns the rows from sequence number `since` (not before `oldest`) on.
   std::vector<EventRow> rows(std::int64_t since) const {
     std::vector<EventRow> result;
     std::int64_t sequence = n_events_;
@@ -115,7 +115,7 @@ class EventLog {
     if (!open_) drop_old();
   }
 
-  // Pages before the newest `limit` events.
+  // Drops the pages before the newest `limit` events.
   void drop_old() {
     const auto excess = static_cast<std::int64_t>(limit_) + kPage;
     while (limit_ && static_cast<std::int64_t>(pages_.size() - 1) * kPage >= excess) {
@@ -124,11 +124,11 @@ class EventLog {
   }
 
   static void unpack(const Page& page, std::int64_t skip, std::vector<EventRow>& result) {
-    const std::uint8_t* place = page.bytes.data();
+    const std::uint8_t* byte = page.bytes.data();
     std::int64_t last_vector = 0;
     for (std::int64_t i = 0; i < page.n; ++i) {
       EventRow row;
-      for (std::int64_t& value : row) value = unzigzag(get(place));
+      for (std::int64_t& value : row) value = unzigzag(get(byte));
       row[1] += last_vector;
       last_vector = row[1];
       if (i >= skip) result.push_back(row);
@@ -145,11 +145,11 @@ class EventLog {
     for (; value >= 128; value >>= 7) bytes.push_back(static_cast<std::uint8_t>(value | 128));
     bytes.push_back(static_cast<std::uint8_t>(value));
   }
-  static std::uint64_t get(const std::uint8_t*& place) {
+  static std::uint64_t get(const std::uint8_t*& byte) {
     std::uint64_t value = 0;
     int shift = 0;
-    for (; *place & 128; ++place, shift += 7) value |= std::uint64_t{*place & 127u} << shift;
-    return value | std::uint64_t{*place++} << shift;
+    for (; *byte & 128; ++byte, shift += 7) value |= std::uint64_t{*byte & 127u} << shift;
+    return value | std::uint64_t{*byte++} << shift;
   }
 
   std::size_t limit_;
@@ -158,7 +158,7 @@ class EventLog {
   struct {
     std::size_t pages = 0, bytes = 0;
     std::int64_t n = 0, last_vector = 0, n_events = 0;
-  } before_;  // the open change
+  } before_;  // of the open change
   bool open_ = false;
 };
 

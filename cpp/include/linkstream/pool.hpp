@@ -1,8 +1,9 @@
-// What: a few threads that wait for work. Results never depend on how many there are or come.
-// Invariants: `run` returns when all who took part are done, and throws what one of them threw. A
-//   thread that wakes too late is not waited for: on a busy machine that would take longer than
-//   the work. Where threads cannot be had (a limit of the system, or a process forked from the one
-//   that started them), the caller does all the work.
+// What: a few threads that wait for work. Results never depend on the number of threads.
+// Python twin: none; the reference engine uses one thread.
+// Invariants: `run` returns when all threads that took part are done, and rethrows their exception. It
+//   does not wait for a thread that wakes too late, because on a busy machine that takes longer than
+//   the work. If threads cannot be started (a limit of the system, or a forked process), the caller
+//   does all the work.
 #pragma once
 
 #include <unistd.h>
@@ -28,7 +29,7 @@ class Pool {
 
   ~Pool() {
     if (!threads_here()) {
-      for (std::thread& thread : threads_) thread.detach();  // they live in another process
+      for (std::thread& thread : threads_) thread.detach();  // they run in another process
       return;
     }
     {
@@ -41,8 +42,8 @@ class Pool {
 
   std::size_t size() const { return size_; }
 
-  // Calls work(0) here and, where a thread comes in time, work(1) ... work(size - 1): they share out
-  // among themselves what there is to do.
+  // Calls work(0) here and work(1) ... work(size - 1) in the threads that wake in time; the calls
+  // divide the work among themselves.
   void run(const Work& work) {
     start();
     {
@@ -54,7 +55,7 @@ class Pool {
     wake_.notify_all();
     take_part(0, work);
     std::unique_lock<std::mutex> lock(mutex_);
-    work_ = nullptr;  // whoever comes now comes too late
+    work_ = nullptr;  // a thread that wakes now is too late
     done_.wait(lock, [this] { return working_ == 0; });
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -70,7 +71,7 @@ class Pool {
         threads_.emplace_back([this, part = threads_.size() + 1] { serve(part); });
       }
     } catch (const std::system_error&) {
-      size_ = threads_.size() + 1;  // as many as the system gives
+      size_ = threads_.size() + 1;  // the threads that the system allowed
     }
   }
 

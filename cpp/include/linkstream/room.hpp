@@ -1,4 +1,5 @@
-// What: memory found before it is needed, so that what follows cannot fail half-way.
+// What: allocates memory before it is needed, so that the steps that follow cannot fail.
+// Python twin: none.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 namespace linkstream {
 
-// Makes the next push_back one that cannot fail; the cost is spread as push_back spreads it.
+// Makes sure that the next push_back cannot fail; the amortised cost is that of push_back.
 template <class T>
 void make_room_for_one(std::vector<T>& values) {
   if (values.size() == values.capacity()) {
@@ -15,7 +16,7 @@ void make_room_for_one(std::vector<T>& values) {
   }
 }
 
-// Gives memory back where more is held than a small change needs.
+// Clears a vector, and frees its memory if it is more than a small change needs.
 template <class T>
 void forget_all(std::vector<T>& values, std::size_t most_bytes = std::size_t{1} << 20) {
   values.clear();

@@ -1,8 +1,8 @@
 // What: the table of subcluster sums and of their int8 codes, in chunks that never move.
-// Paper: the centroids of section 3.2, as exact sums (numerics) and as something to search.
+// Paper: the centroids of section 3.2. Python twin: engine/rows.py.
 // Invariants: a free row has scale 0 and a residual so negative that no scan reports it. Rows are
-//   re-encoded whenever their sum changes; freed rows are used again before new ones are made. While a
-//   change is open, rows taken and released are noted first, and taking that back needs no memory.
+//   re-encoded whenever their sum changes; freed rows are reused before new ones are made. While a
+//   change is open, rows are recorded before they are taken or released; a rollback needs no memory.
 // Memory at dimension d: 8 d bytes for the sum, d padded to 64 for the codes, 8 for the bounds.
 #pragma once
 
@@ -37,7 +37,7 @@ Block<T> aligned_block(std::size_t count) {
 
 inline constexpr float kFreeResidual = -1e30f;
 
-// Codes of a fixed number of rows (a multiple of kScanRows), laid out as the kernels want them.
+// Codes of a fixed number of rows (a multiple of kScanRows), in the layout of the kernels.
 class CodeTiles {
  public:
   CodeTiles(std::size_t rows, std::size_t width)
@@ -51,12 +51,12 @@ class CodeTiles {
   }
 
   void write(std::size_t slot, const std::int8_t* codes, float scale, float residual) {
-    std::uint8_t* place = tiles_.get() + slot / kTileRows * kTileRows * width_ + slot % kTileRows * 4;
-    for (std::size_t i = 0; i < width_; i += 4, place += 4 * kTileRows) {
+    std::uint8_t* target = tiles_.get() + slot / kTileRows * kTileRows * width_ + slot % kTileRows * 4;
+    for (std::size_t i = 0; i < width_; i += 4, target += 4 * kTileRows) {
       std::uint32_t four;
       __builtin_memcpy(&four, codes + i, 4);
       four ^= 0x80808080u;  // signed code + 128, byte by byte
-      __builtin_memcpy(place, &four, 4);
+      __builtin_memcpy(target, &four, 4);
     }
     scales_[slot] = scale;
     residuals_[slot] = residual;
@@ -69,14 +69,14 @@ class CodeTiles {
 
   float residual(std::size_t slot) const { return residuals_[slot]; }
 
-  // Rows from `first` (a multiple of kScanRows) on, against vectors.
+  // Returns the scan of rows from `first` (a multiple of kScanRows) on against vectors.
   ScanJob job(std::size_t first, std::size_t rows, const std::int8_t* vectors,
               const VectorCode* codes, std::size_t n_vectors) const {
-    const std::size_t whole = (rows + kScanRows - 1) / kScanRows * kScanRows;
+    const std::size_t rounded = (rows + kScanRows - 1) / kScanRows * kScanRows;
     return {tiles_.get() + first * width_,
             scales_.get() + first,
             residuals_.get() + first,
-            whole,
+            rounded,
             width_,
             vectors,
             codes,
@@ -98,7 +98,7 @@ class Rows {
 
   std::size_t dimension() const { return dimension_; }
   std::size_t width() const { return width_; }
-  std::size_t size() const { return size_; }  // rows ever made: free ones count
+  std::size_t size() const { return size_; }  // rows ever made, with the free ones
   std::size_t n_chunks() const { return chunks_.size(); }
 
   Row take() {
@@ -123,8 +123,7 @@ class Rows {
 
   void clear_codes(Row row) { chunks_[row / kChunkRows].codes.clear(row % kChunkRows); }
 
-  // A change: wholly kept, or taken back; then the caller writes the codes of rows that are there
-  // again.
+  // Changes. After a rollback the caller writes the codes of the rows that exist again.
 
   void begin() { open_ = true; }
 
@@ -150,7 +149,7 @@ class Rows {
     }
   }
 
-  // Calls visit(row) for each row that the open change has released; it may be taken again by now.
+  // Calls visit(row) for each row that the open change has released; it may have been taken again.
   template <class Visit>
   void each_released(Visit visit) const {
     for (const Step& step : steps_) {

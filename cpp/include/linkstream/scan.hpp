@@ -1,6 +1,6 @@
-// What: the search. It proposes rows with a proven upper bound on their similarity; it never
-//   decides (the engine does, on exact similarities).
-// Paper: the argmax of equation 19. Python twin: engine/table.py.
+// What: the search. It proposes rows with a proven upper bound on their similarity; it never decides
+//   (the engine does, on exact similarities).
+// Paper: the argmax of equation 19. Python twin: `near`, `reaching` and `top` of engine/rows.py.
 // Invariants: every row that is not in a vector's Shortlist has a similarity below its `bar`, or,
 //   in a search for the nearest alone, below the similarity of some row that is in it.
 #pragma once
@@ -24,7 +24,7 @@ struct Proposal {
 struct Shortlist {
   std::vector<Proposal> rows;
   float bar = 0.0f;
-  std::size_t judged = 0;  // how many of the rows have had their say on the bar
+  std::size_t judged = 0;  // how many of the rows were used to raise the bar
 
   void begin(float lowest) {
     rows.clear();
@@ -33,7 +33,7 @@ struct Shortlist {
   }
 };
 
-// Vectors as codes, ready to be scanned; room for a multiple of 16 (kernels read ahead).
+// Vectors as codes to scan for; the capacity is a multiple of 16 (kernels read ahead).
 class Queries {
  public:
   Queries(std::size_t capacity, std::size_t width)
@@ -76,7 +76,7 @@ class Search {
  public:
   Search(const Kernel& kernel, Pool& pool) : kernel_(kernel), pool_(pool), workers_(pool.size()) {}
 
-  // For each of the first `n` queries its best few rows; `bar` bounds the others.
+  // Finds the best few rows of each of the first `n` queries; `bar` bounds the others.
   void best_few(const Rows& rows, const Queries& queries, std::size_t n, Shortlist* lists) {
     sweep(rows, queries, 0, n, lists, [](const Rows& all, const VectorCode& code, Shortlist& list) {
       raise_bar(all, code, list, kInsurance);
@@ -86,19 +86,19 @@ class Search {
       list.bar = std::max(list.bar, last->upper);
       list.rows.erase(last, list.rows.end());
       list.judged = list.rows.size();
-      // What was dropped is at most the bar; so that it lies below, the bar is one step higher.
+      // Dropped rows are at most at the bar; one step higher, they are below it.
       list.bar = std::nextafter(list.bar, 2.0f);
     });
   }
 
-  // All rows that may be the nearest to one query.
+  // Finds all rows that may be the nearest to one query.
   void nearest(const Rows& rows, const Queries& queries, std::size_t index, Shortlist& list) {
     sweep(rows, queries, index, 1, &list, [](const Rows& all, const VectorCode& code, Shortlist& l) {
       raise_bar(all, code, l, 0.0f);
     });
   }
 
-  // All rows whose similarity to one query may reach its bar.
+  // Finds all rows whose similarity to one query may reach its bar.
   void reaching(const Rows& rows, const Queries& queries, std::size_t index, Shortlist& list) {
     sweep(rows, queries, index, 1, &list, [](const Rows&, const VectorCode&, Shortlist&) {});
   }
@@ -112,8 +112,8 @@ class Search {
     std::vector<VectorCode> parameters;
   };
 
-  // Some row is at least as similar as its upper bound less twice the error. Others need not be
-  // kept if they lie below that, less what the best may lose by being touched within a block.
+  // Some row is at least as similar as its upper bound minus twice the error. Other rows are dropped
+  // if they are below that, minus what the best may lose by being touched within a block.
   static void raise_bar(const Rows& rows, const VectorCode& code, Shortlist& list,
                         float insurance) {
     float bar = list.bar;
@@ -161,14 +161,14 @@ class Search {
     }
   }
 
-  // Takes the next chunk again and again until there is none left.
+  // Scans the next chunk until there is none left.
   template <class Trim>
   void sweep_chunks(const Rows& rows, const Queries& queries, std::size_t first, std::size_t n,
                     std::atomic<std::size_t>& next, Shortlist* lists, Worker& worker, Trim trim) {
     worker.hits.resize(std::max(worker.hits.size(), kChunkRows * n));
     worker.parameters.assign(queries.all_parameters() + first,
                              queries.all_parameters() + first + n);
-    // Small steps first: the bars rise early, and little is reported afterwards.
+    // Small steps first raise the bars early, so that later steps report few rows.
     std::size_t step = kScanRows;
     for (std::size_t chunk; (chunk = next++) < rows.n_chunks();) {
       const std::size_t size = rows.rows_in_chunk(chunk);
@@ -191,9 +191,9 @@ class Search {
     }
   }
 
-  // Waking a thread and waiting for it takes a good part of this on a virtual machine (measured).
+  // Waking a thread and waiting for it takes a large part of this on a virtual machine (measured).
   static constexpr double kWorthMicroseconds = 700.0;
-  static constexpr double kBytesPerMicrosecond = 30e3;  // what one core reads, about
+  static constexpr double kBytesPerMicrosecond = 30e3;  // that one core reads, about
 
   bool worth_threads(const Rows& rows, std::size_t n) const {
     const double bytes = static_cast<double>(rows.size() * rows.width());

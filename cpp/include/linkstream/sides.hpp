@@ -1,5 +1,5 @@
-// What: the two sides of a cut, found without walking the larger one whole.
-// Paper: "severing a cluster in two", section 3.4. Python twin: `_part` of engine/reference.py.
+// What: finds the two sides of a cut without walking all of the larger one.
+// Paper: "severing a cluster in two", section 3.4. Python twin: `part_of` of engine/forest.py.
 // Invariants: both sides are walked in turn, an edge at a time, until one is exhausted.
 #pragma once
 
@@ -28,7 +28,7 @@ class Sides {
     }
   }
 
-  // The nodes of the side that was walked whole.
+  // Returns the nodes of the side that was walked to its end.
   const std::vector<Row>& listed() const { return listed_->nodes; }
   bool is_listed(Row row) const { return graph_.node(row).mark == listed_->mark; }
 
@@ -42,7 +42,7 @@ class Sides {
     std::size_t edge = 0;
   };
 
-  // Two marks no node bears.
+  // Returns a mark; no node has this mark or the next one.
   std::uint32_t next_mark() {
     if (marks_ >= std::numeric_limits<std::uint32_t>::max() - 4) {
       graph_.each_node([this](Row row) { graph_.node(row).mark = 0; });
@@ -58,7 +58,7 @@ class Sides {
     graph_.node(row).mark = mark;
   }
 
-  // Follows one edge; false when there is none left.
+  // Follows one edge. Returns false if there is none left.
   bool step(Walk& walk) {
     for (; walk.node < walk.nodes.size(); ++walk.node, walk.edge = 0) {
       const Row row = walk.nodes[walk.node];

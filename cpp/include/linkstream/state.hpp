@@ -1,5 +1,6 @@
-// What: the engine's whole state as plain arrays: what snapshots and the other engine exchange.
-// Python twin: engine/state.py, which also checks it. Nodes by number, edges by their ends.
+// What: the whole state of an engine as plain arrays, for snapshots and for the other engine.
+// Python twins: engine/state.py, which also checks states; `columns` and `read` of engine/graph.py.
+// Invariants: nodes are in order of their numbers, edges in order of their ends.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,12 @@ struct State {
   std::vector<std::int64_t> numbers, clusters, counts, first_seen, last_seen, light, flags;
   std::vector<std::int64_t> sums;  // one row a node
   std::vector<std::array<std::int64_t, 2>> edges;
-  std::vector<std::int64_t> firm;  // of each edge; not 0 where equation 22 does not judge it
+  std::vector<std::int64_t> firm;  // the rule of each edge; "firm" is its name in files
   std::vector<std::int64_t> vectors;
   std::vector<EventRow> events;
 };
 
-// Nodes and edges of a graph, in the order that makes equal states equal bytes.
+// Writes the nodes and edges of a graph, in an order that makes equal states equal bytes.
 inline void write_nodes(State& state, const Graph& graph) {
   std::vector<Row> order;
   graph.each_node([&](Row row) { order.push_back(row); });
@@ -42,20 +43,20 @@ inline void write_nodes(State& state, const Graph& graph) {
     state.flags.push_back(node.flags);
     const std::int64_t* sum = graph.rows.sum(row);
     state.sums.insert(state.sums.end(), sum, sum + graph.dimension());
-    std::vector<std::pair<std::int64_t, Firmness>> later;  // neighbours of higher number
+    std::vector<std::pair<std::int64_t, EdgeRule>> later;  // neighbours of higher number
     for (const HeldEdge& held : node.edges) {
       const std::int64_t other = graph.number(graph.forest.other_end(held.edge, row));
-      if (node.number < other) later.emplace_back(other, graph.forest.firmness(held.edge));
+      if (node.number < other) later.emplace_back(other, graph.forest.rule(held.edge));
     }
     std::sort(later.begin(), later.end());
-    for (const auto& [other, firm] : later) {
+    for (const auto& [other, rule] : later) {
       state.edges.push_back({node.number, other});
-      state.firm.push_back(firm);
+      state.firm.push_back(rule);
     }
   }
 }
 
-// The same nodes and edges in an empty graph; all edges are due at the first touch.
+// Adds the nodes and edges of a state to an empty graph; all edges are due at the first touch.
 inline void read_nodes(const State& state, Graph& graph) {
   std::vector<std::int64_t> ids = state.clusters;
   std::sort(ids.begin(), ids.end());
@@ -74,12 +75,12 @@ inline void read_nodes(const State& state, Graph& graph) {
     node.last_seen = state.last_seen[i];
     node.light = state.light[i];
     node.flags = static_cast<std::uint8_t>(state.flags[i]);
-    const auto place = std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
-    node.component = static_cast<std::uint32_t>(place);
-    Component& whole = graph.forest.components[node.component];
-    whole.vectors += count;
-    whole.light += node.light;
-    whole.claims += node.claims();
+    const auto component = std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
+    node.component = static_cast<std::uint32_t>(component);
+    ClusterStats& stats = graph.forest.components[node.component];
+    stats.vectors += count;
+    stats.light += node.light;
+    stats.claims += node.claims();
     graph.encode(row);
   }
   // Rows of an empty graph are taken in order, here the order of the numbers.
@@ -90,7 +91,7 @@ inline void read_nodes(const State& state, Graph& graph) {
   };
   for (std::size_t i = 0; i < state.edges.size(); ++i) {
     graph.forest.add_edge(row_of(state.edges[i][0]), row_of(state.edges[i][1]), kAlways, kAlways,
-                          static_cast<Firmness>(state.firm[i]));
+                          static_cast<EdgeRule>(state.firm[i]));
   }
 }
 

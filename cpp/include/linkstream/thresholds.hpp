@@ -13,10 +13,10 @@ struct Thresholds {
   double subcluster_similarity;  // T_s
   double pair_similarity_max;    // T_p
 
-  // s~(k, k'): what an edge between subclusters of k and k' vectors needs (equation 24).
+  // Returns s~(k, k'): the threshold of an edge between subclusters of k and k' vectors (equation 24).
   double edge(double k, double k2) const { return required(spread(k), spread(k2)); }
 
-  // The same in two steps, for loops in which a count stays the same.
+  // The same in two steps, for loops in which one count is constant.
   double spread(double k) const {
     const double tan2 = 1.0 / (cluster_similarity * cluster_similarity) - 1.0;
     return 1.0 + tan2 / k;
@@ -28,7 +28,7 @@ struct Thresholds {
     return c2 + slope * (pair_threshold - c2);
   }
 
-  // The least similarity that can matter: below it the outcome is a new cluster.
+  // Returns the lowest threshold: below it the outcome is always a new cluster.
   double lowest() const { return std::min(subcluster_similarity, edge(1.0, 1.0)); }
 };
 

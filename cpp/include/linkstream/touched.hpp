@@ -1,8 +1,9 @@
 // What: rows that changed since a block of vectors was scanned, packed together so that each later
 //   vector of the block is scanned against them alone.
-// Invariants: a row that `has` says yes to must not be taken from the scan of the block; if it is
-//   still there, `propose` proposes it. A vector touches one more row at the most (a merge gives up
-//   a slot before the next), so a block never needs more slots than twice its vectors.
+// Python twin: none; the reference engine scans for one vector at a time.
+// Invariants: a row for which `has` is true must not be taken from the scan of the block; if it still
+//   exists, `propose` proposes it. A vector touches at most one more row (a merge frees a slot before
+//   the next), so a block never needs more slots than twice its vectors.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ class Touched {
     codes_.write(static_cast<std::size_t>(slot), codes, scale, residual);
   }
 
-  // The row is no more.
+  // Forgets a row that was removed.
   void drop(Row row) {
     if (!active_) return;
     std::int32_t& slot = slot_of(row);
@@ -56,7 +57,7 @@ class Touched {
     slot = kGone;
   }
 
-  // Rows whose similarity to a query may reach `bar`.
+  // Proposes the rows whose similarity to a query may reach `bar`.
   void propose(const Kernel& kernel, const Queries& queries, std::size_t index, float bar,
                std::vector<Proposal>& proposals) const {
     proposals.clear();
@@ -71,11 +72,11 @@ class Touched {
  private:
   static constexpr std::int32_t kUnknown = -1, kGone = -2;
 
-  // Where a row stands; from now on it is known.
+  // Returns the slot of a row, which is known from now on.
   std::int32_t& slot_of(Row row) {
     if (row >= slots_.size()) slots_.resize(row + 1 + row / 2, kUnknown);
     if (slots_[row] == kUnknown) {
-      known_.push_back(row);  // first: `end_block` forgets what stands here
+      known_.push_back(row);  // first: `end_block` forgets the rows in this list
       slots_[row] = kGone;
     }
     return slots_[row];

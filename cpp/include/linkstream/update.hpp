@@ -1,7 +1,7 @@
-// What: what follows when a subcluster's centroid has changed: merges, cuts, re-joins, splits.
-// Paper: section 3.4. Python twin: `_update` and below in engine/graph.py.
-// Invariants: merges come first, most similar first; then edges are judged once, worst first; after
-//   each cut the part is re-joined or the cluster split. Ties go to the older.
+// What: what follows when the centroid of a subcluster has changed: merges, cuts, re-joins, splits.
+// Paper: section 3.4. Python twin: engine/update.py.
+// Invariants: merges come first, most similar first; then edges are tested once, worst first; after
+//   each cut the part is re-joined or the cluster is split. Ties go to the older.
 #pragma once
 
 #include <algorithm>
@@ -15,22 +15,22 @@
 #include "members.hpp"
 #include "scan.hpp"
 #include "sides.hpp"
-#include "wholes.hpp"
+#include "cluster_sums.hpp"
 
 namespace linkstream {
 
 class Update {
  public:
-  Update(Graph& graph, Search& search, Journal& journal, Members& members, Wholes& wholes)
+  Update(Graph& graph, Search& search, Journal& journal, Members& members, ClusterSums& cluster_sums)
       : graph_(graph),
         search_(search),
         journal_(journal),
         members_(members),
-        wholes_(wholes),
+        cluster_sums_(cluster_sums),
         sides_(graph),
         query_(kScanRows, graph.rows.width()) {}
 
-  // Merge, then check the edges. Returns the row that now holds the node's vectors.
+  // Merges the node, then checks its edges. Returns the row that holds its vectors.
   Row operator()(Row row) {
     graph_.collect_due(row, due_);
     if (due_.empty()) return row;
@@ -38,7 +38,7 @@ class Update {
     failing_.clear();
     for (const Judged& judged : judged_) {
       const double margin = judged.similarity - graph_.required(row, judged.other);
-      if (margin < 0 && !graph_.forest.is_firm(judged.edge)) {  // equation 22 no longer holds
+      if (margin < 0 && graph_.forest.is_tested(judged.edge)) {  // equation 22 no longer holds
         failing_.push_back({margin, graph_.number(judged.other), judged.edge});
       } else {
         graph_.renew(judged.edge, row, judged.other, judged.similarity);
@@ -65,7 +65,7 @@ class Update {
     }
   };
 
-  // Merges with the most similar neighbour at or above T_s, again and again.
+  // Merges with the most similar neighbour at or above T_s until there is none.
   Row merge_neighbours(Row row) {
     for (;;) {
       judge(row);
@@ -92,19 +92,19 @@ class Update {
     }
   }
 
-  // Replaces two joined nodes by one with the vectors and the edges of both. The row with more
-  // edges stays, so that a hub absorbs cheaply; the older number survives whichever it is.
+  // Replaces two neighbours by one node with the vectors and the edges of both. The row with more
+  // edges stays, so that merges of a hub are cheap; the older number survives in either case.
   Row merge(Row a, Row b, Edge edge) {
     const bool keep_a = graph_.node(a).edges.size() >= graph_.node(b).edges.size();
     const Row kept = keep_a ? a : b, gone = keep_a ? b : a;
     const std::int64_t survivor = std::min(graph_.number(a), graph_.number(b));
     const std::int64_t absorbed = std::max(graph_.number(a), graph_.number(b));
     graph_.forest.remove_edge(edge);
-    graph_.absorb(kept, gone);
+    graph_.merge(kept, gone);
     graph_.node(kept).number = survivor;
     members_.merged(absorbed, survivor);
     journal_.record(Code::kMerged, survivor, absorbed, graph_.cluster(kept));
-    // What was due stays due, except edges of the absorbed node: all of them have become due.
+    // Due edges stay due, and all edges of the absorbed node have become due.
     still_due_.clear();
     if (keep_a) std::remove_copy(due_.begin(), due_.end(), std::back_inserter(still_due_), edge);
     graph_.collect_due(kept, due_);
@@ -114,7 +114,7 @@ class Update {
     return kept;
   }
 
-  // Removes an edge; then re-joins the part cut off, or lets the cluster be split.
+  // Removes an edge; then re-joins the part cut off, or splits the cluster.
   void sever(Row row, Edge edge) {
     const Row partner = graph_.forest.other_end(edge, row);
     graph_.forest.remove_edge(edge);
@@ -129,7 +129,7 @@ class Update {
     }
   }
 
-  // Of the part cut off, the node with the greatest margin to the touched one, if that is >= 0.
+  // Returns the node of the part cut off with the greatest margin to the touched one, if it is >= 0.
   Row find_partner(Row row) {
     propose_partners(row);
     const std::uint32_t component = graph_.node(row).component;
@@ -152,8 +152,8 @@ class Update {
     return best;
   }
 
-  // The part cut off, if it is small and listed; else all rows that a scan says may reach what the
-  // least edge of the touched node needs.
+  // Proposes the part cut off, if it is small and listed; else all rows that, by a scan, may reach the
+  // lowest threshold of an edge of the touched node.
   void propose_partners(Row row) {
     if (sides_.listed_is_cut_off && sides_.listed().size() <= graph_.rows.size() / 16 + 64) {
       proposed_.rows.clear();
@@ -167,14 +167,14 @@ class Update {
     search_.reaching(graph_.rows, query_, 0, proposed_);
   }
 
-  // Gives the part with fewer claims a fresh ID (tie: the smaller; then not the oldest node's). The
-  // side that was listed gets a new component; which of the two IDs it bears is another matter.
+  // Gives the part with fewer claims a new ID (tie: the smaller; then not the oldest node's). The
+  // listed side gets a new component, whichever of the two IDs it has.
   void split(Row row, Row partner) {
-    std::vector<Component>& components = graph_.forest.components;
+    std::vector<ClusterStats>& components = graph_.forest.components;
     const std::uint32_t old = graph_.node(row).component;
     const std::int64_t id = components[old].cluster, fresh_id = journal_.new_cluster();
     const std::uint32_t fresh = graph_.forest.open_component(fresh_id);
-    Component &part = components[fresh], &rest = components[old];
+    ClusterStats &part = components[fresh], &rest = components[old];
     for (const Row member : sides_.listed()) {
       const Node& node = graph_.node(member);
       graph_.move_to(fresh, member);
@@ -189,13 +189,13 @@ class Update {
                         : part.vectors != rest.vectors ? part.vectors < rest.vectors
                                                        : !listed_has_oldest(old, fresh);
     if (!leaves) graph_.forest.swap_clusters(old, fresh);
-    wholes_.split(old, fresh, sides_.listed());
+    cluster_sums_.split(old, fresh, sides_.listed());
     const bool cut_off_leaves = leaves == sides_.listed_is_cut_off;
     const Row inside = cut_off_leaves ? partner : row, outside = cut_off_leaves ? row : partner;
     journal_.record(Code::kSplit, graph_.number(inside), graph_.number(outside), id, fresh_id);
   }
 
-  // Whether the listed side, now `part`, holds the oldest node of both; only asked when sizes tie.
+  // Returns whether the listed side, now `part`, holds the oldest node; called only if sizes tie.
   bool listed_has_oldest(std::uint32_t rest, std::uint32_t part) const {
     std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
     bool listed = false;
@@ -212,7 +212,7 @@ class Update {
   Search& search_;
   Journal& journal_;
   Members& members_;
-  Wholes& wholes_;
+  ClusterSums& cluster_sums_;
   Sides sides_;
   Queries query_;
   Shortlist proposed_;

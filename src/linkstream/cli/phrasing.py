@@ -111,16 +111,16 @@ PHRASES = {
     "Copy it with store.backup(path), or export a table.": (
         "Copy it with linkstream backup STORE COPY, or export a table such as people.csv."
     ),
-    "Vectors of another encoder need a Links of their own.": (
+    "Use a separate Links for the vectors of each encoder.": (
         "Vectors of another encoder need a store of their own."
     ),
-    "Pass a vector x that stands alone as [x], which is one row.": (
+    "Pass a single vector x as [x], which is one row.": (
         "Save the vectors as rows of equal length."
     ),
     "Pass one row, such as X[0], or use the method that takes many vectors.": "Give one vector.",
     "Convert the vectors with .astype(numpy.float32).": "Save the vectors as numbers.",
     "Drop these rows, or fill them in with numpy.ma.filled().": "Drop these rows.",
-    "Drop or mend these rows; nothing has been added.": "Drop or mend these rows.",
+    "Drop or repair these rows; nothing has been added.": "Drop or mend these rows.",
     "Save the vectors with numpy.save(path, X).": "Save the vectors as one of these.",
     "Save numpy.ascontiguousarray(X), or save it as .npy.": "Save it row by row, or as .npy.",
     "Save numpy.asarray(X, dtype=numpy.float32).": "Save the vectors as numbers.",
@@ -170,8 +170,8 @@ PHRASES = {
     "Open it once for writing, which updates the format.": (
         "Change it once, with any command that writes, which brings it up to date."
     ),
-    "Use engine='auto'; `linkstream doctor` says what is installed.": (
-        "linkstream doctor says what is installed."
+    "Use engine='auto'; `linkstream doctor` shows what is installed.": (
+        "linkstream doctor shows what is installed."
     ),
     "`linkstream repair`, which saves what can be read": (
         "linkstream repair STORE, which saves what can be read"

@@ -21,7 +21,7 @@ from linkstream.clusterer.maintenance import run_maintenance
 from linkstream.engine import events
 from linkstream.engine.contract import Engine
 from linkstream.engine.fixed_point import quantise
-from linkstream.engine.forest import FULL, LAW
+from linkstream.engine.forest import FULL, PINNED
 from linkstream.engine.linkage import Floats
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ArgumentError, DimensionError, NotTrackedError, SpaceError
@@ -109,7 +109,7 @@ class _Absorption:
         totals = np.stack([group.total for group in groups])
         sizes = np.array([len(group.lights) for group in groups], dtype=np.int64)
         lights = np.concatenate([group.lights for group in groups])
-        answer = engine.receive_all(totals, sizes, lights)
+        answer = engine.absorb(totals, lights, sizes)
         there = [group.number for group in groups]
         self.places.numbers.update(zip(there, answer.subcluster.tolist(), strict=True))
         self._read_log()
@@ -119,14 +119,14 @@ class _Absorption:
         rows = None
         if self.core.vectors is not None and group.members is not None:
             rows = np.ascontiguousarray(self.source.kept(group.members))
-        answer = self.core.running().receive(
+        answer = self.core.running().absorb(
             group.total,
             group.lights,
             rows=rows,
             flags=group.flags,
             apart=self._is_barred(group),
         )
-        self.places.numbers[group.number] = answer.subcluster
+        self.places.numbers[group.number] = int(answer.subcluster[0])
         self._read_log()
 
     def _read_log(self) -> None:
@@ -209,7 +209,7 @@ def _check_same_space(core: Core, source: Core) -> None:
         raise DimensionError(
             f"a clusterer of dimension {source.dimension}",
             expected=f"dimension {core.dimension}",
-            remedy="Vectors of another encoder need a Links of their own.",
+            remedy="Use a separate Links for the vectors of each encoder.",
         )
 
 
@@ -326,12 +326,12 @@ def is_corrected(state: State, laws: Laws) -> bool:
     """Whether people said anything there that has to hold here."""
     ledger = laws.ledger
     said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
-    return bool(said or state.flags.any() or (state.firm == LAW).any())
+    return bool(said or state.flags.any() or (state.firm == PINNED).any())
 
 
 def ties(state: State) -> Integers:
     """Pairs of subclusters that a person's word holds together."""
-    tied: Integers = state.edges[state.firm == LAW]
+    tied: Integers = state.edges[state.firm == PINNED]
     return tied
 
 

@@ -98,7 +98,7 @@ def _add_rows(
     if core.engine is None:
         fixed = core.quantised(rows)
         return _add_fixed(core, core.start_engine(rows.shape[1]), fixed)
-    decisions = core.engine.add_floats(rows, core.stop) if core.fast_path else None
+    decisions = core.engine.add(rows, core.stop) if core.fast_path else None
     return decisions or _add_fixed(core, core.engine, core.quantised(rows))
 
 
@@ -161,7 +161,7 @@ def _add_each(
         if group is not None:
             pieces.add(_add_together(core, q[np.newaxis], [light], group))
         else:
-            pieces.add(engine.take(q, light=light).as_batch())
+            pieces.add(engine.place(q, light=light).as_batch())
             if not _maintained(core, before, pieces):
                 break
     return pieces.joined()
@@ -198,8 +198,8 @@ def _add_together(core: Core, fixed: Fixed, lights: list[int], group: str | None
     engine.note([(events.GROUPED, text, len(fixed))])
     pieces = []
     for q, light, place in zip(fixed, lights, places, strict=True):
-        taken = engine.take(
-            q, light=light, outcome=place.outcome, target=place.target, firm=place.firm
+        taken = engine.place(
+            q, light=light, outcome=place.outcome, target=place.target, rule=place.firm
         )
         found = place.outcome != NEW
         taken = replace(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from linkstream import presets
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
 from linkstream.engine import choice, door
-from linkstream.engine.contract import Decisions, Engine, Keep, Stop
+from linkstream.engine.contract import Decisions, Engine, VectorStore, Stop
 from linkstream.engine.fixed_point import VECTORS_MAX, quantise
 from linkstream.engine.state import State
 from linkstream.errors import (
@@ -78,7 +78,7 @@ class Core:
         self.maintained = watched or not self.track_vectors
         self._plain = self.space.mean is None and not watched
         self.fast_path = False
-        self.vectors: Keep | None = None
+        self.vectors: VectorStore | None = None
         self.external_vectors = False
         self.undone = saved.undone
         self.engine: Engine | None = None
@@ -113,7 +113,7 @@ class Core:
 
     def _first_engine(self, state: State) -> Engine:
         if self.keep_vectors and self.vectors is None:
-            self.vectors = self.factory.keep(state.dimension)
+            self.vectors = self.factory.vector_store(state.dimension)
         return self.make_engine(state)
 
     def empty_state(self) -> State:
@@ -331,7 +331,7 @@ class Core:
 
     # For a store, which keeps the event log and the vectors itself
 
-    def use_external_vectors(self, vectors: Keep | None) -> None:
+    def use_external_vectors(self, vectors: VectorStore | None) -> None:
         """Read vectors by number from a store; None keeps none. Call `recall` before an undo."""
         self.external_vectors, self.vectors = True, vectors
         self.keep_vectors = vectors is not None

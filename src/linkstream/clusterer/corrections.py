@@ -18,8 +18,8 @@ from linkstream.clusterer.maintenance import enforce, run_maintenance
 from linkstream.clusterer.removal import is_hollow, refuse_hollow
 from linkstream.engine import events
 from linkstream.engine.contract import LINKED, NEW, Decision
-from linkstream.engine.forest import CLAIM, LAW, LOCKED
-from linkstream.engine.kept import share
+from linkstream.engine.forest import CLAIM, PINNED, LOCKED
+from linkstream.engine.corrections import share
 from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
 from linkstream.identity import enforcement, laws, precedence
 from linkstream.identity.grouping import nearest_in
@@ -103,13 +103,13 @@ def move(core: Core, vector: int, cluster: int) -> Decision:
     engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
     engine.withdraw(q, light=light, target=node, member=vector)
     place = nearest_in(engine, q, target)
-    decision = engine.take(
+    decision = engine.place(
         q,
         light=core.up_to_date_ledger().lights.get(vector, 0),
         outcome=place.outcome,
         target=place.target,
         member=vector,
-        firm=LAW,
+        rule=PINNED,
     )
     held = decision.subcluster
     other = place.target if place.outcome == LINKED else held
@@ -185,7 +185,7 @@ def enrol(core: Core, name: str, X: npt.ArrayLike, *, locked: bool = True) -> in
     nodes = []
     for q in fixed:
         near = nearest_in(engine, q, cluster).target if cluster >= 0 else -1
-        decision = engine.take(q, outcome=NEW if near < 0 else LINKED, target=near, firm=LAW)
+        decision = engine.place(q, outcome=NEW if near < 0 else LINKED, target=near, rule=PINNED)
         cluster = decision.cluster
         nodes.append(decision.subcluster)
     for node in nodes:
@@ -284,13 +284,13 @@ def _lift(core: Core, vector: int, q: Fixed, *, to: int) -> None:
     engine = core.running()
     light = core.up_to_date_ledger().lights.get(vector, 0)
     engine.withdraw(q, light=light, target=engine.holder(vector), member=vector)
-    engine.take(
+    engine.place(
         q,
         light=core.up_to_date_ledger().lights.get(vector, 0),
         outcome=NEW if vector == to else LINKED,
         target=-1 if vector == to else engine.holder(to),
         member=vector,
-        firm=LAW,
+        rule=PINNED,
     )
 
 

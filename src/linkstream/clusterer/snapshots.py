@@ -15,7 +15,7 @@ from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.removal import timeline
-from linkstream.engine import placing
+from linkstream.engine import atomic_files
 from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.identity.folding import Base
@@ -64,7 +64,7 @@ def save(core: Core, path: str | os.PathLike[str]) -> None:
     """Write a snapshot to a file, completely or not at all."""
     whole = _saved_with_vectors(core)
     saving.check(whole)
-    placing.write(Path(path), saving.pack(whole))
+    atomic_files.write(Path(path), saving.pack(whole))
 
 
 def copied(core: Core) -> Core:

@@ -1,4 +1,4 @@
-"""Which engine runs: the compiled one where it is there, else the reference."""
+"""Choose the engine: the compiled one if it is installed, else the reference engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.contract import Engine, Keep
+from linkstream.engine.contract import Engine, VectorStore
 from linkstream.engine.linkage import Floats, Unions
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, EngineUnavailableError
@@ -24,63 +24,64 @@ THREADS_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """Makes engines of one kind from a state, and does what goes with them."""
+    """The functions that belong to one kind of engine."""
 
     name: str
-    make: Callable[[State, Keep | None], Engine]
-    keep: Callable[[int], Keep]
+    make: Callable[[State, VectorStore | None], Engine]
+    vector_store: Callable[[int], VectorStore]
     quantise: Callable[[npt.NDArray[np.float32]], Quantised]
     unions: Callable[[Floats, Floats, Floats, Thresholds], Unions]
 
 
 def choose(name: str, threads: int | None) -> Factory:
-    """The factory that `engine=` and `threads=` stand for."""
+    """Return the factory that the options `engine=` and `threads=` name."""
     if name not in NAMES:
         raise ArgumentError(
             f"engine={name!r}",
             expected=f"one of {', '.join(map(repr, NAMES))}",
-            remedy="'auto' takes the fastest engine that is installed.",
+            remedy="Use 'auto' for the fastest engine that is installed.",
         )
     if threads is not None and not (type(threads) is int and 1 <= threads <= THREADS_MAX):
         raise ArgumentError(
             f"threads={threads!r}",
             expected=f"a whole number from 1 to {THREADS_MAX}, or None",
-            remedy="None takes as many as the machine has cores. Results do not depend on it.",
+            remedy="Pass None to use all cores. Results do not depend on the number of threads.",
         )
     missing = native_missing()
     if name == "native" and missing:
         raise EngineUnavailableError(
             f"engine='native', but {missing}",
             expected="an installation with the compiled core",
-            remedy="Use engine='auto'; `linkstream doctor` says what is installed.",
+            remedy="Use engine='auto'; `linkstream doctor` shows what is installed.",
         )
     return _reference() if name == "reference" or missing else _native(threads)
 
 
 @functools.cache
 def native_missing() -> str | None:
-    """Why the compiled engine cannot run here; None where it can."""
+    """Return why the compiled engine cannot run here; None if it can."""
     try:
         importlib.import_module("linkstream._core")
     except ImportError as error:
-        return f"the compiled core is not there ({error})"
+        return f"the compiled core is not installed ({error})"
     return None
 
 
-# Each engine is imported when it is chosen: the other's time is saved.
+# Each engine is imported only when it is chosen, to save the import time of the other.
 
 
 def _reference() -> Factory:
-    from linkstream.engine import fixed_point, kept, linkage, reference
+    from linkstream.engine import fixed_point, linkage, reference, vector_store
 
     make = reference.ReferenceEngine.from_state
-    return Factory("reference", make, kept.Kept, fixed_point.quantise, linkage.unions)
+    store = vector_store.ReferenceVectorStore
+    return Factory("reference", make, store, fixed_point.quantise, linkage.unions)
 
 
 def _native(threads: int | None) -> Factory:
     from linkstream.engine import native
 
-    def make(state: State, keep: Keep | None) -> Engine:
-        return native.NativeEngine.from_state(state, keep, threads=threads)
+    def make(state: State, vector_store: VectorStore | None) -> Engine:
+        return native.NativeEngine.from_state(state, vector_store, threads=threads)
 
-    return Factory("native", make, native.Kept, native.quantise, native.unions)
+    return Factory("native", make, native.NativeVectorStore, native.quantise, native.unions)

@@ -1,8 +1,8 @@
-"""What an engine is: vectors in, decisions and events out; both engines keep this contract.
+"""The interface of an engine, which both engines implement.
 
-An engine is a state machine, (state, vector) → (state, decision, events): no clock, no
-randomness, no input or output. It takes fixed-point vectors (engine/fixed_point.py) that the
-door has checked. A call that raises, where memory runs out for one, has changed nothing.
+An engine is a state machine, (state, vector) → (state, decision, events): it uses no clock, no
+randomness, no input and no output. A call that raises an error has changed nothing; this includes
+MemoryError.
 """
 
 from __future__ import annotations
@@ -15,25 +15,30 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.forest import LOOSE
+from linkstream.engine.forest import TESTED
 from linkstream.engine.state import State
 from linkstream.paper.thresholds import Thresholds
 
 Kind = Literal["joined", "linked", "new"]
-RULES = 1  # goes up whenever the same vectors would be decided otherwise than before
+RULES = 1  # increased whenever the same vectors would get other decisions than before
 KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
 JOINED, LINKED, NEW = range(3)
 
-Stop = Callable[[], bool]  # long work asks it now and then whether to end
+Stop = Callable[[], bool]  # called between vectors; True ends the call there
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What happened to one vector.
+    """The outcome of one vector.
 
-    `similarity` and `threshold` are those against J, the most similar subcluster (eq 19). Where
-    nothing reaches the lowest threshold possible they are None: the outcome is then the same
-    whoever is nearest. `sequence` is the vector's number, in order of arrival from 0.
+    Attributes:
+        cluster: the ID of the cluster that holds the vector.
+        subcluster: the number of the subcluster that holds the vector.
+        kind: "joined" a subcluster, "linked" to one, or "new": began a cluster.
+        similarity: to J, the most similar subcluster (equation 19). None if no subcluster reaches
+            the lowest possible threshold.
+        threshold: the threshold that the similarity was compared with, or None.
+        sequence: the vector's number, in order of arrival from 0.
     """
 
     cluster: int
@@ -44,14 +49,14 @@ class Decision:
     sequence: int
 
     def as_batch(self) -> Decisions:
-        """The decision as a batch of one."""
+        """Return the decision as a batch of one."""
         near = self.similarity is not None and self.threshold is not None
         figures = (self.similarity, self.threshold) if near else (math.nan, math.nan)
         row = (self.cluster, self.subcluster, KINDS.index(self.kind), *figures)
         return Decisions.of(self.sequence, [row])  # type: ignore[list-item]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return the decision as plain values for JSON."""
         return {
             "cluster": self.cluster,
             "subcluster": self.subcluster,
@@ -64,7 +69,7 @@ class Decision:
 
     @property
     def margin(self) -> float | None:
-        """How far the similarity lies above (or below) the threshold it was judged by."""
+        """Return similarity − threshold, or None."""
         if self.similarity is None or self.threshold is None:
             return None
         return self.similarity - self.threshold
@@ -72,7 +77,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Decisions of a batch as columns; NaN stands for a similarity that is None."""
+    """The decisions of a batch as columns; NaN stands for a similarity that is None."""
 
     first_sequence: int
     cluster: npt.NDArray[np.int64]
@@ -83,43 +88,29 @@ class Decisions:
 
     @classmethod
     def of(cls, first_sequence: int, rows: list[tuple[int, int, int, float, float]]) -> Decisions:
-        """Decisions from rows of cluster, subcluster, kind, similarity and threshold."""
-        cluster, subcluster, kind, score, threshold = zip(*rows, strict=True) if rows else ((),) * 5
+        """Make decisions from rows of cluster, subcluster, kind, similarity and threshold."""
+        columns = zip(*rows, strict=True) if rows else ((),) * 5
+        types = np.int64, np.int64, np.int8, np.float64, np.float64
         return cls(
-            first_sequence=first_sequence,
-            cluster=np.array(cluster, dtype=np.int64),
-            subcluster=np.array(subcluster, dtype=np.int64),
-            kind=np.array(kind, dtype=np.int8),
-            similarity=np.array(score, dtype=np.float64),
-            threshold=np.array(threshold, dtype=np.float64),
+            first_sequence, *(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True))
         )
 
     @classmethod
     def joined(cls, pieces: list[Decisions]) -> Decisions:
-        """Decisions of one batch that was taken in pieces."""
-        return cls(
-            pieces[0].first_sequence,
-            np.concatenate([piece.cluster for piece in pieces]),
-            np.concatenate([piece.subcluster for piece in pieces]),
-            np.concatenate([piece.kind for piece in pieces]),
-            np.concatenate([piece.similarity for piece in pieces]),
-            np.concatenate([piece.threshold for piece in pieces]),
-        )
+        """Concatenate the decisions of a batch that was added in pieces."""
+        columns = zip(*(piece._columns() for piece in pieces), strict=True)
+        return cls(pieces[0].first_sequence, *map(np.concatenate, columns))
 
     def part(self, start: int, length: int) -> Decisions:
-        """Some of them, one after the other."""
-        here = slice(start, start + length)
-        return Decisions(
-            self.first_sequence + start,
-            self.cluster[here],
-            self.subcluster[here],
-            self.kind[here],
-            self.similarity[here],
-            self.threshold[here],
-        )
+        """Return `length` consecutive decisions from `start` on."""
+        columns = (column[start : start + length] for column in self._columns())
+        return Decisions(self.first_sequence + start, *columns)
+
+    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+        return self.cluster, self.subcluster, self.kind, self.similarity, self.threshold
 
     def at(self, index: int) -> Decision:
-        """The decision of one row."""
+        """Return the decision of one row."""
         similarity = float(self.similarity[index])
         near = similarity == similarity  # NaN differs from itself
         return Decision(
@@ -134,7 +125,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A subcluster as seen from one vector: how similar, and what each test would ask."""
+    """A subcluster, its similarity to one vector, and the thresholds to join and to link to it."""
 
     subcluster: int
     cluster: int
@@ -144,24 +135,33 @@ class Candidate:
     link_threshold: float
 
 
-class Keep(Protocol):
-    """Fixed-point vectors in order of arrival, kept so that they can be moved or removed."""
+class VectorStore(Protocol):
+    """Fixed-point vectors in order of arrival, kept so that they can be moved or removed.
+
+    It outlives the engines that append to it.
+    """
 
     def __len__(self) -> int:
-        """How many are kept."""
+        """Return the number of vectors."""
 
     def append(self, rows: npt.NDArray[np.int32]) -> None:
-        """Keep some more."""
+        """Append vectors."""
 
     def rows(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """The vectors of these numbers, each below the length."""
+        """Return the vectors of these numbers, each below the length."""
 
     def cut(self, size: int) -> None:
-        """Keep only the first so many."""
+        """Keep only the first `size` vectors."""
 
 
 class Engine(Protocol):
-    """A Links engine. Vectors are rows of fixed-point int32, checked at the door."""
+    """A Links engine.
+
+    Vectors come in by `add` (rows in order of arrival; `add_one` is its fast path for one vector),
+    by `place` (one vector of less weight, or with a given outcome) and by `absorb` (sums of
+    vectors). Weights: `light` is what a vector lacks to the full weight, in 256ths; 0 is full
+    weight, 256 is weight zero.
+    """
 
     name: ClassVar[str]
     thresholds: Thresholds
@@ -171,55 +171,57 @@ class Engine(Protocol):
 
     @property
     def n_vectors(self) -> int:
-        """Vectors added so far."""
+        """Return the number of vectors added so far."""
 
     @property
     def n_subclusters(self) -> int:
-        """Nodes of the graph."""
+        """Return the number of nodes of the graph."""
 
     @property
     def n_clusters(self) -> int:
-        """Connected components of the graph."""
+        """Return the number of connected components of the graph."""
 
     @property
     def n_cluster_ids(self) -> int:
-        """Cluster IDs given so far; they are never used again."""
+        """Return the number of cluster IDs given so far; they are never reused."""
 
     def begin(self) -> None:
-        """Begin a change of several calls. A call outside of one is a change of its own.
+        """Begin a change of several calls. A call outside of a change is a change of its own.
 
-        A change is kept wholly or taken back. A call that raises has changed nothing; within a
-        change, nothing but `rollback` may follow it.
+        After a call within a change has raised an error, only `rollback` may follow.
         """
 
     def commit(self) -> None:
         """Keep all calls since `begin`."""
 
     def rollback(self) -> None:
-        """Take back all calls since `begin`: state, events, IDs given and vectors kept."""
+        """Take back all calls since `begin`: state, events, IDs and stored vectors."""
 
-    def add(self, vectors: npt.NDArray[np.int32], stop: Stop | None = None) -> Decisions:
-        """Take vectors in order of arrival; the same as taking them one by one.
+    def add(
+        self, rows: npt.NDArray[np.int32] | npt.NDArray[np.float32], stop: Stop | None = None
+    ) -> Decisions:
+        """Add vectors in order of arrival; the result is that of adding them one by one.
 
-        `stop` is called now and then, between two vectors. Where it says True no more are taken:
-        there are fewer decisions than vectors.
-        """
+        Args:
+            rows: fixed-point vectors (int32), or vectors as they come (float32).
+            stop: called now and then between two vectors. If it returns True, no more vectors are
+                added, and there are fewer decisions than vectors.
 
-    def add_floats(
-        self, rows: npt.NDArray[np.float32], stop: Stop | None = None
-    ) -> Decisions | None:
-        """Take rows before they are fixed-point, if the engine can.
-
-        None: nothing has changed, because a row's norm is out of bounds or the engine cannot.
+        Raises:
+            VectorError: a float32 row's norm is out of bounds; no vector was added.
         """
 
     def add_one(self, x: object) -> Decision | None:
-        """Take one vector straight from the caller, if it is a float32 array and the engine can."""
+        """Add one float32 vector in the fewest steps.
+
+        Return None, and change nothing, if `x` is not such a vector, if another thread uses the
+        engine, or if the engine has no such path; the caller then uses `add`.
+        """
 
     def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
-        """What the tests of eqs 20 and 21 say of each vector; cluster −1 where it would be new."""
+        """Return what equations 20 and 21 say of each vector; cluster −1 if it would be new."""
 
-    def take(
+    def place(
         self,
         vector: npt.NDArray[np.int32],
         *,
@@ -227,39 +229,41 @@ class Engine(Protocol):
         outcome: int = -1,
         target: int = -1,
         member: int = -1,
-        firm: int = LOOSE,
+        rule: int = TESTED,
     ) -> Decision:
-        """Take one vector (a row of its own) that weighs `light` 256ths less than a full one.
+        """Place one fixed-point vector, a new one or one that was withdrawn.
 
-        With an outcome it is not assessed: JOINED to the target, LINKED to it by an edge so firm,
-        or NEW. With a member's number it is that vector, withdrawn before, put in a new place.
+        Args:
+            vector: the vector, a row of its own.
+            light: what it lacks to the full weight, in 256ths.
+            outcome: JOINED, LINKED or NEW; −1: as the tests of equations 20 and 21 decide.
+            target: the subcluster to join or to link to; −1 for NEW.
+            member: the number of a vector that was withdrawn; −1: the vector is new.
+            rule: the rule of the edge to the target (forest.TESTED, SETTLED, PINNED).
         """
 
-    def receive_all(
+    def absorb(
         self,
         totals: npt.NDArray[np.int64],
-        sizes: npt.NDArray[np.int64],
         lights: npt.NDArray[np.int64],
-    ) -> Decisions:
-        """The same as `receive` for each total, one after the other; vectors are not kept.
-
-        `lights` are those of all vectors: so many for each total as `sizes` says. The decisions
-        are one a total.
-        """
-
-    def receive(
-        self,
-        total: npt.NDArray[np.int64],
-        lights: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64] | None = None,
         *,
         rows: npt.NDArray[np.int32] | None = None,
         flags: int = 0,
         apart: bool = False,
-    ) -> Decision:
-        """Take vectors together: their sum, how many 256ths less each weighs, the vectors if kept.
+    ) -> Decisions:
+        """Add vectors by their sums, one sum after the other; return one decision for each sum.
 
-        They come to one subcluster, under the tests of one vector with s~(k, k') for the k' of
-        them; or, `apart`, begin a cluster. With flags, that subcluster gets them.
+        The vectors of a sum go to one subcluster, under the tests of one vector with s~(k, k') for
+        the k' of them.
+
+        Args:
+            totals: a sum, or rows of sums.
+            lights: what each vector lacks to the full weight, in 256ths, sum after sum.
+            sizes: how many vectors each sum has; None: there is one sum.
+            rows: the vectors, to be stored; None: they are not stored.
+            flags: set on the subcluster of each sum (forest.LOCKED, CLAIM).
+            apart: each sum begins a cluster, whatever the tests decide.
         """
 
     def withdraw(
@@ -267,38 +271,42 @@ class Engine(Protocol):
     ) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly.
 
-        Member −1: its number is not known.
+        Args:
+            vector: the vector as it was added.
+            light: what it lacks to the full weight, in 256ths.
+            target: the subcluster that holds it.
+            member: its number; −1 if vectors are not tracked.
         """
 
     def flag(self, number: int, flags: int) -> None:
-        """Lock a subcluster, or give it a claim to the ID at a split (forest.LOCKED, CLAIM)."""
+        """Set the flags of a subcluster: forest.LOCKED, CLAIM, both or none."""
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
-        """Write events of what is not the engine's to do: code and numbers of each."""
+        """Append events that the engine does not produce itself: code and numbers of each."""
 
     def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
-        """The most similar subclusters, best first (tie: the older)."""
+        """Return the most similar subclusters, best first (tie: the older)."""
 
     def holder(self, member: int) -> int:
-        """The subcluster that holds a vector, −1 if it was removed; needs `track_vectors`."""
+        """Return the subcluster that holds a vector, −1 if removed; needs `track_vectors`."""
 
     def cluster_of(self, number: int) -> int:
-        """The cluster of a subcluster that is there; −1 if it is not."""
+        """Return the cluster of a subcluster; −1 if there is no such subcluster."""
 
     def has_cluster(self, cluster: int) -> bool:
-        """Whether a cluster is there."""
+        """Return whether a cluster exists."""
 
     def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
-        """How many vectors a subcluster holds, and their sum; 0 and zeros if it is not there."""
+        """Return how many vectors a subcluster holds, and their sum; 0 and zeros if none."""
 
     def oldest_event(self) -> int:
-        """The sequence number from which on events are kept."""
+        """Return the sequence number of the oldest event that is kept."""
 
     def labels(self) -> npt.NDArray[np.int64]:
-        """Current cluster of each vector, in order of arrival; needs `track_vectors`."""
+        """Return the cluster of each vector, in order of arrival; needs `track_vectors`."""
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
-        """Events kept from sequence `since` on: the first one's sequence, and their rows."""
+        """Return the first sequence number and the rows of the events from `since` on."""
 
     def state(self) -> State:
-        """All there is to know, as plain arrays that alias nothing."""
+        """Return the whole state as plain arrays that alias nothing."""

@@ -1,8 +1,8 @@
-"""The door: what the caller hands in becomes checked numbers, or a typed error and no change.
+"""The door: check the vectors that a caller passes in, or raise a typed error before any change.
 
-Accepted: real floating-point and integer arrays of any width, byte order and strides, and lists
-of them. Everything is cast to float32 first (what encoders give), so that the same vector in
-another dtype of at least that width is the same vector.
+Accepted: real floating-point and integer arrays of any width, byte order and strides, and lists of
+numbers. All are cast to float32, the type that encoders return, so that a vector is the same in any
+dtype of at least that width.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ NORM_MIN, NORM_MAX = 1e-9, 1e9
 
 
 def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float32]:
-    """Rows of float32 of the right shape; `check_norms` says whether their numbers will do."""
+    """Return rows of float32 of the right shape; `check_norms` checks their values.
+
+    Args:
+        values: rows of vectors.
+        dimension: the dimension they must have; None: any.
+    """
     array = _as_array(values)
     if array.shape == (0,):  # an empty list is an empty batch
         return np.empty((0, dimension or DIMENSION_MIN), dtype=np.float32)
@@ -26,7 +31,7 @@ def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.f
         raise VectorError(
             f"an array of shape {array.shape}",
             expected="rows of vectors, shape (n, dimension)",
-            remedy="Pass a vector x that stands alone as [x], which is one row.",
+            remedy="Pass a single vector x as [x], which is one row.",
         )
     if array.dtype.kind not in "fiu":
         raise VectorError(
@@ -36,12 +41,12 @@ def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.f
             row=0 if len(array) else None,
         )
     _check_dimension(array.shape[1], dimension)
-    with np.errstate(over="ignore", under="ignore"):  # what overflows has no finite norm
+    with np.errstate(over="ignore", under="ignore"):  # check_norms refuses infinite values
         return np.require(array, dtype=np.float32, requirements=["C", "A"])
 
 
 def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float32]:
-    """One checked vector, as a block of one row."""
+    """Return one vector, checked like `vectors`, as a block of one row."""
     array = _as_array(values)
     if array.ndim != 1:
         raise VectorError(
@@ -53,7 +58,7 @@ def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.fl
 
 
 def check_norms(rows: npt.NDArray[np.floating], norms: npt.NDArray[np.float64]) -> None:
-    """Refuse rows that are not finite, or too short or long for their direction to be trusted."""
+    """Raise VectorError if a row is not finite, or too short or too long to have a direction."""
     good = (norms >= NORM_MIN) & (norms <= NORM_MAX)  # false for NaN
     if good.all():
         return
@@ -67,7 +72,7 @@ def check_norms(rows: npt.NDArray[np.floating], norms: npt.NDArray[np.float64]) 
     raise VectorError(
         f"row {row} {what}: {shown}" + (f" (and {others} more rows)" if others else ""),
         expected=expected,
-        remedy="Drop or mend these rows; nothing has been added.",
+        remedy="Drop or repair these rows; nothing has been added.",
         row=row,
     )
 
@@ -83,8 +88,8 @@ def _as_array(values: npt.ArrayLike) -> npt.NDArray[np.generic]:
         return np.asarray(values)
     except (ValueError, TypeError, OverflowError) as error:
         raise VectorError(
-            f"values that make no array ({error})",
-            expected="rows of equally many numbers",
+            f"values that do not form an array ({error})",
+            expected="rows of the same length",
             remedy="Check that all vectors have the same length.",
         ) from None
 
@@ -93,14 +98,14 @@ def _check_dimension(seen: int, dimension: int | None) -> None:
     if dimension is not None and seen != dimension:
         raise DimensionError(
             f"vectors of dimension {seen}",
-            expected=f"dimension {dimension}, as the ones before",
-            remedy="Vectors of another encoder need a Links of their own.",
+            expected=f"dimension {dimension}, as the vectors before",
+            remedy="Use a separate Links for the vectors of each encoder.",
             row=0,
         )
     if not DIMENSION_MIN <= seen <= DIMENSION_MAX:
         raise DimensionError(
             f"vectors of dimension {seen}",
             expected=f"a dimension from {DIMENSION_MIN} to {DIMENSION_MAX}",
-            remedy="Rows are vectors and columns are coordinates; transpose if need be.",
+            remedy="Pass one vector a row, one coordinate a column; transpose if necessary.",
             row=0,
         )

@@ -1,7 +1,7 @@
-"""Events: each change of the graph, typed, in order, with a sequence number.
+"""Events: every change of the graph, typed, in order, with a sequence number.
 
-The engine writes an event as one row of integers; people read it as one of the classes below.
-Replaying the events onto an empty map gives the same subclusters, edges and cluster IDs.
+The engine writes an event as one row of integers; `from_rows` returns one of the classes below.
+Replaying all events on an empty graph gives the same subclusters, edges and cluster IDs.
 """
 
 from __future__ import annotations
@@ -21,15 +21,20 @@ VERSION = 1  # of the plain values; a change that old readers would misread rais
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something changed; `vector` is the newest vector then: the one that brought it about."""
+    """A change; `vector` is the newest vector at that time, which caused it."""
 
-    kind: ClassVar[str] = "event"
-    texts: ClassVar[tuple[str, ...]] = ()  # fields that are texts; rows hold their numbers
+    kind: ClassVar[str] = "event"  # the name of the class, in lower case
+    texts: ClassVar[
+        tuple[str, ...]
+    ] = ()  # fields that are texts; rows hold the numbers of the texts
     sequence: int
     vector: int
 
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__.lower()
+
     def to_dict(self) -> dict[str, Any]:
-        """The event as plain values, for JSON."""
+        """Return the event as plain values for JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"kind": self.kind, "version": VERSION, **values}
 
@@ -38,7 +43,6 @@ class Event:
 class Created(Event):
     """A vector began a new cluster, with one new subcluster (section 3.3)."""
 
-    kind: ClassVar[str] = "created"
     subcluster: int
     cluster: int
 
@@ -47,16 +51,14 @@ class Created(Event):
 class Joined(Event):
     """A vector joined a subcluster (equation 20)."""
 
-    kind: ClassVar[str] = "joined"
     subcluster: int
     cluster: int
 
 
 @dataclass(frozen=True, slots=True)
 class Linked(Event):
-    """A vector began a new subcluster, tied by an edge to `partner` (equation 21)."""
+    """A vector began a new subcluster with an edge to `partner` (equation 21)."""
 
-    kind: ClassVar[str] = "linked"
     subcluster: int
     partner: int
     cluster: int
@@ -64,9 +66,8 @@ class Linked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Merged(Event):
-    """Two subclusters joined by an edge became one; `absorbed` is no more (section 3.4)."""
+    """Two subclusters joined by an edge became one; `absorbed` was removed (section 3.4)."""
 
-    kind: ClassVar[str] = "merged"
     subcluster: int
     absorbed: int
     cluster: int
@@ -76,7 +77,6 @@ class Merged(Event):
 class Severed(Event):
     """An edge failed equation 22 and was removed."""
 
-    kind: ClassVar[str] = "severed"
     subcluster: int
     partner: int
     cluster: int
@@ -84,9 +84,8 @@ class Severed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Rejoined(Event):
-    """The part cut off was tied again, through `partner` (section 3.4)."""
+    """The part that was cut off was joined again by an edge to `partner` (section 3.4)."""
 
-    kind: ClassVar[str] = "rejoined"
     subcluster: int
     partner: int
     cluster: int
@@ -94,12 +93,11 @@ class Rejoined(Event):
 
 @dataclass(frozen=True, slots=True)
 class Split(Event):
-    """A cluster fell in two: the part holding `subcluster` is now `new_cluster`.
+    """A cluster was split: the part that holds `subcluster` is now `new_cluster`.
 
-    The part holding `partner` keeps the ID `cluster`.
+    The part that holds `partner` keeps the ID `cluster`.
     """
 
-    kind: ClassVar[str] = "split"
     subcluster: int
     partner: int
     cluster: int
@@ -108,12 +106,11 @@ class Split(Event):
 
 @dataclass(frozen=True, slots=True)
 class United(Event):
-    """Two clusters became one, tied between two subclusters: `gone` now stands for `cluster`.
+    """Two clusters became one by an edge between two subclusters; `gone` is now `cluster`.
 
-    The edge is firm: equation 22 does not judge it. Comes from settling or healing.
+    The edge is settled: equation 22 does not test it. Settling and healing write this event.
     """
 
-    kind: ClassVar[str] = "united"
     subcluster: int
     partner: int
     cluster: int
@@ -122,9 +119,8 @@ class United(Event):
 
 @dataclass(frozen=True, slots=True)
 class Weighed(Event):
-    """The vector on its way in counts `weight` 256ths of a full one."""
+    """The vector that is added next has a weight of `weight` 256ths."""
 
-    kind: ClassVar[str] = "weighed"
     weight: int
 
 
@@ -132,11 +128,10 @@ class Weighed(Event):
 class Moved(Event):
     """Vector `member` was put into a subcluster.
 
-    It is new if it was not there before: tied to `partner` by an edge that is law, or, where
-    `partner` is −1, a cluster of its own.
+    If the subcluster did not exist before, it has a pinned edge to `partner`, or, if `partner` is
+    −1, is a cluster of its own.
     """
 
-    kind: ClassVar[str] = "moved"
     member: int
     subcluster: int
     partner: int
@@ -147,7 +142,6 @@ class Moved(Event):
 class Removed(Event):
     """The share of vector `member` (−1: not tracked) was taken out of a subcluster."""
 
-    kind: ClassVar[str] = "removed"
     member: int
     subcluster: int
     cluster: int
@@ -155,12 +149,11 @@ class Removed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Vanished(Event):
-    """A subcluster is no more, nor what it held; its edges went to `heir`.
+    """An empty subcluster was removed; its edges moved to `heir`.
 
-    −1: it had no neighbour, and the cluster is gone with it.
+    `heir` −1: it had no neighbour, and its cluster was removed too.
     """
 
-    kind: ClassVar[str] = "vanished"
     subcluster: int
     heir: int
     cluster: int
@@ -168,9 +161,8 @@ class Vanished(Event):
 
 @dataclass(frozen=True, slots=True)
 class Tied(Event):
-    """Two clusters became one by a person's word: an edge that is law. `gone` is `cluster` now."""
+    """A user united two clusters by a pinned edge; `gone` is now `cluster`."""
 
-    kind: ClassVar[str] = "tied"
     subcluster: int
     partner: int
     cluster: int
@@ -179,9 +171,8 @@ class Tied(Event):
 
 @dataclass(frozen=True, slots=True)
 class Retied(Event):
-    """Within a cluster the edge of `old` and `old_partner` gave way to one that is law."""
+    """Within a cluster, a pinned edge replaced the edge of `old` and `old_partner`."""
 
-    kind: ClassVar[str] = "retied"
     subcluster: int
     partner: int
     old: int
@@ -190,9 +181,8 @@ class Retied(Event):
 
 @dataclass(frozen=True, slots=True)
 class Held(Event):
-    """An edge's firmness was set: 0 judged by equation 22, 1 settled, 2 law."""
+    """The rule of an edge was set: 0 tested by equation 22, 1 settled, 2 pinned."""
 
-    kind: ClassVar[str] = "held"
     subcluster: int
     partner: int
     firmness: int
@@ -200,12 +190,11 @@ class Held(Event):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Event):
-    """A settlement begins, of so many cuts and joins; each edge there is has become firm.
+    """A settlement begins, with its numbers of cuts and joins; all edges became settled.
 
-    `asked`: 1 where a person asked for it, 0 where healing did.
+    `asked`: 1 if a user asked for it, 0 if healing did.
     """
 
-    kind: ClassVar[str] = "settled"
     cuts: int
     joins: int
     asked: int
@@ -215,16 +204,14 @@ class Settled(Event):
 class Flagged(Event):
     """A subcluster was locked (1), given a claim to its cluster's ID (2), both (3) or none (0)."""
 
-    kind: ClassVar[str] = "flagged"
     subcluster: int
     flags: int
 
 
 @dataclass(frozen=True, slots=True)
 class Same(Event):
-    """A person said that two are one: vectors (`of` 0), subclusters (1) or clusters (2)."""
+    """A user said that two are the same: vectors (`of` 0), subclusters (1) or clusters (2)."""
 
-    kind: ClassVar[str] = "same"
     a: int
     b: int
     of: int
@@ -232,9 +219,8 @@ class Same(Event):
 
 @dataclass(frozen=True, slots=True)
 class Different(Event):
-    """A person said that two are not one: vectors (`of` 0), subclusters (1) or clusters (2)."""
+    """A user said that two are different: vectors (`of` 0), subclusters (1) or clusters (2)."""
 
-    kind: ClassVar[str] = "different"
     a: int
     b: int
     of: int
@@ -242,13 +228,12 @@ class Different(Event):
 
 @dataclass(frozen=True, slots=True)
 class Pinned(Event):
-    """What the constraint before it speaks of: a subcluster, or `member` (if not −1) in it.
+    """A subject of the correction before it: a subcluster, or `member` (if not −1) in it.
 
     `side` 0 and 1 are the two sides of `same` and `different`. After `relocated` they are the
-    vector and what it is now the same as, and 2 is what it is different from.
+    vector and the subject it is now the same as, and 2 is the subject it is different from.
     """
 
-    kind: ClassVar[str] = "pinned"
     subcluster: int
     member: int
     side: int
@@ -256,35 +241,31 @@ class Pinned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Relocated(Event):
-    """A person moved vector `member` to a cluster; what follows in the log is how."""
+    """A user moved vector `member` to a cluster; the next events are the steps."""
 
-    kind: ClassVar[str] = "relocated"
     member: int
     cluster: int
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped(Event):
-    """A person removed vector `member` (−1: not tracked)."""
+    """A user removed vector `member` (−1: not tracked)."""
 
-    kind: ClassVar[str] = "dropped"
     member: int
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten(Event):
-    """A cluster was forgotten: `reason` 0 a person's word, 1 too many subclusters, 2 idle."""
+    """A cluster was forgotten: `reason` 0 a user asked, 1 too many subclusters, 2 idle."""
 
-    kind: ClassVar[str] = "forgotten"
     cluster: int
     reason: int
 
 
 @dataclass(frozen=True, slots=True)
 class Named(Event):
-    """A cluster was given a name, or, by None, lost it."""
+    """A cluster got a name, or lost it (`name` None)."""
 
-    kind: ClassVar[str] = "named"
     texts: ClassVar[tuple[str, ...]] = ("name",)
     cluster: int
     name: str | None
@@ -292,18 +273,16 @@ class Named(Event):
 
 @dataclass(frozen=True, slots=True)
 class Ignored(Event):
-    """A cluster is to be ignored (`on` 1) or no longer (0)."""
+    """A cluster is ignored (`on` 1) or no longer ignored (0)."""
 
-    kind: ClassVar[str] = "ignored"
     cluster: int
     on: int
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped(Event):
-    """The next `size` vectors were seen together; `key` ties groups of several calls."""
+    """The next `size` vectors were seen together; groups with the same `key` are one group."""
 
-    kind: ClassVar[str] = "grouped"
     texts: ClassVar[tuple[str, ...]] = ("key",)
     key: str | None
     size: int
@@ -313,7 +292,6 @@ class Grouped(Event):
 class Enrolled(Event):
     """The next `size` vectors are prototypes of a name; `locked`: they do not drift."""
 
-    kind: ClassVar[str] = "enrolled"
     texts: ClassVar[tuple[str, ...]] = ("name",)
     name: str | None
     size: int
@@ -322,30 +300,27 @@ class Enrolled(Event):
 
 @dataclass(frozen=True, slots=True)
 class Undone(Event):
-    """All events from sequence `to` on were undone: the state is what it was then."""
+    """All events from sequence `to` on were undone; the state is that before event `to`."""
 
-    kind: ClassVar[str] = "undone"
     to: int
 
 
 @dataclass(frozen=True, slots=True)
 class Absorbed(Event):
-    """The next `size` vectors came together from another clusterer, as so many subclusters."""
+    """The next `size` vectors come from another clusterer, where they had `subclusters`."""
 
-    kind: ClassVar[str] = "absorbed"
     subclusters: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Retracted(Event):
-    """The correction whose event has the number `correction` was taken back.
+    """The correction whose event has the number `correction` was retracted.
 
-    `subcluster` −1: all of it; else only what it said of that subcluster. `asked`: 1 where a person
-    asked for it, 0 where it gave way to the later, more specific correction before it in the log.
+    `subcluster` −1: all of it; else only for that subcluster. `asked`: 1 if a user asked for it, 0
+    if the more specific correction just before it in the log replaced it.
     """
 
-    kind: ClassVar[str] = "retracted"
     correction: int
     subcluster: int
     asked: int
@@ -353,13 +328,12 @@ class Retracted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Redone(Event):
-    """What the `undone` event of sequence `undone` took back stands again, as it was."""
+    """The changes that the `undone` event of sequence `undone` took back were restored."""
 
-    kind: ClassVar[str] = "redone"
     undone: int
 
 
-# A class's place here is its code in the engine's rows. Append only.
+# The index of a class is its code in the engine's rows. Append only.
 CLASSES: tuple[type[Event], ...] = (
     *(Created, Joined, Linked, Merged, Severed, Rejoined, Split, United),
     *(Weighed, Moved, Removed, Vanished, Tied, Retied, Held, Settled, Flagged),
@@ -373,14 +347,14 @@ GROUPED, ENROLLED, UNDONE, ABSORBED, RETRACTED, REDONE = range(25, 31)
 
 
 def row(code: int, vector: int, *numbers: int) -> tuple[int, ...]:
-    """An event as the engine's row."""
+    """Return an event as a row of the engine."""
     return (code, vector, *numbers) + (-1,) * (WIDTH - 2 - len(numbers))
 
 
 def from_rows(
     first_sequence: int, rows: npt.NDArray[np.int64], texts: Sequence[str] = ()
 ) -> list[Event]:
-    """Events from rows, the first of which has the sequence number given."""
+    """Return events from rows, the first of which has the sequence number given."""
     return [
         _from_row(sequence, values, texts)
         for sequence, values in enumerate(rows.tolist(), first_sequence)
@@ -388,14 +362,14 @@ def from_rows(
 
 
 def from_dict(values: Mapping[str, Any]) -> Event:
-    """The event that `to_dict` made plain values of; ArgumentError for anything else."""
+    """Return the event whose `to_dict` gave these values; raise ArgumentError for others."""
     known = {event.kind: event for event in CLASSES}
     event = known.get(values.get("kind", ""))
     if event is None or values.get("version", VERSION) != VERSION:
         raise ArgumentError(
             f"an event of kind {values.get('kind')!r}, version {values.get('version', VERSION)!r}",
             expected=f"version {VERSION}, of kind {', '.join(known)}",
-            remedy="A newer linkstream may have written it.",
+            remedy="Upgrade linkstream; a newer version may have written the event.",
         )
     given = {name: value for name, value in values.items() if name not in ("kind", "version")}
     wanted = [field.name for field in fields(event)]
@@ -404,8 +378,8 @@ def from_dict(values: Mapping[str, Any]) -> Event:
     ):
         raise ArgumentError(
             f"a {event.kind!r} event with {given}",
-            expected=f"whole numbers (texts for {event.texts}) for {', '.join(wanted)}",
-            remedy="Pass on what to_dict() gave, whole.",
+            expected=f"integers (texts for {event.texts}) for {', '.join(wanted)}",
+            remedy="Pass the result of to_dict() unchanged.",
         )
     return event(**given)
 
@@ -414,7 +388,7 @@ def _fits(value: object, *, text: bool) -> bool:
     return value is None or type(value) is str if text else type(value) is int
 
 
-# What the numbers of a row stand for, by the names of the fields; WIDTH − 2 of each class.
+# What the numbers of a row name, by field; WIDTH − 2 for each class.
 NOTHING, SUBCLUSTER, CLUSTER, VECTOR, NUMBER = range(5)
 _MEANINGS = {
     **dict.fromkeys(
@@ -429,10 +403,10 @@ KINDS_OF_NUMBERS = [
     for event in CLASSES
 ]
 
-# Of each class: how many numbers its rows hold after the code, and which of them stand for texts.
+# For each class: how many numbers follow the code, and which of them name texts.
 _WIDTHS = [len(fields(event)) - 1 for event in CLASSES]
 _TEXTS = [
-    [place for place, field in enumerate(fields(event)[1:]) if field.name in event.texts]
+    [i for i, field in enumerate(fields(event)[1:]) if field.name in event.texts]
     for event in CLASSES
 ]
 
@@ -440,6 +414,6 @@ _TEXTS = [
 def _from_row(sequence: int, row: list[int], texts: Sequence[str]) -> Event:
     code = row[0]
     values: list[Any] = row[1 : 1 + _WIDTHS[code]]
-    for place in _TEXTS[code]:
-        values[place] = None if values[place] < 0 else texts[values[place]]
+    for i in _TEXTS[code]:
+        values[i] = None if values[i] < 0 else texts[values[i]]
     return CLASSES[code](sequence, *values)

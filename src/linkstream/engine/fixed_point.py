@@ -1,9 +1,9 @@
-"""Numbers the engine decides on: integers, so that every machine decides alike.
+"""The integers on which the engine decides, so that every machine makes the same decisions.
 
-Paper, sections 3.3–3.4: all decisions compare cosines of unit vectors and of centroids. Here a
-unit vector is q = rint(x / ‖x‖ · 2³⁰), an int32 row; a subcluster is S = Σ q (int64) and its
-count. Dot products of these are exact integers, so a cosine does not depend on the order of
-summation, and adding, removing and merging are exact and reversible. Why: docs/choices.md.
+C++ twin: fixed_point.hpp. In sections 3.3–3.4 all decisions compare cosines of unit vectors and
+centroids. Here a unit vector is q = rint(x / ‖x‖ · 2³⁰), an int32 row; a subcluster is S = Σ q
+(int64) and its count. Their dot products are exact integers, so a cosine does not depend on the
+order of summation, and adding, removing and merging are exact and reversible (docs/choices.md).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 SCALE = 2.0**30
-# Of one clusterer: the compiled engine names them by 32 bits. Whatever merges, S·S ≤ k²·2⁶⁰ then
-# stays within a signed 128-bit integer, and S within 64 bits.
+# Of one clusterer: the compiled engine numbers vectors with 32 bits. S·S ≤ k²·2⁶⁰ then fits a
+# signed integer of 128 bits, and S one of 64 bits.
 VECTORS_MAX = 2**32 - 1
 DIMENSION_MAX = 2**16
 
@@ -24,10 +24,10 @@ _MASK = (1 << _LIMB) - 1
 
 
 def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Squared length of each row, summed in one stated order.
+    """Return the squared length of each row, summed in a fixed order.
 
-    The order: square, pad with zeros to a power of two, then fold the upper half onto the lower
-    until one number is left. Fixed on every machine, and quick to vectorise in any language.
+    The order: square, pad with zeros to a power of two, then add the upper half to the lower half
+    until one number is left. It is the same on every machine and fast to vectorise.
     """
     squares = rows * rows
     width = 1 << max(rows.shape[1] - 1, 0).bit_length()
@@ -41,7 +41,7 @@ def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Length of each row; not finite where the row is not."""
+    """Return the length of each row; not finite if the row is not."""
     with np.errstate(all="ignore"):
         lengths: npt.NDArray[np.float64] = np.sqrt(squared_norms(rows))
     return lengths
@@ -50,9 +50,9 @@ def norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def quantise(
     rows: npt.NDArray[np.floating],
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """Fixed-point rows q = rint(x / ‖x‖ · 2³⁰), and the lengths ‖x‖.
+    """Return fixed-point rows q = rint(x / ‖x‖ · 2³⁰), and the lengths ‖x‖.
 
-    Rows whose length is zero or not finite come out as nothing to rely on: check the lengths.
+    Rows whose length is zero or not finite are undefined: check the lengths.
     """
     wide = rows.astype(np.float64)
     lengths = norms(wide)
@@ -62,10 +62,10 @@ def quantise(
 
 
 def dots(rows: npt.NDArray[np.int64], vector: npt.NDArray[np.int64]) -> list[int]:
-    """Exact dot product of each row with a vector, as Python integers of any size.
+    """Return the exact dot product of each row with a vector, as Python integers.
 
-    Each number is cut into three limbs, limbs are multiplied in int64 where they cannot
-    overflow, and the nine partial sums are put together.
+    Each number is cut into three limbs, limbs are multiplied in int64, which cannot overflow, and
+    the nine partial sums are added.
     """
     parts = np.einsum("nid,jd->nij", _limbs(rows), _limbs(vector[np.newaxis])[0])
     return [
@@ -75,15 +75,15 @@ def dots(rows: npt.NDArray[np.int64], vector: npt.NDArray[np.int64]) -> list[int
 
 
 def dot(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> int:
-    """Exact dot product of two integer vectors."""
+    """Return the exact dot product of two integer vectors."""
     return dots(a[np.newaxis], b)[0]
 
 
 def similarity(product: int, square_a: int, square_b: int) -> float:
-    """Cosine from the exact integers a·b, a·a, b·b: each rounded once, then IEEE operations."""
+    """Return the cosine from exact a·b, a·a and b·b: each rounded once, then IEEE operations."""
     return float(product) / (math.sqrt(float(square_a)) * math.sqrt(float(square_b)))
 
 
 def _limbs(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    # The two low limbs are non-negative, the highest carries the sign.
+    # The two low limbs are non-negative; the highest has the sign.
     return np.stack([rows & _MASK, (rows >> _LIMB) & _MASK, rows >> (2 * _LIMB)], axis=1)

@@ -1,4 +1,7 @@
-"""The graph of the reference engine: subclusters, edges between them, always a forest; clusters."""
+"""Nodes, edges and clusters of the reference engine (section 3.2). C++ twin: forest.hpp.
+
+The edges form a forest; each of its trees is one cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 FULL = 256  # the weight of a vector of full weight
-LOOSE, FIRM, LAW = range(3)  # judged by equation 22; settled; a person's word
+# Edge rules: equation 22 tests the edge; a settlement or cluster evidence holds it; a user did.
+TESTED, SETTLED, PINNED = range(3)
 LOCKED, CLAIM = 1, 2  # flags of a node: its centroid stays; its part keeps the ID at a split
 
 
 @dataclass(slots=True)
 class Node:
-    """A subcluster (section 3.2): its count k, S·S, its edges; its sum S stands in the table."""
+    """A subcluster: its count k, S·S and its edges. The sum S is a row of `Rows`."""
 
     number: int
     cluster: int
@@ -20,66 +24,66 @@ class Node:
     square: int
     first_seen: int
     last_seen: int
-    light: int = 0  # how much less than `count` the vectors weigh, in 256ths
+    light: int = 0  # the weight that the vectors lack, in 256ths: 256·count − their weight
     flags: int = 0
     neighbours: set[int] = field(default_factory=set)
-    firm: dict[int, int] = field(default_factory=dict)  # neighbours not judged by equation 22
+    rules: dict[int, int] = field(default_factory=dict)  # by neighbour, where not TESTED
 
     @property
     def mass(self) -> float:
-        """k, as the formulas of the paper take it."""
+        """Return the weight of the vectors as the k of the paper's formulas."""
         return mass(self.count, self.light)
 
     @property
     def locked(self) -> bool:
-        """Whether the centroid is to stay as it is."""
+        """Return whether the centroid is fixed."""
         return bool(self.flags & LOCKED)
 
 
 @dataclass(slots=True)
-class Whole:
-    """A cluster: vectors in it, what these weigh less, how many of its nodes claim its ID."""
+class ClusterStats:
+    """A cluster: its vectors, the weight they lack, and how many of its nodes claim its ID."""
 
     size: int = 0
     light: int = 0
     claims: int = 0
 
-    def take(self, node: Node, sign: int = 1) -> None:
-        """A node comes to the cluster, or leaves it."""
+    def count(self, node: Node, sign: int = 1) -> None:
+        """Add a node to the statistics; subtract it with sign −1."""
         self.size += sign * node.count
         self.light += sign * node.light
         self.claims += sign * bool(node.flags & CLAIM)
 
     @property
     def mass(self) -> float:
-        """What all vectors weigh together, as k."""
+        """Return the weight of all vectors as k."""
         return mass(self.size, self.light)
 
 
 def mass(count: int, light: int) -> float:
-    """What so many vectors weigh, as k; one at the least."""
+    """Return the weight of `count` vectors that lack `light` 256ths, as k; at least 1."""
     return max(count - light / FULL, 1.0)
 
 
-def add_edge(a: Node, b: Node, *, firm: int = LOOSE) -> None:
-    """Tie two nodes."""
+def add_edge(a: Node, b: Node, *, rule: int = TESTED) -> None:
+    """Add an edge between two nodes."""
     for end, other in ((a, b), (b, a)):
         end.neighbours.add(other.number)
-        if firm:
-            end.firm[other.number] = firm
+        if rule:
+            end.rules[other.number] = rule
 
 
 def remove_edge(a: Node, b: Node) -> int:
-    """Take an edge away; how firm it was."""
-    firm = a.firm.get(b.number, LOOSE)
+    """Remove the edge between two nodes and return its rule."""
+    rule = a.rules.get(b.number, TESTED)
     for end, other in ((a, b), (b, a)):
         end.neighbours.remove(other.number)
-        end.firm.pop(other.number, None)
-    return firm
+        end.rules.pop(other.number, None)
+    return rule
 
 
 def part_of(nodes: Mapping[int, Node], start: Node) -> set[int]:
-    """Numbers of the nodes in one piece with `start`."""
+    """Return the numbers of all nodes that edges connect to `start`. C++ twin: sides.hpp."""
     seen = {start.number}
     todo = [start]
     while todo:

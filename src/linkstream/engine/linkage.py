@@ -1,13 +1,12 @@
-"""Margin linkage: groups of subclusters by the paper's own test, greatest margin first.
+"""Margin linkage: group subclusters by the paper's own test, greatest margin first.
 
-Two groups that weigh k and k' vectors may be one cluster while their centroids' similarity is at
-least s~(k, k') (equation 24). Again and again the pair with the greatest margin, similarity − s~,
-is united, until no margin is left that is 0 or more. This file is the definition; the compiled core
-has a twin that gives the same pairs and margins bit for bit.
+Two groups of weight k and k' may be one cluster if the similarity of their centroids is at least
+s~(k, k') (equation 24). The pair with the greatest margin, similarity − s~, is united until no
+margin is 0 or more. C++ twin: linkage.hpp, which gives the same pairs and margins bit for bit.
 
-Numerics: centroids are rounded to 25 bits, so that every partial sum of a product is a whole
-number below 2⁵³ and any matrix product gives the same result. What follows is done element by
-element, in one order.
+Numerics: centroids are rounded to 25 bits, so that every partial sum of a product is an integer
+below 2⁵³ and any matrix product gives the same result. The rest is computed element by element, in
+one order.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class Unions:
-    """Rows united, in order: `kept` stands for both from then on; the margin at that moment."""
+    """Pairs of rows united, in order, with their margins; `kept` then stands for both."""
 
     kept: Integers
     gone: Integers
@@ -39,19 +38,19 @@ class Unions:
 
 
 def centroids(sums: Integers) -> Floats:
-    """Unit centroids as whole numbers of 25 bits."""
+    """Return unit centroids as integers of 25 bits."""
     return _units(sums)[0]
 
 
 def _units(sums: Integers) -> tuple[Floats, Floats]:
-    """Unit centroids, and the lengths of the sums."""
+    """Return unit centroids, and the lengths of the sums."""
     wide = sums.astype(np.float64)
-    lengths = np.maximum(norms(wide), 1.0)  # opposite vectors may sum to nothing
+    lengths = np.maximum(norms(wide), 1.0)  # opposite vectors may sum to zero
     return np.rint(wide / lengths[:, np.newaxis] * CENTROID_SCALE), lengths
 
 
 def products(sums: Integers) -> tuple[Floats, Floats]:
-    """S_i·S_j of every two rows in units of 2⁶⁰, and S_i·S_i; costs n²·d steps and 8·n² bytes."""
+    """Return S_i·S_j of all pairs in units of 2⁶⁰, and S_i·S_i; n²·d steps and 8·n² bytes."""
     if len(sums) > NODES_MAX:
         raise ArgumentError(
             f"{len(sums)} subclusters to compare with one another",
@@ -61,7 +60,7 @@ def products(sums: Integers) -> tuple[Floats, Floats]:
     units, lengths = _units(sums)
     lengths = lengths / 2.0**30
     table = np.empty((len(sums), len(sums)))
-    for start in range(0, len(sums), _BLOCK):  # a product of a whole with itself may crash BLAS
+    for start in range(0, len(sums), _BLOCK):  # BLAS may crash on a large product in one piece
         rows = slice(start, start + _BLOCK)
         np.matmul(units[rows], units.T, out=table[rows])
         table[rows] /= CENTROID_SCALE**2
@@ -72,7 +71,7 @@ def products(sums: Integers) -> tuple[Floats, Floats]:
 def unions(table: Floats, squares: Floats, masses: Floats, thresholds: Thresholds) -> Unions:
     """Unite the pair of greatest margin (tie: the lowest rows) while a margin is 0 or more.
 
-    `table` is used up.
+    `table` is overwritten.
     """
     forest = _Groups(table, squares.copy(), masses.copy(), thresholds)
     found = []
@@ -88,7 +87,7 @@ def unions(table: Floats, squares: Floats, masses: Floats, thresholds: Threshold
 
 
 class _Groups:
-    """Groups, and of each the partner with the greatest margin (tie: the lowest row)."""
+    """Groups, and for each the partner with the greatest margin (tie: the lowest row)."""
 
     def __init__(
         self, table: Floats, squares: Floats, counts: Floats, thresholds: Thresholds
@@ -101,7 +100,7 @@ class _Groups:
             self._look(row, self._margins(row))
 
     def best(self) -> tuple[int, int, float] | None:
-        """The pair to unite, or None."""
+        """Return the pair to unite and its margin, or None."""
         if len(self.margin) < 2:
             return None
         row = int(np.argmax(self.margin))  # the lowest of equals: the older end of its pair
@@ -109,7 +108,7 @@ class _Groups:
         return (row, int(self.partner[row]), margin) if margin >= 0 else None
 
     def unite(self, row: int, gone: int) -> None:
-        """The group of a row takes in another, and all partners are put right."""
+        """Add one group to another, and update the partners of all groups."""
         self.squares[row] = self.squares[row] + self.squares[gone] + 2.0 * self.table[row, gone]
         self.counts[row] += self.counts[gone]
         self.table[row] += self.table[gone]
@@ -127,7 +126,7 @@ class _Groups:
             self._look(other, self._margins(other))
 
     def _margins(self, row: int) -> Floats:
-        """Similarity − s~ of a group to every other; −∞ for those that are no more."""
+        """Return similarity − s~ of a group to every other; −∞ for groups that are gone."""
         roots = np.sqrt(self.squares)
         similarity = self.table[row] / (roots[row] * roots)
         ours = np.full_like(self.counts, self.counts[row])

@@ -1,8 +1,13 @@
-"""The log of events an engine keeps: all of them, or the newest when vectors are not tracked."""
+"""The event log of an engine, and the counters that number vectors, subclusters and clusters.
+
+C++ twins: log.hpp and journal.hpp. The log keeps all events, or only the newest if vectors are not
+tracked.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -12,22 +17,24 @@ from linkstream.engine.events import WIDTH
 from linkstream.errors import NotTrackedError
 
 UNTRACKED_LIMIT = 100_000
+GIVEN = "next_subcluster", "next_cluster", "free_subcluster", "free_cluster"
+COUNTERS = "n_vectors", "newest", *GIVEN
 
 
 class EventLog:
-    """Event rows in order; the sequence number of a row is its place since the beginning."""
+    """Event rows in order; the sequence number of an event is the number of events before it."""
 
     def __init__(self, limit: int | None, n_events: int = 0) -> None:
         self._rows: deque[tuple[int, ...]] = deque()
         self._limit = limit
-        self._before: int | None = None  # events before the open change, if there is one
+        self._before: int | None = None  # number of events before the open change, if there is one
         self.n_events = n_events
 
     @classmethod
     def keeping(
         cls, track_vectors: bool, n_events: int = 0, rows: npt.NDArray[np.int64] | None = None
     ) -> EventLog:
-        """The log an engine with this setting has, going on from rows already kept."""
+        """Return the log of an engine with this setting that continues after the given rows."""
         log = cls(None if track_vectors else UNTRACKED_LIMIT, n_events)
         if rows is not None:
             log._rows.extend(tuple(row) for row in rows.tolist())
@@ -36,28 +43,28 @@ class EventLog:
 
     @property
     def oldest(self) -> int:
-        """The sequence number of the oldest row kept."""
+        """Return the sequence number of the oldest event that is kept."""
         kept = len(self._rows) if self._limit is None else min(len(self._rows), self._limit)
         return self.n_events - kept
 
     def append(self, row: tuple[int, ...]) -> None:
-        """Write one event."""
+        """Append one event."""
         self._rows.append(row + (-1,) * (WIDTH - len(row)))
         self.n_events += 1
         if self._before is None:
             self._drop_old()
 
     def begin(self) -> None:
-        """Begin a change; until it ends no event is dropped."""
+        """Begin a change; no event is dropped until it ends."""
         self._before = self.n_events
 
     def commit(self) -> None:
-        """Keep what was written since `begin`."""
+        """Keep the events since `begin`."""
         self._before = None
         self._drop_old()
 
     def rollback(self) -> None:
-        """Take back what was written since `begin`."""
+        """Remove the events since `begin`."""
         assert self._before is not None, "a change was begun"
         first = self.n_events - len(self._rows)
         while len(self._rows) > self._before - first:
@@ -69,18 +76,63 @@ class EventLog:
             self._rows.popleft()
 
     def since(self, sequence: int) -> tuple[int, npt.NDArray[np.int64]]:
-        """Rows from a sequence number on, and the number of the first of them."""
+        """Return the rows from a sequence number on, and the number of the first of them."""
         refuse_forgotten(sequence, self.oldest)
         kept = islice(self._rows, sequence - (self.n_events - len(self._rows)), None)
         return sequence, np.array(list(kept), dtype=np.int64).reshape(-1, WIDTH)
 
     def rows(self) -> npt.NDArray[np.int64]:
-        """All rows kept."""
+        """Return all rows that are kept."""
         return self.since(self.oldest)[1]
 
 
+@dataclass(slots=True)
+class Journal:
+    """The event log and the counters, which only rise."""
+
+    log: EventLog
+    n_vectors: int = 0
+    newest: int = 0  # the vector being added, or the newest: the `vector` of events
+    next_subcluster: int = 0  # subclusters created so far
+    next_cluster: int = 0
+    free_subcluster: int = 0  # the next numbers to give
+    free_cluster: int = 0
+    _before: list[int] = field(default_factory=list)  # the counters before the open change
+
+    def begin(self) -> None:
+        """Begin a change."""
+        self._before = [getattr(self, name) for name in COUNTERS]
+        self.log.begin()
+
+    def commit(self) -> None:
+        """Keep the change."""
+        self.log.commit()
+
+    def rollback(self) -> None:
+        """Restore the counters and the log as they were at `begin`."""
+        for name, value in zip(COUNTERS, self._before, strict=True):
+            setattr(self, name, value)
+        self.log.rollback()
+
+    def new_subcluster(self) -> int:
+        """Return the number of the next subcluster and mark it as given."""
+        number = self.free_subcluster
+        self.next_subcluster = self.free_subcluster = number + 1
+        return number
+
+    def new_cluster(self) -> int:
+        """Return the next cluster ID and mark it as given."""
+        cluster = self.free_cluster
+        self.next_cluster = self.free_cluster = cluster + 1
+        return cluster
+
+    def record(self, code: int, *numbers: int) -> None:
+        """Append an event of the newest vector."""
+        self.log.append((code, self.newest, *numbers))
+
+
 def refuse_forgotten(sequence: int, oldest: int) -> None:
-    """An error where events are asked for that are no longer kept."""
+    """Raise NotTrackedError if events from `sequence` on are no longer kept."""
     if sequence < oldest:
         raise NotTrackedError(
             f"events asked for from {sequence} on",

@@ -1,6 +1,6 @@
-"""Rules for a log of events that comes from outside: what each number of a row may be.
+"""Rules for an event log that is loaded: the range of each number of a row.
 
-The checks are linear in the log and vectorised; they run on each snapshot that is loaded.
+The checks are linear in the log and vectorised; they run on every snapshot that is loaded.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.fixed_point import VECTORS_MAX
-from linkstream.engine.forest import CLAIM, FULL, LAW, LOCKED
+from linkstream.engine.forest import CLAIM, FULL, LOCKED, PINNED
 
 Rows = npt.NDArray[np.int64]
 
-# Lowest value and end of the numbers that are no subcluster, cluster or vector, by field.
+# Lowest value and end, by field, of numbers that do not name a subcluster, cluster or vector.
 _RANGES = {
     "weight": (0, FULL),
-    "firmness": (0, LAW + 1),
+    "firmness": (0, PINNED + 1),
     "flags": (0, (LOCKED | CLAIM) + 1),
     "of": (0, 3),
     "side": (0, 3),
@@ -37,7 +37,7 @@ _RANGES = {
     "correction": (0, 2**62),
     "undone": (0, 2**62),
 }
-# Numbers of subclusters, clusters and vectors that may be −1: there is none.
+# Fields that name a subcluster, cluster or vector and may be −1: none.
 _OPTIONAL = {
     (events.Moved, "partner"),
     (events.Vanished, "heir"),
@@ -47,7 +47,7 @@ _OPTIONAL = {
     (events.Retracted, "subcluster"),
 }
 _ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
-_BACK = (events.UNDONE, events.RETRACTED, events.REDONE)  # what names an earlier event
+_BACK = (events.UNDONE, events.RETRACTED, events.REDONE)  # events that name an earlier event
 
 
 def _lowest(event: type[events.Event], name: str, kind: int) -> int:
@@ -75,7 +75,7 @@ _ENDS = np.array(
         for event, names in zip(events.CLASSES, _NAMES, strict=True)
     ]
 )
-# Which numbers of a row name texts, by its code.
+# Whether each number of a row names a text, by code.
 TEXTS = np.array(
     [
         _table(event, [name in event.texts for name in names], False)
@@ -88,13 +88,14 @@ KINDS = np.array(events.KINDS_OF_NUMBERS)
 def numbers_fit(
     log: Rows, *, n_vectors: int, n_events: int, free_subcluster: int, free_cluster: int
 ) -> bool:
-    """Whether all rows are of known kinds, in order, and name only what was given a number."""
+    """Return whether all rows have known codes, are in order, and name only given numbers."""
     if not len(log):
         return True
     codes, vectors, numbers = log[:, 0], log[:, 1], log[:, 2:]
     if len(log) > n_events or codes.min() < 0 or codes.max() >= len(events.CLASSES):
         return False
-    # What was undone had vectors of its own; before the first undo they only rise.
+    # Events that were undone may name vectors that no longer exist; before the first undo the
+    # numbers of vectors only rise.
     undone = codes == events.UNDONE
     latest = VECTORS_MAX if undone.any() else max(n_vectors, 1)
     before = vectors[: int(np.argmax(undone))] if undone.any() else vectors
@@ -112,15 +113,15 @@ def numbers_fit(
 
 
 def _columns_fit(codes: Rows, numbers: Rows, high: Rows) -> bool:
-    """Whether each number lies in the range of its field."""
+    """Return whether each number is in the range of its field."""
     return not any(
-        np.any((column < _LOW[:, place][codes]) | (column >= high[:, place][codes]))
-        for place, column in enumerate(numbers.T)
+        np.any((column < _LOW[:, i][codes]) | (column >= high[:, i][codes]))
+        for i, column in enumerate(numbers.T)
     )
 
 
 def _order_fits(log: Rows, n_events: int) -> bool:
-    """Whether each weight is followed by its vector, and events name only those before them."""
+    """Return whether a vector follows each weight, and events name only earlier events."""
     codes = log[:, 0]
     weighed = np.flatnonzero(codes == events.WEIGHED)
     if len(weighed) and (

@@ -1,328 +1,361 @@
-"""The reference engine: sections 3.2–3.5 of the paper in plain Python, the living definition.
+"""The reference engine: sections 3.2–3.5 of the paper in plain Python, the definition of Links.
 
-Read it with the paper open. Every decision is made on exact integers (fixed_point.py); the only
-floating-point search is `_near`, which proposes candidates with a proven error bound and leaves
-the decision to the exact similarity. Where the paper is silent, docs/choices.md says what was
-chosen and why. The compiled engine follows this file paragraph by paragraph.
+C++ twin: engine.hpp. Both engines are composed of the same parts, which have the same names. Every
+decision is made on exact integers (fixed_point.py); the search in floating point (rows.py) proposes
+candidates with a proven error bound. Where the paper is silent, docs/choices.md says what was
+chosen and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine import events
-from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Decisions, Keep, Stop
-from linkstream.engine.fixed_point import dot
-from linkstream.engine.forest import (
-    FIRM,
-    FULL,
-    LOOSE,
-    Node,
-    Whole,
-    add_edge,
-)
-from linkstream.engine.hands import Hands, Verdict
-from linkstream.engine.kept import share
-from linkstream.engine.log import EventLog
-from linkstream.engine.rollback import whole
-from linkstream.engine.state import State
-from linkstream.engine.wholes import Wholes
+from linkstream.engine import door, events
+from linkstream.engine.absorb import Absorb, IncomingSum
+from linkstream.engine.assess import Assess, Verdict
+from linkstream.engine.cluster_sums import ClusterSums
+from linkstream.engine.contract import JOINED, Candidate, Decision, Decisions, Stop, VectorStore
+from linkstream.engine.corrections import Corrections, share
+from linkstream.engine.fixed_point import dot, quantise
+from linkstream.engine.forest import FULL, LOCKED, TESTED, Node
+from linkstream.engine.graph import Graph, column
+from linkstream.engine.log import GIVEN, EventLog, Journal
+from linkstream.engine.members import Members
+from linkstream.engine.placement import Contribution, Placement
+from linkstream.engine.state import Integers, State
+from linkstream.engine.update import Update
+from linkstream.paper.thresholds import Thresholds
+
+Fixed = npt.NDArray[np.int32]
+Row = tuple[int, int, int, float, float]  # cluster, subcluster, kind, similarity, threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """J, the most similar subcluster, and x·μ_J (equation 19)."""
-
-    node: Node
-    similarity: float
-
-
-class ReferenceEngine(Hands):
+class ReferenceEngine:
     """Links on one core in plain Python; see `contract.Engine`."""
 
     name: ClassVar[str] = "reference"
 
-    @whole
-    def add(self, vectors: npt.NDArray[np.int32], stop: Stop | None = None) -> Decisions:
-        """Take vectors in order of arrival, until `stop` says so."""
-        first = self._n_vectors
-        taken: list[tuple[int, int, int, float, float]] = []
-        for vector in vectors:
-            if stop is not None and taken and stop():
-                break
-            taken.append(self._add_one(vector))
-        return Decisions.of(first, taken)
+    def __init__(
+        self,
+        thresholds: Thresholds,
+        dimension: int,
+        *,
+        track_vectors: bool,
+        cluster_evidence: bool = False,
+        vector_store: VectorStore | None = None,
+    ) -> None:
+        self.thresholds, self.dimension = thresholds, dimension
+        self.track_vectors, self.cluster_evidence = track_vectors, cluster_evidence
+        self._graph = graph = Graph(thresholds, dimension)
+        self._journal = journal = Journal(EventLog.keeping(track_vectors))
+        self._members = members = Members(track_vectors)
+        self._cluster_sums = sums = ClusterSums(graph, on=cluster_evidence)
+        self._assess = Assess(graph, sums)
+        self._update = Update(graph, journal, members, sums)
+        self._placement = Placement(graph, journal, sums, self._update)
+        self._corrections = Corrections(graph, members, self._placement)
+        self._absorb = Absorb(graph, journal, members, sums, self._assess, self._placement)
+        self._vector_store = vector_store
+        self._stored_before = 0  # vectors in the store before the open change
+        self._open = False
 
-    def add_floats(self, rows: npt.NDArray[np.float32], stop: Stop | None = None) -> None:
-        """Nothing: this engine takes fixed-point vectors only."""
+    @property
+    def n_vectors(self) -> int:
+        """Return the number of vectors added so far."""
+        return self._journal.n_vectors
 
-    def add_one(self, x: object) -> None:
-        """Nothing: this engine takes fixed-point vectors only."""
+    @property
+    def n_subclusters(self) -> int:
+        """Return the number of nodes of the graph."""
+        return len(self._graph.nodes)
 
-    def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
-        """What equations 20 and 21 say of each vector; nothing changes."""
-        answers = [self._ask_one(vector) for vector in vectors.astype(np.int64)]
-        return Decisions.of(self._n_vectors, answers)
+    @property
+    def n_clusters(self) -> int:
+        """Return the number of connected components of the graph."""
+        return len(self._graph.clusters)
+
+    @property
+    def n_cluster_ids(self) -> int:
+        """Return the number of cluster IDs given so far."""
+        return self._journal.free_cluster
+
+    # Changes: kept wholly, or taken back
+
+    def begin(self) -> None:
+        """Begin a change of several calls."""
+        assert not self._open, "changes do not nest"
+        self._graph.begin()
+        self._members.begin()
+        self._journal.begin()
+        self._stored_before = 0 if self._vector_store is None else len(self._vector_store)
+        self._open = True
+
+    def commit(self) -> None:
+        """Keep all calls since `begin`."""
+        self._graph.commit()
+        self._members.commit()
+        self._journal.commit()
+        self._open = False
+
+    def rollback(self) -> None:
+        """Take back all calls since `begin`."""
+        self._graph.rollback()
+        self._cluster_sums.read()
+        self._members.rollback()
+        self._journal.rollback()
+        if self._vector_store is not None:
+            self._vector_store.cut(self._stored_before)
+        self._open = False
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Make a call a change of its own unless a change is open."""
+        if self._open:
+            yield
+            return
+        self.begin()
+        try:
+            yield
+            self.commit()
+        except BaseException:
+            self.rollback()
+            raise
 
     # Section 3.3: assessing cluster membership
 
-    def _add_one(
-        self, vector: npt.NDArray[np.int32], light: int = 0, verdict: Verdict | None = None
-    ) -> tuple[int, int, int, float, float]:
-        self._newest = self._n_vectors
+    def add(self, rows: Fixed | npt.NDArray[np.float32], stop: Stop | None = None) -> Decisions:
+        """Add vectors in order of arrival until `stop` returns True."""
+        vectors = _fixed(rows)
+        first, decided = self.n_vectors, list[Row]()
+        with self._change():
+            for vector in vectors:
+                if stop is not None and decided and stop():
+                    break
+                decided.append(self._add_one(vector))
+        return Decisions.of(first, decided)
+
+    def add_one(self, x: object) -> None:
+        """Return None: this engine has no fast path for one vector."""
+
+    def ask(self, vectors: Fixed) -> Decisions:
+        """Return what equations 20 and 21 say of each vector; change nothing."""
+        return Decisions.of(self.n_vectors, [self._ask_one(vector) for vector in vectors])
+
+    def _tested(self, vector: Fixed) -> Verdict:
         q = vector.astype(np.int64)
-        verdict = verdict or self._assess(q, dot(q, q))
-        node = self._place(verdict, q, light, self._n_vectors)
-        if self.track_vectors:
-            self._vector_nodes.append(node.number)
-        if self._keep is not None:
-            self._keep.append(vector[np.newaxis])
-        self._n_vectors += 1
+        square = dot(q, q)
+        return self._assess(self._assess.nearest(q, square), q, square)
+
+    def _add_one(self, vector: Fixed) -> Row:
+        self._journal.newest = self.n_vectors
+        verdict = self._tested(vector)
+        node = self._apply(verdict, Contribution(share(vector, 0), 0, self.n_vectors))
+        self._arrived(node, vector)
         return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
 
-    def _place(self, verdict: Verdict, q: npt.NDArray[np.int64], light: int, member: int) -> Node:
-        """Do what the verdict says with a vector; the node that holds it then."""
+    def _apply(self, verdict: Verdict, part: Contribution) -> Node:
+        """Carry out a verdict; return the node that then holds the vector."""
         if verdict.partner is None:
-            return self._create(q, light, member)
-        if verdict.kind == LINKED:
-            return self._link(verdict, q, light, member)
-        self._join(verdict.partner, q, light, member)
-        return verdict.partner if verdict.partner.locked else self._update(verdict.partner)
+            return self._placement.create(part)
+        if verdict.kind == JOINED:
+            return self._placement.join(verdict.partner, part)
+        return self._placement.link(verdict.partner, part, verdict.rule)
 
-    def _nearest(self, q: npt.NDArray[np.int64], square: int) -> Nearest | None:
-        """J = argmax x·μ_j (eq 19); None where no similarity reaches the lowest threshold."""
-        best: Nearest | None = None
-        lowest = self.thresholds.lowest
-        for node, score in self._exact(self._table.near(q, at_least=lowest), q, square):
-            if score < lowest:
-                continue
-            # Tie: the older subcluster (choices.md, "ties go to the older").
-            if best is None or (score, -node.number) > (best.similarity, -best.node.number):
-                best = Nearest(node, score)
-        return best
+    def _arrived(self, node: Node, vector: Fixed) -> None:
+        """Count and store a new vector that a node holds."""
+        self._members.joined(node.number)
+        if self._vector_store is not None:
+            self._vector_store.append(vector[np.newaxis])
+        self._journal.n_vectors += 1
 
-    def _assess(
-        self, q: npt.NDArray[np.int64], square: int, k: float = 1.0, *, joins: bool = True
-    ) -> Verdict:
-        """Which of the three outcomes, and what it was judged by; of a vector, or of k together."""
-        nearest = self._nearest(q, square)
-        t_s = self.thresholds.subcluster_similarity
-        if nearest is not None and nearest.similarity >= t_s and joins:  # equation 20
-            return Verdict(JOINED, nearest.similarity, t_s, nearest.node)
-        if self._wholes is not None:
-            return self._assess_wholes(self._wholes, q, square, nearest, k)
-        if nearest is None:
-            return Verdict(NEW)
-        threshold = self.thresholds.edge(nearest.node.mass, k)  # s~(k_J), equation 25
-        if nearest.similarity >= threshold:  # equation 21
-            return Verdict(LINKED, nearest.similarity, threshold, nearest.node)
-        return Verdict(NEW, nearest.similarity, threshold)
-
-    def _assess_wholes(
-        self,
-        wholes: Wholes,
-        q: npt.NDArray[np.int64],
-        square: int,
-        nearest: Nearest | None,
-        k: float,
-    ) -> Verdict:
-        """Equation 21 with each whole cluster in J's place (choices.md, "cluster evidence")."""
-        best: tuple[float, int, float, float] | None = None
-        for cluster, score in wholes.reaching(q, square, at_least=self.thresholds.edge(1, 1)):
-            threshold = self.thresholds.edge(self._clusters[cluster].mass, k)
-            found = (score - threshold, -cluster, score, threshold)  # tie: the lower ID
-            best = found if best is None else max(best, found)
-        if best is None:
-            return Verdict(NEW)
-        margin, cluster, score, threshold = best[0], -best[1], best[2], best[3]
-        if margin < 0:
-            return Verdict(NEW, score, threshold)
-        if nearest is not None and nearest.node.cluster == cluster:
-            return Verdict(LINKED, score, threshold, nearest.node, FIRM)
-        oldest = min(node.number for node in self._nodes.values() if node.cluster == cluster)
-        return Verdict(LINKED, score, threshold, self._nodes[oldest], FIRM)
-
-    def _ask_one(self, q: npt.NDArray[np.int64]) -> tuple[int, int, int, float, float]:
-        verdict = self._assess(q, dot(q, q))
+    def _ask_one(self, vector: Fixed) -> Row:
+        verdict = self._tested(vector)
         cluster = verdict.partner.cluster if verdict.partner else -1
         number = verdict.partner.number if verdict.partner and verdict.kind == JOINED else -1
         return cluster, number, verdict.kind, verdict.similarity, verdict.threshold
 
-    def _join(self, node: Node, q: npt.NDArray[np.int64], light: int, member: int) -> None:
-        """Add x to subcluster J; ‖S+q‖² = ‖S‖² + 2 q·S + ‖q‖² exactly. A locked one only counts."""
-        light = FULL if node.locked else light
-        self._save(node)
-        self._arrive(events.JOINED, member, node.number, -1, node.cluster)
-        node.count += 1
-        node.light += light
-        node.first_seen = min(node.first_seen, member)
-        node.last_seen = max(node.last_seen, member)
-        self._clusters[node.cluster].size += 1
-        self._clusters[node.cluster].light += light
-        self._change_sum(node, share(q, light))
+    # Beyond the paper
 
-    def _change_sum(self, node: Node, added: npt.NDArray[np.int64]) -> None:
-        total, square = self._table.sum(node.number), dot(added, added)
-        node.square += 2 * dot(added, total) + square
-        self._table.set(node.number, total + added, node.square)
-        if self._wholes:
-            self._wholes.add(node.cluster, added, square)
+    def place(
+        self,
+        vector: Fixed,
+        *,
+        light: int = 0,
+        outcome: int = -1,
+        target: int = -1,
+        member: int = -1,
+        rule: int = TESTED,
+    ) -> Decision:
+        """Place one vector by the tests or by a given outcome; see `contract.Engine`."""
+        is_new, journal = member < 0, self._journal
+        with self._change():
+            given = outcome >= 0
+            verdict = self._corrections.given(outcome, target, rule) if given else None
+            verdict = verdict or self._tested(vector)
+            part = Contribution(share(vector, light), light, self.n_vectors if is_new else member)
+            self._corrections.check_sum(verdict, part.share)
+            if is_new:
+                journal.newest = self.n_vectors
+            if is_new and light:
+                journal.record(events.WEIGHED, FULL - light)
+            node = self._apply(verdict, part)
+            if is_new:
+                self._arrived(node, vector)
+            else:
+                self._members.moved(member, node.number)
+        figures = verdict.similarity, verdict.threshold
+        return Decisions.of(part.member, [(node.cluster, node.number, verdict.kind, *figures)]).at(
+            0
+        )
 
-    def _link(self, verdict: Verdict, q: npt.NDArray[np.int64], light: int, member: int) -> Node:
-        """Start a subcluster containing just x, with an edge to J."""
-        assert verdict.partner is not None
-        self._save(verdict.partner)
-        node = self._new_node(verdict.partner.cluster, share(q, light), light, member)
-        add_edge(node, verdict.partner, firm=verdict.firm)
-        self._arrive(events.LINKED, member, node.number, verdict.partner.number, node.cluster)
-        return node
+    def withdraw(self, vector: Fixed, *, light: int, target: int, member: int) -> None:
+        """Take a vector's share out of the subcluster that holds it, exactly."""
+        with self._change():
+            self._corrections.withdraw(vector, light, target, member)
 
-    def _create(self, q: npt.NDArray[np.int64], light: int, member: int) -> Node:
-        """Start a subcluster containing just x, in a cluster of its own."""
-        node = self._new_node(self._new_cluster(), share(q, light), light, member)
-        self._arrive(events.CREATED, member, node.number, -1, node.cluster)
-        return node
+    def flag(self, number: int, flags: int) -> None:
+        """Set the flags of a subcluster."""
+        with self._change():
+            self._placement.flag(self._graph.nodes[number], flags)
 
-    def _arrive(self, code: int, member: int, number: int, partner: int, cluster: int) -> None:
-        """Record where a vector came to: a new one, or one that was moved."""
-        if member < self._n_vectors:
-            self._record(events.MOVED, member, number, partner, cluster)
-        elif code == events.LINKED:
-            self._record(code, number, partner, cluster)
-        else:
-            self._record(code, number, cluster)
+    def note(self, rows: Iterable[tuple[int, ...]]) -> None:
+        """Append events that the engine does not produce itself."""
+        with self._change():
+            for code, *numbers in rows:
+                self._journal.record(code, *numbers)
+
+    def absorb(
+        self,
+        totals: Integers,
+        lights: Integers,
+        sizes: Integers | None = None,
+        *,
+        rows: Fixed | None = None,
+        flags: int = 0,
+        apart: bool = False,
+    ) -> Decisions:
+        """Add vectors by their sums; see `contract.Engine`."""
+        ends = np.array([len(lights)]) if sizes is None else np.cumsum(sizes)
+        parts = np.split(lights, ends[:-1])
+        first = self.n_vectors
+        with self._change():
+            decided = [
+                self._absorb_one(total, part, flags, apart)
+                for total, part in zip(np.atleast_2d(totals), parts, strict=True)
+            ]
+            if self._vector_store is not None and rows is not None:
+                self._vector_store.append(rows)
+        return Decisions.of(first, decided)
+
+    def _absorb_one(self, total: Integers, lights: Integers, flags: int, apart: bool) -> Row:
+        x = IncomingSum(total, len(lights), int(lights.sum()), dot(total, total))
+        locked = bool(flags & LOCKED)
+        verdict = Verdict() if apart else self._absorb.test(x, locked=locked)
+        node = self._absorb.put(verdict, x, lights.tolist())
+        if flags:
+            self._placement.flag(node, flags)
+        if verdict.kind == JOINED:
+            node = self._update(node)
+        return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
 
     # Answers and exchange
 
-    def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
-        """The most similar subclusters, best first (tie: the older)."""
+    def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:
+        """Return the most similar subclusters, best first (tie: the older)."""
         q = vector.astype(np.int64)
-        found = self._exact(self._table.top(q, limit), q, dot(q, q))
+        found = self._graph.exact(self._graph.rows.top(q, limit), q, dot(q, q))
         found.sort(key=lambda pair: (-pair[1], pair[0].number))
+        join = self.thresholds.subcluster_similarity
         return [
             Candidate(
-                subcluster=node.number,
-                cluster=node.cluster,
-                count=node.count,
-                similarity=score,
-                join_threshold=self.thresholds.subcluster_similarity,
-                link_threshold=self.thresholds.edge(node.mass, 1),
+                *(node.number, node.cluster, node.count),
+                *(score, join, self.thresholds.edge(node.mass, 1)),
             )
             for node, score in found[:limit]
         ]
 
     def holder(self, member: int) -> int:
-        """The subcluster that holds a vector; −1 if it was removed."""
-        number = self._vector_nodes[member]
-        while number in self._survivor:
-            number = self._survivor[number]
-        return number if number in self._nodes else -1
+        """Return the subcluster that holds a vector; −1 if the vector was removed."""
+        return self._members.holder(member)
 
     def cluster_of(self, number: int) -> int:
-        """The cluster of a subcluster; −1 if that is no more."""
-        return self._nodes[number].cluster if number in self._nodes else -1
+        """Return the cluster of a subcluster; −1 if there is no such subcluster."""
+        node = self._graph.nodes.get(number)
+        return -1 if node is None else node.cluster
 
     def has_cluster(self, cluster: int) -> bool:
-        """Whether a cluster is there."""
-        return cluster in self._clusters
+        """Return whether a cluster exists."""
+        return cluster in self._graph.clusters
 
-    def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
-        """How many vectors a subcluster holds, and their sum."""
-        if number not in self._nodes:
+    def total_of(self, number: int) -> tuple[int, Integers]:
+        """Return the number of vectors of a subcluster, and their sum."""
+        node = self._graph.nodes.get(number)
+        if node is None:
             return 0, np.zeros(self.dimension, dtype=np.int64)
-        return self._nodes[number].count, self._table.sum(number).copy()
+        return node.count, self._graph.rows.sum(number).copy()
 
     def oldest_event(self) -> int:
-        """The sequence number from which on events are kept."""
-        return self._log.oldest
+        """Return the sequence number of the oldest event that is kept."""
+        return self._journal.log.oldest
 
-    def labels(self) -> npt.NDArray[np.int64]:
-        """Current cluster of each vector, in order of arrival."""
-        nodes = self._nodes
-        clusters = [nodes[n].cluster if n >= 0 else -1 for n in self._live_nodes()]
-        return np.array(clusters, dtype=np.int64)
+    def labels(self) -> Integers:
+        """Return the current cluster of each vector, in order of arrival."""
+        return column(self.cluster_of(number) for number in self._members.live())
 
-    def _live_nodes(self) -> list[int]:
-        """Subcluster that now holds each vector; shortens the chains of merges as it goes."""
-        live = []
-        for place, number in enumerate(self._vector_nodes):
-            while number in self._survivor:
-                number = self._survivor[number]
-            if not self.in_change:  # which may be taken back
-                self._vector_nodes[place] = number
-            live.append(number)
-        return live
-
-    def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
-        """Events kept from sequence `since` on."""
-        return self._log.since(since)
+    def event_rows(self, since: int) -> tuple[int, Integers]:
+        """Return the events from sequence `since` on."""
+        return self._journal.log.since(since)
 
     def state(self) -> State:
-        """All there is to know, as plain arrays."""
-        nodes = [self._nodes[number] for number in sorted(self._nodes)]
-        edges = [(a.number, b) for a in nodes for b in sorted(a.neighbours) if a.number < b]
-        numbers = [node.number for node in nodes]
+        """Return the whole state as plain arrays."""
         return State(
             thresholds=self.thresholds,
             dimension=self.dimension,
             track_vectors=self.track_vectors,
             cluster_evidence=self.cluster_evidence,
-            n_vectors=self._n_vectors,
-            n_events=self._log.n_events,
-            next_subcluster=self._next_subcluster,
-            next_cluster=self._next_cluster,
-            free_subcluster=self._free_subcluster,
-            free_cluster=self._free_cluster,
-            numbers=_column(numbers),
-            clusters=_column(node.cluster for node in nodes),
-            counts=_column(node.count for node in nodes),
-            first_seen=_column(node.first_seen for node in nodes),
-            last_seen=_column(node.last_seen for node in nodes),
-            light=_column(node.light for node in nodes),
-            flags=_column(node.flags for node in nodes),
-            sums=self._table.sums(numbers),
-            edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-            firm=_column(self._nodes[a].firm.get(b, LOOSE) for a, b in edges),
-            vectors=_column(self._live_nodes()),
-            events=self._log.rows(),
+            n_vectors=self.n_vectors,
+            n_events=self._journal.log.n_events,
+            **{name: getattr(self._journal, name) for name in GIVEN},
+            vectors=column(self._members.live()),
+            events=self._journal.log.rows(),
+            **self._graph.columns(),
         )
 
     @classmethod
-    def from_state(cls, state: State, keep: Keep | None = None) -> ReferenceEngine:
-        """An engine that goes on from a state."""
+    def from_state(cls, state: State, vector_store: VectorStore | None = None) -> ReferenceEngine:
+        """Return an engine that continues from a state."""
         engine = cls(
             state.thresholds,
             state.dimension,
             track_vectors=state.track_vectors,
             cluster_evidence=state.cluster_evidence,
-            keep=keep,
+            vector_store=vector_store,
         )
-        engine._n_vectors = state.n_vectors
-        engine._newest = max(state.n_vectors - 1, 0)
-        engine._next_subcluster, engine._next_cluster = state.next_subcluster, state.next_cluster
-        engine._free_subcluster, engine._free_cluster = state.free_subcluster, state.free_cluster
-        engine._vector_nodes = state.vectors.tolist()
-        engine._log = EventLog.keeping(state.track_vectors, state.n_events, state.events)
-        columns = [state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen]
-        columns += [state.light, state.flags]
-        for place, values in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-            number, cluster, count, *rest = values
-            total = state.sums[place]
-            node = Node(number, cluster, count, dot(total, total), *rest)
-            engine._nodes[number] = node
-            engine._table.set(number, total, node.square)
-            engine._clusters.setdefault(cluster, Whole()).take(node)
-            if engine._wholes:
-                engine._wholes.add(cluster, total, node.square)
-        for (a, b), firm in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
-            add_edge(engine._nodes[a], engine._nodes[b], firm=firm)
+        engine._restore(state)
         return engine
 
+    def _restore(self, state: State) -> None:
+        """Take over a state; the engine must be new."""
+        journal = self._journal
+        journal.n_vectors, journal.newest = state.n_vectors, max(state.n_vectors - 1, 0)
+        for name in GIVEN:
+            setattr(journal, name, getattr(state, name))
+        journal.log = EventLog.keeping(state.track_vectors, state.n_events, state.events)
+        self._members.restore(state.vectors.tolist())
+        self._graph.read(state)
+        self._cluster_sums.read()
 
-def _column(values: Iterable[int]) -> npt.NDArray[np.int64]:
-    return np.array(list(values), dtype=np.int64)
+
+def _fixed(rows: Fixed | npt.NDArray[np.float32]) -> Fixed:
+    """Return fixed-point rows; raise VectorError if the norm of a float row is out of bounds."""
+    if rows.dtype == np.int32:
+        return cast("Fixed", rows)
+    floats = cast("npt.NDArray[np.float32]", rows)
+    fixed, norms = quantise(floats)
+    door.check_norms(floats, norms)
+    return fixed

@@ -11,9 +11,9 @@ offset  bytes  what
 end−32  32     SHA-256 of all bytes before
 ```
 
-Reading allocates a small multiple of the file's size: the header is read step by step, parts and
-arrays that nobody asked for are refused by name before they are read, and shapes are compared with
-the bytes that are there before any array is made.
+Reading allocates a small multiple of the file's size: the header is read step by step, unknown
+parts and arrays are refused by name before they are read, and shapes are compared with the size of
+the file before an array is allocated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def encode(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Bytes that `decode` gives back as the same header and arrays."""
+    """Return bytes from which `decode` reads the same header and arrays."""
     stored = {name: _little_endian(array) for name, array in arrays.items()}
     layout = [[name, array.dtype.str, list(array.shape)] for name, array in stored.items()]
     header = json.dumps({"meta": dict(meta), "arrays": layout}, sort_keys=True).encode()
@@ -61,10 +61,13 @@ def encode(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> b
 def decode(
     data: bytes, *, meta: Collection[str], arrays: Collection[str], views: Collection[str] = ()
 ) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays of a snapshot, or SnapshotError.
+    """Return the header and the arrays of a snapshot; raise SnapshotError if it is damaged.
 
-    `meta` and `arrays` name all parts and arrays that there may be. Those of `views` are not
-    copied out of the data where that is possible; they cannot be written to.
+    Args:
+        data: the bytes of the snapshot.
+        meta: names of all parts of the header that are allowed.
+        arrays: names of all arrays that are allowed.
+        views: names of arrays to return as read-only views of `data` if they are aligned.
     """
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise _damaged(f"{len(data)} bytes", f"at least {_PREFIX.size + _DIGEST_SIZE}")
@@ -98,33 +101,33 @@ _ENTRY = re.compile(
 
 
 class _Steps:
-    """JSON read step by step: the caller decides of each value before it is read."""
+    """A JSON text read step by step: the caller checks each name before its value is read."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.place = text, 0
+        self.text, self.offset = text, 0
 
     def peek(self) -> str:
-        """The next character that is not blank; nothing at the end."""
-        found = _BLANKS.match(self.text, self.place)
-        self.place = self.place if found is None else found.end()
-        return self.text[self.place : self.place + 1]
+        """Return the next character that is not blank; an empty string at the end."""
+        found = _BLANKS.match(self.text, self.offset)
+        self.offset = self.offset if found is None else found.end()
+        return self.text[self.offset : self.offset + 1]
 
     def take(self, wanted: str) -> str:
-        """Step over the next character, which must be one of those wanted (ValueError)."""
+        """Consume the next character; raise ValueError if it is not one of those wanted."""
         found = self.peek()
         if not found or found not in wanted:
-            raise ValueError(f"{found!r} where one of {wanted!r} belongs")
-        self.place += 1
+            raise ValueError(f"{found!r} instead of one of {wanted!r}")
+        self.offset += 1
         return found
 
     def value(self) -> Any:
-        """Read a whole value."""
+        """Read one value."""
         self.peek()
-        value, self.place = _DECODER.raw_decode(self.text, self.place)
+        value, self.offset = _DECODER.raw_decode(self.text, self.offset)
         return value
 
     def members(self) -> Iterator[str]:
-        """The names in an object; after each the caller reads its value."""
+        """Yield the names in an object; the caller reads the value after each."""
         self.take("{")
         end = "" if self.peek() != "}" else self.take("}")
         while not end or end == ",":
@@ -136,7 +139,7 @@ class _Steps:
             end = self.take(",}")
 
     def entries(self) -> Iterator[None]:
-        """The places of a list's entries; at each the caller reads the entry."""
+        """Yield once for each entry of a list; the caller reads the entry."""
         self.take("[")
         end = "" if self.peek() != "]" else self.take("]")
         while not end or end == ",":
@@ -173,35 +176,35 @@ def _meta(steps: _Steps, known: Collection[str]) -> dict[str, Any]:
 
 
 def _layout(steps: _Steps, known: Collection[str]) -> Layout:
-    """Names, types and shapes of the arrays; an unknown one is refused before the next is read."""
+    """Return the types and shapes of the arrays by name; refuse an unknown name at once."""
     found: Layout = {}
     for _ in steps.entries():
         steps.peek()
-        entry = _ENTRY.match(steps.text, steps.place)
+        entry = _ENTRY.match(steps.text, steps.offset)
         if entry is None or entry[2] not in DTYPES:
-            seen = steps.text[steps.place : steps.place + 60]
+            seen = steps.text[steps.offset : steps.offset + 60]
             raise _damaged(f"an array described as {seen!a}", "name, dtype and shape")
         name, dtype, *shape = entry.groups()
         if name in found or name not in known:
             raise _damaged(f"an array {name!r}", f"{_list(known)}, each once")
         found[name] = DTYPES[dtype], tuple(int(n) for n in shape if n is not None)
-        steps.place = entry.end()
+        steps.offset = entry.end()
     return found
 
 
 def _read_arrays(layout: Layout, payload: memoryview, views: Collection[str]) -> Arrays:
     arrays: Arrays = {}
-    place = 0
+    offset = 0
     for name, (dtype, shape) in layout.items():
         size = math.prod(shape) * dtype.itemsize
-        if place + size > len(payload):
+        if offset + size > len(payload):
             raise _damaged(f"array {name!r} of shape {shape}", "arrays that fit the file")
-        flat = np.frombuffer(payload, dtype=dtype, count=math.prod(shape), offset=place)
+        flat = np.frombuffer(payload, dtype=dtype, count=math.prod(shape), offset=offset)
         copied = name not in views or not flat.flags.aligned
         arrays[name] = flat.reshape(shape).astype(dtype.newbyteorder("="), copy=copied)
-        place += size
-    if place != len(payload):
-        raise _damaged(f"{len(payload) - place} bytes beyond the arrays", "none")
+        offset += size
+    if offset != len(payload):
+        raise _damaged(f"{len(payload) - offset} bytes beyond the arrays", "none")
     return arrays
 
 

@@ -1,7 +1,8 @@
-"""The engine's whole state as plain arrays: the only thing engines, files and workers exchange.
+"""The whole state of an engine as plain arrays: what engines, files and workers exchange.
 
-The arrays are in one canonical order, so equal states have equal bytes and equal digests:
-subclusters by number, edges by their ends (the older end first), vectors by arrival.
+C++ twin: state.hpp. The arrays are in one canonical order, so that equal states have equal bytes
+and equal digests: subclusters by number, edges by their ends (the older end first), vectors by
+arrival.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import numpy.typing as npt
 
 from linkstream.engine import events, logrules
 from linkstream.engine.fixed_point import DIMENSION_MAX, VECTORS_MAX
-from linkstream.engine.forest import CLAIM, FULL, LAW, LOCKED
+from linkstream.engine.forest import CLAIM, FULL, LOCKED, PINNED
 from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.errors import SnapshotError, ThresholdError
 from linkstream.paper.thresholds import Thresholds
 
 Integers = npt.NDArray[np.int64]
 
-# Numbers of 32 bits name subclusters in the compiled engine; one of them stands for none. A state
-# with so few left is refused: no stream of VECTORS_MAX vectors comes near.
+# The compiled engine numbers subclusters with 32 bits; one number means "none". A state with fewer
+# than NUMBERS_LEFT free numbers is refused: no stream of VECTORS_MAX vectors leads to one.
 SUBCLUSTERS_MAX = 2**32 - 2
 NUMBERS_LEFT = 2**24
-EVENTS_MAX = 2**62 - 2**40  # the compiled engine can number those below 2**62
+EVENTS_MAX = 2**62 - 2**40  # the compiled engine can number events below 2**62
 
 # Name → dimensions of each array; all are int64. The order is the order of the digest.
 ARRAYS = {
@@ -70,16 +71,17 @@ class State:
 
     Attributes:
         numbers, clusters, counts, first_seen, last_seen, sums: one entry a subcluster: its
-            number, its cluster's ID, how many vectors, the first's and the last's sequence, Σq.
-        light: of each subcluster, how much less than their count its vectors weigh, in 256ths.
+            number, its cluster's ID, its number of vectors, the sequence of the first and the
+            last of them, Σq.
+        light: of each subcluster, what its vectors lack to their full weight, in 256ths.
         flags: of each subcluster, forest.LOCKED and forest.CLAIM.
-        cluster_evidence: whether vectors are judged by whole clusters, not by J alone.
+        cluster_evidence: whether vectors are tested against clusters, not against J alone.
         edges: pairs of subcluster numbers, the older first.
-        firm: of each edge: 0 judged by equation 22; 1 tied by a settlement; 2 by a person, law.
-        vectors: subcluster of each vector, in order of arrival, −1 for one that was removed; empty
-            when not tracked.
+        firm: the rule of each edge (forest.TESTED, SETTLED or PINNED).
+        vectors: subcluster of each vector, in order of arrival, −1 for a removed vector; empty if
+            vectors are not tracked.
         events: the event rows kept, the newest last; `n_events` counts all there ever were.
-        next_subcluster, next_cluster: how many were ever born.
+        next_subcluster, next_cluster: subclusters and clusters created so far.
         free_subcluster, free_cluster: the next numbers to be given; higher where an undo left
             numbers that are not to be used again. History, not in the digest.
     """
@@ -108,19 +110,19 @@ class State:
     events: Integers = field(default_factory=lambda: _empty(0, events.WIDTH))
 
     def scalars(self) -> dict[str, float | int]:
-        """Thresholds and counters by name, in the order of the digest."""
+        """Return thresholds and counters by name, in the order of the digest."""
         return {
             **asdict(self.thresholds),
             **{name: int(getattr(self, name)) for name in COUNTERS},
         }
 
     def arrays(self) -> dict[str, Integers]:
-        """The arrays by name, in the order of the digest."""
+        """Return the arrays by name, in the order of the digest."""
         return {name: getattr(self, name) for name in ARRAYS}
 
     @classmethod
     def from_parts(cls, scalars: object, arrays: Mapping[str, npt.NDArray[Any]]) -> State:
-        """A state from what `scalars` and `arrays` gave, checked (SnapshotError)."""
+        """Make a state from the results of `scalars` and `arrays`; SnapshotError if it is wrong."""
         if not isinstance(scalars, dict) or set(scalars) != {*THRESHOLD_NAMES, *COUNTERS}:
             raise _impossible("the header names each threshold and counter")
         for name, dimensions in ARRAYS.items():
@@ -137,7 +139,7 @@ class State:
             raise _impossible("counters are whole numbers within 62 bits")
         for name in ("track_vectors", "cluster_evidence"):
             if values[name] > 1:
-                raise _impossible(f"{name} is so or not, 1 or 0")
+                raise _impossible(f"{name} is 1 or 0")
             values[name] = bool(values[name])
         values.update((name, arrays[name]) for name in ARRAYS)
         state = cls(thresholds=thresholds, **values)
@@ -145,17 +147,17 @@ class State:
         return state
 
     def digest(self) -> str:
-        """Hex digest of all that decides answers now and later; the log of events is history.
+        """Return a hex digest of everything that decides present and later answers.
 
-        What only exists beyond the paper counts where it is used, so that a digest written down
-        stays true when more of it is added.
+        The event log is left out. So are the arrays of features beyond the paper while they are
+        not used, so that old digests stay valid when features are added.
         """
         unused = {"n_events", "events", "free_subcluster", "free_cluster"}
         unused |= set() if self.cluster_evidence else {"cluster_evidence"}
         unused |= {name for name in ("light", "flags", "firm") if not getattr(self, name).any()}
         sha = hashlib.sha256()
         scalars = self.scalars()
-        if not self.n_vectors and not self.next_subcluster:  # as if nothing had ever come
+        if not self.n_vectors and not self.next_subcluster:  # nothing was ever added
             scalars["dimension"] = 0
         for name, value in scalars.items():
             if name not in unused:
@@ -168,12 +170,12 @@ class State:
         return sha.hexdigest()
 
     def masses(self) -> npt.NDArray[np.float64]:
-        """What each subcluster weighs: k, as the formulas of the paper take it."""
+        """Return the weight of each subcluster as the k of the paper's formulas."""
         k: npt.NDArray[np.float64] = np.maximum(self.counts - self.light / FULL, 1.0)
         return k
 
     def check(self) -> None:
-        """Refuse a state that no stream could have led to (SnapshotError names the rule)."""
+        """Raise SnapshotError, naming the rule, if no stream can lead to this state."""
         for rule, holds in _RULES:
             if not holds(self):
                 raise _impossible(rule)
@@ -181,7 +183,7 @@ class State:
 
 def _impossible(rule: str) -> SnapshotError:
     return SnapshotError(
-        f"a state where it does not hold that {rule}",
+        f"a state that breaks the rule that {rule}",
         expected="a state written by linkstream",
         remedy="The file is damaged or was made by another program; use a backup.",
     )
@@ -203,7 +205,7 @@ def _sizes_agree(state: State) -> bool:
 
 
 def _within(values: Integers, low: int, high: int) -> bool:
-    """Whether low ≤ value < high for each."""
+    """Return whether low ≤ value < high for each value."""
     return bool(np.all((values >= low) & (values < high)))
 
 
@@ -219,7 +221,7 @@ def _counters_bound_numbers(state: State) -> bool:
 
 
 def _numbers_were_given(state: State) -> bool:
-    # A subcluster is born by an event of its own; so is a cluster, by a birth or a split.
+    # Each subcluster has an event that created it; so has each cluster, or a split.
     return (
         max(state.free_subcluster, state.free_cluster) <= state.n_events
         and state.free_subcluster <= SUBCLUSTERS_MAX - NUMBERS_LEFT
@@ -228,7 +230,7 @@ def _numbers_were_given(state: State) -> bool:
 
 
 def _counts_add_up(state: State) -> bool:
-    # All together stay within the bound of one: any two may come to merge.
+    # All counts together must fit one subcluster, because any two may merge.
     fits = _within(state.counts, 1, VECTORS_MAX + 1) and state.n_vectors <= VECTORS_MAX
     return fits and int(state.counts.sum()) <= state.n_vectors
 
@@ -251,7 +253,7 @@ def _sums_fit_counts(state: State) -> bool:
         return True
     limit = state.counts * 2**30
     within = np.all((state.sums <= limit[:, np.newaxis]) & (state.sums >= -limit[:, np.newaxis]))
-    # k vectors of length 2³⁰, each coordinate rounded, sum to at most this long, and to something.
+    # The length of a sum of k vectors of length 2³⁰, each coordinate rounded; it must not be 0.
     squares = np.square(state.sums.astype(np.float64)).sum(axis=1)
     longest = state.counts * (2.0**30 + math.sqrt(state.dimension))
     return bool(within and np.all((squares > 0) & (squares <= np.square(longest))))
@@ -260,34 +262,33 @@ def _sums_fit_counts(state: State) -> bool:
 def _vectors_are_counted(state: State) -> bool:
     if not state.track_vectors:
         return True
-    places = places_of(state, state.vectors)
-    if places is None:
+    indices = indices_of(state, state.vectors)
+    if indices is None:
         return False
-    counts = np.bincount(places + 1, minlength=len(state.numbers) + 1)[1:]
+    counts = np.bincount(indices + 1, minlength=len(state.numbers) + 1)[1:]
     return np.array_equal(counts, state.counts)
 
 
-def places_of(state: State, numbers: Integers) -> Integers | None:
-    """The place of each number among the subclusters, −1 for −1; None where one is not there."""
+def indices_of(state: State, numbers: Integers) -> Integers | None:
+    """Return the index of each subcluster in the arrays, −1 for −1; None if one does not exist."""
     last = int(state.numbers[-1]) if len(state.numbers) else -1
     if not _within(numbers, -1, last + 1):
         return None
-    if last < 8 * (len(numbers) + len(state.numbers)):  # by a table, where that is small
+    if last < 8 * (len(numbers) + len(state.numbers)):  # a table is small enough
         table = np.full(last + 2, len(state.numbers), dtype=np.int64)
         table[state.numbers] = np.arange(len(state.numbers))
         table[-1] = -1
-        places: Integers = table[numbers]
-        return None if np.any(places == len(state.numbers)) else places
-    places = np.where(numbers < 0, -1, np.searchsorted(state.numbers, numbers))
-    return (
-        places if np.array_equal(state.numbers[places][places >= 0], numbers[places >= 0]) else None
-    )
+        indices: Integers = table[numbers]
+        return None if np.any(indices == len(state.numbers)) else indices
+    indices = np.where(numbers < 0, -1, np.searchsorted(state.numbers, numbers))
+    live = indices >= 0
+    return indices if np.array_equal(state.numbers[indices][live], numbers[live]) else None
 
 
 def _edges_make_the_clusters(state: State) -> bool:
-    """Edges join live nodes, the older first, in order, and their trees are the clusters."""
+    """Return whether edges join live nodes, are in order, and form one tree for each cluster."""
     a, b = state.edges[:, 0], state.edges[:, 1]
-    if not _within(state.firm, 0, LAW + 1):
+    if not _within(state.firm, 0, PINNED + 1):
         return False
     order = np.lexsort((b, a))
     if not (np.all(a < b) and np.array_equal(order, np.arange(len(order)))):
@@ -335,6 +336,6 @@ _RULES = (
     ("sums are possible for their counts", _sums_fit_counts),
     ("each vector belongs to a subcluster that counts it", _vectors_are_counted),
     ("the edges form one tree for each cluster", _edges_make_the_clusters),
-    ("the events are of known kinds, in order, of numbers given", _events_can_be_read),
-    ("a log that is not kept whole is bounded", _log_fits_its_bound),
+    ("the events have known codes, are in order and name given numbers", _events_can_be_read),
+    ("the log of untracked vectors is bounded", _log_fits_its_bound),
 )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.fixed_point import dot, similarity
-from linkstream.engine.forest import FIRM, FULL, LAW, LOOSE
+from linkstream.engine.forest import SETTLED, FULL, PINNED, TESTED
 from linkstream.engine.state import Integers
 from linkstream.identity.laws import Laws, contradiction
 from linkstream.identity.regrouping import Edge, Regrouping, edge_of, way
@@ -31,10 +31,10 @@ def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
             if not weakest:
                 raise contradiction("a correction", (laws.bar(*pair),))
             graph.cut(*min(weakest, key=lambda edge: (margin(graph, edge), edge)))
-        graph.tie(a, b, LAW)
+        graph.tie(a, b, PINNED)
         return
     if b in graph.neighbours[a]:
-        graph.hold(a, b, LAW)
+        graph.hold(a, b, PINNED)
     elif (weakest_edge := _weakest(graph, a, b)) is not None:
         graph.retie(a, b, weakest_edge)
 
@@ -58,11 +58,11 @@ def judge(graph: Regrouping, edges: Iterable[Edge]) -> None:
     greatest margin (tie: the older). Where whole clusters give the evidence, they are compared.
     """
     for a, b in edges:
-        if graph.firm.get((a, b)) != LOOSE:
+        if graph.firm.get((a, b)) != TESTED:
             continue
         if graph.state.cluster_evidence:
             if _wholes_hold(graph, a, b):
-                graph.hold(a, b, FIRM)
+                graph.hold(a, b, SETTLED)
             else:
                 graph.cut(a, b)
         elif margin(graph, (a, b)) < 0:
@@ -129,8 +129,8 @@ def _release(graph: Regrouping, laws: Laws) -> list[Edge]:
     """Edges whose ends no law speaks of any more are judged by equation 22 again."""
     released = []
     for (a, b), firm in list(graph.firm.items()):
-        if firm == LAW and b not in laws.bonds.get(a, {}):
-            graph.hold(a, b, LOOSE)
+        if firm == PINNED and b not in laws.bonds.get(a, {}):
+            graph.hold(a, b, TESTED)
             released.append((a, b))
     return released
 
@@ -147,5 +147,5 @@ def margin(graph: Regrouping, edge: Edge) -> float:
 def _weakest(graph: Regrouping, a: int, b: int) -> Edge | None:
     """Of the edges between two of one cluster, the one of least margin that is not law."""
     edges = itertools.starmap(edge_of, itertools.pairwise(way(graph.neighbours, a, b)))
-    loose = [edge for edge in edges if graph.firm[edge] != LAW]
+    loose = [edge for edge in edges if graph.firm[edge] != PINNED]
     return min(loose, key=lambda edge: (margin(graph, edge), edge), default=None)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkstream.engine import events
-from linkstream.engine.contract import Keep
-from linkstream.engine.forest import FIRM, FULL, LAW, LOOSE, Node, add_edge, part_of, remove_edge
-from linkstream.engine.kept import share
+from linkstream.engine.contract import VectorStore
+from linkstream.engine.forest import SETTLED, FULL, PINNED, TESTED, Node, add_edge, part_of, remove_edge
+from linkstream.engine.corrections import share
 from linkstream.engine.state import Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
@@ -57,7 +57,7 @@ class Fold:
         for number, cluster, count, *rest in zip(*(c.tolist() for c in columns), strict=True):
             self.nodes[number] = Node(number, cluster, count, 0, *rest)
         for (a, b), firm in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
-            add_edge(self.nodes[a], self.nodes[b], firm=firm)
+            add_edge(self.nodes[a], self.nodes[b], rule=firm)
         self.holders = state.vectors.tolist()
         self.lights = dict(base.ledger.lights)
         self.next_subcluster, self.next_cluster = state.next_subcluster, state.next_cluster
@@ -84,8 +84,8 @@ class Fold:
 
     def _linked(self, vector: int, number: int, partner: int, cluster: int, *_: int) -> None:
         self._born(vector, number, cluster)
-        firm = LAW if self._enrolling else self.evidence_firm
-        add_edge(self.nodes[number], self.nodes[partner], firm=firm)
+        firm = PINNED if self._enrolling else self.evidence_firm
+        add_edge(self.nodes[number], self.nodes[partner], rule=firm)
         self._arrived(number)
 
     def _joined(self, vector: int, number: int, *_: int) -> None:
@@ -131,7 +131,7 @@ class Fold:
         else:
             self._born(member, number, cluster)
             if partner >= 0:
-                add_edge(self.nodes[number], self.nodes[partner], firm=LAW)
+                add_edge(self.nodes[number], self.nodes[partner], rule=PINNED)
         self._light = 0
         self.holders[member] = number
 
@@ -153,7 +153,7 @@ class Fold:
         for other in list(gone.neighbours):
             firm = remove_edge(gone, self.nodes[other])
             if heir is not None and other != heir.number:
-                add_edge(heir, self.nodes[other], firm=firm)
+                add_edge(heir, self.nodes[other], rule=firm)
         del self.nodes[gone.number]
 
     def _severed(self, _vector: int, a: int, b: int, *_: int) -> None:
@@ -166,12 +166,12 @@ class Fold:
         self.next_cluster = max(self.next_cluster, fresh + 1)
         self._relabel(number, fresh)
 
-    def _united(self, _vector: int, a: int, b: int, kept: int, gone: int, firm: int = FIRM) -> None:
+    def _united(self, _vector: int, a: int, b: int, kept: int, gone: int, firm: int = SETTLED) -> None:
         self._relabel(a if self.nodes[a].cluster == gone else b, kept)
-        add_edge(self.nodes[a], self.nodes[b], firm=firm)
+        add_edge(self.nodes[a], self.nodes[b], rule=firm)
 
     def _tied(self, vector: int, a: int, b: int, kept: int, gone: int) -> None:
-        self._united(vector, a, b, kept, gone, LAW)
+        self._united(vector, a, b, kept, gone, PINNED)
 
     def _relabel(self, start: int, cluster: int) -> None:
         for number in part_of(self.nodes, self.nodes[start]):
@@ -179,15 +179,15 @@ class Fold:
 
     def _retied(self, _vector: int, a: int, b: int, old: int, old_partner: int) -> None:
         remove_edge(self.nodes[old], self.nodes[old_partner])
-        add_edge(self.nodes[a], self.nodes[b], firm=LAW)
+        add_edge(self.nodes[a], self.nodes[b], rule=PINNED)
 
     def _held_edge(self, _vector: int, a: int, b: int, firm: int, *_: int) -> None:
         remove_edge(self.nodes[a], self.nodes[b])
-        add_edge(self.nodes[a], self.nodes[b], firm=firm)
+        add_edge(self.nodes[a], self.nodes[b], rule=firm)
 
     def _settled(self, _vector: int, *_: int) -> None:
         for node in self.nodes.values():
-            node.firm = {other: max(node.firm.get(other, 0), FIRM) for other in node.neighbours}
+            node.rules = {other: max(node.rules.get(other, 0), SETTLED) for other in node.neighbours}
 
     def _flagged(self, _vector: int, number: int, flags: int, *_: int) -> None:
         self.nodes[number].flags = flags
@@ -218,7 +218,7 @@ _PLAYERS: dict[int, Callable[..., None]] = {
 }
 
 
-def state_after(present: State, timeline: Timeline, keep: Keep, base: Base) -> State:
+def state_after(present: State, timeline: Timeline, keep: VectorStore, base: Base) -> State:
     """The state that events lead to from a base; thresholds and the log are the present's.
 
     Raise SnapshotError if the events, which a file may have brought, lead to no state that can be.
@@ -242,8 +242,8 @@ def _distrusted() -> Iterator[None]:
         ) from error
 
 
-def _folded(present: State, timeline: Timeline, keep: Keep, base: Base) -> State:
-    fold = Fold(FIRM if present.cluster_evidence else LOOSE)
+def _folded(present: State, timeline: Timeline, keep: VectorStore, base: Base) -> State:
+    fold = Fold(SETTLED if present.cluster_evidence else TESTED)
     fold.begin(base)
     fold.play(timeline.rows)
     numbers = sorted(fold.nodes)
@@ -264,7 +264,7 @@ def _folded(present: State, timeline: Timeline, keep: Keep, base: Base) -> State
         flags=_column(node.flags for node in nodes),
         sums=_sums(present, _column(numbers), vectors, fold.lights, keep),
         edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-        firm=_column(fold.nodes[a].firm.get(b, LOOSE) for a, b in edges),
+        firm=_column(fold.nodes[a].rules.get(b, TESTED) for a, b in edges),
         vectors=vectors,
     )
 
@@ -284,7 +284,7 @@ def ledger_after(present: Ledger, timeline: Timeline, base: Base, state: State) 
 
 
 def _sums(
-    present: State, numbers: Integers, vectors: Integers, lights: dict[int, int], keep: Keep
+    present: State, numbers: Integers, vectors: Integers, lights: dict[int, int], keep: VectorStore
 ) -> Integers:
     """Sums of nodes: as they are where nodes hold what they hold now, else added up afresh."""
     sums = np.zeros((len(numbers), present.dimension), dtype=np.int64)

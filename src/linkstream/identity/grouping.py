@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Engine
 from linkstream.engine.fixed_point import dot, similarity
-from linkstream.engine.forest import FIRM, LOOSE
+from linkstream.engine.forest import SETTLED, TESTED
 from linkstream.identity.comparison import Totals
 
 _SCALE = 2**40  # similarities as whole numbers: sums of them are exact in any order
@@ -29,7 +29,7 @@ class Place:
     target: int
     similarity: float
     threshold: float
-    firm: int = LOOSE
+    firm: int = TESTED
 
 
 NOWHERE = Place(-1, NEW, -1, float("nan"), float("nan"))
@@ -113,7 +113,7 @@ def _wholes(
         threshold = engine.thresholds.edge(float(totals.masses[row]), 1.0)
         if score >= threshold:
             target = near[cluster].subcluster if cluster in near else int(totals.oldest[row])
-            places.append(Place(cluster, LINKED, target, score, threshold, FIRM))
+            places.append(Place(cluster, LINKED, target, score, threshold, SETTLED))
     return places
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.engine.forest import LAW
+from linkstream.engine.forest import PINNED
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ContradictionError
 from linkstream.identity.ledger import ENROLLED, GONE, KINDS, SPOKEN, VECTORS, Law, Ledger
@@ -137,7 +137,7 @@ def blocs(state: State) -> list[list[int]]:
             number = root[number]
         return number
 
-    for a, b in state.edges[state.firm == LAW].tolist():
+    for a, b in state.edges[state.firm == PINNED].tolist():
         one, other = sorted((find(a), find(b)))
         root[other] = one
     found: dict[int, list[int]] = {}

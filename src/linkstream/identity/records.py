@@ -11,7 +11,7 @@ import numpy as np
 
 from linkstream.engine import events, logrules
 from linkstream.engine.forest import FULL, LOCKED
-from linkstream.engine.state import Integers, State, places_of
+from linkstream.engine.state import Integers, State, indices_of
 from linkstream.errors import SnapshotError
 from linkstream.identity import laws
 from linkstream.identity.ledger import (
@@ -201,7 +201,7 @@ def _weights_fit(ledger: Ledger, state: State) -> bool:
         return not ledger.lights
     if not ledger.lights:
         return not state.light.any()
-    places = places_of(state, state.vectors[list(ledger.lights)])
+    places = indices_of(state, state.vectors[list(ledger.lights)])
     assert places is not None, "the state was checked before"
     weights = np.array([0, *ledger.lights.values()])
     summed = np.bincount(np.append(-1, places) + 1, weights, minlength=len(state.numbers) + 1)

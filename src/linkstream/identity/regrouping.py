@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkstream.engine import events
-from linkstream.engine.forest import CLAIM, FIRM, LAW, LOOSE
+from linkstream.engine.forest import CLAIM, SETTLED, PINNED, TESTED
 from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.engine.state import Integers, State
 
@@ -47,7 +47,7 @@ class Regrouping:
     def begin(self, cuts: int, joins: int, *, asked: bool) -> None:
         """A settlement begins: each edge there is becomes firm."""
         self._record(events.SETTLED, cuts, joins, int(asked))
-        self.firm = {edge: max(firm, FIRM) for edge, firm in self.firm.items()}
+        self.firm = {edge: max(firm, SETTLED) for edge, firm in self.firm.items()}
 
     def cut(self, a: int, b: int) -> None:
         """Remove an edge; one part keeps the ID, the other gets a fresh one."""
@@ -73,22 +73,22 @@ class Regrouping:
         cluster = self.clusters[a]
         self._remove(a, b)
         self._record(events.SEVERED, a, b, cluster)
-        self._add(*new, LOOSE)
+        self._add(*new, TESTED)
         self._record(events.REJOINED, *new, cluster)
 
-    def tie(self, a: int, b: int, firm: int = FIRM) -> None:
+    def tie(self, a: int, b: int, firm: int = SETTLED) -> None:
         """Join two clusters by an edge between two of their subclusters."""
         one, other = self.clusters[a], self.clusters[b]
         kept, gone = sorted((one, other), key=lambda cluster: (cluster not in self.named, cluster))
         for number in self.part(a if gone == one else b):
             self.clusters[number] = kept
         self._add(a, b, firm)
-        self._record(events.TIED if firm == LAW else events.UNITED, a, b, kept, gone)
+        self._record(events.TIED if firm == PINNED else events.UNITED, a, b, kept, gone)
 
     def retie(self, a: int, b: int, old: Edge) -> None:
         """Within a cluster an edge that is law takes the place of another between the two."""
         self._remove(*old)
-        self._add(a, b, LAW)
+        self._add(a, b, PINNED)
         self._record(events.RETIED, a, b, *old)
 
     def hold(self, a: int, b: int, firm: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.forest import LAW
+from linkstream.engine.forest import PINNED
 from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.comparison import Comparison, Parts, Totals, directions
@@ -142,7 +142,7 @@ def _joins(wholes: Comparison, even: float, limit: int) -> list[_Candidate]:
 
 def _cuts(state: State, wholes: Comparison, parts: Parts, even: float) -> list[_Candidate]:
     gains = parts.sizes.min(axis=1) * _chance(even - parts.margin)
-    asked = (state.firm != LAW) & ~np.isin(_clusters(state, wholes), wholes.left_out)
+    asked = (state.firm != PINNED) & ~np.isin(_clusters(state, wholes), wholes.left_out)
     return [_Candidate("cut", float(gains[i]), (i,)) for i in np.flatnonzero(asked).tolist()]
 
 
@@ -159,7 +159,7 @@ def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:
     the most likely value of a logistic law, with a normal one of width PRIOR before any answer.
     """
     similarity, threshold = wholes.figures(np.unique(np.sort(wholes.barred, axis=1), axis=0))
-    apart, together = similarity - threshold, parts.margin[state.firm == LAW]
+    apart, together = similarity - threshold, parts.margin[state.firm == PINNED]
     even = 0.0
     for _ in range(30):  # Newton's steps on a concave function, none of them far
         doubt_apart, doubt_together = _chance(apart - even), _chance(even - together)

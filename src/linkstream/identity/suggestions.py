@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from linkstream.engine import linkage
-from linkstream.engine.forest import FIRM, LAW, LOOSE
+from linkstream.engine.forest import SETTLED, PINNED, TESTED
 from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.comparison import Comparison, Parts, Totals, similarities
@@ -125,12 +125,12 @@ def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[S
     similarity, threshold = edge_figures(state)
     totals = Totals.of(state)
     parts = Parts.of(state, totals)
-    blended = (parts.margin < similarity - threshold) | (state.firm != LOOSE)
+    blended = (parts.margin < similarity - threshold) | (state.firm != TESTED)
     scores = np.where(blended, parts.similarity, similarity)
     required = np.where(blended, parts.threshold, threshold)
     place = totals.place[np.searchsorted(state.numbers, state.edges[:, 0])]
     clusters = totals.ids[place]
-    asked = (state.firm != LAW) & ~np.isin(clusters, list(ignored))
+    asked = (state.firm != PINNED) & ~np.isin(clusters, list(ignored))
     order = np.argsort(np.where(asked, scores - required, np.inf), kind="stable")
     return [
         SplitSuggestion(
@@ -140,7 +140,7 @@ def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[S
             similarity=float(scores[i]),
             threshold=float(required[i]),
             margin=float(scores[i] - required[i]),
-            firm=bool(state.firm[i] == FIRM),
+            firm=bool(state.firm[i] == SETTLED),
             evidence="parts" if blended[i] else "edge",
         )
         for i in order[: min(limit, int(asked.sum()))].tolist()

@@ -45,7 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import KINDS, Decision
-from linkstream.engine.forest import FIRM, LAW, LOOSE
+from linkstream.engine.forest import SETTLED, PINNED, TESTED
 from linkstream.engine.state import State
 from linkstream.errors import ThresholdError
 from linkstream.identity.comparison import Comparison, Parts, Totals
@@ -93,9 +93,9 @@ def figures(store_like: HasState, *, recent: Iterable[Decision] | None = None) -
             "subclusters": len(state.numbers),
             "clusters": len(np.unique(state.clusters)),
         },
-        "edges": {"total": int((state.firm == LOOSE).sum()), **_shown(edges)},
-        "firm": {"total": int((state.firm == FIRM).sum()), **_shown(firm)},
-        "law": int((state.firm == LAW).sum()),
+        "edges": {"total": int((state.firm == TESTED).sum()), **_shown(edges)},
+        "firm": {"total": int((state.firm == SETTLED).sum()), **_shown(firm)},
+        "law": int((state.firm == PINNED).sum()),
         "pairs": {"clusters": compared, **_shown(pairs)},
         "recent": None if decisions is None else _recent(decisions),
         "similarity_bins": dict(zip(("low", "width", "count"), _SIMILARITY, strict=True)),
@@ -112,7 +112,7 @@ def _shown(some: Group) -> dict[str, Any]:
 
 def _edges(state: State) -> Group:
     """Return the edges that equation 22 tests, with the masses of their ends."""
-    tested = _picked(np.flatnonzero(state.firm == LOOSE))
+    tested = _picked(np.flatnonzero(state.firm == TESTED))
     masses = state.masses()[np.searchsorted(state.numbers, state.edges[tested])]
     return _similarity(state, tested), masses
 
@@ -126,7 +126,7 @@ def _similarity(state: State, edges: Integers) -> Floats:
 
 def _firm(state: State) -> Group:
     """Return the settled edges, with the masses of the parts they hold together."""
-    firm = _picked(np.flatnonzero(state.firm == FIRM))
+    firm = _picked(np.flatnonzero(state.firm == SETTLED))
     if not len(firm):
         return np.empty(0), np.empty((0, 2))
     parts = Parts.of(state, Totals.of(state))

@@ -15,7 +15,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from linkstream.engine import placing
+from linkstream.engine import atomic_files
 from linkstream.errors import ArgumentError, StoreLockedError
 from linkstream.store import file
 from linkstream.store.locks import WriterLock
@@ -47,15 +47,15 @@ def check_free(target: Path) -> None:
 
 def install(made: Path, path: Path) -> None:
     """Replace a store by a new file and remove the log of the old one."""
-    placing.sync(made)
+    atomic_files.sync(made)
     note = _note(path)
-    placing.write(note, _digest(made).encode())
+    atomic_files.write(note, _digest(made).encode())
     try:
         os.replace(made, path)
     except BaseException:
         note.unlink(missing_ok=True)
         raise
-    placing.sync(path.parent)
+    atomic_files.sync(path.parent)
     _remove_log(path)
 
 
@@ -89,9 +89,9 @@ def finish_install_as_reader(path: Path) -> None:
 def _remove_log(path: Path) -> None:
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    placing.sync(path.parent)
+    atomic_files.sync(path.parent)
     _note(path).unlink(missing_ok=True)
-    placing.sync(path.parent)
+    atomic_files.sync(path.parent)
 
 
 def _note(path: Path) -> Path:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from linkstream.engine import placing
-from linkstream.engine.placing import sync
+from linkstream.engine import atomic_files
+from linkstream.engine.atomic_files import sync
 from linkstream.errors import (
     ArgumentError,
     DamagedStoreError,
@@ -91,7 +91,7 @@ def appearing(path: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def prepared(path: Path) -> Iterator[Path]:
     """Yield a hidden name beside a path; at the end a file of that name is removed."""
-    with usable(path), placing.hidden(path) as name:
+    with usable(path), atomic_files.hidden(path) as name:
         yield name
 
 

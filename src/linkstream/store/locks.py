@@ -6,7 +6,7 @@ import os
 import weakref
 from pathlib import Path
 
-from linkstream.engine.placing import lock
+from linkstream.engine.atomic_files import lock
 from linkstream.errors import StoreLockedError
 from linkstream.store.file import unusable
 

@@ -1,4 +1,4 @@
-"""The vectors themselves, where they are kept: to be moved, removed or undone by number."""
+"""The vectors themselves in order of arrival. C++ twin: vector_store.hpp."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import numpy.typing as npt
 Fixed = npt.NDArray[np.int32]
 
 
-class Kept:
-    """Fixed-point vectors in order of arrival; 4 bytes a coordinate.
-
-    Outlives the engines that add to it. The compiled core has a twin.
-    """
+class ReferenceVectorStore:
+    """Fixed-point vectors, 4 bytes a coordinate; see `contract.VectorStore`."""
 
     def __init__(self, dimension: int) -> None:
         self._rows = np.empty((16, dimension), dtype=np.int32)
@@ -22,7 +19,7 @@ class Kept:
         return self._size
 
     def append(self, rows: Fixed) -> None:
-        """Keep some more."""
+        """Append vectors."""
         size = self._size + len(rows)
         if size > len(self._rows):
             grown = np.empty((2 * size, self._rows.shape[1]), dtype=np.int32)
@@ -32,20 +29,10 @@ class Kept:
         self._size = size
 
     def rows(self, numbers: npt.NDArray[np.int64]) -> Fixed:
-        """The vectors of these numbers, each below the length."""
+        """Return the vectors of these numbers."""
         found: Fixed = self._rows[: self._size][numbers]
         return found
 
     def cut(self, size: int) -> None:
-        """Keep only the first so many."""
+        """Keep only the first `size` vectors."""
         self._size = min(self._size, size)
-
-
-def share(vectors: npt.NDArray[np.integer], light: int) -> npt.NDArray[np.int64]:
-    """What vectors add to a sum when they weigh `light` 256ths less than a full one.
-
-    >>> share(np.array([[512, -3]]), 128)
-    array([[256,  -1]])
-    """
-    wide = vectors.astype(np.int64)
-    return (wide * (256 - light) + 128) >> 8 if light else wide

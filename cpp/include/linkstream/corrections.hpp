@@ -1,6 +1,7 @@
-// What: a person's side: what is asked is checked, then done; shares of vectors that weigh less.
-// Python twin: `take`, `withdraw`, `flag` and `note` of engine/reference.py; kept.py for shares.
-// Invariants: what cannot be is refused (std::invalid_argument) before anything changes.
+// What: requests of users, checked and then carried out; shares of vectors of less weight.
+// Paper: beyond it (docs/identity.md). Python twin: engine/corrections.py.
+// Invariants: a request that cannot be carried out is refused (std::invalid_argument) before anything
+//   changes.
 #pragma once
 
 #include <cmath>
@@ -13,73 +14,74 @@
 #include "graph.hpp"
 #include "journal.hpp"
 #include "members.hpp"
-#include "places.hpp"
+#include "placement.hpp"
 
 namespace linkstream {
 
-inline constexpr std::int64_t kVectorsMax = 0xffffffff;      // numbers of 32 bits name them
-inline constexpr std::int64_t kSubclustersMax = 0xfffffffe;  // likewise; one number stands for none
+inline constexpr std::int64_t kVectorsMax = 0xffffffff;      // they have numbers of 32 bits
+inline constexpr std::int64_t kSubclustersMax = 0xfffffffe;  // likewise; one number means "none"
 
-// What is to be done with one vector: how much less than a full one it weighs; its outcome (-1: as
-// the tests say) and whom that concerns; whether it is a member that was withdrawn (-1: it is new).
+// How to place one vector: what it lacks to the full weight in 256ths; its outcome (-1: by the tests)
+// and the subcluster to join or to link to; its number if it was withdrawn (-1: it is new); the rule
+// of its edge.
 struct Order {
   std::int64_t light = 0;
   int outcome = -1;
   std::int64_t target = -1;
   std::int64_t member = -1;
-  int firm = kLoose;
+  int rule = kTested;
 };
 
 inline void refuse_unless(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-class Hands {
+class Corrections {
  public:
-  Hands(Graph& graph, Journal& journal, Members& members, Places& places)
+  Corrections(Graph& graph, Journal& journal, Members& members, Placement& placement)
       : graph_(graph),
         journal_(journal),
         members_(members),
-        places_(places),
+        placement_(placement),
         finder_(graph, journal) {}
 
-  // The cluster of a subcluster; -1 if that is no more.
+  // Returns the cluster of a subcluster; -1 if there is no such subcluster.
   std::int64_t cluster_of(std::int64_t number) {
     const Row row = finder_(number);
     return row == kNoRow ? -1 : graph_.cluster(row);
   }
 
-  // How many vectors a subcluster holds, and their sum; none if it is no more.
+  // Returns how many vectors a subcluster holds, and their sum; 0 and null if there is none.
   std::pair<std::int64_t, const std::int64_t*> total_of(std::int64_t number) {
     const Row row = finder_(number);
     if (row == kNoRow) return {0, nullptr};
     return {graph_.node(row).count, graph_.rows.sum(row)};
   }
 
-  // Numbers of subclusters were taken back.
+  // Forgets the rows of subclusters: numbers of subclusters were rolled back.
   void forget_rows() { finder_.forget(); }
 
-  // What can be said of an order before its place is known.
+  // Checks what can be checked before the outcome is known.
   void check(const Order& order) const {
     check_vector(order.light, order.member);
-    refuse_unless(order.member == -1 || order.outcome >= 0, "a member without a place");
-    refuse_unless(journal_.free_subcluster < kSubclustersMax, "no numbers left");
+    refuse_unless(order.member == -1 || order.outcome >= 0, "a withdrawn vector without an outcome");
+    refuse_unless(journal_.free_subcluster < kSubclustersMax, "no subcluster numbers left");
   }
 
-  // An outcome that is not assessed.
+  // Returns an outcome that is given instead of assessed.
   Verdict given(const Order& order) {
     refuse_unless(order.outcome <= static_cast<int>(Kind::kNew), "no such outcome");
-    refuse_unless(order.firm >= kLoose && order.firm <= kLaw, "no such firmness");
+    refuse_unless(order.rule >= kTested && order.rule <= kPinned, "no such edge rule");
     Verdict verdict;
     verdict.kind = static_cast<Kind>(order.outcome);
-    verdict.firm = static_cast<Firmness>(order.firm);
+    verdict.rule = static_cast<EdgeRule>(order.rule);
     refuse_unless(verdict.kind != Kind::kNew || order.target == -1, "a new cluster at a target");
     if (verdict.kind != Kind::kNew) verdict.partner = live_row(order.target);
     return verdict;
   }
 
-  // What a vector adds to a sum when it weighs less than a full one.
-  Incoming share_of(const std::int32_t* q, std::int64_t light) {
+  // Returns what a vector adds to a sum if it lacks `light` 256ths of the full weight.
+  IncomingVector share_of(const std::int32_t* q, std::int64_t light) {
     const std::size_t dimension = graph_.dimension();
     if (light) {
       share_.resize(dimension);
@@ -92,8 +94,8 @@ class Hands {
     return {q, square, root(square)};
   }
 
-  // The product of a share with the sum it will join; no sum may come to nothing.
-  Integer check_sum(const Verdict& verdict, const Incoming& share) const {
+  // Returns the product of a share with the sum it will join; refuses a sum of zero.
+  Integer check_sum(const Verdict& verdict, const IncomingVector& share) const {
     if (verdict.kind != Kind::kJoined) {
       refuse_unless(share.square > 0, kNothingLeft);
       return 0;
@@ -105,25 +107,25 @@ class Hands {
     return product;
   }
 
-  // Vectors that come together; refused where their sum is none that so many can have.
-  Together together(const std::int64_t* sum, const std::int64_t* lights, std::size_t n,
-                    std::int64_t flags) const {
+  // Returns a sum that arrives; refuses one that is too long for this number of vectors.
+  IncomingSum incoming_sum(const std::int64_t* sum, const std::int64_t* lights, std::size_t n,
+                           std::int64_t flags) const {
     const auto count = static_cast<std::int64_t>(n);
     refuse_unless(count >= 1 && count <= kVectorsMax, "no vectors, or too many");
-    refuse_unless(flags >= 0 && flags <= (kLocked | kClaim), "flags that are none");
+    refuse_unless(flags >= 0 && flags <= (kLocked | kClaim), "flags out of range");
     std::int64_t light = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      refuse_unless(lights[i] >= 0 && lights[i] <= kFull, "a weight that is none");
+      refuse_unless(lights[i] >= 0 && lights[i] <= kFull, "a weight out of range");
       light += lights[i];
     }
     const std::int64_t most = count * ((std::int64_t{1} << 30) + 1);
     Integer square = 0;
     for (std::size_t i = 0; i < graph_.dimension(); ++i) {
-      refuse_unless(sum[i] >= -most && sum[i] <= most, "what is no sum of so many vectors");
+      refuse_unless(sum[i] >= -most && sum[i] <= most, "the sum is too long for this number of vectors");
       square += Integer{sum[i]} * sum[i];
     }
     refuse_unless(square > 0, kNothingLeft);
-    refuse_unless(square <= longest(count), "what is no sum of so many vectors");
+    refuse_unless(square <= longest(count), "the sum is too long for this number of vectors");
     return {sum, count, light, square, root(square)};
   }
 
@@ -132,30 +134,30 @@ class Hands {
     check_vector(light, member);
     const Row row = live_row(target);
     if (members_.tracked()) {
-      refuse_unless(member >= 0 && members_.holder(member) == target, "a vector that is not there");
+      refuse_unless(member >= 0 && members_.holder(member) == target, "a vector that the subcluster does not hold");
     }
     const Node& node = graph_.node(row);
-    const Incoming share = share_of(q, light);
+    const IncomingVector share = share_of(q, light);
     const Integer product = product_of(row, share);
     if (node.count > 1) {
       const Integer left = node.square - 2 * product + share.square;
       const std::int64_t weighs_less = node.light - light;
       refuse_unless(left > 0, kNothingLeft);
-      refuse_unless(left <= longest(node.count - 1), "what is left is no sum of vectors");
+      refuse_unless(left <= longest(node.count - 1), "a vector whose removal leaves no possible sum of vectors");
       refuse_unless(weighs_less >= 0 && weighs_less <= kFull * (node.count - 1),
-                    "a weight that is not there");
+                    "a weight that the subcluster does not hold");
     }
     if (member >= 0) members_.removed(member);
-    places_.withdraw(row, {share, light, member}, product);
+    placement_.withdraw(row, {share, light, member}, product);
   }
 
-  // Locks a subcluster, or gives it a claim to the ID at a split, or neither.
+  // Sets the flags of a subcluster.
   void flag(std::int64_t number, std::int64_t flags) {
-    refuse_unless(flags >= 0 && flags <= (kLocked | kClaim), "flags that are none");
-    places_.flag(live_row(number), static_cast<std::uint8_t>(flags));
+    refuse_unless(flags >= 0 && flags <= (kLocked | kClaim), "flags out of range");
+    placement_.flag(live_row(number), static_cast<std::uint8_t>(flags));
   }
 
-  // Writes events of what is not the engine's to do; their vector is the newest.
+  // Appends events that the engine does not produce itself; their vector is the newest.
   void note(const std::vector<EventRow>& rows) {
     for (EventRow row : rows) {
       row[1] = journal_.newest;
@@ -164,18 +166,18 @@ class Hands {
   }
 
  private:
-  static constexpr const char* kNothingLeft = "a subcluster whose vectors would sum to nothing";
+  static constexpr const char* kNothingLeft = "a subcluster whose vectors would sum to zero";
 
   void check_vector(std::int64_t light, std::int64_t member) const {
-    refuse_unless(light >= 0 && light <= kFull, "a weight that is none");
+    refuse_unless(light >= 0 && light <= kFull, "a weight out of range");
     refuse_unless(member >= -1 && member < journal_.n_vectors, "no such vector");
   }
 
-  Integer product_of(Row row, const Incoming& x) const {
+  Integer product_of(Row row, const IncomingVector& x) const {
     return dot(graph_.kernel, x.q, graph_.rows.sum(row), graph_.node(row).count, graph_.dimension());
   }
 
-  // The square of the longest sum that so many vectors can have: those of state.py.
+  // Returns the square of the longest sum that `count` vectors can have, as in state.py.
   Integer longest(std::int64_t count) const {
     const auto slack = static_cast<std::int64_t>(std::sqrt(static_cast<double>(graph_.dimension())));
     const Integer length = Integer{count} * ((std::int64_t{1} << 30) + slack);
@@ -191,7 +193,7 @@ class Hands {
   Graph& graph_;
   Journal& journal_;
   Members& members_;
-  Places& places_;
+  Placement& placement_;
   Finder finder_;
   std::vector<std::int32_t> share_;
 };

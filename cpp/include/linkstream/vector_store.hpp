@@ -1,7 +1,7 @@
-// What: the vectors themselves, where they are kept: to be moved, removed or undone by number.
-// Python twin: engine/kept.py.
-// Invariants: blocks never move, and are made before what they are for has begun. One caller at a
-//   time; it outlives the engines that add to it.
+// What: the vectors themselves in order of arrival, so that they can be moved, removed or undone.
+// Python twin: engine/vector_store.py.
+// Invariants: blocks never move; `reserve` allocates them before a change begins. A mutex admits one
+//   caller at a time. A store outlives the engines that append to it.
 // Memory at dimension d: 4 d bytes a vector, in blocks of about 4 MiB.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace linkstream {
 
-class Kept {
+class VectorStore {
  public:
-  explicit Kept(std::size_t dimension)
+  explicit VectorStore(std::size_t dimension)
       : dimension_(dimension), block_rows_(kBlockValues / std::max<std::size_t>(dimension, 1)) {}
 
   std::size_t dimension() const { return dimension_; }
@@ -27,7 +27,7 @@ class Kept {
     return size_;
   }
 
-  // Room for so many more.
+  // Allocates memory for `more` vectors.
   void reserve(std::size_t more) {
     const std::lock_guard<std::mutex> lock(mutex_);
     make_room(more);
@@ -41,18 +41,18 @@ class Kept {
     }
   }
 
-  // The vectors of these numbers, one after another.
+  // Copies the vectors of these numbers, one after another.
   void read(const std::int64_t* numbers, std::size_t n, std::int32_t* out) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (std::size_t i = 0; i < n; ++i) {
       if (numbers[i] < 0 || static_cast<std::size_t>(numbers[i]) >= size_) {
-        throw std::out_of_range("a vector that is not kept");
+        throw std::out_of_range("a vector that is not in the store");
       }
       std::copy_n(row(static_cast<std::size_t>(numbers[i])), dimension_, out + i * dimension_);
     }
   }
 
-  // Keeps only the first so many.
+  // Keeps only the first `size` vectors.
   void cut(std::size_t size) {
     const std::lock_guard<std::mutex> lock(mutex_);
     size_ = std::min(size_, size);

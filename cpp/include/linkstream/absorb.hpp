@@ -1,8 +1,6 @@
-// What: vectors that come together, as a subcluster of another clusterer; by their sum.
-// Paper: equations 20 and 21 with s~(k, k') for the k' of them. Python twin: `receive` of
-//   engine/hands.py.
-// Invariants: what cannot be is refused before anything changes; the sum of a node stays exactly that
-//   of the shares of its vectors.
+// What: vectors that arrive as one sum, as a subcluster of another clusterer does.
+// Paper: equations 20 and 21 with s~(k, k') for the k' of them. Python twin: engine/absorb.py.
+// Invariants: the sum of a node is exactly the sum of the shares of its vectors.
 #pragma once
 
 #include <algorithm>
@@ -15,34 +13,34 @@
 #include "journal.hpp"
 #include "members.hpp"
 #include "update.hpp"
-#include "wholes.hpp"
+#include "cluster_sums.hpp"
 
 namespace linkstream {
 
-class Receive {
+class Absorb {
  public:
-  Receive(Graph& graph, Search& search, Journal& journal, Members& members, Wholes& wholes,
+  Absorb(Graph& graph, Search& search, Journal& journal, Members& members, ClusterSums& cluster_sums,
           Assess& assess)
       : arrivals(graph, search),
         graph_(graph),
         journal_(journal),
         members_(members),
-        wholes_(wholes),
+        cluster_sums_(cluster_sums),
         assess_(assess) {}
 
-  Arrivals<Together> arrivals;
+  Arrivals<IncomingSum> arrivals;
 
-  // What the tests say of one of the block; a locked subcluster neither joins nor is joined.
+  // Returns the outcome of one sum of the block; a locked subcluster neither joins nor is joined.
   Verdict test(std::size_t index, bool locked) {
-    const Together& x = arrivals[index];
+    const IncomingSum& x = arrivals[index];
     const Nearest found = arrivals.nearest(index);
     const double k = mass(x.n, x.light);
     const bool joins = !locked && (found.row == kNoRow || !graph_.node(found.row).locked());
     return assess_(found, x, k, joins);
   }
 
-  // Has a subcluster hold them, and records where each came to; the row. Nothing follows yet.
-  Row put(const Verdict& verdict, const Together& x, const std::int64_t* lights) {
+  // Adds the vectors to one subcluster and records each. Returns the row; the caller updates it.
+  Row put(const Verdict& verdict, const IncomingSum& x, const std::int64_t* lights) {
     const std::int64_t first = journal_.n_vectors;
     const bool joined = verdict.kind == Kind::kJoined;
     const Row row = joined ? join(verdict.partner, x) : make(verdict, x);
@@ -64,20 +62,20 @@ class Receive {
   }
 
  private:
-  Row join(Row row, const Together& x) {
+  Row join(Row row, const IncomingSum& x) {
     Node& node = graph_.node(row);
-    Component& whole = graph_.forest.components[node.component];
-    wholes_.add(node.component, x);
+    ClusterStats& stats = graph_.forest.components[node.component];
+    cluster_sums_.add(node.component, x);
     graph_.add_sum(row, x, graph_.product(x, graph_.rows.sum(row), node.count));
     node.light += x.light;
     node.first_seen = std::min(node.first_seen, journal_.n_vectors);
     node.last_seen = std::max(node.last_seen, journal_.n_vectors + x.n - 1);
-    whole.vectors += x.n;
-    whole.light += x.light;
+    stats.vectors += x.n;
+    stats.light += x.light;
     return row;
   }
 
-  Row make(const Verdict& verdict, const Together& x) {
+  Row make(const Verdict& verdict, const IncomingSum& x) {
     const bool alone = verdict.partner == kNoRow;
     const std::uint32_t component = alone ? graph_.forest.open_component(journal_.new_cluster())
                                           : graph_.node(verdict.partner).component;
@@ -89,14 +87,14 @@ class Receive {
     node.first_seen = journal_.n_vectors;
     node.last_seen = journal_.n_vectors + x.n - 1;
     node.component = component;
-    wholes_.add(component, x);
+    cluster_sums_.add(component, x);
     graph_.forest.components[component].vectors += x.n;
     graph_.forest.components[component].light += x.light;
     std::copy(x.sum, x.sum + graph_.dimension(), graph_.rows.sum(row));
     graph_.encode(row);
-    members_.born();
+    members_.created();
     if (!alone) {
-      graph_.add_edge(row, verdict.partner, graph_.exact(row, verdict.partner), verdict.firm);
+      graph_.add_edge(row, verdict.partner, graph_.exact(row, verdict.partner), verdict.rule);
     }
     return row;
   }
@@ -104,7 +102,7 @@ class Receive {
   Graph& graph_;
   Journal& journal_;
   Members& members_;
-  Wholes& wholes_;
+  ClusterSums& cluster_sums_;
   Assess& assess_;
 };
 

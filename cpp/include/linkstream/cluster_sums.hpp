@@ -1,6 +1,6 @@
-// What: whole clusters: the sum of all vectors of each, where these are to give the evidence instead
-//   of J alone.
-// Paper: equation 21 with a cluster in J's place. Python twin: engine/wholes.py and `_assess_wholes`.
+// What: the sum of all vectors of each cluster, for cluster evidence: clusters are tested instead of J
+//   alone.
+// Paper: equation 21 with a cluster in J's place. Python twin: engine/cluster_sums.py.
 // Invariants: row i holds the exact sum of component i of the forest; codes are those of the sum.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace linkstream {
 
-class Wholes {
+class ClusterSums {
  public:
   struct Best {
     std::uint32_t component = 0;
@@ -22,7 +22,7 @@ class Wholes {
     bool found = false;
   };
 
-  Wholes(const Graph& graph, Search& search, bool on)
+  ClusterSums(const Graph& graph, Search& search, bool on)
       : on_(on),
         graph_(graph),
         search_(search),
@@ -33,8 +33,8 @@ class Wholes {
 
   bool on() const { return on_; }
 
-  // A vector has come to a component, which may be new.
-  void add(std::uint32_t component, const Incoming& x) {
+  // Adds a vector to a component, which may be new.
+  void add(std::uint32_t component, const IncomingVector& x) {
     if (!on_) return;
     open(component);
     Integer& square = squares_[component];
@@ -44,8 +44,8 @@ class Wholes {
     encode(component);
   }
 
-  // Vectors have come to a component together.
-  void add(std::uint32_t component, const Together& x) {
+  // Adds a sum of vectors to a component, which may be new.
+  void add(std::uint32_t component, const IncomingSum& x) {
     if (!on_) return;
     open(component);
     const std::int64_t count = graph_.forest.components[component].vectors;
@@ -54,8 +54,8 @@ class Wholes {
     encode(component);
   }
 
-  // A vector has left a component.
-  void take(std::uint32_t component, const Incoming& x) {
+  // Subtracts a vector from a component.
+  void take(std::uint32_t component, const IncomingVector& x) {
     if (!on_) return;
     std::int64_t* sum = rows_.sum(component);
     const std::int64_t count = graph_.forest.components[component].vectors;
@@ -64,7 +64,7 @@ class Wholes {
     encode(component);
   }
 
-  // A node has left a component for good, others stay.
+  // Subtracts a node from a component that has other nodes.
   void take(std::uint32_t component, Row row) {
     if (!on_) return;
     std::int64_t* sum = rows_.sum(component);
@@ -74,12 +74,12 @@ class Wholes {
     encode(component);
   }
 
-  // A component is no more; what takes its place begins with nothing.
+  // Sets the sum of a removed component to zero, for the next one with its number.
   void close(std::uint32_t component) {
     if (on_) clear(component);
   }
 
-  // These nodes have left a component for a fresh one.
+  // Moves nodes from a component to a new one.
   void split(std::uint32_t old, std::uint32_t fresh, const std::vector<Row>& nodes) {
     if (!on_) return;
     open(fresh);
@@ -93,7 +93,7 @@ class Wholes {
     }
   }
 
-  // The sums of all components of a graph that was read, or taken back: then no memory is needed.
+  // Computes all sums from the nodes of the graph. After a rollback this needs no memory.
   void read() {
     if (!on_) return;
     const auto n = static_cast<std::uint32_t>(graph_.forest.components.size());
@@ -108,8 +108,8 @@ class Wholes {
     }
   }
 
-  // The component with the greatest margin over s~ with k that arrive, among those that reach the
-  // least s~.
+  // Returns the component with the greatest margin over s~(k', k) for k that arrive, among those that
+  // reach the least s~.
   template <class Arriving>
   Best best(const Arriving& x, double k) {
     Best best;
@@ -117,14 +117,14 @@ class Wholes {
     graph_.ask(query_, x, static_cast<float>(lowest) - 1e-6f);
     search_.reaching(rows_, query_, 0, proposed_);
     for (const Proposal& proposal : proposed_.rows) {
-      const Component& whole = graph_.forest.components[proposal.row];
-      const Integer product = graph_.product(x, rows_.sum(proposal.row), whole.vectors);
+      const ClusterStats& stats = graph_.forest.components[proposal.row];
+      const Integer product = graph_.product(x, rows_.sum(proposal.row), stats.vectors);
       const double score = similarity(product, x.root, root(squares_[proposal.row]));
       if (score < lowest) continue;
-      const double threshold = graph_.thresholds.edge(whole.mass(), k);
+      const double threshold = graph_.thresholds.edge(stats.mass(), k);
       const double margin = score - threshold, reached = best.similarity - best.threshold;
       const bool tie = margin == reached &&
-                       whole.cluster < graph_.forest.components[best.component].cluster;
+                       stats.cluster < graph_.forest.components[best.component].cluster;
       if (!best.found || margin > reached || tie) best = {proposal.row, score, threshold, true};
     }
     return best;
@@ -155,7 +155,7 @@ class Wholes {
     return dot(graph_.kernel, sum, count, sum, count, graph_.dimension());
   }
 
-  // Vectors that cancel out have no direction: no scan is to find them.
+  // A sum of zero has no direction: no scan may find it.
   void encode(std::uint32_t component) {
     if (squares_[component] == 0) {
       rows_.clear_codes(component);

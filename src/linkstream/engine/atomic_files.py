@@ -1,7 +1,8 @@
-"""Placing: a file appears under its name when it is whole; what a kill left over is swept away.
+"""Write files atomically: a file appears under its name only when it is complete.
 
-A file is written under a hidden name beside its own, and locked until it is in place. The lock
-goes with the process, however that ends: a hidden file that nobody has locked is left over.
+A file is written under a hidden name in the same folder, and locked until it is renamed. The lock
+ends with the process, so a hidden file without a lock was left by a killed process: `sweep` removes
+it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ else:
     import fcntl
 
 SUFFIX = ".linkstream"  # of hidden files
-BESIDE = ("-wal", "-shm", "-journal")  # what SQLite puts beside a file
+BESIDE = ("-wal", "-shm", "-journal")  # suffixes of the files that SQLite writes beside a file
 _LEFT_OVER = re.compile(rf"(\..+\.[a-z0-9_]{{8}}{re.escape(SUFFIX)})({'|'.join(BESIDE)})?")
 
 
 @contextlib.contextmanager
 def hidden(path: Path) -> Iterator[Path]:
-    """An empty file beside a path, to be filled and moved; at the end it is gone."""
+    """Yield an empty hidden file in the folder of a path, to fill and rename; then remove it."""
     sweep(path.parent)
     handle, name = _locked(path)
     try:
@@ -38,7 +39,9 @@ def hidden(path: Path) -> Iterator[Path]:
 def _locked(path: Path) -> tuple[int, str]:
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SUFFIX, dir=path.parent)
-        with contextlib.suppress(OSError):  # another process may have swept it away just now
+        with contextlib.suppress(
+            OSError
+        ):  # another process may have swept the file in the meantime
             lock(handle)
             if os.path.samestat(os.fstat(handle), os.stat(name)):
                 return handle, name
@@ -46,8 +49,8 @@ def _locked(path: Path) -> tuple[int, str]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove hidden files in a folder whose process was killed; those in use stay."""
-    with contextlib.suppress(OSError):  # it is only tidying
+    """Remove hidden files that killed processes left in a folder; keep those in use."""
+    with contextlib.suppress(OSError):  # the sweep is optional
         found = {match[1] for name in os.listdir(folder) if (match := _LEFT_OVER.fullmatch(name))}
         for name in found:
             _sweep(str(folder / name))
@@ -56,14 +59,14 @@ def sweep(folder: Path) -> None:
 def _sweep(name: str) -> None:
     try:
         handle = os.open(name, os.O_RDWR)
-    except FileNotFoundError:  # only what lay beside it is left
+    except FileNotFoundError:  # only the files of SQLite beside it are left
         _remove(name)
         return
     try:
         lock(handle)
         _remove(name)
     except OSError:
-        pass  # somebody is writing it
+        pass  # another process is writing the file
     finally:
         os.close(handle)
 
@@ -75,7 +78,7 @@ def _remove(name: str) -> None:
 
 
 def lock(handle: int) -> None:
-    """Take the lock of an open file for this process; OSError if another has it."""
+    """Lock an open file for this process; raise OSError if another process has the lock."""
     if os.name == "nt":
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     else:
@@ -83,10 +86,10 @@ def lock(handle: int) -> None:
 
 
 def sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to the disk."""
+    """Flush a file, or the names in a folder, to the disk."""
     folder = path.is_dir()
     if folder and (os.name == "nt" or not os.access(path, os.R_OK)):
-        return  # there is no way to
+        return  # not possible for folders there
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -95,7 +98,7 @@ def sync(path: Path) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put bytes into a file, wholly or not at all, in a way that outlives a power cut."""
+    """Write bytes to a file completely or not at all, so that they survive a power failure."""
     with hidden(path) as name:
         with name.open("wb") as file:
             file.write(data)

@@ -1,7 +1,7 @@
-"""Every verb of `Links`, as a deed on a small clusterer that was made ready for it.
+"""Every verb of `Links`, as an operation on a small clusterer that is prepared for it.
 
-A scenario prepares what its verb needs and returns the call that is to be made while memory is
-short. Nothing is prepared inside the call: each allocation in it belongs to the verb.
+A scenario prepares what its verb needs and returns the call to make while memory is short. Nothing
+is prepared inside the call: each allocation in it belongs to the verb.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ START, NEXT = 48, 10  # vectors that are there, and vectors of a batch that come
 BATCH, VERB, READ = "batch", "verb", "read"
 
 
-class Deed(NamedTuple):
+class Operation(NamedTuple):
     """A call to be made while memory is short, and what else must hold after it.
 
     `check` raises AssertionError if something beside the clusterer is not as it must be.
@@ -43,7 +43,7 @@ class Scenario:
     anything.
     """
 
-    make: Callable[[Links, Path], Deed]
+    make: Callable[[Links, Path], Operation]
     kind: str = VERB
     options: dict[str, Any] = field(default_factory=dict)
     empty: bool = False
@@ -153,16 +153,16 @@ def named(links):
 
 
 def calls(call):
-    """A deed that needs no preparing."""
-    return lambda links, folder: Deed(lambda: call(links))
+    """An operation that needs no preparing."""
+    return lambda links, folder: Operation(lambda: call(links))
 
 
 def about(pick, call):
-    """A deed that is about one cluster."""
+    """An operation that is about one cluster."""
 
     def make(links, folder):
         cluster = pick(links)
-        return Deed(lambda: call(links, cluster))
+        return Operation(lambda: call(links, cluster))
 
     return make
 
@@ -170,7 +170,7 @@ def about(pick, call):
 def pairing(verb, pick, **arguments):
     def make(links, folder):
         a, b = pick(links)
-        return Deed(lambda: getattr(links, verb)(a, b, **arguments))
+        return Operation(lambda: getattr(links, verb)(a, b, **arguments))
 
     return make
 
@@ -178,22 +178,22 @@ def pairing(verb, pick, **arguments):
 def removing(links, folder):
     held = max(members(links).values(), key=len)
     (vector,) = tried(links, zip(held, strict=True), lambda copy, v: copy.remove(v))
-    return Deed(lambda: links.remove(vector))
+    return Operation(lambda: links.remove(vector))
 
 
 def undoing_a_vector(links, folder):
     links.add(COMING[0])
-    return Deed(links.undo)
+    return Operation(links.undo)
 
 
 def undoing_to(links, folder):
     to = links.n_events - 12
-    return Deed(lambda: links.undo(to=to))
+    return Operation(lambda: links.undo(to=to))
 
 
 def undoing_a_correction(links, folder):
     links.name(nameless(links), "Bob", claim=True)
-    return Deed(links.undo)
+    return Operation(links.undo)
 
 
 def absorbing(links, folder):
@@ -205,7 +205,7 @@ def absorbing(links, folder):
     def check():
         assert other.to_bytes() == before, "the clusterer that is taken in has changed"
 
-    return Deed(lambda: links.absorb(other), check)
+    return Operation(lambda: links.absorb(other), check)
 
 
 def options_of(links):
@@ -223,25 +223,25 @@ def saving(links, folder):
         assert path.read_bytes() in (old, new), "save() left a file that is neither old nor new"
         Links.load(path, engine=links.engine, threads=1)
 
-    return Deed(lambda: links.save(path), check)
+    return Operation(lambda: links.save(path), check)
 
 
 def loading(links, folder):
     path = folder / "people.snapshot"
     links.save(path)
-    return Deed(lambda: Links.load(path, engine=links.engine, threads=1))
+    return Operation(lambda: Links.load(path, engine=links.engine, threads=1))
 
 
 def from_bytes(links, folder):
     data = links.to_bytes()
-    return Deed(lambda: Links.from_bytes(data, engine=links.engine, threads=1))
+    return Operation(lambda: Links.from_bytes(data, engine=links.engine, threads=1))
 
 
 def many_more(links, folder):
     """So many that tables grow; what is there before is larger as well."""
     stream = crowd(1200, seed=5)
     links.add_many(stream[:500])
-    return Deed(lambda: links.add_many(stream[500:]))
+    return Operation(lambda: links.add_many(stream[500:]))
 
 
 MEAN = Space(np.linspace(-0.05, 0.05, DIMENSION, dtype=np.float32), "a model")

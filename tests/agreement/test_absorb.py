@@ -1,4 +1,4 @@
-"""Vectors that come together: both engines do the same, and what they do is what the tests say."""
+"""Sums of vectors: both engines absorb them alike, by the tests of one vector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ engines = pytest.mark.parametrize("engine", ENGINES)
 
 
 def cut(vectors, seed):
-    """Vectors in lots of 1 to 9, as subclusters of others would be."""
+    """Cut vectors into groups of 1 to 9, like the subclusters of another clusterer."""
     rng, start = np.random.default_rng(seed), 0
     while start < len(vectors):
         size = int(rng.integers(1, 10))
@@ -29,10 +29,10 @@ def begun(engine, stream, **options):
     return links
 
 
-def lots(stream, seed):
+def groups(stream, seed):
     rng = np.random.default_rng(seed)
-    for lot in cut(stream.vectors[40:160], seed):
-        rows, _ = fixed_point.quantise(lot)
+    for group in cut(stream.vectors[40:160], seed):
+        rows, _ = fixed_point.quantise(group)
         lights = np.where(rng.random(len(rows)) < 0.2, 64, 0).astype(np.int64)
         shares = (rows.astype(np.int64) * (256 - lights[:, np.newaxis]) + 128) >> 8
         total = np.where(lights[:, np.newaxis] > 0, shares, rows).sum(axis=0)
@@ -40,13 +40,13 @@ def lots(stream, seed):
         yield total, lights, rows, flags, bool(rng.random() < 0.1)
 
 
-def received(engine, stream, seed, **options):
+def absorbed(engine, stream, seed, **options):
     links = begun(engine, stream, **options)
     answers = []
-    for total, lights, rows, flags, apart in lots(stream, seed):
+    for total, lights, rows, flags, apart in groups(stream, seed):
         kept = rows if links.keep_vectors else None
-        answer = links.core.engine.receive(total, lights, rows=kept, flags=flags, apart=apart)
-        answers.append(answer)
+        answer = links.core.engine.absorb(total, lights, rows=kept, flags=flags, apart=apart)
+        answers.append(answer.at(0))
         answers += [links.add(rows[0] / fixed_point.SCALE)]  # the stream goes on between
     return links, answers
 
@@ -56,8 +56,8 @@ def received(engine, stream, seed, **options):
 @pytest.mark.parametrize("seed", range(3))
 def test_both_engines_receive_alike(kind, seed, evidence):
     stream = make(kind, seed)
-    one, first = received("reference", stream, seed, evidence=evidence)
-    two, second = received("native", stream, seed, evidence=evidence)
+    one, first = absorbed("reference", stream, seed, evidence=evidence)
+    two, second = absorbed("native", stream, seed, evidence=evidence)
     assert first == second
     assert one.events() == two.events()
     assert one.state_hash() == two.state_hash()
@@ -66,8 +66,8 @@ def test_both_engines_receive_alike(kind, seed, evidence):
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_engines_receive_alike_where_vectors_are_not_tracked(kind):
     stream = make(kind, 5)
-    one, first = received("reference", stream, 5, track_vectors=False)
-    two, second = received("native", stream, 5, track_vectors=False)
+    one, first = absorbed("reference", stream, 5, track_vectors=False)
+    two, second = absorbed("native", stream, 5, track_vectors=False)
     assert first == second
     assert one.state_hash() == two.state_hash()
 
@@ -79,13 +79,11 @@ def test_many_received_at_once_are_received_one_by_one(kind, track_vectors, engi
     stream = make(kind, 6)
     options = {"track_vectors": track_vectors, "keep_vectors": False}
     one, two = begun(engine, stream, **options), begun("reference", stream, **options)
-    given = [(total, lights) for total, lights, *_ in lots(stream, 6)]
+    given = [(total, lights) for total, lights, *_ in groups(stream, 6)]
     totals = np.stack([total for total, _ in given])
     sizes = np.array([len(lights) for _, lights in given])
-    answer = one.core.engine.receive_all(
-        totals, sizes, np.concatenate([lights for _, lights in given])
-    )
-    single = [two.core.engine.receive(total, lights) for total, lights in given]
+    answer = one.core.engine.absorb(totals, np.concatenate([lights for _, lights in given]), sizes)
+    single = [two.core.engine.absorb(total, lights).at(0) for total, lights in given]
     assert answer.cluster.tolist() == [each.cluster for each in single]
     assert answer.subcluster.tolist() == [each.subcluster for each in single]
     assert one.events() == two.events()
@@ -115,9 +113,9 @@ def test_of_many_that_cannot_be_none_is_received(wrong):
     }
     before = links.state_hash()
     with pytest.raises(ValueError, match=r"."):
-        links.core.engine.receive_all(**{**sound, **wrong})
+        links.core.engine.absorb(**{**sound, **wrong})
     assert links.state_hash() == before
-    links.core.engine.receive_all(**sound)
+    links.core.engine.absorb(**sound)
     assert links.n_vectors == 4
 
 
@@ -128,8 +126,8 @@ def test_one_vector_received_is_one_vector_added(engine):
     for x in stream.vectors[40:90]:
         rows, _ = fixed_point.quantise(x[np.newaxis])
         lights = np.zeros(1, dtype=np.int64)
-        answer = one.core.engine.receive(rows[0].astype(np.int64), lights, rows=rows)
-        assert answer == two.add(x)
+        answer = one.core.engine.absorb(rows[0].astype(np.int64), lights, rows=rows)
+        assert answer.at(0) == two.add(x)
     assert one.events() == two.events()
     assert one.state_hash() == two.state_hash()
 
@@ -140,7 +138,7 @@ def test_those_who_come_together_are_judged_by_how_many_they_are(engine):
     links.add_many(np.tile([[1.0, 0.0]], (20, 1)))
     rows, _ = fixed_point.quantise(np.tile([[0.9, 0.436]], (30, 1)).astype(np.float32))
     total, lights = rows.astype(np.int64).sum(axis=0), np.zeros(30, dtype=np.int64)
-    answer = links.core.engine.receive(total, lights, rows=rows)
+    answer = links.core.engine.absorb(total, lights, rows=rows).at(0)
     assert answer.kind == ("linked" if answer.similarity >= answer.threshold else "new")
     assert answer.threshold == links.thresholds.edge(20, mass(30, 0))
     assert answer.threshold > links.thresholds.edge(20, 1)
@@ -149,7 +147,7 @@ def test_those_who_come_together_are_judged_by_how_many_they_are(engine):
 @engines
 def test_the_log_alone_gives_the_state_again(engine):
     stream = make("lobes", 4)
-    links, _ = received(engine, stream, 4)
+    links, _ = absorbed(engine, stream, 4)
     before, n = links.state_hash(), links.n_vectors
     links.add(stream.vectors[0])
     links.undo()  # plays all events, and sums up the vectors that are kept
@@ -162,16 +160,16 @@ def test_the_log_alone_gives_the_state_again(engine):
         {"lights": np.array([0, 300])},
         {"lights": np.array([0, -1])},
         {"lights": np.array([], dtype=np.int64)},
-        {"total": np.zeros(3, dtype=np.int64)},
-        {"total": np.array([2**40, 0, 0])},
+        {"totals": np.zeros(3, dtype=np.int64)},
+        {"totals": np.array([2**40, 0, 0])},
         {"flags": 9},
     ],
 )
 def test_what_cannot_be_is_refused_by_the_compiled_engine(wrong):
     links = Links(0.7, 0.6, 0.9, engine="native", threads=1)
     links.add([1.0, 0.0, 0.0])
-    sound = {"total": np.array([2**30, 0, 0]), "lights": np.zeros(2, dtype=np.int64), "flags": 0}
+    sound = {"totals": np.array([2**30, 0, 0]), "lights": np.zeros(2, dtype=np.int64), "flags": 0}
     before = links.state_hash()
     with pytest.raises(ValueError, match=r"."):
-        links.core.engine.receive(**{**sound, **wrong})
+        links.core.engine.absorb(**{**sound, **wrong})
     assert links.state_hash() == before

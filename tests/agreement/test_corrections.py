@@ -1,7 +1,7 @@
-"""A person's side of the engines: weights, given outcomes, withdrawals, moves, locks and claims.
+"""User operations of the engines: weights, given outcomes, withdrawals, moves, locks and claims.
 
-Whatever a person does, in whatever order, both engines come to the same state and events bit for
-bit, and every sum is that of the shares of the vectors that are there.
+After any operations in any order, both engines have the same state and events bit for bit, and
+every sum is that of the shares of the vectors in it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import pytest
 from linkstream import Thresholds
 from linkstream.engine import events
 from linkstream.engine.contract import JOINED, LINKED, NEW
+from linkstream.engine.corrections import share
 from linkstream.engine.fixed_point import quantise
-from linkstream.engine.forest import FULL, LAW, LOCKED
-from linkstream.engine.kept import Kept, share
+from linkstream.engine.forest import FULL, LOCKED, PINNED
 from linkstream.engine.reference import ReferenceEngine
 from linkstream.engine.state import State
+from linkstream.engine.vector_store import ReferenceVectorStore
 from streams import ENGINES, KINDS, around, make, unit
 
 if "native" not in ENGINES:
@@ -48,15 +49,15 @@ def attempt(do, engine):
     try:
         return do(engine)
     except ValueError as error:
-        if "sum to nothing" not in str(error):
+        if "sum to zero" not in str(error):
             raise
         return "refused"
 
 
-class Hands:
-    """The same done to several engines; the first, a reference that tracks, shows where things are.
+class Operations:
+    """Random operations on several engines; the first is a reference engine that tracks vectors.
 
-    Of each vector its fixed-point row, and how much less than a full one it weighs where it is.
+    `light` holds, for each vector, what it lacks to the full weight where it is.
     """
 
     def __init__(self, stream, seed, monkeypatch, *, evidence=False, kernels=KERNELS):
@@ -67,27 +68,27 @@ class Hands:
         self.light = []
         dimension = self.fixed.shape[1]
         start = State(Thresholds(*stream.thresholds), dimension, cluster_evidence=evidence)
-        self.keeps = []
+        self.stores = []
         self.engines = self.made(start, replace(start, track_vectors=False))
 
     def made(self, tracked, untracked):
         """A reference of each kind, then compiled ones of each kind for each kernel."""
         engines = []
         for state in (tracked, untracked):
-            keep = self.keep(Kept)
-            engines.append(ReferenceEngine.from_state(state, keep))
+            store = self.store(ReferenceVectorStore)
+            engines.append(ReferenceEngine.from_state(state, store))
             for kernel in self.kernels:
                 self.patch.setenv(native.KERNEL_VARIABLE, kernel)
-                keep = self.keep(native.Kept)
-                engines.append(native.NativeEngine.from_state(state, keep, threads=1))
+                store = self.store(native.NativeVectorStore)
+                engines.append(native.NativeEngine.from_state(state, store, threads=1))
                 assert engines[-1].kernel == kernel
         return engines
 
-    def keep(self, kind):
-        kept = kind(self.fixed.shape[1])
-        kept.append(self.fixed[: len(self.light)])
-        self.keeps.append(kept)
-        return kept
+    def store(self, kind):
+        store = kind(self.fixed.shape[1])
+        store.append(self.fixed[: len(self.light)])
+        self.stores.append(store)
+        return store
 
     @property
     def guide(self):
@@ -119,12 +120,12 @@ class Hands:
     def assert_sums(self):
         """Sums, counts and weights are those of the vectors that are there."""
         state = self.guide.state()
-        for place, number in enumerate(state.numbers):
+        for row, number in enumerate(state.numbers):
             members = np.flatnonzero(state.vectors == number)
             shares = [share(self.fixed[i], self.light[i]) for i in members]
-            np.testing.assert_array_equal(np.sum(shares, axis=0), state.sums[place])
-            assert state.counts[place] == len(members)
-            assert state.light[place] == sum(self.light[i] for i in members)
+            np.testing.assert_array_equal(np.sum(shares, axis=0), state.sums[row])
+            assert state.counts[row] == len(members)
+            assert state.light[row] == sum(self.light[i] for i in members)
 
     def exchange(self):
         """Each engine goes on from another's state, with numbers skipped as an undo would."""
@@ -138,11 +139,11 @@ class Hands:
             )
             for state in (ours, theirs)
         )
-        for kept in self.keeps:
+        for kept in self.stores:
             np.testing.assert_array_equal(
                 kept.rows(np.arange(len(kept))), self.fixed[: len(self.light)]
             )
-        self.keeps = []
+        self.stores = []
         self.engines = self.made(tracked, untracked)
 
     # What may be done
@@ -171,22 +172,22 @@ class Hands:
 
     def locked_then(self, number):
         """Whether a subcluster that has just been joined is locked; it may have merged since."""
-        node = self.guide._nodes.get(number)
+        node = self.guide._graph.nodes.get(number)
         return node is not None and node.locked
 
-    def place(self):
-        """An outcome and whom it concerns, at random."""
+    def outcome(self):
+        """Return a random outcome, its target and a random edge rule."""
         numbers = self.guide.state().numbers.tolist()
         outcome = int(self.rng.choice([JOINED, LINKED, NEW] if numbers else [NEW]))
         target = -1 if outcome == NEW else int(self.rng.choice(numbers))
-        return {"outcome": outcome, "target": target, "firm": int(self.rng.integers(LAW + 1))}
+        return {"outcome": outcome, "target": target, "rule": int(self.rng.integers(PINNED + 1))}
 
-    def take(self):
+    def place(self):
         member = len(self.light)
         light = int(self.rng.choice([0, 1, 64, 200, 255, self.rng.integers(256)]))
-        options = {"light": light} | (self.place() if self.rng.random() < 0.6 else {})
+        options = {"light": light} | (self.outcome() if self.rng.random() < 0.6 else {})
         row = self.fixed[member]
-        decision = self.everywhere(lambda engine: engine.take(row, **options))
+        decision = self.everywhere(lambda engine: engine.place(row, **options))
         if decision is not None:
             only_counts = decision.kind == "joined" and self.locked_then(decision.subcluster)
             self.light.append(FULL if only_counts else light)
@@ -214,10 +215,10 @@ class Hands:
         member = self.withdraw()
         if member is None:
             return
-        options = {"light": int(self.rng.choice([0, 100]))} | self.place()
+        options = {"light": int(self.rng.choice([0, 100]))} | self.outcome()
         row = self.fixed[member]
         locked = options["outcome"] == JOINED and self.locked(options["target"])
-        if self.everywhere(lambda engine: engine.take(row, member=member, **options)):
+        if self.everywhere(lambda engine: engine.place(row, member=member, **options)):
             self.light[member] = FULL if locked else options["light"]
 
     def flag(self):
@@ -231,25 +232,25 @@ class Hands:
         self.everywhere(lambda engine: engine.note(iter(rows)))
 
     def anything(self):
-        deeds = [self.add, self.take, self.withdraw, self.move, self.flag, self.note]
-        deed = self.rng.choice(len(deeds), p=[0.3, 0.25, 0.17, 0.15, 0.08, 0.05])
-        deeds[deed]()
+        operations = [self.add, self.place, self.withdraw, self.move, self.flag, self.note]
+        chosen = self.rng.choice(len(operations), p=[0.3, 0.25, 0.17, 0.15, 0.08, 0.05])
+        operations[chosen]()
 
 
 @pytest.mark.parametrize("evidence", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_whatever_is_done_the_engines_agree_bit_for_bit(kind, seed, evidence, monkeypatch):
-    hands = Hands(make(kind, seed, n=160), seed, monkeypatch, evidence=evidence)
+    operations = Operations(make(kind, seed, n=160), seed, monkeypatch, evidence=evidence)
     for step in range(400):
-        if len(hands.light) > 140:
+        if len(operations.light) > 140:
             break
-        hands.anything()
+        operations.anything()
         if step % 9 == 0:
-            hands.compare()
+            operations.compare()
         if step % 40 == 39:
-            hands.exchange()
-    hands.compare()
+            operations.exchange()
+    operations.compare()
 
 
 @pytest.mark.long
@@ -257,16 +258,16 @@ def test_whatever_is_done_the_engines_agree_bit_for_bit(kind, seed, evidence, mo
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_whatever_is_done_for_long_the_engines_agree(kind, seed, evidence, monkeypatch):
-    hands = Hands(make(kind, seed, n=800), seed, monkeypatch, evidence=evidence)
+    operations = Operations(make(kind, seed, n=800), seed, monkeypatch, evidence=evidence)
     step = 0
-    while len(hands.light) < 780:
-        hands.anything()
+    while len(operations.light) < 780:
+        operations.anything()
         step += 1
         if step % 20 == 0:
-            hands.compare()
+            operations.compare()
         if step % 150 == 0:
-            hands.exchange()
-    hands.compare()
+            operations.exchange()
+    operations.compare()
 
 
 def test_budgets_hold_whatever_is_withdrawn_from_a_hub():
@@ -297,21 +298,21 @@ def test_budgets_hold_whatever_is_withdrawn_from_a_hub():
 
 
 def test_taking_everything_out_again_leaves_nothing(monkeypatch):
-    hands = Hands(make("lobes", 3, n=160), 3, monkeypatch, evidence=True)
+    operations = Operations(make("lobes", 3, n=160), 3, monkeypatch, evidence=True)
     for _ in range(8):
-        hands.add()
+        operations.add()
     for _ in range(30):
-        hands.take()
-    while hands.withdraw() is not None:
+        operations.place()
+    while operations.withdraw() is not None:
         pass
-    hands.compare()
-    for engine in hands.engines:
+    operations.compare()
+    for engine in operations.engines:
         assert engine.n_clusters == engine.n_subclusters == 0
         assert engine.n_cluster_ids > 0
-    assert np.all(hands.guide.labels() == -1)
+    assert np.all(operations.guide.labels() == -1)
     for _ in range(5):
-        hands.add()
-    hands.compare()
+        operations.add()
+    operations.compare()
 
 
 @pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=pytest.mark.long)])
@@ -328,7 +329,7 @@ def test_vectors_that_come_and_go_leave_sums_as_they_were(n):
     for i, j in zip(*(rng.integers(50, size=n).tolist() for _ in range(2)), strict=True):
         row, light = fixed[50 + i], 5 * i
         target = numbers[j % len(numbers)]
-        assert engine.take(row, light=light, outcome=JOINED, target=target).subcluster == target
+        assert engine.place(row, light=light, outcome=JOINED, target=target).subcluster == target
         engine.withdraw(row, light=light, target=target, member=-1)
     after = engine.state()
     for name in ("numbers", "clusters", "counts", "light", "sums", "edges", "firm"):
@@ -339,14 +340,14 @@ def test_vectors_that_come_and_go_leave_sums_as_they_were(n):
 
 
 def cancelling(engine, fixed):
-    """Deeds after which a subcluster's vectors would sum to nothing."""
+    """Operations after which the vectors of a subcluster would sum to zero."""
     return {
         "the only vector of a locked one": lambda: engine.withdraw(
             fixed[0], light=0, target=0, member=0
         ),
-        "the opposite": lambda: engine.take(-fixed[1], outcome=JOINED, target=1),
-        "no share": lambda: engine.take(fixed[2], light=FULL, outcome=NEW),
-        "no share, linked": lambda: engine.take(fixed[2], light=FULL, outcome=LINKED, target=0),
+        "the opposite": lambda: engine.place(-fixed[1], outcome=JOINED, target=1),
+        "no share": lambda: engine.place(fixed[2], light=FULL, outcome=NEW),
+        "no share, linked": lambda: engine.place(fixed[2], light=FULL, outcome=LINKED, target=0),
     }
 
 
@@ -358,13 +359,13 @@ def test_a_subcluster_of_nothing_is_refused_before_anything_changes(make_engine)
     engine = make_engine(State(Thresholds(0.7, 0.6, 0.9), 4))
     engine.add(fixed[:2])
     engine.flag(0, LOCKED)
-    engine.take(fixed[0], outcome=JOINED, target=0)
+    engine.place(fixed[0], outcome=JOINED, target=0)
     before = engine.state()
-    for deed in cancelling(engine, fixed).values():
-        with pytest.raises(ValueError, match="sum to nothing"):
-            deed()
+    for operation in cancelling(engine, fixed).values():
+        with pytest.raises(ValueError, match="sum to zero"):
+            operation()
         assert_same(before, engine.state())
-    engine.take(-fixed[0], outcome=JOINED, target=0)  # a locked one only counts it
+    engine.place(-fixed[0], outcome=JOINED, target=0)  # a locked one only counts it
 
 
 @pytest.mark.parametrize(
@@ -375,8 +376,8 @@ def test_a_subcluster_of_nothing_is_refused_before_anything_changes(make_engine)
         {"outcome": 3},
         {"outcome": JOINED, "target": 7},
         {"outcome": JOINED},
-        {"outcome": LINKED, "target": 0, "firm": 3},
-        {"outcome": LINKED, "target": 0, "firm": -1},
+        {"outcome": LINKED, "target": 0, "rule": 3},
+        {"outcome": LINKED, "target": 0, "rule": -1},
         {"outcome": NEW, "target": 0},
         {"member": 0},
         {"member": 9, "outcome": NEW},
@@ -389,7 +390,7 @@ def test_the_core_refuses_orders_that_make_no_sense(options):
     engine.add(fixed[:2])
     before = engine.state()
     with pytest.raises(ValueError, match=r"\w"):
-        engine.take(fixed[2], **options)
+        engine.place(fixed[2], **options)
     assert_same(before, engine.state())
 
 
@@ -414,7 +415,7 @@ def test_the_core_refuses_to_withdraw_what_is_not_there(changes):
     assert_same(before, engine.state())
 
 
-@pytest.mark.parametrize("kind", [Kept, native.Kept])
+@pytest.mark.parametrize("kind", [ReferenceVectorStore, native.NativeVectorStore])
 def test_vectors_are_kept_in_order_and_cut_from_the_end(kind):
     rng = np.random.default_rng(0)
     rows = rng.integers(-(2**30), 2**30, (700, 4_000)).astype(np.int32)  # several blocks
@@ -435,15 +436,15 @@ def test_vectors_are_kept_in_order_and_cut_from_the_end(kind):
 def test_every_way_in_keeps_the_vector():
     rows = np.random.default_rng(0).standard_normal((600, 16)).astype(np.float32)
     fixed = quantise(rows)[0]
-    kept = native.Kept(16)
+    kept = native.NativeVectorStore(16)
     engine = native.NativeEngine.from_state(State(Thresholds(0.7, 0.6, 0.9), 16), kept, threads=1)
     engine.add(fixed[:200])
-    assert engine.add_floats(rows[200:597]) is not None
+    assert engine.add(rows[200:597]) is not None
     assert engine.add_one(rows[597]) is not None
-    engine.take(fixed[598], light=100)
-    engine.take(fixed[599], outcome=NEW)
+    engine.place(fixed[598], light=100)
+    engine.place(fixed[599], outcome=NEW)
     engine.withdraw(fixed[599], light=0, target=engine.state().vectors[599], member=599)
-    engine.take(fixed[599], outcome=NEW, member=598)
+    engine.place(fixed[599], outcome=NEW, member=598)
     expected = fixed[[*range(598), 598, 599]]
     np.testing.assert_array_equal(kept.rows(np.arange(len(kept))), expected)
     del engine

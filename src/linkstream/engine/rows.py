@@ -1,4 +1,6 @@
-"""The reference engine's table of centroids: exact sums, and a float image of them to search.
+"""The table of centroids: exact sums, and unit vectors in double precision to search.
+
+C++ twins: rows.hpp for the table, scan.hpp for the search.
 
 The search proposes, it never decides. With u = 2⁻⁵³, each coordinate of the image is S_i/‖S‖
 with a relative error of at most 4u, q_i is exact in double, and a product of d terms summed in
@@ -14,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Table:
-    """Rows of sums and of unit centroids by subcluster number; rows of the dead are used again."""
+class Rows:
+    """Sums and unit centroids by subcluster number; rows of removed subclusters are reused."""
 
     def __init__(self, dimension: int) -> None:
         self._sums = np.zeros((16, dimension), dtype=np.int64)
@@ -25,7 +27,7 @@ class Table:
         self._bound = (dimension + 16) * 2.0**-52
 
     def set(self, number: int, total: npt.NDArray[np.int64], square: int) -> None:
-        """Hold a subcluster's sum, of which the exact squared norm is given."""
+        """Set the sum of a subcluster, of which the exact squared norm is given."""
         row = self._rows.get(number)
         if row is None:
             row = len(self._rows)
@@ -33,11 +35,11 @@ class Table:
             self._rows[number] = row
         self._numbers[row] = number
         self._sums[row] = total
-        # What cancels out has no direction and is similar to nothing.
+        # A sum of zero has no direction: its similarity to every vector is 0.
         self._units[row] = total / math.sqrt(float(square)) if square else 0.0
 
     def remove(self, number: int) -> None:
-        """Forget a subcluster: the last row takes its place."""
+        """Remove a subcluster; the last row moves into its row."""
         row, last = self._rows[number], len(self._rows) - 1
         if row != last:
             moved = int(self._numbers[last])
@@ -51,37 +53,34 @@ class Table:
         return number in self._rows
 
     def sum(self, number: int) -> npt.NDArray[np.int64]:
-        """The sum of one subcluster."""
+        """Return the sum of one subcluster."""
         total: npt.NDArray[np.int64] = self._sums[self._rows[number]]
         return total
 
     def sums(self, numbers: list[int]) -> npt.NDArray[np.int64]:
-        """The sums of several, as a new array."""
+        """Return the sums of several subclusters as a new array."""
         return self._sums[[self._rows[number] for number in numbers]]
 
     def near(self, q: npt.NDArray[np.int64], *, at_least: float) -> list[int]:
-        """All subclusters that may be the most similar one and reach `at_least`."""
+        """Return all subclusters that may be the most similar one and reach `at_least`."""
         if not self._rows:
             return []
         estimates = self._estimates(q)
         bar = max(float(estimates.max()) - 2.0 * self._bound, at_least - self._bound)
-        found: list[int] = self._numbers[np.flatnonzero(estimates >= bar)].tolist()
-        return found
+        return self._above(estimates, bar)
 
     def reaching(self, q: npt.NDArray[np.int64], *, at_least: float) -> list[int]:
-        """All whose similarity may reach `at_least`."""
-        if not self._rows:
-            return []
-        found = np.flatnonzero(self._estimates(q) >= at_least - self._bound)
-        numbers: list[int] = self._numbers[found].tolist()
-        return numbers
+        """Return all subclusters whose similarity may reach `at_least`."""
+        return self._above(self._estimates(q), at_least - self._bound) if self._rows else []
 
     def top(self, q: npt.NDArray[np.int64], limit: int) -> list[int]:
-        """All subclusters that may be among the `limit` most similar ones."""
+        """Return all subclusters that may be among the `limit` most similar ones."""
         estimates = self._estimates(q)
         if limit >= len(estimates):
             return list(self._rows)
-        bar = np.partition(estimates, -limit)[-limit] - 2.0 * self._bound
+        return self._above(estimates, np.partition(estimates, -limit)[-limit] - 2.0 * self._bound)
+
+    def _above(self, estimates: npt.NDArray[np.float64], bar: float) -> list[int]:
         found: list[int] = self._numbers[np.flatnonzero(estimates >= bar)].tolist()
         return found
 
