@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from identity.graph_model import SETTLED, PINNED, TESTED, GraphModel, pair
+from identity.graph_model import PINNED, SETTLED, TESTED, GraphModel, pair
 from linkstream.paper.algorithm import cosine
 from linkstream.paper.thresholds import anisotropic_pair_threshold
 

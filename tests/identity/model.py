@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 
-from identity.graph_model import CLAIM, SETTLED, FULL, PINNED, LOCKED, TESTED
+from identity.graph_model import CLAIM, FULL, LOCKED, PINNED, SETTLED, TESTED
 from identity.laws_model import ENROLLED, Law, LawsModel, Pin, RefusedError, speaks
 from linkstream.paper.algorithm import Answer, cosine, fixed_point
 from linkstream.paper.thresholds import anisotropic_pair_threshold

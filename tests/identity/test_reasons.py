@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.engine.vector_store import ReferenceVectorStore
 from linkstream.engine.reference import ReferenceEngine
+from linkstream.engine.vector_store import ReferenceVectorStore
 from linkstream.explanation import explain
 from linkstream.identity import paths, review, suggestions
 from linkstream.paper.algorithm import fixed_point

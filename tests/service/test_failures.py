@@ -142,7 +142,9 @@ def sent(service, number, what):
 
 
 @pytest.mark.parametrize("operations", [80, pytest.param(400, marks=pytest.mark.long)])
-def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(nest, tmp_path, operations):
+def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(
+    nest, tmp_path, operations
+):
     shadow, over, kills, done = Shadow(5, verbs=VERBS), threading.Event(), [], [0]
     rng = np.random.default_rng(5)
     with ProcessService(nest, tmp_path / "data") as service:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from linkstream import presets
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
 from linkstream.engine import choice, door
-from linkstream.engine.contract import Decisions, Engine, VectorStore, Stop
+from linkstream.engine.contract import Decisions, Engine, Stop, VectorStore
 from linkstream.engine.fixed_point import VECTORS_MAX, quantise
 from linkstream.engine.state import State
 from linkstream.errors import (

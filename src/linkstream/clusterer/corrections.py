@@ -18,8 +18,8 @@ from linkstream.clusterer.maintenance import enforce, run_maintenance
 from linkstream.clusterer.removal import is_hollow, refuse_hollow
 from linkstream.engine import events
 from linkstream.engine.contract import LINKED, NEW, Decision
-from linkstream.engine.forest import CLAIM, PINNED, LOCKED
 from linkstream.engine.corrections import share
+from linkstream.engine.forest import CLAIM, LOCKED, PINNED
 from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
 from linkstream.identity import enforcement, laws, precedence
 from linkstream.identity.grouping import nearest_in

@@ -11,8 +11,8 @@ from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.core import Core, Fixed
 from linkstream.clusterer.maintenance import enforce
 from linkstream.engine import events
-from linkstream.engine.forest import FULL
 from linkstream.engine.corrections import share
+from linkstream.engine.forest import FULL
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UndoError
 from linkstream.identity import folding, grouping, limits

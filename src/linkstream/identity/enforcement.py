@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.fixed_point import dot, similarity
-from linkstream.engine.forest import SETTLED, FULL, PINNED, TESTED
+from linkstream.engine.forest import FULL, PINNED, SETTLED, TESTED
 from linkstream.engine.state import Integers
 from linkstream.identity.laws import Laws, contradiction
 from linkstream.identity.regrouping import Edge, Regrouping, edge_of, way

@@ -15,8 +15,17 @@ import numpy as np
 
 from linkstream.engine import events
 from linkstream.engine.contract import VectorStore
-from linkstream.engine.forest import SETTLED, FULL, PINNED, TESTED, Node, add_edge, part_of, remove_edge
 from linkstream.engine.corrections import share
+from linkstream.engine.forest import (
+    FULL,
+    PINNED,
+    SETTLED,
+    TESTED,
+    Node,
+    add_edge,
+    part_of,
+    remove_edge,
+)
 from linkstream.engine.state import Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
@@ -166,7 +175,9 @@ class Fold:
         self.next_cluster = max(self.next_cluster, fresh + 1)
         self._relabel(number, fresh)
 
-    def _united(self, _vector: int, a: int, b: int, kept: int, gone: int, firm: int = SETTLED) -> None:
+    def _united(
+        self, _vector: int, a: int, b: int, kept: int, gone: int, firm: int = SETTLED
+    ) -> None:
         self._relabel(a if self.nodes[a].cluster == gone else b, kept)
         add_edge(self.nodes[a], self.nodes[b], rule=firm)
 
@@ -187,7 +198,9 @@ class Fold:
 
     def _settled(self, _vector: int, *_: int) -> None:
         for node in self.nodes.values():
-            node.rules = {other: max(node.rules.get(other, 0), SETTLED) for other in node.neighbours}
+            node.rules = {
+                other: max(node.rules.get(other, 0), SETTLED) for other in node.neighbours
+            }
 
     def _flagged(self, _vector: int, number: int, flags: int, *_: int) -> None:
         self.nodes[number].flags = flags

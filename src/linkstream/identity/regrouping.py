@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkstream.engine import events
-from linkstream.engine.forest import CLAIM, SETTLED, PINNED, TESTED
+from linkstream.engine.forest import CLAIM, PINNED, SETTLED, TESTED
 from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.engine.state import Integers, State
 

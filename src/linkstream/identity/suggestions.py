@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from linkstream.engine import linkage
-from linkstream.engine.forest import SETTLED, PINNED, TESTED
+from linkstream.engine.forest import PINNED, SETTLED, TESTED
 from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.comparison import Comparison, Parts, Totals, similarities

@@ -45,7 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import KINDS, Decision
-from linkstream.engine.forest import SETTLED, PINNED, TESTED
+from linkstream.engine.forest import PINNED, SETTLED, TESTED
 from linkstream.engine.state import State
 from linkstream.errors import ThresholdError
 from linkstream.identity.comparison import Comparison, Parts, Totals
