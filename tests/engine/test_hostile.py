@@ -158,7 +158,7 @@ def leave_out(code):
 
 LOGS = {
     "a name without a text": (event(events.NAMED, 3, 99), "each text it names is there"),
-    "a weight without a vector": (event(events.JOINED, 0, events.WEIGHED), "events are of known"),
+    "a weight without a vector": (event(events.JOINED, 0, events.WEIGHED), "events have known"),
     "flags that are none": (event(events.FLAGGED, 3, 4), "events have known codes"),
     "a vector that never came": (leave_out(events.JOINED), "each vector came once"),
     "a prototype without a birth": (leave_out(events.LINKED), "each vector came once"),

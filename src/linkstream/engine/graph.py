@@ -186,7 +186,8 @@ class Graph:
         columns = [state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen]
         columns += [state.light, state.flags]
         rows = zip(*(values.tolist() for values in columns), strict=True)
-        for (number, cluster, count, *rest), total in zip(rows, state.sums, strict=True):
+        for i, (number, cluster, count, *rest) in enumerate(rows):
+            total = state.sums[i]
             self.clusters.setdefault(cluster, ClusterStats())
             self.add_node(Node(number, cluster, count, dot(total, total), *rest), total)
         for (a, b), rule in zip(state.edges.tolist(), state.firm.tolist(), strict=True):

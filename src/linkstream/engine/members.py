@@ -42,7 +42,9 @@ class Members:
 
     def commit(self) -> None:
         """Keep what was recorded since `begin`."""
-        self._moves, self._merges, self._open = [], [], False
+        self._moves.clear()
+        self._merges.clear()
+        self._open = False
 
     def rollback(self) -> None:
         """Take back what was recorded since `begin`."""

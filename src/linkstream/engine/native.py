@@ -81,12 +81,6 @@ class NativeEngine:
             check_all_edges=check_all_edges,
             vector_store=cast("_core.VectorStore | None", vector_store),
         )
-        # Calls that need no translation
-        core = self._core
-        self.begin, self.commit, self.rollback = core.begin, core.commit, core.rollback
-        self.flag, self.holder, self.labels = core.flag, core.holder, core.labels
-        self.cluster_of, self.has_cluster = core.cluster_of, core.has_cluster
-        self.total_of, self.oldest_event = core.total_of, core.oldest_event
 
     @property
     def kernel(self) -> str:
@@ -112,6 +106,20 @@ class NativeEngine:
     def n_cluster_ids(self) -> int:
         """Return the number of cluster IDs given so far."""
         return self._core.n_cluster_ids
+
+    # Each call is a method: nanobind crashes if it has no memory for a bound method of the core.
+
+    def begin(self) -> None:
+        """Begin a change of several calls."""
+        self._core.begin()
+
+    def commit(self) -> None:
+        """Keep all calls since `begin`."""
+        self._core.commit()
+
+    def rollback(self) -> None:
+        """Take back all calls since `begin`; this needs no memory."""
+        self._core.rollback()
 
     def add(
         self, rows: npt.NDArray[np.int32] | npt.NDArray[np.float32], stop: Stop | None = None
@@ -189,6 +197,34 @@ class NativeEngine:
                 vector[np.newaxis], limit
             )
         ]
+
+    def flag(self, number: int, flags: int) -> None:
+        """Set the flags of a subcluster."""
+        self._core.flag(number, flags)
+
+    def holder(self, member: int) -> int:
+        """Return the subcluster that holds a vector; −1 if the vector was removed."""
+        return self._core.holder(member)
+
+    def cluster_of(self, number: int) -> int:
+        """Return the cluster of a subcluster; −1 if there is no such subcluster."""
+        return self._core.cluster_of(number)
+
+    def has_cluster(self, cluster: int) -> bool:
+        """Return whether a cluster exists."""
+        return self._core.has_cluster(cluster)
+
+    def total_of(self, number: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """Return the number of vectors of a subcluster, and their sum."""
+        return self._core.total_of(number)
+
+    def oldest_event(self) -> int:
+        """Return the sequence number of the oldest event that is kept."""
+        return self._core.oldest_event()
+
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Return the current cluster of each vector, in order of arrival."""
+        return self._core.labels()
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Return the events from sequence `since` on."""

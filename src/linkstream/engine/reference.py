@@ -336,19 +336,15 @@ class ReferenceEngine:
             cluster_evidence=state.cluster_evidence,
             vector_store=vector_store,
         )
-        engine._restore(state)
-        return engine
-
-    def _restore(self, state: State) -> None:
-        """Take over a state; the engine must be new."""
-        journal = self._journal
+        journal = engine._journal
         journal.n_vectors, journal.newest = state.n_vectors, max(state.n_vectors - 1, 0)
         for name in GIVEN:
             setattr(journal, name, getattr(state, name))
         journal.log = EventLog.keeping(state.track_vectors, state.n_events, state.events)
-        self._members.restore(state.vectors.tolist())
-        self._graph.read(state)
-        self._cluster_sums.read()
+        engine._members.restore(state.vectors.tolist())
+        engine._graph.read(state)
+        engine._cluster_sums.read()
+        return engine
 
 
 def _fixed(rows: Fixed | npt.NDArray[np.float32]) -> Fixed:
