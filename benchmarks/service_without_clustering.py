@@ -17,7 +17,6 @@ import numpy as np
 
 from linkstream.service.sessions import Session, Sessions
 from linkstream.store import file
-from linkstream.store.write_requests import WriteRequest
 
 REQUESTS_MAX = 64  # of one commit, as in the store
 

@@ -22,7 +22,7 @@ FAIL_ONCE, FAIL_FROM_HERE_ON, DIE_BEFORE, DIE_HALFWAY, SHORT_ONCE, SHORT_THEN_FA
 
 @dataclass(frozen=True)
 class Job:
-    """Deeds from a number on; and, with a fault, the write at which it goes wrong."""
+    """Operations from a number on; with a fault, the write that fails."""
 
     path: str
     record: str

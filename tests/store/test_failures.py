@@ -14,7 +14,7 @@ from store.crash_harness import FAIL_FROM_HERE_ON, FAIL_ONCE, SHORT_ONCE, SHORT_
 from store.internals import told
 from store.operations import THRESHOLDS, VERBS, Shadow, state_of
 
-SEED, DEEDS = 5, 14
+SEED, OPERATIONS = 5, 14
 CARED = VERBS | {"compact": 3, "backup": 2, "undo": 0, "undo_to": 0}
 FAULTS = {
     "a write error once": (errno.EIO, FAIL_ONCE),
@@ -30,7 +30,7 @@ SESSIONS = {"all verbs": VERBS, "with care": CARED}
 def session(folder, verbs, k, error, way):
     """A short session from nothing to the close, with a fault at the k-th write."""
     files = str(folder / f"{k}.links"), str(folder / f"{k}.record")
-    ends = {"first": 0, "last": DEEDS, "verbs": verbs, "early": 3}
+    ends = {"first": 0, "last": OPERATIONS, "verbs": verbs, "early": 3}
     return Job(*files, SEED, fault=(k, error, way), **ends)
 
 
@@ -41,7 +41,7 @@ def verbs(request):
 
 @pytest.fixture(scope="module")
 def shadow(verbs):
-    return Shadow(SEED, verbs=verbs).until(DEEDS + 1)
+    return Shadow(SEED, verbs=verbs).until(OPERATIONS + 1)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def writes(faulty, verbs, tmp_path_factory):
     job = session(tmp_path_factory.mktemp("whole"), verbs, -1, errno.EIO, FAIL_ONCE)
     assert faulty.run(job) == 0
     record = read(job.record)
-    assert len(record.answers) == DEEDS, record.notes
+    assert len(record.answers) == OPERATIONS, record.notes
     assert "closed" in record.notes, record.notes
     return record.notes["writes"]
 
@@ -116,14 +116,14 @@ def assert_told(record, shadow, k):
     count, notes = len(record.answers), record.notes
     assert list(record.answers.values()) == shadow.answers[:count]
     if "error" not in notes:
-        assert count == DEEDS  # it did not matter, as when a checkpoint is put off
+        assert count == OPERATIONS  # it did not matter, as when a checkpoint is put off
         return
     module, kind, text = notes["error"]
     assert module == "linkstream.errors", (k, module, kind, text)
     assert "links" in text, text
     if not record.opened:
         return
-    if count < DEEDS:
+    if count < OPERATIONS:
         # What was not acknowledged is not shown either.
         seen = notes["then read"]
         assert seen == json.dumps(shadow.states[count]), (k, seen)
@@ -147,8 +147,8 @@ def assert_there(record, shadow, path):
         found = state_of(store)
         assert found in possible
         count += possible.index(found)
-        for number in range(count, DEEDS):
+        for number in range(count, OPERATIONS):
             assert shadow.do(store, number) == shadow.answers[number]
         store.verify()
     with Store.open(path, threads=1) as store:
-        assert state_of(store) == shadow.states[max(count, DEEDS)]
+        assert state_of(store) == shadow.states[max(count, OPERATIONS)]

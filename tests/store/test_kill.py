@@ -105,10 +105,10 @@ class Fed(Shadow):
 
 
 def check(record, shadow, path, done):
-    """Compare what was acknowledged with the uninterrupted run; how many operations the store has.
+    """Compare the acknowledged calls with the uninterrupted run; return the number of operations.
 
-    Deeds up to `done` were there before. One more than the acknowledged may be in, wholly; of a
-    stream that is fed, those on their way.
+    Operations up to `done` were there before. One call more than acknowledged may be in the store;
+    of a feed, those that were submitted.
     """
     count = done + len(record.answers)
     ahead = AHEAD if isinstance(shadow, Fed) else 1

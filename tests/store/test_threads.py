@@ -263,7 +263,7 @@ def test_calls_decided_in_one_batch_get_the_same_answers(tmp_path):
         with ThreadPoolExecutor(1) as pool:
             busy = pool.submit(store.handle.read, lambda _: hold.set() or on.wait(30))
             assert hold.wait(30)
-            tickets = [
+            requests = [
                 write_requests.add_request("add", rows[20], 1.0, None, ["one"], "key-1"),
                 write_requests.add_request("add_many", rows[21:25], 1.0, None, None, None),
                 write_requests.add_request("add", rows[20], 1.0, None, ["one"], "key-1"),
@@ -275,19 +275,19 @@ def test_calls_decided_in_one_batch_get_the_same_answers(tmp_path):
                 write_requests.add_request("add", rows[41], 1.0, None, None, None),
                 write_requests.add_request("add", rows[42], 1.0, None, None, None),
             ]
-            for ticket in tickets:
-                store.handle.submit(ticket)
+            for request in requests:
+                store.handle.submit(request)
             on.set()
             assert busy.result()
         with pytest.raises(VectorError):
-            tickets[3].result()
+            requests[3].result()
         wanted = [alone.add(rows[20]), alone.add_many(rows[21:25])]
-        assert tickets[0].result() == tickets[2].result() == wanted[0]
-        assert np.array_equal(tickets[1].result(), wanted[1])
-        assert np.array_equal(tickets[4].result(), alone.add_many(rows[25:40]))
-        assert tickets[5].result() == alone.add(rows[40], weight=0.5)
-        assert [t.result() for t in tickets[6:]] == [alone.add(rows[41]), alone.add(rows[42])]
-        assert [t.first for t in tickets if t.error is None] == [20, 21, 20, 25, 40, 41, 42]
+        assert requests[0].result() == requests[2].result() == wanted[0]
+        assert np.array_equal(requests[1].result(), wanted[1])
+        assert np.array_equal(requests[4].result(), alone.add_many(rows[25:40]))
+        assert requests[5].result() == alone.add(rows[40], weight=0.5)
+        assert [t.result() for t in requests[6:]] == [alone.add(rows[41]), alone.add(rows[42])]
+        assert [t.first for t in requests if t.error is None] == [20, 21, 20, 25, 40, 41, 42]
         assert store.state_hash() == alone.state_hash()
         assert store.payloads([20])[0] == "one"
         assert store.journal.n_operations == 7
@@ -305,9 +305,9 @@ def test_calls_of_a_batch_that_fails_halfway_are_not_acknowledged(tmp_path, monk
         before = store.state_hash()
         decided = Model._decided
 
-        def once(model, ticket, *rest):
+        def once(model, request, *rest):
             monkeypatch.setattr(Model, "_decided", broken)
-            decided(model, ticket, *rest)
+            decided(model, request, *rest)
 
         def broken(*_):
             raise MemoryError
@@ -317,16 +317,16 @@ def test_calls_of_a_batch_that_fails_halfway_are_not_acknowledged(tmp_path, monk
             busy = pool.submit(store.handle.read, lambda _: hold.set() or on.wait(30))
             assert hold.wait(30)
             monkeypatch.setattr(Model, "_decided", once)
-            tickets = [
+            requests = [
                 write_requests.add_request("add", x, 1.0, None, None, None) for x in rows[20:]
             ]
-            for ticket in tickets:
-                store.handle.submit(ticket)
+            for request in requests:
+                store.handle.submit(request)
             on.set()
             assert busy.result()
-        for ticket in tickets:
+        for request in requests:
             with pytest.raises((MemoryError, StoreClosedError)):
-                ticket.result()
+                request.result()
         monkeypatch.setattr(Model, "_decided", decided)
         assert store.state_hash() == before  # reads show what was acknowledged
         with pytest.raises(StoreClosedError):
