@@ -17,11 +17,12 @@ import numpy as np
 
 from linkstream.service.sessions import Session, Sessions
 from linkstream.store import file
+from linkstream.store.write_requests import WriteRequest
 
 REQUESTS_MAX = 64  # of one commit, as in the store
 
 
-def answer(ticket: Ticket) -> None:
+def answer(ticket: WriteRequest) -> None:
     """Answer 0 for all vectors."""
     rows = 0 if ticket.rows is None else len(ticket.rows)
     ticket.answer, ticket.first = np.zeros(rows, dtype=np.int64), 0
@@ -32,6 +33,7 @@ class AtOnce(Sessions):
     """Answers at once on the event loop."""
 
     async def open_namespace(self, *words: Any, **options: Any) -> Session:
+        """Open a namespace and replace its writer."""
         session = await super().open_namespace(*words, **options)
         self.replace_writer(session)
         return session
@@ -46,7 +48,7 @@ class ByThread(AtOnce):
 
     def replace_writer(self, session: Session) -> None:
         """Start one thread per namespace."""
-        queue: SimpleQueue[Ticket] = SimpleQueue()
+        queue: SimpleQueue[WriteRequest] = SimpleQueue()
 
         def work() -> None:
             while True:
@@ -61,13 +63,13 @@ class Stored(AtOnce):
 
     def replace_writer(self, session: Session) -> None:
         """Start one thread and one file per namespace."""
-        queue: SimpleQueue[Ticket] = SimpleQueue()
+        queue: SimpleQueue[WriteRequest] = SimpleQueue()
         path = session.store.path.with_suffix(".dry")
         threading.Thread(target=_store, args=(queue, path), daemon=True).start()
         session.store.handle.submit = queue.put  # type: ignore[method-assign]
 
 
-def _store(queue: SimpleQueue[Ticket], path: Path) -> None:
+def _store(queue: SimpleQueue[WriteRequest], path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(f"PRAGMA page_size = {file.PAGE}")
     connection.execute("PRAGMA journal_mode = WAL")
