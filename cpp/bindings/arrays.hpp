@@ -92,8 +92,8 @@ class Given {
 
   const Py_buffer& opened() {
     if (!opens()) {
-      throw nb::type_error((std::string("not a C-contiguous array of ") + NumberType<Number>::name)
-                               .c_str());
+      throw nb::type_error(
+          (std::string("not a C-contiguous array of ") + NumberType<Number>::name).c_str());
     }
     return buffer_;
   }
@@ -146,9 +146,8 @@ template <class T, int Dimensions>
 struct type_caster<Given<T, Dimensions>> {
   using Number = std::remove_const_t<T>;
   using Views = Given<T, Dimensions>;
-  NB_TYPE_CASTER(Views,
-                 const_name("numpy.typing.NDArray[numpy.") + const_name(NumberType<Number>::name) +
-                     const_name("]"))
+  NB_TYPE_CASTER(Views, const_name("numpy.typing.NDArray[numpy.") +
+                            const_name(NumberType<Number>::name) + const_name("]"))
   bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
     value = Given<T, Dimensions>(source);
     return true;
@@ -157,8 +156,8 @@ struct type_caster<Given<T, Dimensions>> {
 
 template <class T>
 struct type_caster<Array<T>> {
-  static constexpr auto Name = const_name("numpy.typing.NDArray[numpy.") +
-                               const_name(NumberType<T>::name) + const_name("]");
+  static constexpr auto Name =
+      const_name("numpy.typing.NDArray[numpy.") + const_name(NumberType<T>::name) + const_name("]");
   using Value = Array<T>;
   template <class U>
   using Cast = movable_cast_t<U>;
@@ -197,7 +196,8 @@ inline constexpr std::size_t kThreadsMax = 1024;
 inline std::size_t bounded(const char* name, std::size_t value, std::size_t low, std::size_t high) {
   if (value < low || value > high) {
     throw nb::value_error((std::string(name) + " is " + std::to_string(value) + ", not from " +
-                           std::to_string(low) + " to " + std::to_string(high)).c_str());
+                           std::to_string(low) + " to " + std::to_string(high))
+                              .c_str());
   }
   return value;
 }

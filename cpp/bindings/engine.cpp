@@ -18,9 +18,9 @@
 
 #include "arrays.hpp"
 #include "exchange.hpp"
-#include "vector_store.hpp"
 #include "linkstream/engine.hpp"
 #include "stopping.hpp"
+#include "vector_store.hpp"
 
 using namespace linkstream;
 
@@ -54,8 +54,8 @@ struct Answers {
   explicit Answers(std::size_t most) : decisions(most) {}
 
   Columns columns() const {
-    Columns columns(first, Array<std::int64_t>({n}), Array<std::int64_t>({n}), Array<std::int8_t>({n}),
-                    Array<double>({n}), Array<double>({n}));
+    Columns columns(first, Array<std::int64_t>({n}), Array<std::int64_t>({n}),
+                    Array<std::int8_t>({n}), Array<double>({n}), Array<double>({n}));
     for (std::size_t i = 0; i < n; ++i) {
       std::get<1>(columns).data()[i] = decisions[i].cluster;
       std::get<2>(columns).data()[i] = decisions[i].subcluster;
@@ -264,8 +264,12 @@ class BoundEngine {
   std::int64_t cluster_of(std::int64_t number) {
     return briefly([&] { return engine_.cluster_of(number); });
   }
-  Array<std::int64_t> labels() { return column(locked([&] { return engine_.labels(); })); }
-  std::int64_t oldest_event() { return briefly([&] { return engine_.log().oldest(); }); }
+  Array<std::int64_t> labels() {
+    return column(locked([&] { return engine_.labels(); }));
+  }
+  std::int64_t oldest_event() {
+    return briefly([&] { return engine_.log().oldest(); });
+  }
   Array<std::int64_t> event_rows(std::int64_t since) {
     const auto read = [&] {
       if (since < engine_.log().oldest()) throw nb::value_error("events that are no longer kept");
@@ -293,10 +297,18 @@ class BoundEngine {
     });
   }
 
-  std::int64_t n_vectors() { return briefly([&] { return engine_.n_vectors(); }); }
-  std::int64_t n_subclusters() { return briefly([&] { return engine_.n_subclusters(); }); }
-  std::int64_t n_clusters() { return briefly([&] { return engine_.n_clusters(); }); }
-  std::int64_t n_cluster_ids() { return briefly([&] { return engine_.n_cluster_ids(); }); }
+  std::int64_t n_vectors() {
+    return briefly([&] { return engine_.n_vectors(); });
+  }
+  std::int64_t n_subclusters() {
+    return briefly([&] { return engine_.n_subclusters(); });
+  }
+  std::int64_t n_clusters() {
+    return briefly([&] { return engine_.n_clusters(); });
+  }
+  std::int64_t n_cluster_ids() {
+    return briefly([&] { return engine_.n_cluster_ids(); });
+  }
   std::string kernel() const { return kernel_.name; }
 
  private:
@@ -362,7 +374,8 @@ std::vector<std::string> kernels() {
 void bind_engine(nb::module_& m) {
   m.def("quantise", &quantise, nb::arg("rows"),
         "Return fixed-point rows of float32 rows, and the norms of the rows.");
-  m.def("kernels", &kernels, "Return the names of the kernels this machine can run, slowest first.");
+  m.def("kernels", &kernels,
+        "Return the names of the kernels this machine can run, slowest first.");
   nb::class_<BoundVectorStore>(m, "VectorStore", "Fixed-point vectors in order of arrival.")
       .def(nb::init<std::size_t>(), nb::arg("dimension"))
       .def("__len__", &BoundVectorStore::size)
@@ -374,9 +387,8 @@ void bind_engine(nb::module_& m) {
                     const std::string&, bool, const BoundVectorStore*>(),
            nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
            nb::arg("pair_similarity_max"), nb::arg("dimension"), nb::arg("track_vectors"),
-           nb::arg("cluster_evidence"),
-           nb::arg("threads"), nb::arg("kernel"), nb::arg("check_all_edges"),
-           nb::arg("vector_store").none() = nb::none())
+           nb::arg("cluster_evidence"), nb::arg("threads"), nb::arg("kernel"),
+           nb::arg("check_all_edges"), nb::arg("vector_store").none() = nb::none())
       .def("begin", &BoundEngine::begin)
       .def("commit", &BoundEngine::commit)
       .def("rollback", &BoundEngine::rollback)
@@ -388,8 +400,8 @@ void bind_engine(nb::module_& m) {
            nb::sig("def add_one(self, vector: object, least: float, most: float, "
                    "made: collections.abc.Callable[..., object]) -> typing.Any"))
       .def("ask", &BoundEngine::ask, nb::arg("vectors"))
-      .def("place", &BoundEngine::place, nb::arg("vector"), nb::arg("light"),
-           nb::arg("outcome"), nb::arg("target"), nb::arg("member"), nb::arg("rule"))
+      .def("place", &BoundEngine::place, nb::arg("vector"), nb::arg("light"), nb::arg("outcome"),
+           nb::arg("target"), nb::arg("member"), nb::arg("rule"))
       .def("withdraw", &BoundEngine::withdraw, nb::arg("vector"), nb::arg("light"),
            nb::arg("target"), nb::arg("member"))
       .def("flag", &BoundEngine::flag, nb::arg("number"), nb::arg("flags"))

@@ -42,8 +42,8 @@ Lists unions(Table table, Column squares, Column masses, double t_c, double t_s,
 }  // namespace
 
 void bind_linkage(nb::module_& m) {
-  m.def("unions", &unions, nb::arg("table"), nb::arg("squares"),
-        nb::arg("masses"), nb::arg("cluster_similarity"),
-        nb::arg("subcluster_similarity"), nb::arg("pair_similarity_max"),
+  m.def("unions", &unions, nb::arg("table"), nb::arg("squares"), nb::arg("masses"),
+        nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
+        nb::arg("pair_similarity_max"),
         "Return the rows united by margin, in order; the table is overwritten.");
 }

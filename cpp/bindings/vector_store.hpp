@@ -10,7 +10,8 @@
 class BoundVectorStore {
  public:
   explicit BoundVectorStore(std::size_t dimension)
-      : store_(std::make_shared<linkstream::VectorStore>(bounded("dimension", dimension, 0, kDimensionMax))) {}
+      : store_(std::make_shared<linkstream::VectorStore>(
+            bounded("dimension", dimension, 0, kDimensionMax))) {}
 
   void append(Vectors rows) {
     if (rows.shape(1) != store_->dimension()) throw nb::value_error("vectors of another dimension");

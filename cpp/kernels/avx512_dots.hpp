@@ -130,7 +130,8 @@ linkstream::Integer dot_split(const Number* a, const std::int64_t* sum, std::siz
     totals[3] = _mm512_add_epi64(totals[3], _mm512_srai_epi64(high, 32));
   }
   const std::int64_t middle = _mm512_reduce_add_epi64(_mm512_add_epi64(totals[1], totals[2]));
-  constexpr std::int64_t kHalf = std::int64_t{1} << 32;  // a factor, because negative numbers cannot be shifted
+  constexpr std::int64_t kHalf = std::int64_t{1}
+                                 << 32;  // a factor, because negative numbers cannot be shifted
   linkstream::Integer result = linkstream::Integer{_mm512_reduce_add_epi64(totals[3])} * kHalf;
   result = (result + middle) * kHalf;
   result += _mm512_reduce_add_epi64(totals[0]);

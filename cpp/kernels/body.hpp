@@ -30,8 +30,8 @@ bool any_above(const std::int32_t* dots, std::int32_t bar);
 // Returns a product that a row must reach to reach the vector's bar. Most rows fail it, and nothing
 // else has to be computed for them. The 2 allows for rounding.
 std::int32_t least_product(const linkstream::VectorCode& code, float scale, float residual) {
-  const double needed = static_cast<double>(code.bar) - code.residual - kSlack -
-                        (1.0 + code.residual) * residual;
+  const double needed =
+      static_cast<double>(code.bar) - code.residual - kSlack - (1.0 + code.residual) * residual;
   if (needed <= 0.0) return std::numeric_limits<std::int32_t>::min();
   const double product = code.offset + needed / (static_cast<double>(scale) * code.scale) - 2.0;
   return static_cast<std::int32_t>(std::min(product, 2147483647.0));

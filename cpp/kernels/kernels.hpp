@@ -37,8 +37,8 @@ struct ScanJob {
   const std::uint8_t* tiles;  // n_rows * width bytes
   const float* scales;        // of each row; 0 for a free row
   const float* residuals;     // of each row; negative for a free row
-  std::size_t n_rows;  // a multiple of kScanRows
-  std::size_t width;   // padded dimension
+  std::size_t n_rows;         // a multiple of kScanRows
+  std::size_t width;          // padded dimension
   const std::int8_t* vectors;
   const VectorCode* codes;
   std::size_t n_vectors;

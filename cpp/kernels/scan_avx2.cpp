@@ -16,10 +16,9 @@ void one_tile(const std::uint8_t* rows, std::size_t width, const std::int8_t* x,
     const __m256i value = _mm256_cvtepi8_epi16(_mm_set1_epi32(four));
     const std::uint8_t* line = rows + group * linkstream::kTileRows;
     for (int part = 0; part < 4; ++part) {
-      const __m128i bytes =
-          _mm_load_si128(reinterpret_cast<const __m128i*>(line + part * 16));
-      sums[part] = _mm256_add_epi32(
-          sums[part], _mm256_madd_epi16(_mm256_cvtepu8_epi16(bytes), value));
+      const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(line + part * 16));
+      sums[part] =
+          _mm256_add_epi32(sums[part], _mm256_madd_epi16(_mm256_cvtepu8_epi16(bytes), value));
     }
   }
   for (int part = 0; part < 4; ++part) {

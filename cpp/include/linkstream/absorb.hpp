@@ -8,19 +8,19 @@
 
 #include "arrivals.hpp"
 #include "assess.hpp"
+#include "cluster_sums.hpp"
 #include "forest.hpp"
 #include "graph.hpp"
 #include "journal.hpp"
 #include "members.hpp"
 #include "update.hpp"
-#include "cluster_sums.hpp"
 
 namespace linkstream {
 
 class Absorb {
  public:
-  Absorb(Graph& graph, Search& search, Journal& journal, Members& members, ClusterSums& cluster_sums,
-          Assess& assess)
+  Absorb(Graph& graph, Search& search, Journal& journal, Members& members,
+         ClusterSums& cluster_sums, Assess& assess)
       : arrivals(graph, search),
         graph_(graph),
         journal_(journal),

@@ -112,9 +112,9 @@ class Arrivals {
     const Integer product = graph_.product(x, graph_.rows.sum(proposal.row), node.count);
     const double score = similarity(product, x.root, node.root);
     // Tie: the older subcluster.
-    const bool better = score >= lowest_ &&
-                        (best.row == kNoRow || score > best.similarity ||
-                         (score == best.similarity && node.number < graph_.number(best.row)));
+    const bool better =
+        score >= lowest_ && (best.row == kNoRow || score > best.similarity ||
+                             (score == best.similarity && node.number < graph_.number(best.row)));
     if (better) best = {proposal.row, score, product};
   }
 

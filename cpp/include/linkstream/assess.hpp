@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "arrivals.hpp"
-#include "graph.hpp"
 #include "cluster_sums.hpp"
+#include "graph.hpp"
 
 namespace linkstream {
 
@@ -24,7 +24,8 @@ struct Verdict {
 
 class Assess {
  public:
-  Assess(const Graph& graph, ClusterSums& cluster_sums) : graph_(graph), cluster_sums_(cluster_sums) {}
+  Assess(const Graph& graph, ClusterSums& cluster_sums)
+      : graph_(graph), cluster_sums_(cluster_sums) {}
 
   // Returns the outcome of a vector, or of a sum of weight k; with `joins` false it does not join.
   template <class Arriving>

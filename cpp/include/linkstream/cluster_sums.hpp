@@ -39,7 +39,8 @@ class ClusterSums {
     open(component);
     Integer& square = squares_[component];
     const std::int64_t count = graph_.forest.components[component].vectors;
-    square += 2 * dot(graph_.kernel, x.q, rows_.sum(component), count, graph_.dimension()) + x.square;
+    square +=
+        2 * dot(graph_.kernel, x.q, rows_.sum(component), count, graph_.dimension()) + x.square;
     graph_.kernel.add_vector(rows_.sum(component), x.q, graph_.dimension());
     encode(component);
   }
@@ -99,9 +100,8 @@ class ClusterSums {
     const auto n = static_cast<std::uint32_t>(graph_.forest.components.size());
     for (std::uint32_t component = 0; component < n; ++component) open(component);
     for (Row row = 0; row < rows_.size(); ++row) clear(row);
-    graph_.each_node([&](Row row) {
-      add_sum(rows_.sum(graph_.node(row).component), graph_.rows.sum(row));
-    });
+    graph_.each_node(
+        [&](Row row) { add_sum(rows_.sum(graph_.node(row).component), graph_.rows.sum(row)); });
     for (std::uint32_t component = 0; component < n; ++component) {
       squares_[component] = square_of(component);
       encode(component);
@@ -123,8 +123,8 @@ class ClusterSums {
       if (score < lowest) continue;
       const double threshold = graph_.thresholds.edge(stats.mass(), k);
       const double margin = score - threshold, reached = best.similarity - best.threshold;
-      const bool tie = margin == reached &&
-                       stats.cluster < graph_.forest.components[best.component].cluster;
+      const bool tie =
+          margin == reached && stats.cluster < graph_.forest.components[best.component].cluster;
       if (!best.found || margin > reached || tie) best = {proposal.row, score, threshold, true};
     }
     return best;

@@ -64,7 +64,8 @@ class Corrections {
   // Checks what can be checked before the outcome is known.
   void check(const Order& order) const {
     check_vector(order.light, order.member);
-    refuse_unless(order.member == -1 || order.outcome >= 0, "a withdrawn vector without an outcome");
+    refuse_unless(order.member == -1 || order.outcome >= 0,
+                  "a withdrawn vector without an outcome");
     refuse_unless(journal_.free_subcluster < kSubclustersMax, "no subcluster numbers left");
   }
 
@@ -121,7 +122,8 @@ class Corrections {
     const std::int64_t most = count * ((std::int64_t{1} << 30) + 1);
     Integer square = 0;
     for (std::size_t i = 0; i < graph_.dimension(); ++i) {
-      refuse_unless(sum[i] >= -most && sum[i] <= most, "the sum is too long for this number of vectors");
+      refuse_unless(sum[i] >= -most && sum[i] <= most,
+                    "the sum is too long for this number of vectors");
       square += Integer{sum[i]} * sum[i];
     }
     refuse_unless(square > 0, kNothingLeft);
@@ -130,11 +132,13 @@ class Corrections {
   }
 
   // Takes a vector's share out of the subcluster that holds it, exactly.
-  void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target, std::int64_t member) {
+  void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target,
+                std::int64_t member) {
     check_vector(light, member);
     const Row row = live_row(target);
     if (members_.tracked()) {
-      refuse_unless(member >= 0 && members_.holder(member) == target, "a vector that the subcluster does not hold");
+      refuse_unless(member >= 0 && members_.holder(member) == target,
+                    "a vector that the subcluster does not hold");
     }
     const Node& node = graph_.node(row);
     const IncomingVector share = share_of(q, light);
@@ -143,7 +147,8 @@ class Corrections {
       const Integer left = node.square - 2 * product + share.square;
       const std::int64_t weighs_less = node.light - light;
       refuse_unless(left > 0, kNothingLeft);
-      refuse_unless(left <= longest(node.count - 1), "a vector whose removal leaves no possible sum of vectors");
+      refuse_unless(left <= longest(node.count - 1),
+                    "a vector whose removal leaves no possible sum of vectors");
       refuse_unless(weighs_less >= 0 && weighs_less <= kFull * (node.count - 1),
                     "a weight that the subcluster does not hold");
     }
@@ -174,12 +179,14 @@ class Corrections {
   }
 
   Integer product_of(Row row, const IncomingVector& x) const {
-    return dot(graph_.kernel, x.q, graph_.rows.sum(row), graph_.node(row).count, graph_.dimension());
+    return dot(graph_.kernel, x.q, graph_.rows.sum(row), graph_.node(row).count,
+               graph_.dimension());
   }
 
   // Returns the square of the longest sum that `count` vectors can have, as in state.py.
   Integer longest(std::int64_t count) const {
-    const auto slack = static_cast<std::int64_t>(std::sqrt(static_cast<double>(graph_.dimension())));
+    const auto slack =
+        static_cast<std::int64_t>(std::sqrt(static_cast<double>(graph_.dimension())));
     const Integer length = Integer{count} * ((std::int64_t{1} << 30) + slack);
     return length * length;
   }

@@ -14,21 +14,21 @@
 #include <utility>
 #include <vector>
 
+#include "absorb.hpp"
 #include "arrivals.hpp"
 #include "assess.hpp"
-#include "graph.hpp"
+#include "cluster_sums.hpp"
 #include "corrections.hpp"
+#include "graph.hpp"
 #include "journal.hpp"
-#include "vector_store.hpp"
 #include "members.hpp"
 #include "placement.hpp"
 #include "pool.hpp"
-#include "absorb.hpp"
 #include "scan.hpp"
 #include "state.hpp"
 #include "thresholds.hpp"
 #include "update.hpp"
-#include "cluster_sums.hpp"
+#include "vector_store.hpp"
 
 namespace linkstream {
 
@@ -175,8 +175,7 @@ class Engine {
       const Node& node = graph_.node(row);
       const Integer product = dot(kernel_, q, graph_.rows.sum(row), node.count, dimension);
       all.push_back({node.number, graph_.cluster(row), node.count,
-                     similarity(product, root_q, node.root),
-                     thresholds_.edge(node.mass(), 1.0)});
+                     similarity(product, root_q, node.root), thresholds_.edge(node.mass(), 1.0)});
     });
     limit = std::min(limit, all.size());
     std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(limit), all.end(),
@@ -197,7 +196,8 @@ class Engine {
 
   // Returns the subcluster that holds a tracked vector; -1 if the vector was removed.
   std::int64_t holder(std::int64_t member) {
-    refuse_unless(members_.tracked() && member >= 0 && member < journal_.n_vectors, "no such vector");
+    refuse_unless(members_.tracked() && member >= 0 && member < journal_.n_vectors,
+                  "no such vector");
     return members_.holder(member);
   }
 
@@ -237,7 +237,8 @@ class Engine {
   }
 
   // Takes a vector's share out of the subcluster that holds it, exactly.
-  void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target, std::int64_t member) {
+  void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target,
+                std::int64_t member) {
     Change change(*this);
     corrections_.withdraw(q, light, target, member);
     change.done();

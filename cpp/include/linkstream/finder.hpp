@@ -52,9 +52,8 @@ class Finder {
     notes_.assign(size, kNoRow);
     created_ = journal_.free_subcluster;
     n_nodes_ = graph_.n_nodes;
-    graph_.each_node([&](Row row) {
-      notes_[static_cast<std::size_t>(graph_.number(row)) & (size - 1)] = row;
-    });
+    graph_.each_node(
+        [&](Row row) { notes_[static_cast<std::size_t>(graph_.number(row)) & (size - 1)] = row; });
   }
 
   const Graph& graph_;

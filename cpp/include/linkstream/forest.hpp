@@ -220,7 +220,8 @@ class Forest {
   void rollback() {
     open_ = false;
     for (; !edge_steps_.empty(); edge_steps_.pop_back()) take_back(edge_steps_.back());
-    for (; !component_steps_.empty(); component_steps_.pop_back()) take_back(component_steps_.back());
+    for (; !component_steps_.empty(); component_steps_.pop_back())
+      take_back(component_steps_.back());
   }
 
  private:

@@ -75,9 +75,7 @@ class Graph {
   }
 
   // s~(k, k') of two nodes.
-  double required(Row a, Row b) const {
-    return thresholds.edge(node(a).mass(), node(b).mass());
-  }
+  double required(Row a, Row b) const { return thresholds.edge(node(a).mass(), node(b).mass()); }
 
   // Returns the product of what arrives with a sum of `count` vectors.
   Integer product(const IncomingVector& x, const std::int64_t* sum, std::int64_t count) const {
@@ -97,8 +95,9 @@ class Graph {
 
   // Returns the similarity of two centroids.
   double exact(Row a, Row b) const {
-    return similarity(dot(kernel, rows.sum(a), node(a).count, rows.sum(b), node(b).count, dimension()),
-                      node(a).root, node(b).root);
+    return similarity(
+        dot(kernel, rows.sum(a), node(a).count, rows.sum(b), node(b).count, dimension()),
+        node(a).root, node(b).root);
   }
 
   // Nodes
@@ -152,7 +151,8 @@ class Graph {
     touched.end_block();
     forest.rollback();
     for (const Image& image : images_) put_back(image);
-    for (; !moves_.empty(); moves_.pop_back()) node(moves_.back().row).component = moves_.back().from;
+    for (; !moves_.empty(); moves_.pop_back())
+      node(moves_.back().row).component = moves_.back().from;
     rows.rollback();
     for (const Image& image : images_) {
       if (image.node.number >= 0) encode(image.row);
@@ -177,8 +177,8 @@ class Graph {
   // Writes the codes of a sum that has changed.
   void encode(Row row) {
     float scale, residual;
-    kernel.encode_sum(rows.sum(row), node(row).root, dimension(), codes_.data(), room_.data(), &scale,
-                      &residual);
+    kernel.encode_sum(rows.sum(row), node(row).root, dimension(), codes_.data(), room_.data(),
+                      &scale, &residual);
     rows.codes(row).write(row % kChunkRows, codes_.data(), scale, residual);
     touched.write(row, codes_.data(), scale, residual);
   }
@@ -373,7 +373,8 @@ class Graph {
   void moved(Row row, double turned) {
     Node& mover = node(row);
     if (mover.anchor) {
-      const double square = kernel.chord2(rows.sum(row), mover.root, mover.anchor.get(), dimension());
+      const double square =
+          kernel.chord2(rows.sum(row), mover.root, mover.anchor.get(), dimension());
       const double chord = std::sqrt(square);
       mover.moved = chord < 1.0 ? chord * (1.0 + 0.05 * square) + 4e-6 : 4.0;
     } else {

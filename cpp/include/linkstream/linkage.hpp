@@ -25,8 +25,9 @@ class Linkage {
  public:
   // `table` holds n rows of n products S_i.S_j and is overwritten. `pause` is called before each row is
   // searched; it may throw.
-  Linkage(double* table, const double* squares, const double* masses, std::size_t n,
-          const Thresholds& thresholds, std::function<void()> pause = [] {})
+  Linkage(
+      double* table, const double* squares, const double* masses, std::size_t n,
+      const Thresholds& thresholds, std::function<void()> pause = [] {})
       : pause_(std::move(pause)),
         table_(table),
         n_(n),
@@ -56,7 +57,8 @@ class Linkage {
       }
       if (!(best_[row] >= 0.0)) break;
       const std::size_t gone = partner_[row];
-      unions.push_back({static_cast<std::int64_t>(row), static_cast<std::int64_t>(gone), best_[row]});
+      unions.push_back(
+          {static_cast<std::int64_t>(row), static_cast<std::int64_t>(gone), best_[row]});
       unite(row, gone);
     }
     return unions;
@@ -109,8 +111,8 @@ class Linkage {
     double best = kNone;
     for (std::size_t i = 0; i < n_; ++i) best = margins[i] > best ? margins[i] : best;
     best_[row] = best;
-    partner_[row] = static_cast<std::size_t>(
-        std::find(margins.begin(), margins.end(), best) - margins.begin());
+    partner_[row] =
+        static_cast<std::size_t>(std::find(margins.begin(), margins.end(), best) - margins.begin());
   }
 
   std::function<void()> pause_;

@@ -122,8 +122,7 @@ class Members {
   }
 
   std::int64_t number(std::uint32_t slot) const {
-    return slot < old_.size() ? old_[slot]
-                               : first_ + static_cast<std::int64_t>(slot - old_.size());
+    return slot < old_.size() ? old_[slot] : first_ + static_cast<std::int64_t>(slot - old_.size());
   }
 
   // Follows merges and shortens their chains.

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <tuple>
 
+#include "cluster_sums.hpp"
 #include "graph.hpp"
 #include "journal.hpp"
 #include "members.hpp"
 #include "update.hpp"
-#include "cluster_sums.hpp"
 
 namespace linkstream {
 
@@ -25,8 +25,13 @@ struct Contribution {
 
 class Placement {
  public:
-  Placement(Graph& graph, Journal& journal, Members& members, ClusterSums& cluster_sums, Update& update)
-      : graph_(graph), journal_(journal), members_(members), cluster_sums_(cluster_sums), update_(update) {}
+  Placement(Graph& graph, Journal& journal, Members& members, ClusterSums& cluster_sums,
+            Update& update)
+      : graph_(graph),
+        journal_(journal),
+        members_(members),
+        cluster_sums_(cluster_sums),
+        update_(update) {}
 
   // Adds a vector to a subcluster, given its product with the sum. A locked one only counts it.
   // Returns the row that then holds it.

@@ -51,7 +51,8 @@ class CodeTiles {
   }
 
   void write(std::size_t slot, const std::int8_t* codes, float scale, float residual) {
-    std::uint8_t* target = tiles_.get() + slot / kTileRows * kTileRows * width_ + slot % kTileRows * 4;
+    std::uint8_t* target =
+        tiles_.get() + slot / kTileRows * kTileRows * width_ + slot % kTileRows * 4;
     for (std::size_t i = 0; i < width_; i += 4, target += 4 * kTileRows) {
       std::uint32_t four;
       __builtin_memcpy(&four, codes + i, 4);

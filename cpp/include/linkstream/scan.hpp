@@ -93,9 +93,10 @@ class Search {
 
   // Finds all rows that may be the nearest to one query.
   void nearest(const Rows& rows, const Queries& queries, std::size_t index, Shortlist& list) {
-    sweep(rows, queries, index, 1, &list, [](const Rows& all, const VectorCode& code, Shortlist& l) {
-      raise_bar(all, code, l, 0.0f);
-    });
+    sweep(rows, queries, index, 1, &list,
+          [](const Rows& all, const VectorCode& code, Shortlist& l) {
+            raise_bar(all, code, l, 0.0f);
+          });
   }
 
   // Finds all rows whose similarity to one query may reach its bar.
@@ -174,8 +175,8 @@ class Search {
       const std::size_t size = rows.rows_in_chunk(chunk);
       for (std::size_t row = 0; row < size; row += step, step = std::min(2 * step, kChunkRows)) {
         const std::size_t n_rows = std::min(step, size - row);
-        const ScanJob job = rows.chunk(chunk).job(row, n_rows, queries.codes(first),
-                                                  worker.parameters.data(), n);
+        const ScanJob job =
+            rows.chunk(chunk).job(row, n_rows, queries.codes(first), worker.parameters.data(), n);
         const std::size_t n_hits = kernel_.scan(job, worker.hits.data());
         if (!n_hits) continue;
         for (std::size_t i = 0; i < n_hits; ++i) {

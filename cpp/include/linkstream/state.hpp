@@ -66,7 +66,8 @@ inline void read_nodes(const State& state, Graph& graph) {
   for (std::size_t i = 0; i < state.numbers.size(); ++i) {
     const std::int64_t* sum = state.sums.data() + i * dimension;
     const std::int64_t count = state.counts[i];
-    const Row row = graph.take(state.numbers[i], dot(graph.kernel, sum, count, sum, count, dimension));
+    const Row row =
+        graph.take(state.numbers[i], dot(graph.kernel, sum, count, sum, count, dimension));
     std::copy(sum, sum + dimension, graph.rows.sum(row));
     Node& node = graph.node(row);
     node.count = count;
@@ -75,7 +76,8 @@ inline void read_nodes(const State& state, Graph& graph) {
     node.last_seen = state.last_seen[i];
     node.light = state.light[i];
     node.flags = static_cast<std::uint8_t>(state.flags[i]);
-    const auto component = std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
+    const auto component =
+        std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
     node.component = static_cast<std::uint32_t>(component);
     ClusterStats& stats = graph.forest.components[node.component];
     stats.vectors += count;
@@ -85,9 +87,8 @@ inline void read_nodes(const State& state, Graph& graph) {
   }
   // Rows of an empty graph are taken in order, here the order of the numbers.
   const auto row_of = [&](std::int64_t number) {
-    return static_cast<Row>(
-        std::lower_bound(state.numbers.begin(), state.numbers.end(), number) -
-        state.numbers.begin());
+    return static_cast<Row>(std::lower_bound(state.numbers.begin(), state.numbers.end(), number) -
+                            state.numbers.begin());
   };
   for (std::size_t i = 0; i < state.edges.size(); ++i) {
     graph.forest.add_edge(row_of(state.edges[i][0]), row_of(state.edges[i][1]), kAlways, kAlways,

@@ -10,18 +10,19 @@
 #include <utility>
 #include <vector>
 
+#include "cluster_sums.hpp"
 #include "graph.hpp"
 #include "journal.hpp"
 #include "members.hpp"
 #include "scan.hpp"
 #include "sides.hpp"
-#include "cluster_sums.hpp"
 
 namespace linkstream {
 
 class Update {
  public:
-  Update(Graph& graph, Search& search, Journal& journal, Members& members, ClusterSums& cluster_sums)
+  Update(Graph& graph, Search& search, Journal& journal, Members& members,
+         ClusterSums& cluster_sums)
       : graph_(graph),
         search_(search),
         journal_(journal),
@@ -118,12 +119,14 @@ class Update {
   void sever(Row row, Edge edge) {
     const Row partner = graph_.forest.other_end(edge, row);
     graph_.forest.remove_edge(edge);
-    journal_.record(Code::kSevered, graph_.number(row), graph_.number(partner), graph_.cluster(row));
+    journal_.record(Code::kSevered, graph_.number(row), graph_.number(partner),
+                    graph_.cluster(row));
     sides_.find(row, partner);
     const Row found = find_partner(row);
     if (found != kNoRow) {
       graph_.add_edge(row, found, graph_.exact(row, found));
-      journal_.record(Code::kRejoined, graph_.number(row), graph_.number(found), graph_.cluster(row));
+      journal_.record(Code::kRejoined, graph_.number(row), graph_.number(found),
+                      graph_.cluster(row));
     } else {
       split(row, partner);
     }
