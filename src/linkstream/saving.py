@@ -1,4 +1,4 @@
-"""Saving: all that makes a clusterer, as bytes and back, and as a digest."""
+"""Write a clusterer as bytes, read it back, and compute its digest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linkstream.identity.limits import Limits
 from linkstream.identity.settling import Healing
 from linkstream.space import Space
 
-# What the header of a snapshot tells of; anything else is refused.
+# Fields of the header of a snapshot; any other field is refused.
 _META = (
     *("state", "model", "heal", "ledger", "limits", "min_size", "keep_vectors"),
     "space_dimension",
@@ -30,9 +30,10 @@ _ARRAYS = (*ARRAYS, "space_mean", "kept", "undone")
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a snapshot holds; `kept` are the vectors themselves, where they are kept.
+    """What a snapshot holds.
 
-    `undone` are those that undo took and redo may bring back, oldest first.
+    `kept` are the vectors themselves, if they are kept. `undone` are the vectors that undo took and
+    redo may restore, oldest first.
     """
 
     state: State
@@ -46,12 +47,12 @@ class Saved:
     undone: npt.NDArray[np.int32] | None = None
 
     def space_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The mean of the space, where there is one."""
+        """Return the mean of the space, if there is one."""
         return {} if self.space.mean is None else {"space_mean": self.space.mean}
 
 
 def pack(saved: Saved) -> bytes:
-    """A snapshot: plain arrays, checksummed, no pickle."""
+    """Return a snapshot: plain arrays with checksums, no pickle."""
     meta = {
         "state": saved.state.scalars(),
         "model": saved.space.model,
@@ -69,7 +70,7 @@ def pack(saved: Saved) -> bytes:
 
 
 def unpack(data: bytes) -> Saved:
-    """What `pack` was given, checked (SnapshotError)."""
+    """Return what `pack` was given; raise SnapshotError if it is not valid."""
     meta, arrays = snapshot.decode(data, meta=_META, arrays=_ARRAYS, views=("kept",))
     state = State.from_parts(meta.get("state"), arrays)
     limits, min_size, keeping = _options(meta)
@@ -89,7 +90,7 @@ def unpack(data: bytes) -> Saved:
 
 
 def check(saved: Saved) -> None:
-    """SnapshotError if `unpack` would refuse what `pack` makes of this."""
+    """Raise SnapshotError if `unpack` would refuse what `pack` returns."""
     try:
         saved.state.check()
         ledger = records.from_plain(records.to_plain(saved.ledger), saved.state)
@@ -105,7 +106,7 @@ def check(saved: Saved) -> None:
 
 
 def digest(saved: Saved) -> str:
-    """Hex digest of all that decides answers now and later."""
+    """Return a hex digest of all that decides answers now and later."""
     sha = hashlib.sha256(saved.state.digest().encode())
     sha.update(repr(saved.space.model).encode())
     if saved.healing or saved.ledger.aliases:
@@ -169,10 +170,10 @@ _SINGLE = 1024  # dimensions whose sums single precision holds to within that
 
 
 def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool:
-    """Whether rows have length one, and those of each subcluster sum to its sum.
+    """Return whether rows have length one, and the rows of each subcluster add up to its sum.
 
-    Rows and sums are compared along one fixed direction: a linear look that finds a row that is
-    not the one that was added, unless somebody turned it at right angles to that direction.
+    Rows and sums are compared along one fixed direction, in linear time. This finds a row that is
+    not the one that was added, unless it differs at right angles to that direction.
     """
     direction = np.cos(np.arange(state.dimension) ** 2 + 1.0)
     lengths, along = _lengths_and_shares(kept, direction)
@@ -190,14 +191,14 @@ def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool
 def _lengths_and_shares(
     kept: npt.NDArray[np.int32], direction: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Squared length of each row, and how far it goes in a direction, as unit vectors."""
+    """Return the squared length of each row, and its component along a direction."""
     lengths, along = np.empty(len(kept)), np.empty(len(kept))
     precision = np.dtype(np.float32 if kept.shape[1] <= _SINGLE else np.float64)
     towards = direction.astype(precision)
     for start in range(0, len(kept), _BLOCK):
         block = slice(start, start + _BLOCK)
         rows = kept[block].astype(precision)
-        along[block] = np.einsum("ij,j->i", rows, towards)  # no thread is started for so little
+        along[block] = np.einsum("ij,j->i", rows, towards)  # einsum starts no threads
         lengths[block] = np.einsum("ij,ij->i", rows, rows)
     return lengths / SCALE**2, along / SCALE
 

@@ -234,16 +234,16 @@ def _same_mean(one: Floats | None, other: Floats | None) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Absorbed:
-    """Where what another clusterer had is now.
+    """Where the contents of another clusterer are now.
 
     Attributes:
-        clusters: for each ID that the other gave, the cluster here that holds the most of it; −1
-            where nothing is left of it.
-        vectors: for each vector of the other, its number here; −1 where it was removed. None where
+        clusters: for each ID of the other, the cluster here that holds most of it; −1 if nothing
+            is left of it.
+        vectors: for each vector of the other, its number here; −1 if it was removed. None if
             vectors are not tracked.
         subclusters: for each subcluster of the other, the one here that holds it.
-        merged: for each subcluster that was here and is no more, the one that holds it.
-        event: the number of the event with which it began; `undo(to=event)` takes all of it back.
+        merged: for each subcluster that was merged away here, the one that holds it.
+        event: sequence number of the first event; `undo(to=event)` undoes all of it.
     """
 
     clusters: dict[int, int]
@@ -266,7 +266,7 @@ class Absorbed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorGroup:
-    """A subcluster of the other: its place in the state, its vectors, how much less each weighs."""
+    """A subcluster of the other clusterer, with its vectors and their weights."""
 
     row: int
     number: int
@@ -277,13 +277,13 @@ class VectorGroup:
     flags: int
 
     def direction(self) -> npt.NDArray[np.int32]:
-        """Where it points, as a vector that the engine can be asked about."""
+        """Return the direction of the sum as a vector."""
         rows: npt.NDArray[np.int32] = quantise(self.total[np.newaxis].astype(np.float64))[0]
         return np.ascontiguousarray(rows[0])
 
 
 def vector_groups(state: State, lights: Mapping[int, int]) -> Iterator[VectorGroup]:
-    """The subclusters, in the order in which they come in; `lights` by vector, where tracked."""
+    """Yield the subclusters in the order in which they are added; `lights` by vector."""
     order = np.lexsort((state.numbers, -state.masses()))
     members = _members(state) if state.track_vectors else None
     for row in order.tolist():
@@ -304,7 +304,7 @@ def vector_groups(state: State, lights: Mapping[int, int]) -> Iterator[VectorGro
 
 
 def _members(state: State) -> list[Integers]:
-    """Vectors of each subcluster, in order of arrival."""
+    """Return the vectors of each subcluster, in order of arrival."""
     order = np.argsort(state.vectors, kind="stable")
     held = state.vectors[order]
     starts = np.searchsorted(held, state.numbers)
@@ -313,7 +313,7 @@ def _members(state: State) -> list[Integers]:
 
 
 def _spread(count: int, light: int) -> Integers:
-    """So much less in all, where nobody knows which of them weigh less."""
+    """Return weights that add up to a total, if single weights are not known."""
     lighter = np.zeros(count, dtype=np.int64)
     whole, rest = divmod(light, FULL)
     lighter[:whole] = FULL
@@ -323,20 +323,20 @@ def _spread(count: int, light: int) -> Integers:
 
 
 def is_corrected(state: State, laws: Laws) -> bool:
-    """Whether people said anything there that has to hold here."""
+    """Return whether corrections, names or prototypes must be carried over."""
     ledger = laws.ledger
     said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
     return bool(said or state.flags.any() or (state.firm == PINNED).any())
 
 
 def ties(state: State) -> Integers:
-    """Pairs of subclusters that a person's word holds together."""
+    """Return the pairs of subclusters that corrections tie."""
     tied: Integers = state.edges[state.firm == PINNED]
     return tied
 
 
 def bars(state: State, laws: Laws) -> list[tuple[int, int]]:
-    """Pairs of subclusters that are never one."""
+    """Return the pairs of subclusters that must stay apart."""
     return sorted(
         (number, other)
         for number in state.numbers.tolist()
@@ -346,7 +346,7 @@ def bars(state: State, laws: Laws) -> list[tuple[int, int]]:
 
 
 def batches(groups: Iterable[VectorGroup], vectors: int) -> Iterator[list[VectorGroup]]:
-    """Lots in order, some at a time: as many as hold so many vectors, but one at the least."""
+    """Yield groups in batches of about this many vectors, at least one group each."""
     some: list[VectorGroup] = []
     held = 0
     for group in groups:
@@ -361,15 +361,15 @@ def batches(groups: Iterable[VectorGroup], vectors: int) -> Iterator[list[Vector
 
 @dataclass(slots=True)
 class Renumbering:
-    """Where each subcluster of the other went, through all merges since."""
+    """The new number of each subcluster of the other clusterer, through all merges."""
 
     seen: int  # events that were read
     numbers: dict[int, int] = field(default_factory=dict)  # of the other → here, when it came
     _survivors: dict[int, int] = field(default_factory=dict)
 
     def read(self, engine: Engine) -> None:
-        """Take in events since then: subclusters that are no more, and those that hold them."""
-        # Where not all is kept, what is gone told of vectors that came; merges follow those.
+        """Read the merges since the last call."""
+        # Events that were dropped told of added vectors only; merges follow those.
         first, rows = engine.event_rows(max(self.seen, engine.oldest_event()))
         self.seen = first + len(rows)
         for _, _, survivor, absorbed, *_ in rows[rows[:, 0] == events.MERGED].tolist():
@@ -379,7 +379,7 @@ class Renumbering:
         return self._living(self.numbers[number])
 
     def merged(self) -> dict[int, int]:
-        """Subclusters here that are no more, and those that hold them now."""
+        """Return the subclusters that were merged away here, and those that hold them."""
         return {gone: self._living(gone) for gone in self._survivors}
 
     def _living(self, here: int) -> int:

@@ -29,18 +29,17 @@ R = TypeVar("R")
 
 Handler = Callable[[int, FrameType | None], Any]
 
-# The functions beneath those of `signal` take no memory, as they must not after a change is done,
-# and less time.
+# The functions of `_signal` allocate no memory, which must not fail after a change, and are faster.
 _signal = importlib.import_module("_signal")
 get_handler, set_handler = _signal.getsignal, _signal.signal
 SIGINT = int(signal.SIGINT)
 
 
 class _Unusable:
-    """Stands for the engine of a clusterer whose state is not known any more."""
+    """Stand-in for the engine of a clusterer whose state is unknown."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # asked by Python's own tools of any object
+        if name.startswith("__"):  # Python looks these up on any object
             raise AttributeError(name)
         raise UnusableError(
             "a clusterer in which a change failed and could not be taken back",
@@ -53,11 +52,11 @@ UNUSABLE = cast(Engine, _Unusable())
 
 
 class Stopped(BaseException):
-    """Ends a verb that was interrupted; what Ctrl-C raises follows."""
+    """Ends an interrupted change; then the error of Ctrl-C is raised."""
 
 
 class Interrupts:
-    """Holds Ctrl-C back. Python delivers signals to the main thread alone."""
+    """Hold Ctrl-C back. Python delivers signals to the main thread only."""
 
     __slots__ = ("_handler", "_signal", "raised")
 
@@ -68,11 +67,11 @@ class Interrupts:
 
     @property
     def stop(self) -> Callable[[], bool] | None:
-        """What long work asks now and then; None: nothing can interrupt it."""
+        """Function that long work calls now and then; None if nothing can interrupt it."""
         return self.wanted if self._handler is not None else None
 
     def hold(self) -> None:
-        """Hold Ctrl-C back from now on, where this thread would be interrupted by it."""
+        """Hold Ctrl-C back from now on, if this is the main thread."""
         if threading.get_ident() != threading.main_thread().ident:
             return
         handler = get_handler(SIGINT)
@@ -84,7 +83,7 @@ class Interrupts:
             self._handler = handler
 
     def release(self) -> None:
-        """Let Ctrl-C through again; raise what one that was held back raises."""
+        """Let Ctrl-C through again; raise the error of one that was held back."""
         if self._handler is not None:
             set_handler(SIGINT, self._handler)
         if self._signal is not None:
@@ -94,7 +93,7 @@ class Interrupts:
             raise self.raised from None
 
     def wanted(self) -> bool:
-        """Whether the caller's handler, told of a Ctrl-C that was held back, raises."""
+        """Call the caller's handler for a held-back Ctrl-C; return whether it raised."""
         if self._signal is not None and self.raised is None and self._handler is not None:
             number, frame = self._signal
             self._signal = None
@@ -106,7 +105,7 @@ class Interrupts:
 
     @contextmanager
     def let_through(self) -> Iterator[None]:
-        """Let Ctrl-C raise at once, where nothing is changed; what it raised is in `raised`."""
+        """Let Ctrl-C raise at once, while nothing changes; its error is in `raised`."""
         if self._handler is None:
             yield
             return

@@ -84,7 +84,7 @@ def check_space(space: object) -> Space:
 
 
 def lights(weight: npt.ArrayLike, n: int) -> list[int]:
-    """How many 256ths each of n vectors weighs less than a full one; FULL: it is only asked about.
+    """Return how many 256ths each of n vectors weighs less than 1; FULL means weight 0.
 
     >>> lights(0.5, 2), lights([1.0, 0.0, 0.001], 3)
     ([128, 128], [0, 256, 255])

@@ -1,6 +1,6 @@
-"""Comparison: clusters as wholes beside one another, and the two parts on each edge's sides.
+"""Compare whole clusters with one another, and the two parts on both sides of each edge.
 
-Both answer with similarity and s~ of two sums of vectors. Numerics are those of
+Both give the similarity and s~ of two sums of vectors. Numerics are those of
 engine/linkage.py: directions are rounded to 25 bits, so that products are exact on any machine.
 """
 
@@ -27,7 +27,7 @@ Worth = Callable[[Floats, Floats, Floats], Floats]
 
 
 def directions(sums: Integers) -> Floats:
-    """Unit centroids as whole numbers of 25 bits; 0 where vectors cancel out."""
+    """Return unit centroids as integers of 25 bits; 0 where vectors cancel out."""
     some = np.any(sums != 0, axis=1)
     found = np.zeros(sums.shape)
     found[some] = linkage.centroids(sums[some])
@@ -35,18 +35,18 @@ def directions(sums: Integers) -> Floats:
 
 
 def similarities(left: Floats, right: Floats) -> Floats:
-    """Cosines of directions, row by row."""
+    """Return the cosines of directions, row by row."""
     found: Floats = (left * right).sum(axis=1) / CENTROID_SCALE**2
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All clusters as wholes; pairs are of places in `totals`.
+    """All clusters as wholes; a pair is two rows of `totals`.
 
     Attributes:
-        barred: pairs that a person's word keeps apart.
-        left_out: places of clusters that are not to be compared.
+        barred: pairs that corrections keep apart.
+        left_out: rows of clusters that are not compared.
     """
 
     thresholds: Thresholds
@@ -57,21 +57,21 @@ class Comparison:
 
     @classmethod
     def of(cls, state: State, laws: Laws, ignored: Collection[int] = ()) -> Comparison:
-        """The clusters of a state that obeys these laws."""
+        """Return the comparison of a state that obeys these laws."""
         totals = Totals.of(state)
         barred = laws.rows(state, members(state, totals))
         left_out = np.flatnonzero(np.isin(totals.ids, list(ignored)))
         return cls(state.thresholds, totals, directions(totals.sums), barred, left_out)
 
     def figures(self, pairs: Integers) -> tuple[Floats, Floats]:
-        """Similarity of two clusters, and what s~ asks of them, for each pair."""
+        """Return similarity and s~ of each pair of clusters."""
         first, second = pairs[:, 0], pairs[:, 1]
         masses = self.totals.masses
         required = self.thresholds.edges(masses[first], masses[second])
         return similarities(self.units[first], self.units[second]), required
 
     def best(self, worth: Worth, limit: int) -> Integers:
-        """The pairs worth most, best first (tie: the lower places); none barred or left out.
+        """Return the pairs of the greatest worth, best first (tie: the lower rows).
 
         Costs n²·d steps for n clusters, and little memory.
         """
@@ -92,7 +92,7 @@ class Comparison:
         return np.array([pair[1:] for pair in found], dtype=np.int64).reshape(-1, 2)
 
     def _worths(self, start: int, worth: Worth) -> Floats:
-        """Worth of the pairs of some rows with every later cluster; −∞ for those left out."""
+        """Return the worth of some rows with every later row; −∞ for barred or left-out pairs."""
         rows = np.arange(start, min(start + _BLOCK, len(self.units)))
         cosines = self.units[rows] @ self.units.T / CENTROID_SCALE**2
         masses, counts = self.totals.masses, self.totals.counts.astype(np.float64)
@@ -112,11 +112,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Of each edge, in the state's order: the two parts it holds together, as wholes.
+    """The two parts that each edge holds together, as wholes, in the order of the state.
 
     Attributes:
-        sizes: vectors on the side of the edge's older end, and of its younger end.
-        similarity, threshold: of the parts' centroids, and what s~ asks of them.
+        sizes: number of vectors on the side of the older end, and of the younger end.
+        similarity, threshold: similarity of the centroids of the parts, and s~.
     """
 
     sizes: Integers
@@ -125,7 +125,7 @@ class Parts:
 
     @classmethod
     def of(cls, state: State, totals: Totals) -> Parts:
-        """The parts of all edges; costs one addition of sums for each."""
+        """Return the parts of all edges; costs one addition of sums for each edge."""
         ends = np.searchsorted(state.numbers, state.edges)
         child, sums, counts, light = _below(state, ends)
         place = totals.place[child]
@@ -150,7 +150,7 @@ class Parts:
 
 
 def _below(state: State, ends: Integers) -> tuple[Integers, Integers, Integers, Integers]:
-    """The lower end of each edge, trees hung up anywhere; of each row all that hangs on it."""
+    """Return the lower end of each edge of the rooted trees, and the sum below each row."""
     order, above, child = _hung(len(state.numbers), ends)
     sums, counts, light = state.sums.copy(), state.counts.copy(), state.light.copy()
     for row in reversed(order):
@@ -162,7 +162,7 @@ def _below(state: State, ends: Integers) -> tuple[Integers, Integers, Integers, 
 
 
 def _hung(n: int, ends: Integers) -> tuple[list[int], list[int], Integers]:
-    """Rows of n, each after the one it hangs on (−1: none), and the lower end of each edge."""
+    """Return n rows, each after its parent (−1: none), and the lower end of each edge."""
     touching: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     for edge, (a, b) in enumerate(ends.tolist()):
         touching[a].append((b, edge))
@@ -185,7 +185,7 @@ def _hung(n: int, ends: Integers) -> tuple[list[int], list[int], Integers]:
 
 
 def members(state: State, totals: Totals) -> list[list[int]]:
-    """Numbers of the subclusters of each cluster, in the order of `totals`."""
+    """Return the numbers of the subclusters of each cluster, in the order of `totals`."""
     order = np.argsort(totals.place, kind="stable")
     starts = np.searchsorted(totals.place[order], np.arange(1, len(totals.ids)))
     numbers: list[list[int]] = [part.tolist() for part in np.split(state.numbers[order], starts)]
@@ -197,7 +197,7 @@ Rows = TypeVar("Rows", npt.NDArray[np.int64], npt.NDArray[np.float64])
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Clusters by ID; `place` says which of them each subcluster belongs to."""
+    """Sum, count and weight of each cluster, by ID; `place` is the row of each subcluster."""
 
     ids: Integers
     sums: Integers
@@ -208,7 +208,7 @@ class Totals:
 
     @classmethod
     def of(cls, state: State) -> Totals:
-        """The totals of a state."""
+        """Return the totals of a state."""
         ids, first, place = np.unique(state.clusters, return_index=True, return_inverse=True)
         sums = gathered(state.sums, place, len(ids))
         counts = gathered(state.counts, place, len(ids))
@@ -218,7 +218,7 @@ class Totals:
 
 
 def gathered(rows: Rows, place: Integers, n: int) -> Rows:
-    """The sum of the rows that belong to each of n places."""
+    """Return the sum of the rows that belong to each of n places."""
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.diff(place[order], prepend=-1))
     sums = np.zeros((n, *rows.shape[1:]), dtype=rows.dtype)

@@ -1,7 +1,7 @@
 """Counterfactuals: what would change the answer that a vector gets.
 
-Told of the clusters as they are: a little more similarity, another threshold, or one subcluster
-less. Other thresholds would have led to other clusters, so this is about one vector alone.
+The clusters stay as they are; the similarity, a threshold or one subcluster changes. Other
+thresholds would have led to other clusters, so this is about one vector only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _DIGITS = 10_000  # of thresholds and similarities in sentences
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What equation 21 was asked of: a subcluster, or, where these give the evidence, a cluster.
+    """What equation 21 was applied to: a subcluster, or a cluster if clusters are the evidence.
 
     Attributes:
         cluster: its ID, or that of the cluster that holds the subcluster.
-        subcluster: the subcluster; None where the whole cluster gave the evidence.
-        mass: k, what its vectors weigh.
+        subcluster: the subcluster; None if the whole cluster was the evidence.
+        mass: k, the weight of its vectors.
         similarity, threshold: of the vector to its centroid, and s~(k).
     """
 
@@ -42,18 +42,18 @@ class Judged:
 
     @property
     def margin(self) -> float:
-        """Similarity less the threshold."""
+        """Similarity − threshold."""
         return self.similarity - self.threshold
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What equation 21 is asked of: J alone, or every whole cluster.
+    """What equation 21 is applied to: J only, or every whole cluster.
 
     Attributes:
         clusters, masses, similarities: one entry for each.
-        subcluster: J; None where whole clusters give the evidence.
-        state, vector: to ask again without a subcluster; only where whole clusters do.
+        subcluster: J; None if whole clusters are the evidence.
+        state, vector: to test again without a subcluster; only if whole clusters are the evidence.
     """
 
     thresholds: Thresholds
@@ -65,14 +65,14 @@ class Asked:
     vector: npt.NDArray[np.int32] | None = None
 
     def best(self) -> Judged:
-        """What has the greatest margin (tie: the lower ID)."""
+        """Return the entry of the greatest margin (tie: the lower ID)."""
         required = self.required(self.thresholds.cluster_similarity)
         i = int(np.argmax(self.similarities - required))
         figures = float(self.similarities[i]), float(required[i])
         return Judged(int(self.clusters[i]), self.subcluster, float(self.masses[i]), *figures)
 
     def required(self, t_c: float) -> Floats:
-        """s~ with another T_c."""
+        """Return s~ with another T_c."""
         ones = np.ones_like(self.masses)
         with np.errstate(over="ignore"):  # a tiny T_c asks for nothing
             return anisotropic_pair_threshold(
@@ -80,12 +80,12 @@ class Asked:
             )
 
     def passes(self, t_c: float) -> bool:
-        """Whether equation 21 holds for any with another T_c."""
+        """Return whether equation 21 holds for any entry with another T_c."""
         return bool(np.any(self.similarities >= self.required(t_c)))
 
 
 def asked(engine: Engine, vector: npt.NDArray[np.int32], ranked: Sequence[Candidate]) -> Asked:
-    """What equation 21 is asked of for a vector."""
+    """Return what equation 21 is applied to for a vector."""
     if engine.cluster_evidence:
         return _of_wholes(engine.state(), vector)
     return _of_subcluster(ranked[0], engine.thresholds)
@@ -102,7 +102,7 @@ def _of_subcluster(candidate: Candidate, thresholds: Thresholds) -> Asked:
 
 
 def _of_wholes(state: State, vector: npt.NDArray[np.int32], without: int = -1) -> Asked:
-    """Every cluster, one subcluster left out; of a cluster that is gone with it, nothing."""
+    """Return every cluster that is left without one subcluster."""
     totals = Totals.of(state)
     sums, masses = totals.sums.astype(np.float64), totals.masses.copy()
     if without >= 0:
@@ -118,7 +118,7 @@ def _of_wholes(state: State, vector: npt.NDArray[np.int32], without: int = -1) -
 
 
 def _mass(candidate: Candidate, thresholds: Thresholds) -> float:
-    """What a subcluster weighs: its count, or, if some vectors weigh less, what s~ says."""
+    """Return the weight of a subcluster: its count, or less if some vectors weigh less."""
     c2 = thresholds.cluster_similarity**2
     slope = max(thresholds.pair_similarity_max - c2, 0.0) / (1.0 - c2)
     if not slope or thresholds.edge(candidate.count, 1) == candidate.link_threshold:
@@ -130,7 +130,7 @@ def _mass(candidate: Candidate, thresholds: Thresholds) -> float:
 
 
 def changes(kind: Kind, ranked: Sequence[Candidate], judged: Judged, asked: Asked) -> Iterator[str]:
-    """What would change the answer, in sentences; `judged` is what decided, `ranked[0]` is J."""
+    """Return sentences on what would change the answer; `judged` decided it, `ranked[0]` is J."""
     best = ranked[0]
     if kind == "joined":
         if _up(best.similarity) < 1:
@@ -162,7 +162,7 @@ def _to_link(best: Candidate, judged: Judged) -> Iterator[str]:
 
 
 def _other_t_c(asked: Asked, *, linked: bool) -> Iterator[str]:
-    """The T_c at which equation 21 would say otherwise, if there is one."""
+    """Return the T_c at which equation 21 would change its answer, if there is one."""
     t_c = asked.thresholds.cluster_similarity
     if linked:
         highest = math.sqrt(asked.thresholds.pair_similarity_max)
@@ -178,7 +178,7 @@ def _other_t_c(asked: Asked, *, linked: bool) -> Iterator[str]:
 
 
 def _turn(asked: Asked, low: float, high: float) -> float:
-    """Where equation 21 changes from holding to failing, by halving: s~ rises with T_c."""
+    """Return where equation 21 starts to fail, by bisection: s~ rises with T_c."""
     for _ in range(50):
         middle = (low + high) / 2
         if asked.passes(middle):
@@ -189,7 +189,7 @@ def _turn(asked: Asked, low: float, high: float) -> float:
 
 
 def _without(ranked: Sequence[Candidate], asked: Asked, home: int) -> Iterator[str]:
-    """Where it would go if J, or, where that changes nothing, its cluster were not there."""
+    """Yield where the vector would go without J, or else without its cluster."""
     best, rest = ranked[0], ranked[1:]
     if best.cluster == home:
         cluster, outcome = _outcome(rest, _left(best, rest, asked))
@@ -202,14 +202,14 @@ def _without(ranked: Sequence[Candidate], asked: Asked, home: int) -> Iterator[s
 
 
 def _left(best: Candidate, rest: Sequence[Candidate], asked: Asked) -> Judged | None:
-    """What would be judged without J."""
+    """Return what would be tested without J."""
     if asked.state is not None and asked.vector is not None:
         return _of_wholes(asked.state, asked.vector, without=best.subcluster).best()
     return _of_subcluster(rest[0], asked.thresholds).best() if rest else None
 
 
 def _elsewhere(home: int, others: Sequence[Candidate], asked: Asked) -> Judged | None:
-    """What would be judged without a cluster."""
+    """Return what would be tested without a cluster."""
     if asked.state is None:
         return _of_subcluster(others[0], asked.thresholds).best() if others else None
     kept = asked.clusters != home
@@ -218,7 +218,7 @@ def _elsewhere(home: int, others: Sequence[Candidate], asked: Asked) -> Judged |
 
 
 def _outcome(ranked: Sequence[Candidate], judged: Judged | None) -> tuple[int, str]:
-    """Cluster (−1: new) and words for a vector with these nearest subclusters, if any."""
+    """Return cluster (−1: new) and text for a vector with these nearest subclusters, if any."""
     if ranked and ranked[0].similarity >= ranked[0].join_threshold:
         first = ranked[0]
         return first.cluster, f"join subcluster {first.subcluster} of cluster {first.cluster}"
@@ -233,7 +233,7 @@ def _linked_or_new(judged: Judged | None) -> str:
 
 
 def _up(value: float) -> float:
-    """Rounded to more, so that what is said of it holds."""
+    """Return a number rounded up, so that a statement about it holds."""
     return math.floor(value * _DIGITS + 1) / _DIGITS
 
 

@@ -1,4 +1,4 @@
-"""Corrections: people's word made law in the graph. Pure functions on a `Regrouping`."""
+"""Make the graph obey corrections. Pure functions on a `Regrouping`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BLOCK = 256  # subclusters compared at a time
 
 
 def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
-    """Two subclusters are of one cluster from now on: an edge that is law.
+    """Tie two subclusters by an edge that nothing cuts.
 
-    Where their clusters hold others that are barred from one another, these are cut off first.
+    If their clusters hold others that must stay apart, those are cut off first.
     """
     if a == b:
         return
@@ -40,7 +40,7 @@ def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
 
 
 def enforce(graph: Regrouping, laws: Laws) -> list[Edge]:
-    """Make a graph obey all laws, by as few changes as it takes; edges that were law before."""
+    """Make a graph obey all laws by few changes; return edges that no law holds any more."""
     released = _release(graph, laws)
     for a, apart in sorted(laws.said.items()):
         for b in sorted({b for others, _ in apart for b in others & graph.part(a)}):
@@ -52,10 +52,10 @@ def enforce(graph: Regrouping, laws: Laws) -> list[Edge]:
 
 
 def judge(graph: Regrouping, edges: Iterable[Edge]) -> None:
-    """Ask the evidence about edges that were only law: those that fail are cut.
+    """Test edges that only a law held; cut those that fail.
 
-    The part cut off is tied again where any two subclusters of both parts pass equation 22, by the
-    greatest margin (tie: the older). Where whole clusters give the evidence, they are compared.
+    The part that is cut off is tied again if two subclusters of both parts pass equation 22, by the
+    greatest margin (tie: the older). If whole clusters are the evidence, the parts are compared.
     """
     for a, b in edges:
         if graph.firm.get((a, b)) != TESTED:
@@ -75,7 +75,7 @@ def judge(graph: Regrouping, edges: Iterable[Edge]) -> None:
 
 
 def _wholes_hold(graph: Regrouping, a: int, b: int) -> bool:
-    """Whether the parts on both sides of an edge pass s~ as wholes."""
+    """Return whether the parts on both sides of an edge pass s~ as wholes."""
     state = graph.state
     rows = [[graph.places[number] for number in sorted(part)] for part in graph.sides(a, b)]
     one, other = (state.sums[part].sum(axis=0) for part in rows)
@@ -91,7 +91,7 @@ def _wholes_hold(graph: Regrouping, a: int, b: int) -> bool:
 
 
 def _best(graph: Regrouping, ones: list[int], others: list[int]) -> Edge:
-    """Of all edges there could be between two parts, the one of the greatest margin."""
+    """Return the possible edge between two parts of the greatest margin."""
     state, found = graph.state, []
     places = [[graph.places[number] for number in part] for part in (ones, others)]
     masses = state.masses()
@@ -117,7 +117,7 @@ def _directions(sums: Integers) -> npt.NDArray[np.float64]:
 
 
 def _part(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
-    """Cut what ties two subclusters, the weakest edge first."""
+    """Cut edges between two subclusters, the weakest first, until they are apart."""
     while graph.clusters[a] == graph.clusters[b]:
         edge = _weakest(graph, a, b)
         if edge is None:
@@ -126,7 +126,7 @@ def _part(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
 
 
 def _release(graph: Regrouping, laws: Laws) -> list[Edge]:
-    """Edges whose ends no law speaks of any more are judged by equation 22 again."""
+    """Let equation 22 test edges that no law holds any more; return them."""
     released = []
     for (a, b), firm in list(graph.firm.items()):
         if firm == PINNED and b not in laws.bonds.get(a, {}):
@@ -136,7 +136,7 @@ def _release(graph: Regrouping, laws: Laws) -> list[Edge]:
 
 
 def margin(graph: Regrouping, edge: Edge) -> float:
-    """Similarity − s~ of an edge, exactly as the engines find it."""
+    """Return similarity − s~ of an edge, exactly as the engines compute it."""
     (one, other), state = (graph.places[number] for number in edge), graph.state
     a, b = state.sums[one], state.sums[other]
     masses = state.masses()
@@ -145,7 +145,7 @@ def margin(graph: Regrouping, edge: Edge) -> float:
 
 
 def _weakest(graph: Regrouping, a: int, b: int) -> Edge | None:
-    """Of the edges between two of one cluster, the one of least margin that is not law."""
+    """Return the edge of least margin between two subclusters that no law holds, if any."""
     edges = itertools.starmap(edge_of, itertools.pairwise(way(graph.neighbours, a, b)))
     loose = [edge for edge in edges if graph.firm[edge] != PINNED]
     return min(loose, key=lambda edge: (margin(graph, edge), edge), default=None)

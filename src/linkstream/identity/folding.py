@@ -1,7 +1,7 @@
-"""Folding the log: the graph at any moment, from the events alone and the vectors that are kept.
+"""Fold the event log: the state at any moment, from the events and the kept vectors.
 
-What the engines decided stands in the events; nothing is decided again here. So the state after
-the first n events can be had at any time: this is how changes are undone.
+The events hold what the engines decided; nothing is decided again here. Undo takes the state after
+the first n events.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BLOCK = 8192  # vectors summed at a time
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Where folding begins: a state and its ledger; the empty ones, where the log is whole."""
+    """Where folding begins: a state and its ledger; empty if the log is complete."""
 
     state: State
     ledger: Ledger
@@ -46,7 +46,7 @@ class Base:
 
 @dataclass(slots=True)
 class Fold:
-    """A graph played from events; of each node all but its sum."""
+    """A graph built from events; nodes have no sums."""
 
     evidence_firm: int  # firmness of an edge by which a vector is linked
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Fold:
     _light: int = 0
 
     def begin(self, base: Base) -> None:
-        """Go on from a base."""
+        """Return a fold that starts from a base."""
         state = base.state
         columns = [state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen]
         columns += [state.light, state.flags]
@@ -72,14 +72,14 @@ class Fold:
         self.next_subcluster, self.next_cluster = state.next_subcluster, state.next_cluster
 
     def play(self, rows: Rows) -> None:
-        """Do what events say, in order."""
+        """Apply events in order."""
         for code, vector, *numbers in rows.tolist():
             player = _PLAYERS.get(code)
             if player is not None:
                 player(self, vector, *numbers)
 
     def holder(self, vector: int) -> int:
-        """The node that holds a vector; −1 if it was removed or its node is no more."""
+        """Return the node that holds a vector; −1 if it was removed or its node is gone."""
         number = self.holders[vector]
         while number in self.heirs:
             number = self.heirs[number]
@@ -114,7 +114,7 @@ class Fold:
         self.next_cluster = max(self.next_cluster, cluster + 1)
 
     def _held(self, member: int, number: int) -> None:
-        """A vector comes to a node that is there."""
+        """Put a vector into an existing node."""
         node = self.nodes[number]
         light = FULL if node.locked else self._light
         node.count, node.light = node.count + 1, node.light + light
@@ -232,9 +232,9 @@ _PLAYERS: dict[int, Callable[..., None]] = {
 
 
 def state_after(present: State, timeline: Timeline, keep: VectorStore, base: Base) -> State:
-    """The state that events lead to from a base; thresholds and the log are the present's.
+    """Return the state that events lead to from a base; thresholds and log are the current ones.
 
-    Raise SnapshotError if the events, which a file may have brought, lead to no state that can be.
+    Raise SnapshotError if the events, which may come from a file, lead to no valid state.
     """
     with _distrusted():
         state = _folded(present, timeline, keep, base)
@@ -244,7 +244,7 @@ def state_after(present: State, timeline: Timeline, keep: VectorStore, base: Bas
 
 @contextmanager
 def _distrusted() -> Iterator[None]:
-    """Name a log as the cause of what it breaks: it may come from a file of somebody's making."""
+    """Turn any error into a SnapshotError that names the log, which may come from a file."""
     try:
         yield
     except (LookupError, ValueError, TypeError, ArithmeticError) as error:
@@ -283,7 +283,7 @@ def _folded(present: State, timeline: Timeline, keep: VectorStore, base: Base) -
 
 
 def ledger_after(present: Ledger, timeline: Timeline, base: Base, state: State) -> Ledger:
-    """The ledger that events lead to from a base; it goes on at the present's place in the log.
+    """Return the ledger that events lead to from a base, with the current length of the log.
 
     Raise SnapshotError if it does not fit the state that the same events led to.
     """
@@ -299,7 +299,7 @@ def ledger_after(present: Ledger, timeline: Timeline, base: Base, state: State) 
 def _sums(
     present: State, numbers: Integers, vectors: Integers, lights: dict[int, int], keep: VectorStore
 ) -> Integers:
-    """Sums of nodes: as they are where nodes hold what they hold now, else added up afresh."""
+    """Return the sums of nodes: the current sum if a node has the same vectors, else a new sum."""
     sums = np.zeros((len(numbers), present.dimension), dtype=np.int64)
     changed = _changed(present, vectors, lights)
     same = np.isin(numbers, present.numbers) & ~np.isin(numbers, changed)
@@ -316,7 +316,7 @@ def _sums(
 
 
 def _changed(present: State, vectors: Integers, lights: dict[int, int]) -> Integers:
-    """Nodes that hold, or held, another vector than now; those with lighter vectors to be safe."""
+    """Return nodes whose vectors differ from the current ones, or have less than full weight."""
     n = max(len(vectors), len(present.vectors))
     now, then = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     now[: len(present.vectors)] = present.vectors

@@ -1,7 +1,7 @@
-"""Groups: vectors seen together are different identities, so each gets a cluster of its own.
+"""Groups: vectors seen together are different identities, so each gets a different cluster.
 
-Of all one-to-one assignments of the vectors to the clusters that would take them (equations 20 and
-21), the one with the greatest total similarity is made; who is left over begins a new cluster.
+Of all one-to-one assignments of vectors to clusters that accept them (equations 20 and 21), the one
+with the greatest total similarity is chosen; a vector without a cluster begins a new one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SCALE = 2**40  # similarities as whole numbers: sums of them are exact in any o
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What would become of a vector in one cluster."""
+    """Where a vector would go in one cluster."""
 
     cluster: int
     outcome: int
@@ -38,7 +38,7 @@ NOWHERE = Place(-1, NEW, -1, float("nan"), float("nan"))
 def assign(
     engine: Engine, vectors: npt.NDArray[np.int32], *, barred: Collection[int]
 ) -> list[Place]:
-    """Where each vector of a group goes; clusters in `barred` hold others of the group."""
+    """Return the place of each vector of a group; clusters in `barred` hold others of the group."""
     totals = Totals.of(engine.state()) if engine.cluster_evidence and len(vectors) else None
     options = [_places(engine, vector, barred, totals) for vector in vectors]
     chosen = best_assignment(
@@ -51,7 +51,7 @@ def assign(
 
 
 def nearest(engine: Engine, vector: npt.NDArray[np.int32]) -> dict[int, Candidate]:
-    """Of each cluster that may take a vector, its most similar subcluster (tie: the older)."""
+    """Return the most similar subcluster of each cluster near a vector (tie: the older)."""
     limit, found = 32, engine.ranked(vector, 32)
     while len(found) == limit and found[-1].similarity >= engine.thresholds.lowest:
         limit *= 8
@@ -99,7 +99,7 @@ def _wholes(
     totals: Totals,
     near: dict[int, Candidate],
 ) -> list[Place]:
-    """Clusters that pass equation 21 as wholes."""
+    """Return places in clusters that pass equation 21 as wholes."""
     q = vector.astype(np.int64)
     square = dot(q, q)
     bar = engine.thresholds.edge(1.0, 1.0)
@@ -118,10 +118,10 @@ def _wholes(
 
 
 def best_assignment(scores: Sequence[dict[int, float]]) -> list[int]:
-    """One key for each row, no key twice, of the greatest total; −1 where none is better.
+    """Return one key for each row, no key twice, of the greatest total; −1 for no key.
 
-    Exact, and the same on every machine: scores are taken as whole numbers of 2⁻⁴⁰. Of several that
-    are equally good, the first found in order of rows and keys.
+    Exact and the same on every machine: scores are integers in units of 2⁻⁴⁰. Of equal totals, the
+    first in order of rows and keys is taken.
 
     >>> best_assignment([{7: 0.9, 8: 0.8}, {7: 0.85}])
     [8, 7]
@@ -139,7 +139,7 @@ def best_assignment(scores: Sequence[dict[int, float]]) -> list[int]:
 
 
 def _cheapest(costs: npt.NDArray[np.int64]) -> list[int]:
-    """The column of each row in an assignment of least cost, by shortest augmenting paths."""
+    """Return the column of each row in an assignment of least cost (shortest augmenting paths)."""
     n, m = costs.shape
     row_price, column_price = np.zeros(n, dtype=np.int64), np.zeros(m, dtype=np.int64)
     owner = np.full(m, -1, dtype=np.int64)

@@ -1,10 +1,9 @@
-"""Laws: what people's constraints ask of the graph, and the chain behind a contradiction.
+"""Laws: what corrections require of the graph, and the chain behind a contradiction.
 
-A constraint speaks of *subjects*: a vector, or a subcluster as a whole. What follows from the word
-of people alone is found among these (`closure`), and only among corrections of one level: what was
-said of a subcluster or a cluster is not said of each of its vectors
-(docs/choices.md, "The more specific correction wins"). What it means for the graph, where vectors
-share subclusters, is found among subclusters (`Laws`).
+A correction names *subjects*: a vector, or a whole subcluster. `closure` finds what follows from
+corrections of one level: a correction of a subcluster or a cluster is not one of each of its
+vectors (docs/choices.md, "The more specific correction wins"). `Laws` finds what that requires of
+subclusters, which vectors share.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ Reason = Law | str  # a correction, or what is none: a group
 
 @dataclass(frozen=True, slots=True)
 class Laws:
-    """What a ledger's constraints, groups and names ask of subclusters and clusters.
+    """What corrections, groups and names require of subclusters and clusters.
 
     Attributes:
-        said: of each subcluster that a person has put apart, those from which, and the reason.
-        bonds: of each subcluster, those that are always with it, and the reason.
+        said: for each subcluster, those that a correction keeps apart from it, and the reason.
+        bonds: for each subcluster, those that must stay with it, and the reason.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -39,7 +38,7 @@ class Laws:
 
     @classmethod
     def of(cls, ledger: Ledger) -> Laws:
-        """The laws as the graph is now."""
+        """Return the laws of a ledger."""
         laws = cls(ledger)
         for law in ledger.laws:
             sides = [frozenset(ledger.nodes(side)) for side in law.sides]
@@ -53,21 +52,21 @@ class Laws:
 
     @property
     def names(self) -> Mapping[int, str]:
-        """Of the clusters that have one."""
+        """Names of clusters, by ID."""
         return self.ledger.names
 
     def barred(self, node: int) -> dict[int, str]:
-        """Subclusters that one may never share a cluster with, and why."""
+        """Return the subclusters that may not share a cluster with one, and why."""
         said = {other: law.text for others, law in self.said.get(node, []) for other in others}
         return {**self.ledger.mates(node), **said}
 
     def bar(self, a: int, b: int) -> Reason:
-        """What bars two subclusters from one another: a correction before a group."""
+        """Return what keeps two subclusters apart: a correction before a group."""
         laws = (law for others, law in self.said.get(a, []) if b in others)
         return next(laws, None) or self.ledger.mates(a)[b]
 
     def bloc(self, node: int) -> dict[int, tuple[Law, ...]]:
-        """Subclusters that are with one for ever, each with the chain of reasons."""
+        """Return the subclusters that must stay with one, each with the chain of reasons."""
         found: dict[int, tuple[Law, ...]] = {node: ()}
         todo = deque([node])
         while todo:
@@ -79,11 +78,11 @@ class Laws:
         return found
 
     def chain(self, a: int, b: int) -> tuple[Law, ...] | None:
-        """Why two subclusters are in one cluster for ever; None if they are not."""
+        """Return why two subclusters must share a cluster; None if they need not."""
         return self.bloc(a).get(b)
 
     def clash(self, ones: Iterable[int], others: Iterable[int]) -> tuple[int, int] | None:
-        """Two subclusters, one of each side, that are barred from one another (the oldest)."""
+        """Return two subclusters, one of each side, that must stay apart (the oldest), if any."""
         there = set(others)
         for a in sorted(ones):
             found = there & self.ledger.mates(a).keys()
@@ -93,7 +92,7 @@ class Laws:
         return None
 
     def refuse_names(self, one: int, other: int, said: str) -> None:
-        """ContradictionError where two clusters have different names."""
+        """Raise ContradictionError if two clusters have different names."""
         names = [self.names.get(cluster) for cluster in (one, other)]
         if None not in names and names[0] != names[1]:
             chain = tuple(f"cluster {c} is {n!r}" for c, n in zip((one, other), names, strict=True))
@@ -105,7 +104,7 @@ class Laws:
             )
 
     def rows(self, state: State, members: list[list[int]]) -> Integers:
-        """Pairs of rows (groups of subclusters) that may not be united."""
+        """Return pairs of rows (groups of subclusters) that may not be united."""
         place = {number: row for row, list_ in enumerate(members) for number in list_}
         pairs = {
             (place[a], place[b])
@@ -117,7 +116,7 @@ class Laws:
         return np.concatenate([barred, self._named_pairs(state, members)])
 
     def _named_pairs(self, state: State, members: list[list[int]]) -> Integers:
-        """Rows of clusters with different names."""
+        """Return pairs of rows of clusters with different names."""
         cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
         names = [self.names.get(cluster[row[0]]) for row in members]
         number = {name: i for i, name in enumerate(sorted({n for n in names if n is not None}))}
@@ -128,7 +127,7 @@ class Laws:
 
 
 def blocs(state: State) -> list[list[int]]:
-    """Subclusters by what law edges tie, each by number; the blocs by their oldest."""
+    """Return groups of subclusters that pinned edges tie, by number; groups by their oldest."""
     root = {number: number for number in state.numbers.tolist()}
 
     def find(number: int) -> int:
@@ -147,10 +146,10 @@ def blocs(state: State) -> list[list[int]]:
 
 
 def obeyed(ledger: Ledger, state: State) -> bool:
-    """Whether a graph is as constraints and groups ask: each verb leaves it so.
+    """Return whether a graph obeys all corrections and groups, as it does after each verb.
 
-    What is the same is tied by edges that are law; what is different, or was seen together, is in
-    different clusters.
+    Subjects that are the same are tied by pinned edges; those that are different, or were seen
+    together, are in different clusters.
     """
     if not ledger.pins:
         return True
@@ -174,10 +173,10 @@ class Correction:
     """A correction that holds.
 
     Attributes:
-        number: that of its event, which `retract` takes.
+        number: sequence number of its event, which `retract` takes.
         verb: "same", "different" or "move".
-        a: a vector, subcluster or cluster, as it was called then; of a move, the vector.
-        b: the other one; of a move, the cluster.
+        a: number or ID of the first, as it was given; of a move, the vector.
+        b: number or ID of the second; of a move, the cluster.
         of: what the two are: "vectors", "subclusters" or "clusters"; "vectors" of a move.
     """
 
@@ -189,7 +188,7 @@ class Correction:
 
     @property
     def vectors(self) -> tuple[int, ...]:
-        """The single vectors that it speaks of."""
+        """The single vectors that the correction names."""
         if self.verb == "move":
             return (self.a,)
         return (self.a, self.b) if self.of == KINDS[VECTORS] else ()
@@ -204,7 +203,7 @@ class Correction:
 
 
 def corrections_of(ledger: Ledger) -> list[Correction]:
-    """The corrections of a ledger, oldest first; a move, which makes two laws, once."""
+    """Return the corrections of a ledger, oldest first; a move, which makes two laws, once."""
     found = {law.sequence: _correction(law) for law in ledger.laws if law.level != ENROLLED}
     return [found[number] for number in sorted(found)]
 
@@ -221,7 +220,7 @@ Subject = tuple[int, int]  # a vector, or −1 for the whole, and its subcluster
 
 
 def closure(ledger: Ledger, subject: Subject, level: int) -> dict[Subject, tuple[Law, ...]]:
-    """All that people have said, by steps, to be the same as a subject; each with the steps."""
+    """Return all subjects that corrections make the same as one, each with the corrections."""
     found: dict[Subject, tuple[Law, ...]] = {subject: ()}
     todo = deque([subject])
     laws = [law for law in ledger.laws if law.together and _is_of(law, level)]
@@ -238,7 +237,7 @@ def closure(ledger: Ledger, subject: Subject, level: int) -> dict[Subject, tuple
 
 
 def refuse_same(ledger: Ledger, a: Subject, b: Subject, level: int, said: str) -> None:
-    """ContradictionError where it follows from what was said that two are different."""
+    """Raise ContradictionError if corrections imply that two subjects are different."""
     ours, theirs = closure(ledger, a, level), closure(ledger, b, level)
     for ones, others, reason in _apart(ledger, ours, level):
         for left, right in ((ones, others), (others, ones)):
@@ -249,7 +248,7 @@ def refuse_same(ledger: Ledger, a: Subject, b: Subject, level: int, said: str) -
 
 
 def refuse_different(ledger: Ledger, a: Subject, b: Subject, level: int, said: str) -> None:
-    """ContradictionError where it follows from what was said that two are the same."""
+    """Raise ContradictionError if corrections imply that two subjects are the same."""
     for subject, chain in closure(ledger, a, level).items():
         if chain and _is_same(subject, b):
             raise contradiction(said, chain)
@@ -261,19 +260,19 @@ def _subjects(ledger: Ledger, pins: list[int]) -> list[Subject]:
 
 
 def _is_same(one: Subject, other: Subject) -> bool:
-    """Whether two subjects are one and the same: a vector is not the whole that it is part of."""
+    """Return whether two subjects are identical; a vector is not the subcluster that holds it."""
     return one[0] == other[0] >= 0 or (one[0] == other[0] and one[1] == other[1])
 
 
 def _is_of(law: Law, level: int) -> bool:
-    """Whether a law is of a level; a move, which speaks of a vector and a whole, is of none."""
+    """Return whether a law is of a level; a move, of a vector and a cluster, is of none."""
     return law.mover < 0 and (law.level == level or (law.level, level) == (ENROLLED, VECTORS))
 
 
 def _apart(
     ledger: Ledger, subjects: Iterable[Subject], level: int
 ) -> Iterator[tuple[list[Subject], list[Subject], Reason]]:
-    """What was said to be different, and what was seen together with one of some subjects."""
+    """Yield what corrections make different, and what was seen together with some subjects."""
     for law in ledger.laws:
         if not law.together and _is_of(law, level):
             yield _subjects(ledger, law.sides[0]), _subjects(ledger, law.sides[1]), law
@@ -287,7 +286,7 @@ def _apart(
 
 
 def contradiction(said: str, chain: Sequence[Reason], remedy: str = "") -> ContradictionError:
-    """The error for a correction that an earlier one forbids: the newest that can be retracted."""
+    """Return the error for a correction that contradicts others; it names the newest of them."""
     laws = [reason for reason in chain if isinstance(reason, Law)]
     newest = max(laws, key=lambda law: (law.level != ENROLLED, law.sequence), default=None)
     texts = [each.text if isinstance(each, Law) else each for each in chain]

@@ -1,8 +1,8 @@
-"""The ledger: what people said, and what became of it, all read from the log.
+"""The ledger: names, aliases, corrections and groups, read from the event log.
 
-Names, aliases, constraints and groups are a function of the events, so that replaying them gives
-the same again. A constraint is between *pins*: a pin stands on a subcluster, follows it through
-merges, and goes with its vector, where it has one, when that is moved.
+The ledger is a function of the events: replaying them gives the same ledger. A correction is
+between *pins*: a pin is on a subcluster, follows it through merges, and goes with its vector, if it
+has one, when the vector moves.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _LONE = re.compile("[\ud800-\udfff]")  # half a character, which no file can hol
 
 
 def is_name(name: object) -> bool:
-    """Whether it can be a cluster's name: a text that is not empty, of whole characters."""
+    """Return whether this can be a cluster's name: a text, not blank, of whole characters."""
     return isinstance(name, str) and bool(name.strip()) and not _LONE.search(name)
 
 
 @dataclass(slots=True)
 class Pin:
-    """A place in the graph that a constraint speaks of; `vector` −1: the subcluster itself."""
+    """A subcluster, or one of its vectors, that a correction names; `vector` −1: the subcluster."""
 
     node: int
     vector: int
@@ -48,11 +48,15 @@ class Pin:
 
 @dataclass(slots=True)
 class Law:
-    """A constraint between pins, named by number.
+    """A correction between pins, which are named by number.
 
-    `sequence` is that of the event that made it, the number by which it can be retracted; `mover`
-    the vector whose move did: its next move takes the law back. `level` is the place in `KINDS` of
-    what a person spoke of (of a move, the vector): the lower, the more specific.
+    Attributes:
+        together: whether the two sides must share a cluster, or must not.
+        sequence: sequence number of its event, by which it can be retracted.
+        text: the correction in words.
+        mover: the vector whose move made it; the next move of that vector retracts it.
+        level: index in `KINDS` of what was corrected: the lower, the more specific.
+        sides: pins of the two sides.
     """
 
     together: bool
@@ -65,7 +69,7 @@ class Law:
 
 @dataclass(slots=True)
 class Ledger:
-    """Names, aliases, constraints and groups after the first `n_events` events."""
+    """Names, aliases, corrections and groups after the first `n_events` events."""
 
     n_events: int = 0
     texts: list[str] = field(default_factory=list)  # what events name by number
@@ -90,18 +94,18 @@ class Ledger:
     # A change: wholly kept, or taken back
 
     def begin(self) -> Mark:
-        """Open a change, unless one is open; the mark of this moment."""
+        """Open a change, unless one is open; return a mark to roll back to."""
         if not self._steps.is_open:
             self._steps.begin()
         whole = (self.n_events, self._expected, self._group, self._name, self._first, self._since)
         return len(self._steps), whole
 
     def commit(self) -> None:
-        """Keep what was changed since `begin`."""
+        """Keep all changes since `begin`."""
         self._steps.commit()
 
     def rollback(self, mark: Mark) -> None:
-        """Take back what was changed since a mark; the change stays open."""
+        """Undo all changes since a mark; the change stays open."""
         self._steps.take_back(mark[0])
         self.n_events, self._expected, self._group, *rest = mark[1]
         self._name, self._first, self._since = rest
@@ -112,7 +116,7 @@ class Ledger:
         return not (self.pins or self.locked or self._expected)
 
     def copy(self) -> Ledger:
-        """A ledger that is the same, and shares nothing that changes."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         twin.texts, twin.aliases, twin.names = [*self.texts], {**self.aliases}, {**self.names}
         twin.ignored, twin.locked = {*self.ignored}, {*self.locked}
@@ -125,13 +129,13 @@ class Ledger:
         return twin
 
     def number(self, text: str) -> int:
-        """The number that stands for a text in events."""
+        """Return the number that stands for a text in events."""
         if text not in self.texts:
             self._steps.append(self.texts, text)
         return self.texts.index(text)
 
     def drop_unused_texts(self) -> None:
-        """Forget names that nobody bears and keys of no group; their numbers stand for nothing."""
+        """Drop names that no cluster has and groups without vectors; keep the numbers of texts."""
         used = {*self.names.values(), *self.keys}
         texts = [text if text in used else "" for text in self.texts]
         self._steps.assign(self, "texts", texts)
@@ -139,17 +143,17 @@ class Ledger:
     # What it says
 
     def resolve(self, cluster: int) -> int:
-        """What an ID stands for after all joins; that may be gone."""
+        """Return what an ID stands for after all joins; it may be gone."""
         while cluster in self.aliases:
             cluster = self.aliases[cluster]
         return cluster
 
     def nodes(self, pins: list[int]) -> list[int]:
-        """Subclusters that pins stand on, those that are no more left out."""
+        """Return the subclusters of pins, without those that are gone."""
         return [self.pins[pin].node for pin in pins if self.pins[pin].node != GONE]
 
     def mates(self, node: int) -> dict[int, str]:
-        """Subclusters with vectors seen together with one of this one's, and why that bars them."""
+        """Return the subclusters that groups keep apart from this one, and why."""
         found: dict[int, str] = {}
         for pin in map(self.pins.__getitem__, sorted(self._at.get(node, []))):
             for mate in map(
@@ -161,11 +165,11 @@ class Ledger:
         return found
 
     def at(self, node: int) -> list[Pin]:
-        """Pins that stand on a subcluster, oldest first."""
+        """Return the pins on a subcluster, oldest first."""
         return [self.pins[pin] for pin in sorted(self._at.get(node, []))]
 
     def tidy(self) -> None:
-        """Drop pins whose subclusters are no more, and what only spoke of them."""
+        """Drop pins whose subclusters are gone, and corrections that only named those."""
         kept = [number for number, pin in enumerate(self.pins) if pin.node != GONE]
         if 2 * len(kept) + 1000 > len(self.pins):
             return
@@ -187,18 +191,18 @@ class Ledger:
         self._steps.assign(self, "_at", at)
 
     def pinned(self) -> list[int]:
-        """Subclusters that something was said of, oldest first."""
+        """Return the subclusters that have pins, oldest first."""
         return sorted(node for node in self._at if node != GONE)
 
     def shift(self, vectors: set[int], node: int) -> None:
-        """Let the pins of some vectors stand on another subcluster."""
+        """Move the pins of some vectors to another subcluster."""
         for here in list(self._at):
             self._shift(here, node, lambda pin: pin.vector in vectors)
 
     # Reading the log
 
     def read(self, rows: Rows, sequences: Rows | None = None) -> None:
-        """Take in the next events, of the sequence numbers given, or those that come next."""
+        """Read the next events; `sequences` are their numbers, if they are not consecutive."""
         if sequences is None:
             sequences = np.arange(self.n_events, self.n_events + len(rows))
         self.n_events += len(rows)
@@ -210,7 +214,7 @@ class Ledger:
                 reader(self, sequence, *numbers)
 
     def _telling(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows matter: of a plain stream, none."""
+        """Return which rows matter to the ledger; none in a plain stream."""
         codes = rows[:, 0]
         if self.quiet and not np.isin(codes, _WAKING).any():
             return codes > events.SPLIT
@@ -226,7 +230,7 @@ class Ledger:
             self._seeded(vector, node, cluster, self._name)
 
     def _seeded(self, vector: int, node: int, cluster: int, name: str) -> None:
-        """A prototype of a name has come: all of them are the same."""
+        """Tie a new prototype to the first one of its name."""
         self._steps.put(self.names, cluster, name)
         pin = self.add_pin(node, vector)
         if self._first < 0:
@@ -243,13 +247,13 @@ class Ledger:
         return len(self.pins) - 1
 
     def _stand(self, pin: int, node: int) -> None:
-        """A pin stands on a node."""
+        """Put a pin on a node."""
         if node not in self._at:
             self._steps.put(self._at, node, [])
         self._steps.append(self._at[node], pin)
 
     def _shift(self, node: int, to: int, moves: Callable[[Pin], bool]) -> None:
-        """Pins of a node go elsewhere: those that move with what happened."""
+        """Move the pins of a node for which `moves` is true to another node."""
         here = self._at.get(node)
         if here is None or not any(moves(self.pins[pin]) for pin in here):
             return
@@ -261,7 +265,7 @@ class Ledger:
             self._stand(pin, to if goes else node)
 
     def _end(self, gone: int, kept: int) -> None:
-        """An ID comes to stand for another."""
+        """Let an ID stand for another."""
         self._steps.put(self.aliases, gone, kept)
         name = self._steps.pop(self.names, gone)
         if name is not None and kept not in self.names:
@@ -275,7 +279,7 @@ class Ledger:
         self._steps.append(self.laws, law)
 
     def retract(self, correction: int, node: int = GONE) -> None:
-        """Take back the laws that an event made, or only what they say of a subcluster."""
+        """Retract the laws of an event, or only their part about one subcluster."""
         for law in self.laws:
             for pin in law.sides[0] + law.sides[1] if law.sequence == correction else ():
                 if node in (GONE, self.pins[pin].node):
@@ -285,7 +289,7 @@ class Ledger:
             self._steps.assign(self, "laws", left)
 
     def _drop(self, pin: int) -> None:
-        """A pin stands nowhere any more, whatever becomes of its vector."""
+        """Take a pin off its node for good."""
         here = self._at.get(self.pins[pin].node, [])
         if pin in here:
             self._steps.remove(here, pin)

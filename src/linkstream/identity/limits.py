@@ -1,9 +1,9 @@
-"""Limits: memory that stays bounded. What nobody cares for is forgotten, oldest use first.
+"""Limits on memory: drop subclusters, the least recently used first.
 
-First go clusters of one subcluster, then subclusters at the edge of clusters without a name, then
-of those with one. Prototypes, subclusters a person has spoken of, the last one of a named cluster,
-and what the newest vectors came to never go. A forgotten stranger who comes back is new. When to
-look is fixed by the stream alone, so that decisions do not depend on how it is cut into calls.
+Clusters of one subcluster are dropped first, then leaves of clusters without a name, then leaves of
+named clusters. Prototypes, corrected subclusters, the last subcluster of a named cluster, and those
+of the newest vectors are never dropped. A dropped identity that comes back is new. Limits are
+checked at points that only the stream fixes, so that decisions do not depend on batches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ASKED, CROWDED, IDLE = range(3)  # why a cluster is forgotten
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many subclusters there may be, and for how many vectors a cluster may be idle."""
+    """The most subclusters, and the number of vectors after which an idle cluster is dropped."""
 
     max_subclusters: int | None = None
     max_idle: int | None = None
@@ -49,7 +49,7 @@ class Limits:
         return self.max_subclusters is not None or self.max_idle is not None
 
     def room(self, n_vectors: int, n_subclusters: int) -> int:
-        """How many vectors may come before one of the limits has to be looked at."""
+        """Return how many vectors may be added before a limit must be checked."""
         room = 2**62
         if self.max_subclusters is not None:
             room = max(self.max_subclusters - n_subclusters + 1, 1)
@@ -58,13 +58,13 @@ class Limits:
         return room
 
     def exceeded(self, n_before: int, n_vectors: int, n_subclusters: int) -> bool:
-        """Whether one of the limits has something to say now."""
+        """Return whether a limit must be applied now."""
         crowded = self.max_subclusters is not None and n_subclusters > self.max_subclusters
         idle = self.max_idle is not None and n_before // self._step < n_vectors // self._step
         return crowded or idle
 
     def apply(self, state: State, cared: Flags, named: Collection[int], since: int) -> State:
-        """The state without what has to go; nothing that vectors from `since` on came to goes."""
+        """Return the state without what exceeds the limits; vectors from `since` on stay."""
         if self.max_idle is not None:
             ids, place = np.unique(state.clusters, return_inverse=True)
             last_seen = np.full(len(ids), -1, dtype=np.int64)
@@ -85,7 +85,7 @@ class Limits:
 
 
 def forget(state: State, clusters: list[int], reason: int) -> State:
-    """The state without these clusters and all they held."""
+    """Return the state without these clusters and their vectors."""
     rows = []
     newest = max(state.n_vectors - 1, 0)
     for cluster in clusters:
@@ -96,7 +96,7 @@ def forget(state: State, clusters: list[int], reason: int) -> State:
 
 
 class _Crowd:
-    """Subclusters that may go, those used least recently first; a tree loses its leaves only."""
+    """Subclusters that may be dropped, the least recently used first; only leaves of the trees."""
 
     def __init__(self, state: State, cared: Flags, named: Collection[int], since: int) -> None:
         self.state, self.named = state, named
@@ -110,7 +110,7 @@ class _Crowd:
             self._offer(number)
 
     def without(self, n: int) -> State:
-        """The state without the first n of them, or as many as there are."""
+        """Return the state without the first n of them, or without all if there are fewer."""
         rows: list[tuple[int, ...]] = []
         newest = max(self.state.n_vectors - 1, 0)
         while self.queue and len(self.gone) < n:
@@ -134,7 +134,7 @@ class _Crowd:
             heapq.heappush(self.queue, (rank, self.last_seen[number], number))
 
     def _rank(self, number: int) -> int | None:
-        """0: alone in a cluster; 1: a leaf of one without a name; 2: with one; None: it stays."""
+        """Return 0 alone in a cluster, 1 a leaf of an unnamed one, 2 of a named one, None to keep."""
         alone = not self.neighbours[number]
         named = self.cluster[number] in self.named
         if number in self.staying or len(self.neighbours[number]) > 1 or (alone and named):

@@ -1,4 +1,4 @@
-"""Paths: the edges between two of one cluster, or what keeps two apart."""
+"""Paths: the edges between two of one cluster, or what keeps the two apart."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _FIRM = ("", ", firm", ", a person's word")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An edge on the way: what it has, what s~ asks of it, and the event that made it.
+    """One edge of a path: its similarity, s~, and the event that made it.
 
-    `firm` is 0 where equation 22 judges it, 1 where it was settled, 2 where it is a person's word.
-    `made` is None where that event is no longer kept, or the edge came through merges alone.
+    `firm` is 0 if equation 22 tests the edge, 1 if it was settled, 2 if a correction holds it.
+    `made` is None if the event is no longer kept, or the edge came from merges only.
     """
 
     subclusters: tuple[int, int]
@@ -55,11 +55,11 @@ class Pair:
     Attributes:
         of: what the two are: "vectors", "subclusters" or "clusters".
         ends: the two, by number or ID.
-        subclusters: those that hold them; of two clusters the most similar ones.
-        clusters: those that hold them.
-        similarity, threshold, margin: of the two subclusters, and what s~ asks of them.
-        steps: the edges from one to the other; none where they are apart, or in one subcluster.
-        barred: the person's word that keeps their clusters apart; None where there is none.
+        subclusters: the subclusters that hold them; of two clusters the most similar ones.
+        clusters: the clusters that hold them.
+        similarity, threshold, margin: of the two subclusters; the threshold is s~.
+        steps: the edges from one to the other; empty if they are apart, or in one subcluster.
+        barred: the correction that keeps their clusters apart; None if there is none.
     """
 
     of: str
@@ -74,7 +74,7 @@ class Pair:
 
     @property
     def together(self) -> bool:
-        """Whether they are in one cluster."""
+        """Whether the two are in one cluster."""
         return self.clusters[0] == self.clusters[1]
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,9 +124,9 @@ def between(
     of: str = "vectors",
     laws: Laws | None = None,
 ) -> Pair:
-    """The way from one to the other over the edges of their cluster, or what keeps them apart.
+    """Return the path between two over the edges of their cluster, or what keeps them apart.
 
-    Both must be there: vectors that were not removed, live subclusters or live clusters.
+    Both must exist: vectors that were not removed, live subclusters or live clusters.
     """
     ends = _subclusters(state, a, b, of)
     rows = np.searchsorted(state.numbers, ends)
@@ -160,7 +160,7 @@ def _subclusters(state: State, a: int, b: int, of: str) -> tuple[int, int]:
 
 
 def _barred(state: State, clusters: tuple[int, int], laws: Laws) -> str | None:
-    """The reason why two clusters may not be one."""
+    """Return the reason why two clusters may not be one, if any."""
     names = [laws.names.get(cluster) for cluster in clusters]
     if None not in names and names[0] != names[1]:
         return f"one is named {names[0]!r}, the other {names[1]!r}"
@@ -186,7 +186,7 @@ def _steps(state: State, way: list[int], events: Sequence[Event]) -> list[Step]:
 
 
 def _makers(events: Sequence[Event]) -> dict[tuple[int, int], int]:
-    """The event that last made each edge, merges followed: an edge moves with its ends."""
+    """Return the event that last made each edge; an edge moves with its ends through merges."""
     made: dict[tuple[int, int], int] = {}
     for event in standing(events):
         if isinstance(event, (Linked, Rejoined, United, Tied, Retied)) or (

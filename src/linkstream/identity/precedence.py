@@ -1,10 +1,9 @@
-"""Precedence: what gives way to a correction, so that it can be obeyed (docs/choices.md).
+"""Precedence: which earlier corrections give way to a new one (docs/choices.md).
 
-A correction of vectors wins over what was said of their subclusters and clusters, and one of
-subclusters over what was said of clusters: the vector is taken out, or the general one no longer
-speaks of the subcluster. A correction of clusters ties identities: vectors that were said to be
-different leave.
-Pure functions on a ledger; nothing changes but copies of it.
+A correction of vectors overrides those of their subclusters and clusters, and one of subclusters
+overrides those of clusters: the vector is taken out, or the general correction no longer names the
+subcluster. A correction of clusters ties identities: vectors declared different leave.
+Pure functions on a ledger; only copies of it change.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ CanLeave = Callable[[Sequence[int], bool], bool]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What has to give way to a correction.
+    """What must give way to a correction.
 
     Attributes:
         leaving: groups of vectors to take out, each group into a cluster of its own.
-        retracted: numbers of earlier corrections, each with the subcluster that it no longer speaks
-            of; −1: it no longer holds at all.
+        retracted: numbers of earlier corrections, each with the subcluster that it no longer
+            names; −1: it no longer holds at all.
     """
 
     leaving: tuple[tuple[int, ...], ...] = ()
@@ -38,7 +37,7 @@ class Plan:
         return bool(self.leaving or self.retracted)
 
     def applied(self, ledger: Ledger) -> Ledger:
-        """The ledger as it would be with all of it done; a copy."""
+        """Return a copy of the ledger with the plan applied."""
         trial = ledger.copy()
         for correction, node in self.retracted:
             trial.retract(correction, node)
@@ -47,14 +46,14 @@ class Plan:
         return trial
 
     def node(self, subject: Subject) -> int:
-        """The subcluster that a subject would be in."""
+        """Return the subcluster that a subject would be in."""
         for place, group in enumerate(self.leaving):
             if subject[0] in group:
                 return LIFTED - place
         return subject[1]
 
     def then(self, *, leaving: tuple[int, ...] = (), retracted: Iterable[tuple[int, int]]) -> Plan:
-        """The plan, and more."""
+        """Return the plan with more added."""
         groups = (*self.leaving, leaving) if leaving else self.leaving
         return Plan(groups, (*self.retracted, *retracted))
 
@@ -62,9 +61,9 @@ class Plan:
 def to_unite(
     ledger: Ledger, one: Subject, other: Subject, level: int, said: str, can_leave: CanLeave
 ) -> Iterator[Plan]:
-    """Yield what may give way for two subjects to become one, then raise ContradictionError.
+    """Yield plans to make two subjects one, then raise ContradictionError.
 
-    The caller stops at the first plan that can be done: where a vector leaves, others may merge.
+    The caller stops at the first plan that works: if a vector leaves, others may merge.
     """
     here = Laws.of(ledger)
     pair = here.clash(here.bloc(one[1]), here.bloc(other[1]))
@@ -86,7 +85,7 @@ def to_unite(
 def to_part(
     ledger: Ledger, one: Subject, other: Subject, level: int, said: str, can_leave: CanLeave
 ) -> Iterator[Plan]:
-    """Yield what may give way for two subjects to be put apart, then raise ContradictionError."""
+    """Yield plans to separate two subjects, then raise ContradictionError."""
     chain = Laws.of(ledger).chain(one[1], other[1])
     if chain is None:
         yield Plan()
@@ -104,7 +103,7 @@ def to_part(
 
 
 def _ways_to_unite(ledger: Ledger, one: Subject, other: Subject) -> Iterator[Plan]:
-    """Vectors that may leave, the fewest first: alone, then with all that is the same as they."""
+    """Yield vectors that may leave, the fewest first: alone, then with all that are the same."""
     yield Plan(((other[0],),))
     yield Plan(((one[0],),))
     if one[1] != other[1]:
@@ -116,7 +115,7 @@ def _ways_to_unite(ledger: Ledger, one: Subject, other: Subject) -> Iterator[Pla
 
 
 def _ways_to_part(ledger: Ledger, one: Subject, other: Subject) -> Iterator[Plan]:
-    """The second of two may leave, or the first; alone, or with all that is the same as it."""
+    """Yield the second of two, or the first; alone, or with all that are the same."""
     for vector in (other[0], one[0]):
         yield Plan(((vector,),))
     for vector in (other[0], one[0]):
@@ -127,7 +126,7 @@ def _ways_to_part(ledger: Ledger, one: Subject, other: Subject) -> Iterator[Plan
 
 
 def _family(ledger: Ledger, vector: int, node: int) -> tuple[int, ...]:
-    """All vectors said to be the same as one; none if prototypes are among them, which stay."""
+    """Return all vectors that are the same as one; none if prototypes are among them."""
     found = {member for member, _ in closure(ledger, (vector, node), VECTORS)}
     enrolments = [law.sides for law in ledger.laws if law.level == ENROLLED]
     prototypes = {ledger.pins[pin].vector for ours, theirs in enrolments for pin in ours + theirs}
@@ -135,7 +134,7 @@ def _family(ledger: Ledger, vector: int, node: int) -> tuple[int, ...]:
 
 
 def _moves(ledger: Ledger, vectors: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Moves of vectors, to be retracted: a later word on a vector's place counts."""
+    """Return moves of vectors to retract, because a later correction places the vectors."""
     moved = set(vectors)
     return tuple(sorted({(law.sequence, GONE) for law in ledger.laws if law.mover in moved}))
 
@@ -165,7 +164,7 @@ def _exception(
     level: int,
     can_leave: CanLeave,
 ) -> Plan | None:
-    """The plan, with one more exception for what bars two subclusters; None if there is none."""
+    """Return the plan with one more exception for what keeps two subclusters apart, if possible."""
     if not isinstance(reason, Law):
         return None
     if reason.level == CLUSTERS and level == SUBCLUSTERS:
@@ -184,7 +183,7 @@ def _exception(
 
 
 def _part_wholes(ledger: Ledger, one: int, other: int, said: str) -> Plan:
-    """Two subclusters are parted; ties of the clusters that they stood for no longer hold."""
+    """Return a plan to separate two subclusters: ties of their clusters no longer hold."""
     plan = Plan()
     while (chain := Laws.of(plan.applied(ledger)).chain(one, other)) is not None:
         ties = [law.sequence for law in chain if law.level == CLUSTERS]

@@ -1,4 +1,4 @@
-"""Records: the ledger as plain values for a snapshot, and back, checked."""
+"""Records: the ledger as plain values for a snapshot and back; checks of ledger and event log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KIND = re.compile(rf"(?:same|different)\(\d+, \d+\) of ({'|'.join(KINDS)}), eve
 
 
 def to_plain(ledger: Ledger) -> dict[str, Any]:
-    """All of a ledger that is between two changes, as plain values."""
+    """Return a ledger, outside of a change, as plain values."""
     return {
         "texts": list(ledger.texts),
         "aliases": sorted(map(list, ledger.aliases.items())),
@@ -57,7 +57,7 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
 
 
 def from_plain(values: object, state: State) -> Ledger:
-    """What `to_plain` gave, checked against the state it came with (SnapshotError)."""
+    """Return the ledger from plain values; raise SnapshotError if it does not fit the state."""
     if values is None:
         return Ledger(n_events=state.n_events)
     try:
@@ -69,14 +69,14 @@ def from_plain(values: object, state: State) -> Ledger:
 
 
 def check(ledger: Ledger, state: State) -> None:
-    """Refuse a ledger that does not fit the state it came with (SnapshotError names the rule)."""
+    """Raise SnapshotError, which names the rule, if a ledger does not fit the state."""
     for rule, holds in _RULES:
         if not holds(ledger, state):
             raise _impossible(rule)
 
 
 def signature(ledger: Ledger) -> tuple[Any, ...]:
-    """What of a ledger decides later answers, in one order; empty where nothing was said."""
+    """Return what of a ledger decides later answers, in a fixed order; may be empty."""
 
     def places(pins: list[int]) -> list[tuple[int, int]]:
         found = [ledger.pins[pin] for pin in pins]
@@ -126,7 +126,7 @@ def _law(
     b: Any,
     level: Any = None,
 ) -> Law:
-    """A row of a snapshot; files of before corrections had levels leave the last one out."""
+    """Return the law of a row; old files have no level."""
     if level is None:
         kind = _KIND.fullmatch(text)
         level = KINDS.index(kind[1]) if kind else ENROLLED if mover < 0 else VECTORS
@@ -138,7 +138,7 @@ def _whole(values: list[Any], low: int, high: int) -> bool:
 
 
 def _all_there(values: Collection[Any], present: Integers) -> bool:
-    """Whether all are whole numbers and among those present."""
+    """Return whether all values are integers among those present."""
     return not values or (
         _whole(list(values), 0, 2**62) and bool(np.isin(list(values), present).all())
     )
@@ -196,7 +196,7 @@ def _locks_fit(ledger: Ledger, state: State) -> bool:
 
 
 def _weights_fit(ledger: Ledger, state: State) -> bool:
-    """Whether what single vectors weigh less is, summed up, what their subclusters do."""
+    """Return whether weights of vectors add up to those of their subclusters."""
     if not state.track_vectors:
         return not ledger.lights
     if not ledger.lights:
@@ -221,7 +221,7 @@ def _pins_fit(ledger: Ledger, state: State) -> bool:
 
 
 def _pins_are_where_their_vectors_are(ledger: Ledger, state: State) -> bool:
-    """Whether pins of vectors are; one that was dropped with its correction stands nowhere."""
+    """Return whether each pin of a vector is on the subcluster that holds it, or was dropped."""
     if not state.track_vectors:
         return True
     spoken = {pin for law in ledger.laws for side in law.sides for pin in side}
@@ -235,7 +235,7 @@ def _pins_are_where_their_vectors_are(ledger: Ledger, state: State) -> bool:
 
 
 def _corrections_fit(ledger: Ledger, _state: State) -> bool:
-    """Whether the sides of a constraint are of its level: single vectors, or whole subclusters."""
+    """Return whether both sides of a correction are of its level."""
     return all(
         _sides_fit(law, [[ledger.pins[p].vector for p in s] for s in law.sides])
         for law in ledger.laws
@@ -251,7 +251,7 @@ def _sides_fit(law: Law, sides: list[list[int]]) -> bool:
 
 
 def _groups_fit(ledger: Ledger, _state: State) -> bool:
-    """Whether a pin says it is in a group exactly where the group says so, once."""
+    """Return whether pins and groups agree on which pins are in which group."""
     told = [(pin, number) for number, group in enumerate(ledger.groups) for pin in group]
     own = [(number, pin.group) for number, pin in enumerate(ledger.pins) if pin.group >= 0]
     return sorted(told) == own
@@ -287,7 +287,10 @@ _ENDS = (events.MERGED, events.VANISHED)
 
 
 def check_log(state: State, ledger: Ledger) -> None:
-    """Refuse a log that did not lead to the state it came with (SnapshotError names the rule)."""
+    """Raise SnapshotError, which names the rule, if a complete log did not lead to the state.
+
+    Edges are not followed and decisions not repeated; that takes a fold, which `undo` does.
+    """
     log = state.events
     if not len(log):
         return
@@ -319,9 +322,9 @@ def _vectors_came(rows: Integers, n: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Lives:
-    """The rows by which each subcluster was born and ended, by number; `never` is beyond all.
+    """The rows of birth and end of each subcluster, by number; `never` is after all rows.
 
-    `rare` are all rows but those of vectors that joined a subcluster, which are by far the most.
+    `rare` are all rows except those of vectors that joined a subcluster, which are most rows.
     """
 
     born: Integers
@@ -332,7 +335,7 @@ class _Lives:
 
     @classmethod
     def of(cls, log: Integers, n: int) -> _Lives | None:
-        """What a log tells of the subclusters numbered below n; None where one is born twice."""
+        """Return births and ends of the subclusters below number n; None if one is born twice."""
         places = np.flatnonzero(log[:, 0] != events.JOINED)
         rows, never = log[places], len(log)
         codes = rows[:, 0]
@@ -351,7 +354,7 @@ class _Lives:
         return cls(born, ended, never, rows, places) if unique else None
 
     def fit(self, log: Integers, state: State) -> bool:
-        """Whether numbers rose with births, nobody is spoken of before or after, and some live."""
+        """Return whether numbers rise with births, and events name living subclusters only."""
         known = np.flatnonzero(self.born < self.never)
         births = self.born[known]
         there = known[self.ended[known] == self.never]
@@ -365,7 +368,7 @@ class _Lives:
         )
 
     def _column_fits(self, column: int) -> bool:
-        """Whether the subclusters in a column of the rare rows are there when spoken of."""
+        """Return whether the subclusters in a column of the rare rows live at that time."""
         named = logrules.KINDS[:, column - 2] == events.SUBCLUSTER
         told = named[self.rare[:, 0]] & (self.rare[:, column] >= 0)
         return self._alive(self.rare[told, column], self.places[told])
@@ -374,7 +377,7 @@ class _Lives:
         return bool(np.all((self.born[numbers] <= places) & (places <= self.ended[numbers])))
 
     def holders(self, log: Integers, n: int) -> Integers:
-        """The subcluster of each vector, −1 for one that was removed."""
+        """Return the subcluster of each vector; −1 if it was removed."""
         holder: Integers = log[log[:, 0] <= events.LINKED, 2]
         codes = self.rare[:, 0]
         changed = self.rare[(codes == events.MOVED) | (codes == events.REMOVED)]
@@ -391,7 +394,7 @@ class _Lives:
 
 
 def _settled(heirs: Integers) -> Integers:
-    """Follow each to the last of its heirs; a chain of n takes log n rounds."""
+    """Return the last heir of each; a chain of n takes log n rounds."""
     while True:
         further = heirs[heirs]
         if np.array_equal(further, heirs):

@@ -1,8 +1,8 @@
-"""A state whose subclusters are grouped anew: edges cut, edges tied, IDs kept by rule.
+"""Regroup the subclusters of a state: cut edges, tie edges, keep IDs by rule.
 
 Pure functions on `State`. At a cut the part with more nodes that claim the ID keeps it, then the
-one with more vectors; the other gets a fresh one. At a tie a named cluster survives one without a
-name, then the older. Every step is an event, so that replaying gives the same map.
+one with more vectors; the other part gets a new ID. At a tie a named cluster survives an unnamed
+one, then the older. Every step is an event, so that replay gives the same result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Edge = tuple[int, int]
 
 @dataclass(slots=True)
 class Regrouping:
-    """A graph on its way from one state to another; nodes are named by number."""
+    """A graph that is being changed; nodes are named by number."""
 
     state: State
     named: Collection[int] = ()  # clusters
@@ -45,12 +45,12 @@ class Regrouping:
         self.next_cluster = self.state.free_cluster
 
     def begin(self, cuts: int, joins: int, *, asked: bool) -> None:
-        """A settlement begins: each edge there is becomes firm."""
+        """Begin a settlement: all edges become settled."""
         self._record(events.SETTLED, cuts, joins, int(asked))
         self.firm = {edge: max(firm, SETTLED) for edge, firm in self.firm.items()}
 
     def cut(self, a: int, b: int) -> None:
-        """Remove an edge; one part keeps the ID, the other gets a fresh one."""
+        """Cut an edge; one part keeps the ID, the other gets a new one."""
         cluster = self.clusters[a]
         self._remove(a, b)
         self._record(events.SEVERED, a, b, cluster)
@@ -64,12 +64,12 @@ class Regrouping:
         self._record(events.SPLIT, inside, outside, cluster, fresh)
 
     def sides(self, a: int, b: int) -> tuple[set[int], set[int]]:
-        """The two parts that an edge holds together."""
+        """Return the two parts that an edge holds together."""
         ones = self._reached(a, {a, b})
         return ones, self._reached(b, ones | {b})
 
     def rejoin(self, a: int, b: int, new: Edge) -> None:
-        """Remove an edge, and tie the two parts by another that equation 22 judges."""
+        """Replace an edge between two parts by another that equation 22 tests."""
         cluster = self.clusters[a]
         self._remove(a, b)
         self._record(events.SEVERED, a, b, cluster)
@@ -86,23 +86,23 @@ class Regrouping:
         self._record(events.TIED if firm == PINNED else events.UNITED, a, b, kept, gone)
 
     def retie(self, a: int, b: int, old: Edge) -> None:
-        """Within a cluster an edge that is law takes the place of another between the two."""
+        """Replace an edge of a cluster by a pinned one."""
         self._remove(*old)
         self._add(a, b, PINNED)
         self._record(events.RETIED, a, b, *old)
 
     def hold(self, a: int, b: int, firm: int) -> None:
-        """Say how firm an edge is."""
+        """Set the rule of an edge."""
         if self.firm[edge_of(a, b)] != firm:
             self.firm[edge_of(a, b)] = firm
             self._record(events.HELD, a, b, firm)
 
     def part(self, start: int) -> set[int]:
-        """Numbers of the nodes in one piece with `start`."""
+        """Return the numbers of the nodes connected with `start`."""
         return self._reached(start, {start})
 
     def finish(self) -> State:
-        """The new state; its log goes on where the old one ended."""
+        """Return the new state; its log continues the old one."""
         edges = sorted(self.firm)
         rows = np.array(self.rows, dtype=np.int64).reshape(-1, events.WIDTH)
         log = np.concatenate([self.state.events, rows])
@@ -121,13 +121,13 @@ class Regrouping:
         )
 
     def _claim(self, part: set[int]) -> tuple[int, int, int]:
-        """What a part of a cluster has to say for keeping the ID."""
+        """Return the claim of a part to the ID, to be compared."""
         flags = self.state.flags
         claims = sum(bool(flags[self.places[number]] & CLAIM) for number in part)
         return claims, sum(self.counts[number] for number in part), -min(part)
 
     def _reached(self, start: int, closed: set[int]) -> set[int]:
-        """Nodes in one piece with `start`, where none of some may be passed."""
+        """Return the nodes connected with `start` without passing some nodes."""
         seen, todo = {start}, [start]
         while todo:
             new = self.neighbours[todo.pop()] - seen - closed
@@ -150,7 +150,7 @@ class Regrouping:
 
 
 def neighbours_of(state: State) -> dict[int, set[int]]:
-    """The subclusters that each one is tied to."""
+    """Return the neighbours of each subcluster."""
     found: dict[int, set[int]] = {number: set() for number in state.numbers.tolist()}
     for a, b in state.edges.tolist():
         found[a].add(b)
@@ -159,7 +159,7 @@ def neighbours_of(state: State) -> dict[int, set[int]]:
 
 
 def way(neighbours: Mapping[int, set[int]], start: int, end: int) -> list[int]:
-    """Subclusters from one to another of the same cluster; the forest has one way only."""
+    """Return the subclusters on the only path between two of one cluster."""
     before, todo = {start: start}, [start]
     while todo and end not in before:
         number = todo.pop()
@@ -174,7 +174,7 @@ def way(neighbours: Mapping[int, set[int]], start: int, end: int) -> list[int]:
 
 
 def edge_of(a: int, b: int) -> Edge:
-    """An edge by its ends, the older first."""
+    """Return an edge by its ends, the older first."""
     return (a, b) if a < b else (b, a)
 
 

@@ -1,10 +1,10 @@
-"""Review: what to ask a person next, so that few answers put many vectors right.
+"""Review: questions whose answers correct many vectors, and vectors to look at.
 
 A question is about two clusters that may be one, or about the two parts that an edge holds
-together. Its gain is the number of vectors an answer is expected to put right: those of the
-smaller side, times the chance that the clusters now say otherwise than the person will. That
-chance is logistic in the margin, similarity − s~, of the two sides as wholes. Where it is even
-is learnt from the answers so far: they say whether these thresholds join too much or too little.
+together. Its gain is the number of vectors that an answer is expected to correct: those of the
+smaller side, times the probability that the answer differs from the current clusters. That
+probability is logistic in the margin, similarity − s~, of the two sides as wholes. Its midpoint is
+learnt from the answers so far: they show whether the thresholds join too much or too little.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Show = Callable[[int], tuple[int, ...]]  # vectors to show of a subcluster
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Are these two the same? Answer with `same(a, b, of=of)` or `different(a, b, of=of)`.
+    """A question: are these two the same? Answer with `same` or `different(a, b, of=of)`.
 
     Attributes:
         kind: "join", two clusters that may be one; "cut", two parts of a cluster that may be two.
-        clusters: the two clusters; for a cut twice the same.
-        subclusters: what is compared: of two clusters the most central ones; else the edge's ends.
-        vectors: vectors of each of these to look at; empty where they are not tracked.
+        clusters: the two clusters; for a cut, the same one twice.
+        subclusters: the two that are compared: the most central of two clusters, or an edge's ends.
+        vectors: vectors of each of these to look at; empty if vectors are not tracked.
         sizes: vectors of the two clusters, or of the two parts.
-        similarity, threshold, margin: of the two sides as wholes, and what s~ asks of them.
-        gain: how many vectors the answer is expected to put right.
+        similarity, threshold, margin: of the two sides as wholes; the threshold is s~.
+        gain: how many vectors the answer is expected to correct.
         a, b, of: what to pass to `same` or `different`.
     """
 
@@ -97,10 +97,10 @@ def questions(
     show: Show | None = None,
     limit: int,
 ) -> list[Question]:
-    """What to ask next, the greatest gain first; nothing that answers so far imply.
+    """Return questions, the greatest gain first, without those that earlier answers decide.
 
-    Of one cluster at most one cut is asked about, and no join that others of the list would
-    decide, so that the answers may come in any order. Costs n²·d steps for n clusters, and one
+    At most one cut of each cluster is asked, and no join that other questions of the list would
+    decide, so that answers may come in any order. Costs n²·d steps for n clusters, and one
     sum for each edge.
     """
     if not len(state.numbers):
@@ -119,7 +119,7 @@ def questions(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A question before it is put in words: places of two clusters, or one of an edge."""
+    """A possible question: rows of two clusters, or the row of an edge."""
 
     kind: Literal["join", "cut"]
     gain: float
@@ -147,16 +147,16 @@ def _cuts(state: State, wholes: Comparison, parts: Parts, even: float) -> list[_
 
 
 def _chance(lead: Floats) -> Floats:
-    """Logistic, of margins beyond even odds."""
+    """Return the logistic function of margins beyond even odds."""
     odds: Floats = 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
     return odds
 
 
 def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:
-    """The margin at which a person would say same as often as different.
+    """Return the margin at which "same" and "different" are equally likely.
 
-    Told by the clusters that are barred from one another and the parts that law holds together:
-    the most likely value of a logistic law, with a normal one of width PRIOR before any answer.
+    Estimated from clusters that corrections keep apart and parts that they hold together: the
+    most likely midpoint of a logistic function, with a normal prior of width PRIOR.
     """
     similarity, threshold = wholes.figures(np.unique(np.sort(wholes.barred, axis=1), axis=0))
     apart, together = similarity - threshold, parts.margin[state.firm == PINNED]
@@ -172,7 +172,7 @@ def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:
 def _independent(
     ranked: Sequence[_Candidate], wholes: Comparison, state: State
 ) -> list[_Candidate]:
-    """Without what the answers to questions before it may decide."""
+    """Return questions without those that answers to earlier ones may decide."""
     owner = _clusters(state, wholes)
     groups = _Groups(len(wholes.totals.ids), wholes.barred)
     cut, chosen = set(), []
@@ -189,7 +189,7 @@ def _independent(
 
 
 class _Groups:
-    """Clusters that would be one if all answers were yes, and those barred from each."""
+    """Clusters that would be one if all answers were "same", and those kept apart from each."""
 
     def __init__(self, n: int, barred: Integers) -> None:
         self._root = list(range(n))
@@ -200,7 +200,7 @@ class _Groups:
             self._barred[other].add(one)
 
     def unite(self, one: int, other: int) -> bool:
-        """Make two groups one; False where they are, or may not be."""
+        """Unite two groups; return False if they are one already, or may not be."""
         ours, theirs = self._root[one], self._root[other]
         if ours == theirs or self._barred[ours] & self._members[theirs]:
             return False
@@ -212,7 +212,7 @@ class _Groups:
 
 
 def _clusters(state: State, wholes: Comparison) -> Integers:
-    """Place of the cluster of each edge."""
+    """Return the row of the cluster of each edge."""
     return wholes.totals.place[np.searchsorted(state.numbers, state.edges[:, 0])]
 
 
@@ -245,7 +245,7 @@ def _question(
 
 
 def _heart(state: State, wholes: Comparison, place: int) -> int:
-    """The subcluster most similar to the whole cluster (tie: the older)."""
+    """Return the subcluster most similar to the whole cluster (tie: the older)."""
     rows = np.flatnonzero(wholes.totals.place == place)
     scores = directions(state.sums[rows]) @ wholes.units[place]
     return int(state.numbers[rows[np.argmax(scores)]])
@@ -267,7 +267,7 @@ class Exemplars:
     Attributes:
         central: the most similar to the cluster's centroid, the most similar first.
         newest: the last to arrive, the last first.
-        doubtful: those that another cluster is nearest to, compared with their own; the most
+        doubtful: those for which another cluster is nearest, compared with their own; the most
             doubtful first.
     """
 
@@ -285,9 +285,9 @@ class Exemplars:
 
 
 def exemplars(state: State, cluster: int, fetch: Fetch, *, limit: int) -> Exemplars:
-    """The vectors that stand for a cluster, up to `limit` of each kind (tie: the older).
+    """Return exemplars of a cluster, up to `limit` of each kind (tie: the older).
 
-    `fetch` gives the vectors of some numbers. Of very many, some are looked at, evenly spread
+    `fetch` returns vectors by number. Of more than LOOKED vectors, LOOKED are used, evenly spread
     over the stream. Costs m·n·d steps for m vectors and n clusters.
     """
     totals = Totals.of(state)
@@ -306,9 +306,9 @@ def exemplars(state: State, cluster: int, fetch: Fetch, *, limit: int) -> Exempl
 
 
 def central(state: State, subcluster: int, fetch: Fetch | None, *, limit: int) -> tuple[int, ...]:
-    """Vectors of one subcluster, the most similar to its centroid first; the oldest if unknown.
+    """Return vectors of a subcluster, the most similar to its centroid first.
 
-    None where vectors are not tracked.
+    Without kept vectors the oldest come first; without tracking there are none.
     """
     numbers = _some(_vectors_of(state, np.array([subcluster])))
     if fetch is None or len(numbers) <= 1:
@@ -322,7 +322,7 @@ def _vectors_of(state: State, subclusters: Integers) -> Integers:
 
 
 def _some(numbers: Integers) -> Integers:
-    """All of them; or, of more than may be looked at, some."""
+    """Return all numbers, or LOOKED of them if there are more."""
     if len(numbers) <= LOOKED:
         return numbers
     return numbers[np.arange(LOOKED) * len(numbers) // LOOKED]

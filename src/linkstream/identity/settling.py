@@ -1,9 +1,13 @@
 """Settling: an offline pass over the subclusters that proposes joins and cuts of clusters.
 
-The subclusters, with their counts, are few enough to be compared with one another. Margin linkage
-(engine/linkage.py) groups them by the paper's own test; where the groups differ from the clusters,
-edges are cut or tied, and those within a group become firm: what was settled holds until it is
-settled again. Cost: n²·d steps and 8·n² bytes for n subclusters.
+Margin linkage (engine/linkage.py) groups all subclusters by the paper's test. If the groups differ
+from the clusters, edges are cut or tied; edges within a group become settled and hold until the
+next settlement. Cost: n²·d steps and 8·n² bytes for n subclusters.
+
+Healing settles, or only joins, while vectors arrive. Sections 3.3 and 3.4 of the paper never join
+two clusters, so fragments would stay. Healing runs after 50 vectors, then each time the stream has
+grown by 30 per cent: the work stays in proportion, and decisions do not depend on batches. More
+often did not give better IDs (docs/tuning.md).
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ NO_LAWS = Laws()
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Two clusters that the evidence holds for one, tied between the largest subclusters of each.
+    """Two clusters to join, by an edge between the largest subclusters of each.
 
     `margin` is how far the two groups' similarity lay above s~ when they were united.
     """
@@ -44,10 +48,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """An edge between subclusters that the evidence puts in two clusters.
+    """An edge to cut.
 
-    `margin` is how far the two groups' similarity lies above s~: below 0, but where a third group
-    had the greater margin.
+    `margin` is how far the similarity of the two groups lies above s~: below 0, unless a third
+    group had the greater margin.
     """
 
     cluster: int
@@ -57,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What settling would change, or has changed: cuts first, then joins."""
+    """The joins and cuts that settling proposes, or has applied."""
 
     joins: tuple[Join, ...]
     cuts: tuple[Cut, ...]
@@ -66,7 +70,7 @@ class Settlement:
     applied: bool = False
 
     def text(self) -> str:
-        """The proposals, one a line."""
+        """Return the proposals, one a line."""
         done = "settled" if self.applied else "proposed"
         lines = [f"{done}: {self.n_clusters_before} clusters → {self.n_clusters_after}"]
         lines += [f"cut  {cut.cluster} between {_pair(cut)}" for cut in self.cuts]
@@ -93,9 +97,9 @@ def settle(
     laws: Laws = NO_LAWS,
     asked: bool = False,
 ) -> tuple[Settlement, State]:
-    """What margin linkage would change, and the state with it done.
+    """Return the changes that margin linkage proposes, and the state with them applied.
 
-    Subclusters tied by law are one from the beginning; what is barred is never united.
+    Subclusters that corrections tie are one from the start; those kept apart are never united.
     """
     members = blocs(state)
     place = np.empty(len(state.numbers), dtype=np.int64)
@@ -115,13 +119,13 @@ def settle(
 def heal(
     state: State, thresholds: Thresholds, unite: Unite, *, min_size: int, laws: Laws = NO_LAWS
 ) -> tuple[Settlement, State]:
-    """The same among whole clusters of at least `min_size` vectors: joins only.
+    """Return the same for whole clusters of at least `min_size` vectors: joins only.
 
-    A cluster is judged by the centroid and the count of all its vectors, so that one stray
-    subcluster cannot tie two clusters. And two clusters must be nearly as alike to each other as
-    either is within itself, as fragments of one identity are: thresholds that were tuned without
-    healing may have a T_p that nothing ever tested (.61 → .28 was seen). Where any two clusters
-    are not, no group holds both.
+    A cluster is tested by the centroid and the count of all its vectors, so that one stray
+    subcluster cannot tie two clusters. Two clusters must also be nearly as similar to each other as
+    each is within itself, as fragments of one identity are: thresholds that were tuned without
+    healing may have a T_p that nothing ever tested (accuracy fell from .61 to .28). No group holds
+    two clusters that are not.
     """
     totals = Totals.of(state)
     large = np.flatnonzero(totals.counts >= min_size)
@@ -136,13 +140,13 @@ def heal(
 
 
 def _bar(table: Floats, pairs: Integers) -> None:
-    """No group holds both rows of a pair: the sum of products with either stays −∞."""
+    """Keep both rows of each pair in different groups: set their products to −∞."""
     table[pairs[:, 0], pairs[:, 1]] = -np.inf
     table[pairs[:, 1], pairs[:, 0]] = -np.inf
 
 
 def _unlike(table: Floats, squares: Floats, k: Floats) -> npt.NDArray[np.bool_]:
-    """Which pairs are less alike, in the mean over vectors, than ALIKE times within either."""
+    """Return which pairs have a mean similarity below ALIKE times that within either."""
     within = (squares - k) / (k * np.maximum(k - 1.0, 1.0))
     unlike: npt.NDArray[np.bool_] = table / (k[:, np.newaxis] * k) < ALIKE * np.maximum(
         within[:, np.newaxis], within
@@ -159,9 +163,9 @@ def _change(
     *,
     asked: bool | None = None,
 ) -> tuple[Settlement, Regrouping]:
-    """Cuts between groups, ties within them; `members` are the subclusters of each row.
+    """Return cuts between groups and ties within them; `members` are the subclusters of each row.
 
-    `asked` says whether a settlement was asked for; None: it is none.
+    `asked` says whether the user asked for a settlement; None: this is no settlement.
     """
     ties = []
     tree = _Trees(state, _groups(unions, members, state))
@@ -191,7 +195,7 @@ def _change(
 
 
 def _groups(unions: Unions, members: list[list[int]], state: State) -> dict[int, int]:
-    """Final group of each subcluster; one that took no part stays with its cluster."""
+    """Return the final group of each subcluster; others stay with their cluster."""
     root = list(range(len(members)))
     for kept, gone in zip(unions.kept.tolist(), unions.gone.tolist(), strict=True):
         root[gone] = kept
@@ -207,7 +211,7 @@ def _groups(unions: Unions, members: list[list[int]], state: State) -> dict[int,
 
 
 class _Trees:
-    """Which subclusters hang together through the edges that stay and those tied so far."""
+    """Which subclusters are connected by the edges that stay and those tied so far."""
 
     def __init__(self, state: State, groups: dict[int, int]) -> None:
         self.groups = groups
@@ -234,7 +238,7 @@ class _Trees:
 
 
 def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[float]:
-    """Margin of the final groups on the two sides of each edge to cut."""
+    """Return the margin of the final groups on both sides of each edge to cut."""
     if not tree.crossing:
         return []
     numbers = state.numbers.tolist()
@@ -258,8 +262,8 @@ class Healing:
     Attributes:
         mode: "join" ties clusters of at least `min_size` vectors that pass s~ as wholes; "settle"
             runs a whole settlement, which also cuts.
-        first: number of vectors after which it is done first.
-        growth: the stream's growth, as a factor, between one time and the next.
+        first: number of vectors after which it runs first.
+        growth: growth of the stream, as a factor, between one run and the next.
         min_size: vectors a cluster needs to take part in "join".
 
     >>> Healing("settle").after(1000)
@@ -280,14 +284,14 @@ class Healing:
         _require(number, "growth", self.growth, "a float above 1, at most 1000")
 
     def after(self, n_vectors: int) -> int:
-        """The next place in the stream, after so many vectors, where clusters are healed."""
+        """Return the number of vectors at which healing runs next, after `n_vectors`."""
         mark = self.first
         while mark <= n_vectors:
             mark = max(mark + 1, int(mark * self.growth))
         return mark
 
     def run(self, state: State, unite: Unite, laws: Laws) -> tuple[Settlement, State]:
-        """What is changed now, and the state with it done."""
+        """Return the changes, and the state with them applied."""
         if self.mode == "settle":
             return settle(state, state.thresholds, unite, laws=laws)
         return heal(state, state.thresholds, unite, min_size=self.min_size, laws=laws)
@@ -298,7 +302,7 @@ class Healing:
 
     @classmethod
     def read(cls, values: object) -> Healing | None:
-        """What `to_dict` gave, from a snapshot (SnapshotError)."""
+        """Return the healing of a snapshot; raise SnapshotError if it is not valid."""
         if values is None:
             return None
         try:
@@ -312,7 +316,7 @@ class Healing:
 
     @classmethod
     def of(cls, given: object) -> Healing | None:
-        """What `heal=` stands for: None, a mode, or a Healing."""
+        """Return the healing that `heal=` means: None, a mode, or a Healing."""
         if given is None or isinstance(given, Healing):
             return given
         if isinstance(given, str):

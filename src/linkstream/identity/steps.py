@@ -1,4 +1,4 @@
-"""Steps of a change of plain Python containers, noted so that they can be taken back."""
+"""Change plain Python containers in steps that can be rolled back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MISSING: Any = object()
 
 
 class Steps:
-    """Changes containers; while a change is open, notes first how to take each step back."""
+    """Change containers; while a change is open, record how to roll back each step."""
 
     __slots__ = ("_back",)
 
@@ -40,7 +40,7 @@ class Steps:
         return 0 if self._back is None else len(self._back)
 
     def take_back(self, to: int) -> None:
-        """Take back the newest steps until there are only so many."""
+        """Roll back the newest steps until `to` steps are left."""
         assert self._back is not None, "a change is open"
         while len(self._back) > to:
             self._back[-1]()
@@ -58,7 +58,7 @@ class Steps:
         mapping[key] = value
 
     def pop(self, mapping: dict[K, V], key: K) -> V | None:
-        """Take an entry out; None if there is none."""
+        """Remove and return an entry; None if there is none."""
         if key not in mapping:
             return None
         if self._back is not None:
@@ -66,25 +66,25 @@ class Steps:
         return mapping.pop(key)
 
     def add(self, members: set[K], member: K) -> None:
-        """Put a member into a set."""
+        """Add a member to a set."""
         if self._back is not None and member not in members:
             self._back.append(partial(members.discard, member))
         members.add(member)
 
     def discard(self, members: set[K], member: K) -> None:
-        """Take a member out of a set, if it is there."""
+        """Remove a member from a set, if it is there."""
         if self._back is not None and member in members:
             self._back.append(partial(members.add, member))
         members.discard(member)
 
     def append(self, values: list[V], value: V) -> None:
-        """Put a value at the end of a list."""
+        """Append a value to a list."""
         if self._back is not None:
             self._back.append(partial(_cut, values, len(values)))
         values.append(value)
 
     def remove(self, values: list[V], value: V) -> None:
-        """Take a value out of a list."""
+        """Remove a value from a list."""
         place = values.index(value)
         if self._back is not None:
             self._back.append(partial(_restore, values, [*values]))

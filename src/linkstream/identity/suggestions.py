@@ -1,8 +1,8 @@
-"""Suggestions: clusters that may be one, and edges that may not hold; people decide.
+"""Suggestions: clusters that may be one, and edges that may be wrong; the user decides.
 
-Sections 3.3 and 3.4 never join two clusters, so fragments stay until somebody ties them; and a
-cluster may hang together by one weak edge, or be a blend of two that sound edges hold together.
-All are ranked by margin, similarity − s~.
+Sections 3.3 and 3.4 never join two clusters, so fragments stay until they are tied. A cluster may
+be held together by one weak edge, or be a blend of two that good edges hold together. All suggestions
+are ranked by margin, similarity − s~.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from linkstream.identity.laws import Laws
 
 @dataclass(frozen=True, slots=True)
 class MergeSuggestion:
-    """Two clusters that may be one: their similarity as wholes, and what s~ asks of them.
+    """Two clusters that may be one: their similarity as wholes, and s~.
 
-    `subclusters` are the two most similar ones, as evidence to look at.
+    `subclusters` are the two most similar ones, to look at.
     """
 
     clusters: tuple[int, int]
@@ -50,16 +50,16 @@ class MergeSuggestion:
 
 @dataclass(frozen=True, slots=True)
 class SplitSuggestion:
-    """An edge that holds a cluster together: without it the two parts would be apart.
+    """An edge that holds the two parts of a cluster together.
 
     Attributes:
         subclusters: the edge's ends, the older first.
-        sizes: vectors of the part of each end.
+        sizes: number of vectors on the side of each end.
         evidence: what the figures are of: "edge", the two subclusters; or "parts", the two parts
-            as wholes, where these are less alike, or the edge is firm. Parts that are less alike
-            than s~ asks though the edge itself holds are a blend of two clusters.
-        firm: the edge was tied by a settlement, or by evidence of whole clusters; equation 22
-            does not judge it.
+            as wholes, if these are less similar, or the edge is firm. Parts below s~ whose edge
+            passes are a blend of two clusters.
+        firm: whether a settlement, or evidence of whole clusters, tied the edge; equation 22 does
+            not test it.
     """
 
     cluster: int
@@ -91,9 +91,9 @@ class SplitSuggestion:
 def merges(
     state: State, limit: int, *, laws: Laws | None = None, ignored: Collection[int] = ()
 ) -> list[MergeSuggestion]:
-    """The pairs of clusters with the greatest margins, best first (tie: the lower IDs).
+    """Return the pairs of clusters with the greatest margins, best first (tie: the lower IDs).
 
-    None that a person's word keeps apart, nor of clusters to be ignored. Costs n²·d steps for n
+    Pairs that corrections keep apart, and ignored clusters, are left out. Costs n²·d steps for n
     clusters.
     """
     wholes = Comparison.of(state, laws or Laws(), ignored)
@@ -117,10 +117,10 @@ def merges(
 
 
 def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[SplitSuggestion]:
-    """The edges with the least margins, weakest first (tie: the older); none that is law.
+    """Return the edges with the least margins, weakest first (tie: the older); no pinned ones.
 
-    An edge is as weak as its own margin, or as that of the two parts it holds together; of a firm
-    one only that.
+    The margin of an edge is its own or that of the two parts, whichever is less; of a settled edge
+    that of the parts.
     """
     similarity, threshold = edge_figures(state)
     totals = Totals.of(state)
@@ -148,7 +148,7 @@ def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[S
 
 
 def edge_figures(state: State) -> tuple[Floats, Floats]:
-    """Similarity of each edge, and what s~ asks of it."""
+    """Return similarity and s~ of each edge."""
     ends = np.searchsorted(state.numbers, state.edges)
     units = linkage.centroids(state.sums)
     masses = state.masses()
@@ -157,7 +157,7 @@ def edge_figures(state: State) -> tuple[Floats, Floats]:
 
 
 def nearest(state: State, units: Floats, place: Integers, one: int, other: int) -> tuple[int, int]:
-    """The two most similar subclusters of two clusters (tie: the older), by number."""
+    """Return the two most similar subclusters of two clusters (tie: the older), by number."""
     rows, columns = np.flatnonzero(place == one), np.flatnonzero(place == other)
     best = int(np.argmax(units[rows] @ units[columns].T))
     a, b = rows[best // len(columns)], columns[best % len(columns)]

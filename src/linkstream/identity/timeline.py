@@ -1,8 +1,8 @@
-"""The timeline: which events of the log still stand, and where each change began.
+"""The timeline: which events of the log still count, and where each change began.
 
-The log only grows. An `undone` event says that all from a sequence number on no longer counts;
-what stands is the log without such stretches. A `redone` event says that what an `undone` event
-took stands again. Any other event ends what can be redone.
+The log only grows. An `undone` event says that all events from a sequence number on no longer
+count. A `redone` event says that the events that an `undone` event took count again. Any other
+event ends what can be redone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Stretches = list[tuple[int, int]]  # of places in a log, first and end
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one undo took and redo can bring back: rows of the log, with their sequence numbers.
+    """Rows of the log that one undo took and redo can restore, with their sequence numbers.
 
     `undone` is the sequence number of the event that took them.
     """
@@ -61,15 +61,15 @@ class Taken:
 
     @property
     def n_vectors(self) -> int:
-        """How many vectors came with these rows."""
+        """Number of vectors that these rows added."""
         return n_arrivals(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The rows that stand, each with its sequence number.
+    """The rows that count, each with its sequence number.
 
-    `taken` is what can be redone; the last of it comes back first.
+    `taken` is what can be redone; the last entry is redone first.
     """
 
     rows: Rows
@@ -78,7 +78,7 @@ class Timeline:
 
     @classmethod
     def of(cls, log: Rows, first_sequence: int) -> Timeline:
-        """What stands of a log, whose first row has the sequence number given."""
+        """Return the rows of a log that count; the first row has the sequence number given."""
         standing: Stretches = []
         taken: list[tuple[int, Stretches]] = []  # by each undo that can be redone
         start = 0
@@ -103,11 +103,11 @@ class Timeline:
         return cls(log[places], places + first_sequence, tuple(again))
 
     def until(self, n: int) -> Timeline:
-        """The first so many of what stands."""
+        """Return the first n rows."""
         return Timeline(self.rows[:n], self.sequences[:n])
 
     def redone(self) -> Timeline:
-        """What stands when the last undo is redone; UndoError where none can be."""
+        """Return the timeline after a redo; raise UndoError if there is nothing to redo."""
         if not self.taken:
             raise UndoError(
                 "a redo where there is nothing to redo",
@@ -122,7 +122,7 @@ class Timeline:
         )
 
     def before(self, to: int | None) -> int:
-        """How many of the rows are left when the last change, or all from `to` on, is undone."""
+        """Return how many rows are left after undoing the last change, or all from `to` on."""
         if not len(self.rows):
             raise UndoError(
                 "undo() where there is nothing to undo",
@@ -141,7 +141,7 @@ class Timeline:
         return self._start(place)
 
     def _start(self, place: int) -> int:
-        """Where the change began that the event at a place is part of."""
+        """Return the first row of the change that a row is part of."""
         if self.rows[place, 0] == events.WEIGHED:  # its vector is the next event
             place += 1
         while place and not self._begins(place):  # the rest may be of before the log was kept
@@ -167,30 +167,30 @@ class Timeline:
         return code in _ARRIVALS or code in _DEEDS
 
     def _arrivals(self, block: int, place: int) -> int:
-        """Vectors that came from one event to another."""
+        """Return how many vectors were added from one row to another."""
         return n_arrivals(self.rows[block : place + 1])
 
 
 def n_arrivals(rows: Rows) -> int:
-    """How many vectors came with rows of the log."""
+    """Return how many vectors were added by rows of the log."""
     return int(np.isin(rows[:, 0], _ARRIVALS).sum())
 
 
 def _cut(standing: Stretches, to: int) -> tuple[Stretches, Stretches]:
-    """The stretches before a place, and those from it on."""
+    """Return the stretches before a row, and those from it on."""
     before = [(first, min(end, to)) for first, end in standing if first < to]
     after = [(max(first, to), end) for first, end in standing if end > to]
     return before, after
 
 
 def _places(stretches: Stretches) -> Rows:
-    """The places that stretches cover, in order."""
+    """Return the rows that stretches cover, in order."""
     none = np.empty(0, dtype=np.int64)
     return np.concatenate([none, *(np.arange(first, end) for first, end in stretches)])
 
 
 def standing(log: Iterable[Event]) -> list[Event]:
-    """Events that were not undone, or were redone."""
+    """Return events that were not undone, or were redone."""
     kept: list[Event] = []
     taken: dict[int, list[Event]] = {}  # by each undo that can be redone
     for event in log:
@@ -209,7 +209,7 @@ def standing(log: Iterable[Event]) -> list[Event]:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """An ID's story: how it was born, what left it, what came to it, where it went.
+    """What happened to an ID: birth, splits, joins and end.
 
     Attributes:
         cluster: the ID.
@@ -238,7 +238,7 @@ class History:
 
 
 def history_of(cluster: int, log: Iterable[Event]) -> History:
-    """The history of an ID, from all events that are kept."""
+    """Return the history of an ID from events."""
     chapters: list[Event] = []
     survivor = None
     for event in log:
@@ -252,7 +252,7 @@ def history_of(cluster: int, log: Iterable[Event]) -> History:
 
 
 def _line(cluster: int, event: Event, *, born: bool, over: bool = False) -> str | None:
-    """What an event was to an ID; None if it was nothing."""
+    """Return what an event did to an ID; None if nothing."""
     match event:
         case Created(cluster=here) if here == cluster:
             return "born"

@@ -1,4 +1,4 @@
-"""The model: a clusterer, and where it stands in the journal."""
+"""The model of a store: a clusterer, and its position in the journal."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Model:
-    """What all operations so far have led to.
+    """The clusterer after all operations so far.
 
-    `recalled`: the clusterer has the log from the base on, as far back as undo goes.
+    `recalled` says whether the clusterer has the event log from the base on, which undo needs.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class Model:
         keep: bool,
         running: dict[str, Any],
     ) -> Model:
-        """As a snapshot has it."""
+        """Return the model that a snapshot holds."""
         try:
             with distrusted(path, f"snapshot {snapshot.number}"):
                 links = Links.from_bytes(parts[0], **running)
@@ -88,14 +88,14 @@ class Model:
         return model
 
     def catch_up(self, until: int | None = None) -> int:
-        """Decide again what came after, and compare it with what was decided; how many."""
+        """Replay all later operations, compare the decisions, and return how many there were."""
         before = self.number
         for operation in self.journal.operations(self.number, until):
             self.again(operation)
         return self.number - before
 
     def again(self, operation: Operation) -> None:
-        """Decide one operation again, and compare."""
+        """Replay one operation, and compare the decisions."""
         rows = self.journal.vectors(operation)
         if operation.first_piece != self.next_piece:
             raise damaged(self.path, f"operation {operation.number} does not follow on the others")
@@ -108,7 +108,7 @@ class Model:
         self._note(operation, self.links.n_vectors)
 
     def decide(self, request: WriteRequest) -> None:
-        """Do what a caller asks, and say what there is to commit."""
+        """Perform a call, and set what there is to commit."""
         if request.check is not None:
             request.check(self.n_events)
         before = self.links.n_vectors
@@ -121,9 +121,9 @@ class Model:
 
     @contextmanager
     def _going_back(self, verb: str, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Make ready what undo and redo need: the log, and the vectors that are to come back.
+        """Prepare undo and redo: the event log, and the vectors that redo restores.
 
-        Gives the arguments that the clusterer is to have. For other verbs nothing is done.
+        Yield the arguments for the clusterer. Other verbs need no preparation.
         """
         if verb not in ("undo", "redo"):
             yield arguments
@@ -143,10 +143,10 @@ class Model:
             raise
 
     def decide_together(self, requests: list[WriteRequest]) -> None:
-        """Do what callers ask who bring vectors and say no more, one after the other, at once.
+        """Perform several calls that only add vectors as one batch.
 
-        A batch is answered as its vectors would be one by one, so that this cannot be told from
-        deciding each alone. Where one cannot be used, VectorError, and nothing has changed.
+        A batch gets the same decisions as its vectors one by one, so the answers are the same as
+        those of single calls. If a vector is not usable, VectorError is raised and nothing changes.
         """
         rows = [request.rows for request in requests if request.rows is not None]
         before = self.links.n_vectors
@@ -167,7 +167,7 @@ class Model:
     def _decided(
         self, request: WriteRequest, before: int, after: int, events: replaying.Events
     ) -> None:
-        """What there is to commit of a call: so many vectors were there before it and after it."""
+        """Set what there is to commit of a call, from the vector counts before and after it."""
         rows = request.rows
         request.operation = Operation(
             number=self.number + 1,
@@ -190,7 +190,7 @@ class Model:
         request.events = first, self.n_events
 
     def _marked(self, step: OpenStep | None) -> Mark | None:
-        """The mark of the next operation. A call of others in between begins a step anew."""
+        """Return the mark of the next operation; a call from elsewhere begins a new step."""
         if step is not self.step and step is not None:
             step.first = self.number + 1
         self.step = step
@@ -202,7 +202,7 @@ class Model:
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """The journal as of one moment; StoreError where another has compacted it by then."""
+        """Read the journal at one moment; raise StoreError if another process has compacted it."""
         with view(self.connection):
             if self._oldest() != self.base:
                 raise StoreError(
@@ -213,11 +213,11 @@ class Model:
             yield
 
     def rest_on(self, made: Snapshot) -> None:
-        """There is a new snapshot, for which older ones were dropped."""
+        """Use a new snapshot, for which older ones were dropped."""
         self.snapshot, self.base = made, self._oldest()
 
     def done(self, key: str) -> Operation | None:
-        """What the journal has under an idempotency key, the newest."""
+        """Return the newest operation with an idempotency key, if any."""
         for number in reversed(self.index.under(key)):
             operation = self.journal.operation(number)
             if operation.key == key:
@@ -225,12 +225,12 @@ class Model:
         return None
 
     def left_of(self, operation: Operation) -> int:
-        """How many of the vectors that an operation brought were not undone."""
+        """Return how many vectors of an operation were not undone."""
         return self.index.left_of(operation, self.links.n_vectors)
 
     @property
     def moved(self) -> bool:
-        """Whether something changed that is no operation."""
+        """Whether the clusterer changed outside of an operation."""
         return bool(len(replaying.events_since(self.links, self.n_events)))
 
     def _note(self, operation: Operation, n_vectors: int) -> None:
@@ -240,7 +240,7 @@ class Model:
         self.next_piece += operation.n_pieces
 
     def recall(self) -> None:
-        """Have the whole log from the base on: undo and stories of IDs need it."""
+        """Load the event log from the base on, which undo and histories need."""
         if self.recalled or not self.links.track_vectors:
             return
         base = snapshots.every(self.connection, self.path)[0]
@@ -251,11 +251,11 @@ class Model:
         self.recalled = True
 
     def steps(self, limit: int) -> list[Step]:
-        """The steps, the newest first."""
+        """Return the steps, the newest first."""
         return self.remember(lambda links: steps.listed(links, self.journal, self.number, limit))
 
     def remember(self, work: Callable[[Links], T]) -> T:
-        """Ask the clusterer something that needs the log."""
+        """Read something from the clusterer that needs the event log."""
         with self.steady():
             self.recall()
         with distrusted(self.path, "the log"):
@@ -273,7 +273,7 @@ class Model:
         return Base(links.state(), links.core.up_to_date_ledger())
 
     def pack(self) -> Callable[[], tuple[bytes, bytes]]:
-        """What a snapshot has to hold; made into bytes when called, at leisure."""
+        """Return a function that packs the current snapshot; it may run later."""
         saved: Saved = saved_without_history(self.links.core)
         index = self.index.packed(self.next_piece)
         return lambda: (saving.pack(saved), index)
@@ -282,7 +282,7 @@ class Model:
 def load(
     connection: sqlite3.Connection, path: Path, *, keep: bool, running: dict[str, Any]
 ) -> Model:
-    """The newest sound snapshot, and all that came after it decided again and compared."""
+    """Return the model from the newest sound snapshot, with all later operations replayed."""
     for snapshot, parts in snapshots.sound(connection, path):
         try:
             model = Model.at(connection, path, snapshot, parts, keep=keep, running=running)
@@ -295,7 +295,7 @@ def load(
 
 
 def check_end(model: Model, *, keep: bool) -> None:
-    """Two tables must agree on where the journal ends: the last rows of one might be lost."""
+    """Raise DamagedStoreError unless two tables agree on where the journal ends."""
     query = "SELECT coalesce(max(piece), 0) FROM vectors"
     (piece,) = model.connection.execute(query).fetchone()
     pieces = (model.next_piece - 1,) if keep else (0, model.next_piece - 1)
