@@ -134,7 +134,7 @@ class _Crowd:
             heapq.heappush(self.queue, (rank, self.last_seen[number], number))
 
     def _rank(self, number: int) -> int | None:
-        """Return 0 alone in a cluster, 1 a leaf of an unnamed one, 2 of a named one, None to keep."""
+        """Return 0 if alone, 1 for a leaf of an unnamed cluster, 2 of a named one, None to keep."""
         alone = not self.neighbours[number]
         named = self.cluster[number] in self.named
         if number in self.staying or len(self.neighbours[number]) > 1 or (alone and named):

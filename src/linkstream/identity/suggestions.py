@@ -1,8 +1,8 @@
 """Suggestions: clusters that may be one, and edges that may be wrong; the user decides.
 
 Sections 3.3 and 3.4 never join two clusters, so fragments stay until they are tied. A cluster may
-be held together by one weak edge, or be a blend of two that good edges hold together. All suggestions
-are ranked by margin, similarity − s~.
+be held together by one weak edge, or be a blend of two that good edges hold together. All are
+ranked by margin, similarity − s~.
 """
 
 from __future__ import annotations
