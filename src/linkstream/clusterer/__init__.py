@@ -1,4 +1,4 @@
-"""The clusterer: one object, each of its sides in a file."""
+"""The clusterer: `Links`, its core, and one module of functions for each capability."""
 
 from linkstream.clusterer.links import Links
 from linkstream.clusterer.views import Cluster
