@@ -117,9 +117,9 @@ def described(function: Any, title: str, names: set[str]) -> Iterator[Parameter]
             yield Parameter(room, title, name, name in names)
 
 
-def undocumented(*, apart_from: frozenset[str] = frozenset()) -> list[str]:
-    """Return the public parameters without a description, except those of some rooms."""
-    return [str(p) for p in parameters() if not p.documented and p.room not in apart_from]
+def undocumented() -> list[str]:
+    """Return the public parameters without a description."""
+    return [str(p) for p in parameters() if not p.documented]
 
 
 def commands(command: Any, path: str = "linkstream") -> Iterator[tuple[str, Any]]:

@@ -53,7 +53,15 @@ class PairScores(NamedTuple):
 class Report:
     """All figures of an answer; `str()` returns a table, `to_dict()` plain values for JSON.
 
-    `nmi` and `ari` are None if scikit-learn is not installed.
+    Attributes:
+        n_vectors, n_identities, n_ids: number of vectors, true identities and cluster IDs given.
+        n_unassigned: vectors without an ID (−1).
+        accuracy: share of vectors in the cluster that is matched with their identity (section 3.6).
+        conflation, fracture: see `conflation_fracture`.
+        weighted_score: `weighted_score` with equal weights.
+        id_switches: see `id_switches`.
+        pair_precision, pair_recall, pair_f1: of pairs of vectors in one cluster.
+        nmi, ari: mutual information and adjusted Rand index; None without scikit-learn.
     """
 
     n_vectors: int
