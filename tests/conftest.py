@@ -1,14 +1,19 @@
-"""Deliver Ctrl-C to child processes of tests; give tests that share Spark one worker."""
+"""Deliver Ctrl-C to child processes, run Hypothesis without deadlines, give Spark one worker."""
 
 from __future__ import annotations
 
 import signal
 
+import hypothesis
 import pytest
 
 # A shell starts a background job (`make test &`) with Ctrl-C ignored; child processes inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Machines are shared: how long an example takes says nothing.
+hypothesis.settings.register_profile("linkstream", deadline=None)
+hypothesis.settings.load_profile("linkstream")
 
 SHARED = tuple(f"tests/scaleout/test_{name}.py" for name in ("corpus", "kills", "page", "spark"))
 
