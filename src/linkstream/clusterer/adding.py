@@ -45,22 +45,26 @@ def decide_many(
     rows = core.check_rows(X)
     if not len(rows):
         return Decisions.of(core.n_vectors, [])
-    return _add_batch(core, rows, weight, group)
+    return _add_batch(core, rows, weight, group)[0]
 
 
 def add_many(
     core: Core, X: npt.ArrayLike, weight: npt.ArrayLike = 1.0, group: str | None = None
 ) -> npt.NDArray[np.int64]:
     """Add vectors in order; return their IDs."""
-    return decide_many(core, X, weight, group).cluster.copy()
+    rows = core.check_rows(X)
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
+    return _add_batch(core, rows, weight, group)[1]
 
 
 @one_change
 def _add_batch(
     core: Core, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None
-) -> Decisions:
+) -> tuple[Decisions, npt.NDArray[np.int64]]:
+    """Add vectors; return decisions and IDs. After this change no memory is needed any more."""
     core.last_decisions = decisions = _add_rows(core, rows, weight, group)
-    return decisions
+    return decisions, decisions.cluster.copy()
 
 
 @one_change

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.errors import DimensionError, VectorError
+from linkstream.paper.floats import quietly
 
 DIMENSION_MIN = 2
 NORM_MIN, NORM_MAX = 1e-9, 1e9
@@ -41,8 +42,8 @@ def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.f
             row=0 if len(array) else None,
         )
     _check_dimension(array.shape[1], dimension)
-    with np.errstate(over="ignore", under="ignore"):  # check_norms refuses infinite values
-        return np.require(array, dtype=np.float32, requirements=["C", "A"])
+    # check_norms refuses infinite values
+    return quietly(lambda: np.require(array, dtype=np.float32, requirements=["C", "A"]))
 
 
 def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float32]:

@@ -13,6 +13,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.paper.floats import quietly
+
 SCALE = 2.0**30
 # Of one clusterer: the compiled engine numbers vectors with 32 bits. S·S ≤ k²·2⁶⁰ then fits a
 # signed integer of 128 bits, and S one of 64 bits.
@@ -42,9 +44,7 @@ def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the length of each row; not finite if the row is not."""
-    with np.errstate(all="ignore"):
-        lengths: npt.NDArray[np.float64] = np.sqrt(squared_norms(rows))
-    return lengths
+    return quietly(lambda: np.sqrt(squared_norms(rows)))
 
 
 def quantise(
@@ -56,8 +56,7 @@ def quantise(
     """
     wide = rows.astype(np.float64)
     lengths = norms(wide)
-    with np.errstate(all="ignore"):
-        fixed = np.rint(wide / lengths[:, np.newaxis] * SCALE)
+    fixed = quietly(lambda: np.rint(wide / lengths[:, np.newaxis] * SCALE))
     return np.nan_to_num(fixed, posinf=0, neginf=0).astype(np.int32), lengths
 
 

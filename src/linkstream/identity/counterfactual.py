@@ -18,6 +18,7 @@ from linkstream.engine.forest import FULL
 from linkstream.engine.linkage import Floats, Integers
 from linkstream.engine.state import State
 from linkstream.identity.comparison import Totals
+from linkstream.paper.floats import quietly
 from linkstream.paper.thresholds import Thresholds, anisotropic_pair_threshold
 
 _DIGITS = 10_000  # of thresholds and similarities in sentences
@@ -74,10 +75,9 @@ class Asked:
     def required(self, t_c: float) -> Floats:
         """Return s~ with another T_c."""
         ones = np.ones_like(self.masses)
-        with np.errstate(over="ignore"):  # a tiny T_c asks for nothing
-            return anisotropic_pair_threshold(
-                t_c, self.thresholds.pair_similarity_max, self.masses, ones
-            )
+        t_p = self.thresholds.pair_similarity_max
+        # a tiny T_c overflows; s~ is then 0
+        return quietly(lambda: anisotropic_pair_threshold(t_c, t_p, self.masses, ones))
 
     def passes(self, t_c: float) -> bool:
         """Return whether equation 21 holds for any entry with another T_c."""

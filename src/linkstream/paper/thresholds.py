@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.errors import ThresholdError
+from linkstream.paper.floats import quietly
 
 # A count or a similarity: one number, or an array of them.
 Number = TypeVar("Number", float, npt.NDArray[np.float64])
@@ -142,10 +143,9 @@ class Thresholds:
             k: the counts of one subcluster of each pair.
             k2: the counts of the other one.
         """
-        with np.errstate(over="ignore"):  # 1 / T_c² overflows for a tiny T_c; s is then 0
-            return anisotropic_pair_threshold(
-                self.cluster_similarity, self.pair_similarity_max, k, k2
-            )
+        figures = self.cluster_similarity, self.pair_similarity_max
+        # 1 / T_c² overflows for a tiny T_c; s is then 0
+        return quietly(lambda: anisotropic_pair_threshold(*figures, k, k2))
 
 
 def _number(name: str, value: object) -> float:
