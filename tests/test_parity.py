@@ -5,8 +5,9 @@ import pytest
 import parity
 from linkstream import Links
 from linkstream.clusterer.verbs import VERBS
+from linkstream.store import Store
 
-SURFACES = {"Links": Links}
+SURFACES = {"Links": Links, "Store": Store}
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from linkstream import Links, Thresholds
 from linkstream.clusterer.verbs import VERBS, AddGroup, Remove, Same, Settle
 from linkstream.errors import ArgumentError
-from linkstream.store import replaying, write_requests
+from linkstream.store.write_requests import request_of
 
 X = np.eye(4, dtype=np.float32)[:3]
 ARRAYS = {"Vector", "Vectors", "Weights", "VectorOrNumber"}
@@ -19,10 +19,6 @@ ARRAYS = {"Vector", "Vectors", "Weights", "VectorOrNumber"}
 def annotation_of(each):
     parts = ["npt.ArrayLike" if part in ARRAYS else part for part in each.type.split(" | ")]
     return " | ".join(parts)
-
-
-def test_the_table_has_every_verb_of_the_journal():
-    assert sorted(VERBS) == sorted(replaying.VERBS)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -55,55 +51,66 @@ def test_the_schema_of_a_verb_is_json_and_describes_every_parameter(verb):
     assert all(each["description"] for each in schema["properties"].values())
 
 
-CALLS = {
-    "add": ({"x": X[0]}, write_requests.add_request("add", X[0], 1.0, None, None, None)),
+T = Thresholds(0.7, 0.6, 0.9)
+CALLS = {  # the arguments of a call, those that the journal stores, and the number of vectors
+    "add": ({"x": X[0]}, {}, 1),
     "add with options": (
         {"x": X[0], "weight": 0, "group": "photo"},
-        write_requests.add_request("add", X[0], 0, "photo", None, None),
+        {"weight": 0.0, "group": "photo"},
+        1,
     ),
-    "add_many": (
-        {"X": X, "weight": [1, 0.5, 1]},
-        write_requests.add_request("add_many", X, [1, 0.5, 1], None, None, None),
-    ),
-    "add_group": (
-        {"X": X, "group": "photo"},
-        write_requests.add_request("add_group", X, 1.0, "photo", None, None),
-    ),
-    "enrol": ({"name": "Ann", "X": X}, write_requests.enrol_request("Ann", X, True, None)),
-    "same": (
-        {"a": 1, "b": 2},
-        write_requests.verb_request("same", {"a": 1, "b": 2, "of": "vectors"}, None),
-    ),
-    "name": (
-        {"cluster": 0, "name": "Ann"},
-        write_requests.verb_request("name", {"cluster": 0, "name": "Ann", "claim": False}, None),
-    ),
-    "rename": (
-        {"cluster": 0, "name": None},
-        write_requests.verb_request("rename", {"cluster": 0, "name": None}, None),
-    ),
-    "remove": ({"vector": np.int64(3)}, write_requests.remove_request(3, None, None, None, None)),
+    "add_many": ({"X": X, "weight": [1, 0.5, 1]}, {"weight": [1.0, 0.5, 1.0]}, 3),
+    "add_many of full weight": ({"X": X, "weight": np.ones(3)}, {}, 3),
+    "add_many of nothing": ({"X": []}, {}, 0),
+    "add_group": ({"X": X, "group": "photo"}, {"key": "photo"}, 3),
+    "enrol": ({"name": "Ann", "X": X}, {"name": "Ann", "locked": True}, 3),
+    "same": ({"a": 1, "b": 2}, {"a": 1, "b": 2, "of": "vectors"}, 0),
+    "different": ({"a": 1, "b": 2, "of": "clusters"}, {"a": 1, "b": 2, "of": "clusters"}, 0),
+    "move": ({"vector": 1, "cluster": np.int64(2)}, {"vector": 1, "cluster": 2}, 0),
+    "retract": ({"correction": 1}, {"correction": 1}, 0),
+    "name": ({"cluster": 0, "name": "Ann"}, {"cluster": 0, "name": "Ann", "claim": False}, 0),
+    "rename": ({"cluster": 0, "name": None}, {"cluster": 0, "name": None}, 0),
+    "ignore": ({"cluster": 0}, {"cluster": 0, "on": True}, 0),
+    "remove": ({"vector": np.int64(3)}, {"vector": 3}, 0),
+    "remove by number and coordinates": ({"vector": 3, "x": X[0]}, {"vector": 3}, 1),
     "remove by coordinates": (
         {"vector": X[0], "cluster": 2, "weight": 1.0},
-        write_requests.remove_request(X[0], None, 2, 1.0, None),
+        {"cluster": 2, "weight": 1.0},
+        1,
     ),
-    "undo": ({}, write_requests.undo_request(None, False, None)),
-    "settle": ({"apply": True}, write_requests.verb_request("settle", {}, None)),
+    "forget": ({"cluster": 1}, {"cluster": 1}, 0),
+    "undo": ({}, {"to": None}, 0),
+    "redo": ({}, {}, 0),
+    "settle": ({"apply": True}, {}, 0),
+    "settle with thresholds": ({"apply": True, "thresholds": T}, {"thresholds": asdict(T)}, 0),
 }
 
 
+def test_every_verb_is_journalled_here():
+    assert {call.split()[0] for call in CALLS} == set(VERBS)
+
+
 @pytest.mark.parametrize("call", CALLS)
-def test_the_journal_stores_the_same_arguments_as_before(call):
-    arguments, ticket = CALLS[call]
-    verb = VERBS[call.split()[0]].parse(arguments)
-    assert json.dumps(verb.journal_arguments(), sort_keys=True) == json.dumps(
-        ticket.arguments, sort_keys=True
-    )
-    assert (verb.vectors is None) == (ticket.rows is None)
-    again = type(verb).from_journal(ticket.arguments, ticket.rows)
-    assert json.dumps(again.journal_arguments(), sort_keys=True) == json.dumps(
-        ticket.arguments, sort_keys=True
-    )
+def test_the_journal_stores_the_arguments_of_format_1(call):
+    arguments, stored, n_rows = CALLS[call]
+    request = request_of(VERBS[call.split()[0]].parse(arguments))
+    assert request.arguments == stored
+    assert json.dumps(request.arguments, sort_keys=True) == json.dumps(stored, sort_keys=True)
+    assert (0 if request.rows is None else len(request.rows)) == n_rows
+    again = VERBS[request.verb].from_journal(request.arguments, request.rows)
+    assert request_of(again).arguments == stored
+
+
+@pytest.mark.parametrize("weight", [[1.0, 1.0], 2, "much"])
+def test_weights_that_do_not_fit_are_refused_before_they_are_journalled(weight):
+    with pytest.raises(ArgumentError, match="weight="):
+        request_of(VERBS["add_many"].parse({"X": X, "weight": weight}))
+
+
+@pytest.mark.parametrize("thresholds", [0.7, {"cluster_similarity": 0.7}])
+def test_thresholds_of_another_type_are_refused(thresholds):
+    with pytest.raises(ArgumentError, match="thresholds of type"):
+        Settle(thresholds=thresholds)
 
 
 def test_performing_a_verb_is_calling_the_method():
@@ -129,6 +136,7 @@ def test_json_goes_there_and_back():
     assert AddGroup.parse(told).to_json() == told
     settle = Settle(thresholds=Thresholds(0.7, 0.6, 0.9)).to_json()
     assert settle["thresholds"]["cluster_similarity"] == 0.7
+    assert Settle.parse(settle).thresholds == Thresholds(0.7, 0.6, 0.9)
 
 
 @pytest.mark.parametrize("arguments", [{"a": 1}, {"a": 1, "b": 2, "c": 3}])

@@ -12,14 +12,16 @@ import pytest
 
 from linkstream import Links, Thresholds
 from linkstream.clusterer.explain import ReadSnapshot
+from linkstream.clusterer.verbs import Add, AddMany
 from linkstream.errors import (
     ArgumentError,
     LinkstreamError,
     StoreClosedError,
     VectorError,
 )
-from linkstream.store import Store, write_requests
+from linkstream.store import Store
 from linkstream.store.model import Model
+from linkstream.store.write_requests import request_of
 from store.child import batch
 from store.crash_harness import DIE_BEFORE, Job, read
 from store.internals import EarlyMaintenance, in_order, told
@@ -264,16 +266,14 @@ def test_calls_decided_in_one_batch_get_the_same_answers(tmp_path):
             busy = pool.submit(store.handle.read, lambda _: hold.set() or on.wait(30))
             assert hold.wait(30)
             requests = [
-                write_requests.add_request("add", rows[20], 1.0, None, ["one"], "key-1"),
-                write_requests.add_request("add_many", rows[21:25], 1.0, None, None, None),
-                write_requests.add_request("add", rows[20], 1.0, None, ["one"], "key-1"),
-                write_requests.add_request(
-                    "add_many", np.full((2, rows.shape[1]), np.nan), 1.0, None, None, None
-                ),
-                write_requests.add_request("add_many", rows[25:40], 1.0, None, None, "key-2"),
-                write_requests.add_request("add", rows[40], 0.5, None, None, None),
-                write_requests.add_request("add", rows[41], 1.0, None, None, None),
-                write_requests.add_request("add", rows[42], 1.0, None, None, None),
+                request_of(Add(rows[20]), payloads=["one"], key="key-1"),
+                request_of(AddMany(rows[21:25])),
+                request_of(Add(rows[20]), payloads=["one"], key="key-1"),
+                request_of(AddMany(np.full((2, rows.shape[1]), np.nan))),
+                request_of(AddMany(rows[25:40]), key="key-2"),
+                request_of(Add(rows[40], weight=0.5)),
+                request_of(Add(rows[41])),
+                request_of(Add(rows[42])),
             ]
             for request in requests:
                 store.handle.submit(request)
@@ -317,9 +317,7 @@ def test_calls_of_a_batch_that_fails_halfway_are_not_acknowledged(tmp_path, monk
             busy = pool.submit(store.handle.read, lambda _: hold.set() or on.wait(30))
             assert hold.wait(30)
             monkeypatch.setattr(Model, "_decided", once)
-            requests = [
-                write_requests.add_request("add", x, 1.0, None, None, None) for x in rows[20:]
-            ]
+            requests = [request_of(Add(x)) for x in rows[20:]]
             for request in requests:
                 store.handle.submit(request)
             on.set()

@@ -61,12 +61,10 @@ class ReadSnapshot:
         """Return what `Links.exemplars` returns; `fetch` gives vectors by number."""
         return review.exemplars(self.state, cluster, fetch, limit=limit)
 
-    def proposals(self) -> Settlement:
+    def proposals(self, thresholds: Thresholds | None = None) -> Settlement:
         """Return what `Links.settle` proposes."""
-        thresholds = self.state.thresholds
-        changes, _ = settling.settle(
-            self.state, thresholds, self.unions, laws=self.laws, asked=True
-        )
+        test = thresholds or self.state.thresholds
+        changes, _ = settling.settle(self.state, test, self.unions, laws=self.laws, asked=True)
         return changes
 
 

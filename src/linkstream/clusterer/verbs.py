@@ -7,7 +7,8 @@ dataclass, and the method of `Links`; `tests/identity/test_verb_table.py` compar
 How a surface uses the table:
 
 - `Links`, `Store` and `Client` have a method with the signature of the verb. A surface may add
-  keyword parameters of its own, such as `idempotency_key=`, `payloads=` or `step=`.
+  keyword parameters of its own, such as `idempotency_key=`, `payloads=` or `step=`: see
+  `signature` and `documentation`.
 - The journal stores `verb.verb`, `verb.journal_arguments()` and `verb.vectors`. Replay is
   `VERBS[name].from_journal(arguments, rows).perform(core)`.
 - HTTP reads a body with `VERBS[name].parse(body)`, and describes it by `VERBS[name].json_schema()`.
@@ -20,9 +21,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +34,11 @@ from linkstream.clusterer.core import Core
 from linkstream.clusterer.links import Links
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+    dataclass_transform = lambda **_: lambda function: function  # noqa: E731
 
 V = TypeVar("V", bound="Verb")
 
@@ -64,29 +71,30 @@ class Verb:
     Attributes:
         verb: name of the verb, and of the method of `Links`.
         function: the function that does it, which takes a `Core` and the fields.
-        vectors_field: the field that holds vectors; None if there is none.
+        parameters: names of the fields, and whether each is required.
+        vectors_field: the field that holds the vectors to add; None if there is none.
+        one_vector: whether the verb takes one vector, not rows of vectors.
         journal_names: names of fields in the journal, where they differ.
         journal_omits_none: whether the journal leaves out fields that are None.
     """
 
     verb: ClassVar[str]
     function: ClassVar[Callable[..., Any]]
+    parameters: ClassVar[Mapping[str, bool]]
     vectors_field: ClassVar[str | None] = None
-    journal_names: ClassVar[Mapping[str, str]] = {}  # of fields, where they differ
+    one_vector: ClassVar[bool] = False
+    journal_names: ClassVar[Mapping[str, str]] = {}
     journal_omits_none: ClassVar[bool] = False
 
     def perform(self, core: Core) -> Any:
         """Do it; return what the method of `Links` returns."""
-        return type(self).function(core, **self._values())
+        return type(self).function(core, **vars(self))
 
     @property
     def vectors(self) -> npt.ArrayLike | None:
         """The vectors that come with the call; None if there are none."""
         name = self.vectors_field
         return None if name is None else cast("npt.ArrayLike", getattr(self, name))
-
-    def _values(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     # JSON
 
@@ -96,7 +104,7 @@ class Verb:
 
         Values are checked when the verb is performed.
         """
-        names = {each.name: _is_required(each) for each in fields(cls)}
+        names = cls.parameters
         unknown = [name for name in arguments if name not in names]
         missing = [name for name, required in names.items() if required and name not in arguments]
         if unknown or missing:
@@ -110,7 +118,7 @@ class Verb:
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as plain values; `parse` takes them back."""
-        return {name: _plain(value) for name, value in self._values().items()}
+        return {name: _plain(value) for name, value in vars(self).items()}
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -121,7 +129,7 @@ class Verb:
             "description": cls.meaning(),
             "type": "object",
             "properties": {f.name: _schema(f, docs[f.name]) for f in fields(cls)},
-            "required": [each.name for each in fields(cls) if _is_required(each)],
+            "required": [name for name, required in cls.parameters.items() if required],
             "additionalProperties": False,
         }
 
@@ -146,7 +154,7 @@ class Verb:
         """Return the arguments that the journal stores: the fields except the vectors."""
         return {
             self.journal_names.get(name, name): _plain(value)
-            for name, value in self._values().items()
+            for name, value in vars(self).items()
             if name != self.vectors_field and not (value is None and self.journal_omits_none)
         }
 
@@ -158,10 +166,21 @@ class Verb:
         names = {stored: name for name, stored in cls.journal_names.items()}
         values = {names.get(name, name): value for name, value in arguments.items()}
         if cls.vectors_field is not None:
-            values[cls.vectors_field] = [] if rows is None else rows
+            values[cls.vectors_field] = [] if rows is None else rows[0] if cls.one_vector else rows
         return cls.parse(values)
 
+    def _with_weight(self, weight: npt.ArrayLike, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return journal arguments with the weights, unless all vectors have weight 1."""
+        del arguments["weight"]
+        if type(weight) is float and weight == 1.0:
+            return arguments
+        n = 1 if self.one_vector else len(cast("npt.NDArray[Any]", self.vectors))
+        if any(checks.lights(weight, n)):
+            arguments["weight"] = np.asarray(weight, dtype=np.float64).tolist()
+        return arguments
 
+
+@dataclass_transform(eq_default=False, frozen_default=True)
 def verb(function: Callable[..., Any]) -> Callable[[type[V]], type[V]]:
     """Make a class a verb that performs a function, and enter it in the table."""
 
@@ -169,13 +188,29 @@ def verb(function: Callable[..., Any]) -> Callable[[type[V]], type[V]]:
         cls.function = staticmethod(function)
         cls.verb = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         VERBS[cls.verb] = made = dataclass(frozen=True, eq=False)(cls)
+        made.parameters = {each.name: each.default is MISSING for each in fields(made)}
         return made
 
     return enter
 
 
-def _is_required(each: Field[Any]) -> bool:
-    return each.default is MISSING
+def signature(verb: str, *own: inspect.Parameter) -> inspect.Signature:
+    """Return the signature of a verb, with parameters of a surface's own after the others."""
+    told = inspect.signature(getattr(Links, verb))
+    return told.replace(parameters=[*told.parameters.values(), *own])
+
+
+def documentation(verb: str, own: Mapping[str, str]) -> str:
+    """Return the documentation of a verb, with the parameters of a surface's own."""
+    text, raises, errors = (inspect.getdoc(getattr(Links, verb)) or "").partition("\n\nRaises:")
+    lines = [text] if "\nArgs:\n" in text else [text, "", "Args:"]
+    for name, words in own.items():
+        lines.append(
+            textwrap.fill(
+                f"{name}: {words}", 92, initial_indent="    ", subsequent_indent="        "
+            )
+        )
+    return "\n".join(lines) + raises + errors + "\n"
 
 
 def _plain(value: Any) -> Any:
@@ -188,15 +223,8 @@ def _plain(value: Any) -> Any:
 def _schema(each: Field[Any], description: str) -> dict[str, Any]:
     options = [_SCHEMAS[name] for name in str(each.type).split(" | ")]
     schema = dict(options[0]) if len(options) == 1 else {"anyOf": options}
-    default = {} if _is_required(each) else {"default": _plain(each.default)}
+    default = {} if each.default is MISSING else {"default": _plain(each.default)}
     return {**schema, **default, "description": description}
-
-
-def _with_weight(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return journal arguments without a weight that is 1 for all vectors."""
-    weight = np.asarray(arguments.pop("weight"), dtype=np.float64)
-    full = not any(checks.lights(weight, weight.size))
-    return arguments if full else {**arguments, "weight": weight.tolist()}
 
 
 @verb(adding.add)
@@ -204,6 +232,7 @@ class Add(Verb):
     """Add one vector; return the cluster it belongs to, and why."""
 
     vectors_field = "x"
+    one_vector = True
     journal_omits_none = True
 
     x: Vector
@@ -213,14 +242,7 @@ class Add(Verb):
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return the group and the weight, where they were given."""
-        return _with_weight(super().journal_arguments())
-
-    @classmethod
-    def from_journal(
-        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
-    ) -> Verb:
-        """Return the verb with the only vector that came."""
-        return cls.parse({**arguments, "x": [] if rows is None else rows[0]})
+        return self._with_weight(self.weight, super().journal_arguments())
 
 
 @verb(adding.add_many)
@@ -237,7 +259,7 @@ class AddMany(Verb):
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return the group and the weights, where they were given."""
-        return _with_weight(super().journal_arguments())
+        return self._with_weight(self.weight, super().journal_arguments())
 
 
 @verb(adding.add_group)
@@ -255,7 +277,7 @@ class AddGroup(Verb):
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return the group and the weights, where they were given."""
-        return _with_weight(super().journal_arguments())
+        return self._with_weight(self.weight, super().journal_arguments())
 
 
 @verb(corrections.enrol)
@@ -335,6 +357,7 @@ class Ignore(Verb):
 class Remove(Verb):
     """Remove a vector exactly, as if it had never been added to the sums; its label is −1."""
 
+    one_vector = True
     journal_omits_none = True
 
     vector: VectorOrNumber
@@ -342,6 +365,15 @@ class Remove(Verb):
     x: Vector | None = None
     cluster: int | None = None
     weight: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentError if there are two vectors."""
+        if self.x is not None and np.ndim(self.vector) != 0:
+            raise ArgumentError(
+                "two vectors to remove",
+                expected="the number of a vector and x, or x alone",
+                remedy="Leave out x=.",
+            )
 
     @property
     def vectors(self) -> npt.ArrayLike | None:
@@ -391,9 +423,21 @@ class Settle(Verb):
     _: KW_ONLY
     thresholds: Thresholds | None = None
 
+    def __post_init__(self) -> None:
+        """Take thresholds as JSON has them; raise ArgumentError for anything else."""
+        given = self.thresholds
+        if isinstance(given, dict) and given.keys() == {each.name for each in fields(Thresholds)}:
+            object.__setattr__(self, "thresholds", Thresholds(**given))
+        elif given is not None and not isinstance(given, Thresholds):
+            raise ArgumentError(
+                f"thresholds of type {type(given).__name__}",
+                expected="Thresholds or None",
+                remedy="None takes those of the clusterer.",
+            )
+
     def journal_arguments(self) -> dict[str, Any]:
-        """Return nothing: the journal holds settlements that were applied, with own thresholds."""
-        return {}
+        """Return the thresholds, if they were given: the journal holds applied settlements."""
+        return {} if self.thresholds is None else {"thresholds": _plain(self.thresholds)}
 
     @classmethod
     def from_journal(

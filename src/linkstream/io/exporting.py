@@ -29,7 +29,6 @@ from linkstream.io.writing import (
     write_table,
 )
 from linkstream.store import Operation, Store
-from linkstream.store.journal import IDS
 from linkstream.store.replaying import decoded
 
 FORMAT = 1
@@ -120,7 +119,7 @@ def _instants(store: Store, n: int) -> Integers:
 def _ids(operation: Operation) -> Integers:
     """Return the ID returned for each vector of an operation that got a number."""
     answer, taken = decoded(operation), operation.taken()
-    if operation.verb in IDS:
+    if isinstance(answer, np.ndarray):
         ids: Integers = answer[taken]
         return ids
     return np.full(len(taken), getattr(answer, "cluster", answer), dtype=np.int64)

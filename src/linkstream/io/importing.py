@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from linkstream.clusterer.verbs import VERBS
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
 from linkstream.identity.settling import Healing
 from linkstream.io.bytestream import ByteStream
@@ -23,8 +24,7 @@ from linkstream.io.writing import sync_folder
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import Store
-from linkstream.store.journal import ADDING
-from linkstream.store.replaying import VERBS, named_arguments
+from linkstream.store.write_requests import request_of
 
 _LINE_MAX = 2**28  # bytes: an operation on millions of vectors, with its result
 _BAD_RECORD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
@@ -143,24 +143,15 @@ def _check_replay(folder: Path, number: int, record: Any, replay: Callable[[Any]
 def _replay_one(
     store: Store, record: dict[str, Any], vectors: Source | None, payloads: Iterator[Any]
 ) -> Any:
-    verb, count = record["verb"], record["rows"]
-    if verb not in VERBS:
-        raise ValueError(f"an unknown verb {verb!r}")
-    arguments = {**named_arguments(verb, record["arguments"]), "idempotency_key": record["key"]}
-    if record["payloads"]:
-        attached = [next(payloads) for _ in range(count)]
-        arguments |= {"payload": attached[0]} if verb == "add" else {"payloads": attached}
-    if verb == "add_group" and "key" in arguments:
-        arguments["group"] = arguments.pop("key")
-    if verb == "settle":
-        given = arguments.pop("thresholds", None)
-        return store.settle(apply=True, thresholds=given and Thresholds(**given), **arguments)
-    if verb not in ADDING:
-        return getattr(store, verb)(**arguments)
-    rows = np.empty((0, 2)) if not count or vectors is None else vectors.read(count).vectors
-    if verb == "add":
-        return store.add(rows[0], **arguments)
-    return getattr(store, verb)(X=rows, **arguments)
+    verb, count, arguments = VERBS.get(record["verb"]), record["rows"], {**record["arguments"]}
+    if verb is None:
+        raise ValueError(f"an unknown verb {record['verb']!r}")
+    attached = [next(payloads) for _ in range(count)] if record["payloads"] else None
+    rows = None if not count or vectors is None else vectors.read(count).vectors
+    step = arguments.pop("step", False)
+    call = verb.from_journal(arguments, rows)
+    request = request_of(call, payloads=attached, key=record["key"], step=step)
+    return store.handle.submit(request).result()
 
 
 def _vectors(folder: Path) -> Source:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import checks
+from linkstream.clusterer.verbs import VERBS, signature
 from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
@@ -20,8 +21,8 @@ from linkstream.errors import StoreError
 from linkstream.store.file import damaged, distrusted, intact, sealed
 
 PIECE = 1 << 20  # bytes of vectors in one row of their table, at most (but one vector at least)
-IDS = ("add_many", "add_group")  # verbs that return an array of IDs
-ADDING = ("add", *IDS, "enrol")  # verbs that add vectors
+ADDING = tuple(name for name, verb in VERBS.items() if verb.vectors_field)  # that add vectors
+IDS = tuple(name for name in ADDING if "NDArray" in signature(name).return_annotation)
 LOST = "lost"  # the verb of an operation that a repair could not read
 _COLUMNS = (
     "number, verb, arguments, first_vector, first_event, first_piece, rows, dimension, payloads, "
@@ -45,7 +46,21 @@ class Mark(NamedTuple):
 class Operation:
     """One acknowledged call of a method of `Links`.
 
-    `first_vector` and `first_event` are the numbers of vectors and events before it.
+    Attributes:
+        number: its number, from 1 on.
+        verb: the name of the method.
+        arguments: the arguments except vectors and payloads, as JSON has them.
+        first_vector: the number of vectors before it.
+        first_event: the number of events before it.
+        first_piece: the number of the first row of its vectors in their table.
+        n_rows: how many vectors came with the call.
+        dimension: the dimension of these vectors; 0 if there are none.
+        has_payloads: whether payloads came with the call.
+        events: its events, one a row.
+        result: the answer as bytes; `store.journal.answer` decodes it.
+        key: the idempotency key; None if there is none.
+        digest: SHA-256 of vectors and payloads, if there is a key.
+        step: the step that it belongs to; None if the call is a step of its own.
     """
 
     number: int
@@ -60,8 +75,8 @@ class Operation:
     events: npt.NDArray[np.int64] = field(repr=False)
     result: bytes = field(repr=False)
     key: str | None = None
-    digest: bytes | None = None  # of vectors and payloads, if there is a key
-    step: Mark | None = None  # None: the call is a step of its own
+    digest: bytes | None = None
+    step: Mark | None = None
 
     @property
     def n_pieces(self) -> int:
@@ -74,7 +89,11 @@ class Operation:
         return np.flatnonzero(np.array(lights, dtype=np.int64) != FULL)
 
     def row(self, position: int) -> int:
-        """Return the row of a vector, given its position among those that got numbers."""
+        """Return the row of a vector.
+
+        Args:
+            position: its position among the vectors of the call that got numbers.
+        """
         if isinstance(self.arguments.get("weight"), list):
             return int(self.taken()[position])
         return position

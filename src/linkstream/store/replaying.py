@@ -11,28 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import Links, checks
+from linkstream.clusterer.verbs import VERBS
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.errors import LinkstreamError, StoreError
-from linkstream.paper.thresholds import Thresholds
 from linkstream.store.file import damaged, distrusted
-from linkstream.store.journal import ADDING, IDS, Operation, Rows
+from linkstream.store.journal import IDS, Operation, Rows
 
-VERBS = (
-    *ADDING,
-    "same",
-    "different",
-    "move",
-    "retract",
-    "name",
-    "rename",
-    "ignore",
-    "remove",
-    "forget",
-    "undo",
-    "redo",
-    "settle",
-)
 _SLICE = 5_000  # vectors at a time if the clusterer drops old events: they must be read before
 
 _DECISION = tuple(field.name for field in fields(Decision))
@@ -46,36 +31,8 @@ def do(
     """Apply an operation; return the answer and the events."""
     if verb == "add_many" and not links.track_vectors and rows is not None and len(rows) > _SLICE:
         return _in_slices(links, arguments, rows, first_event)
-    answer = _call(links, verb, arguments, rows)
+    answer = VERBS[verb].from_journal(arguments, rows).perform(links.core)
     return answer, events_since(links, first_event)
-
-
-def named_arguments(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a journalled verb under the names of today's parameters."""
-    if verb == "add_group" and "key" in arguments:  # the journal's name for `group`
-        arguments = {**arguments, "group": arguments["key"]}
-        del arguments["key"]
-    return arguments
-
-
-def _call(links: Links, verb: str, arguments: dict[str, Any], rows: Rows | None) -> Any:
-    arguments = named_arguments(verb, arguments)
-    if verb == "add" and rows is not None:
-        return links.add(rows[0], **arguments)
-    if verb in IDS:
-        return getattr(links, verb)([] if rows is None else rows, **arguments)
-    if verb == "enrol" and rows is not None:
-        return links.enrol(X=rows, **arguments)
-    if verb == "remove" and rows is not None:
-        if "vector" in arguments:
-            return links.remove(x=rows[0], **arguments)
-        return links.remove(rows[0], **arguments)
-    if verb == "settle":
-        given = arguments.get("thresholds")
-        return links.settle(apply=True, thresholds=given and Thresholds(**given))
-    if verb == "undo":
-        return links.undo(to=arguments["to"])
-    return getattr(links, verb)(**arguments)
 
 
 def _in_slices(

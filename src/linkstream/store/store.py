@@ -3,36 +3,91 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import explain
+from linkstream.clusterer import Links, verbs
 from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.explain import snapshot_for_read
+from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Settle, Undo, Verb
 from linkstream.engine import choice
 from linkstream.engine.contract import Decision
 from linkstream.errors import StoreError
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import file, write_requests
+from linkstream.store import file
 from linkstream.store.handle import StoreHandle
 from linkstream.store.reader import StoreReader
-from linkstream.store.write_requests import Batch, WriteRequest
+from linkstream.store.write_requests import (
+    Batch,
+    WriteRequest,
+    batch_request,
+    check_batches,
+    request_of,
+)
 
 FEED_AHEAD = 8  # batches of `feed` that wait for their answers
+
+# The parameters that verbs have only in a store.
+OWN_PARAMETERS = {
+    "payload": "a JSON value of up to 64 KiB to store with the vector, see `payloads`.",
+    "payloads": "a JSON value of up to 64 KiB for each vector, to store with it; None for none.",
+    "step": "undo the whole last step, see `steps` (default False).",
+    "idempotency_key": "a repeated call under the same key is done once, and gets the first answer "
+    "again. Another call under the key raises IdempotencyError.",
+}
+
+Ids = npt.NDArray[np.int64]
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class WritingMethod(Protocol[P, R]):
+    """A method of `Links` that takes `idempotency_key`, too."""
+
+    @overload
+    def __call__(self, *args: P.args, **options: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *args: Any, idempotency_key: str | None, **options: Any) -> R: ...
+
+
+def _documented(method: F) -> F:
+    """Give a method the documentation of `Links`, and that of the store's own parameters."""
+    own = [name for name in inspect.signature(method).parameters if name in OWN_PARAMETERS]
+    described = {name: OWN_PARAMETERS[name] for name in own}
+    method.__doc__ = verbs.documentation(method.__name__, described)
+    return method
+
+
+def _writing(method: Callable[Concatenate[Links, P], R]) -> WritingMethod[P, R]:
+    """Return the method of a store that journals and performs a verb of `Links`."""
+    verb = VERBS[method.__name__]
+
+    def call(self: Store, /, *args: Any, idempotency_key: str | None = None, **options: Any) -> Any:
+        return self._perform(verb(*args, **options), key=idempotency_key)
+
+    key = inspect.signature(call).parameters["idempotency_key"]
+    call.__name__, call.__qualname__ = verb.verb, f"Store.{verb.verb}"
+    call.__signature__ = verbs.signature(verb.verb, key)  # type: ignore[attr-defined]
+    return cast("WritingMethod[P, R]", _documented(call))
 
 
 class Store(StoreReader):
     """A clusterer in one file. A call that has returned survives kill −9 and a power cut.
 
     One writer and many readers may use a file; all methods are safe to call from many threads. The
-    methods are those of `Links`. Methods that change something also take `idempotency_key`: a
-    repeated call under the same key is done once and gets the first answer again.
+    methods are those of `Links`. Methods that change something return once the change is durable,
+    and also take `idempotency_key`: a repeated call under the same key is done once and gets the
+    first answer again; a repeated `settle` gets a Settlement without joins and cuts. The bytes of
+    removed vectors stay in the file until `compact`.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "people.links")
@@ -113,8 +168,9 @@ class Store(StoreReader):
             )
         )
 
-    # Adding vectors
+    # The verbs of `Links`, with its parameters and its documentation
 
+    @_documented
     def add(
         self,
         x: npt.ArrayLike,
@@ -124,22 +180,12 @@ class Store(StoreReader):
         payload: Any = None,
         idempotency_key: str | None = None,
     ) -> Decision:
-        """Add one vector and return the decision once it is durable.
-
-        Args:
-            x: the vector.
-            weight: quality from 0 to 1 (default 1); 0 asks without learning.
-            group: vectors of the same group get different clusters; None: no group.
-            payload: a JSON value of up to 64 KiB to store with the vector, see `payloads`.
-            idempotency_key: a repeated call under the same key is done once. Another call under
-                the key raises IdempotencyError.
-        """
+        """As `Links.add`."""
         payloads = None if payload is None else [payload]
-        decision: Decision = self._write(
-            write_requests.add_request("add", x, weight, group, payloads, idempotency_key)
-        )
-        return decision
+        verb = Add(x, weight=weight, group=group)
+        return cast("Decision", self._perform(verb, payloads, key=idempotency_key))
 
+    @_documented
     def add_many(
         self,
         X: npt.ArrayLike,
@@ -149,20 +195,11 @@ class Store(StoreReader):
         payloads: Iterable[Any] | None = None,
         idempotency_key: str | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Add vectors in order, all or none, and return their cluster IDs once they are durable.
+        """As `Links.add_many`."""
+        verb = AddMany(X, weight=weight, group=group)
+        return cast("Ids", self._perform(verb, payloads, key=idempotency_key))
 
-        Args:
-            X: the vectors, one a row.
-            weight: one weight from 0 to 1 for all vectors (default 1), or one for each.
-            group: vectors of the same group get different clusters; None: no group.
-            payloads: one JSON value for each vector, see `add`.
-            idempotency_key: see `add`.
-        """
-        ids: npt.NDArray[np.int64] = self._write(
-            write_requests.add_request("add_many", X, weight, group, payloads, idempotency_key)
-        )
-        return ids
-
+    @_documented
     def add_group(
         self,
         X: npt.ArrayLike,
@@ -172,19 +209,57 @@ class Store(StoreReader):
         payloads: Iterable[Any] | None = None,
         idempotency_key: str | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Add vectors that were seen together: all get different clusters. Return their IDs.
+        """As `Links.add_group`."""
+        verb = AddGroup(X, group=group, weight=weight)
+        return cast("Ids", self._perform(verb, payloads, key=idempotency_key))
 
-        Args:
-            X: the vectors, one a row.
-            group: the name of the group, for vectors of it that come later; None: no name.
-            weight: one weight from 0 to 1 for all vectors (default 1), or one for each.
-            payloads: one JSON value for each vector, see `add`.
-            idempotency_key: see `add`.
-        """
-        ids: npt.NDArray[np.int64] = self._write(
-            write_requests.add_request("add_group", X, weight, group, payloads, idempotency_key)
-        )
-        return ids
+    enrol = _writing(Links.enrol)
+    same = _writing(Links.same)
+    different = _writing(Links.different)
+    move = _writing(Links.move)
+    retract = _writing(Links.retract)
+    name = _writing(Links.name)
+    rename = _writing(Links.rename)
+    ignore = _writing(Links.ignore)
+    remove = _writing(Links.remove)
+    forget = _writing(Links.forget)
+    redo = _writing(Links.redo)
+
+    @_documented
+    def undo(
+        self, *, to: int | None = None, step: bool = False, idempotency_key: str | None = None
+    ) -> None:
+        """As `Links.undo`."""
+        self._perform(Undo(to=to), key=idempotency_key, step=step)
+
+    @_documented
+    def settle(
+        self,
+        apply: bool = False,
+        *,
+        thresholds: Thresholds | None = None,
+        idempotency_key: str | None = None,
+    ) -> Settlement:
+        """As `Links.settle`."""
+        verb = Settle(check_yes_no("apply", apply), thresholds=thresholds)
+        if not apply:  # in the thread of the caller, on a copy of the state
+            snapshot = self.handle.read(lambda model: snapshot_for_read(model.links.core))
+            return snapshot.proposals(thresholds) if snapshot else Settlement((), (), 0, 0)
+        changes: Settlement | None = self._perform(verb, key=idempotency_key)
+        n_clusters = self.n_clusters
+        return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
+
+    def _perform(
+        self,
+        verb: Verb,
+        payloads: Iterable[Any] | None = None,
+        *,
+        key: str | None,
+        step: bool = False,
+    ) -> Any:
+        return self.handle.submit(request_of(verb, payloads=payloads, key=key, step=step)).result()
+
+    # What only a store has
 
     def feed(
         self, batches: Iterable[npt.ArrayLike | Batch], *, renew: bool = False
@@ -201,7 +276,7 @@ class Store(StoreReader):
                 (default False: the batch counts as added).
         """
         self.handle.check_writable()
-        write_requests.check_batches(batches)
+        check_batches(batches)
         return self._feed(batches, renew=check_yes_no("renew", renew))
 
     def _feed(
@@ -212,7 +287,7 @@ class Store(StoreReader):
         stream, ended = iter(batches), None
         while ended is None:
             try:
-                request = write_requests.batch_request(next(stream), after=last, renew=renew)
+                request = batch_request(next(stream), after=last, renew=renew)
                 last = self.handle.submit(request)
                 waiting.append(last)
             except Exception as error:  # answer the waiting batches first
@@ -221,183 +296,6 @@ class Store(StoreReader):
                 yield waiting.popleft().result()
         if not isinstance(ended, StopIteration):
             raise ended
-
-    def enrol(
-        self,
-        name: str,
-        X: npt.ArrayLike,
-        *,
-        locked: bool = True,
-        idempotency_key: str | None = None,
-    ) -> int:
-        """Add vectors of a known identity as prototypes; return the ID of their new cluster.
-
-        Args:
-            name: the name of the cluster.
-            X: the prototypes, one a row; each becomes a subcluster.
-            locked: whether the prototypes stay as they are when vectors join them (default True).
-            idempotency_key: see `add`.
-        """
-        return int(self._write(write_requests.enrol_request(name, X, locked, idempotency_key)))
-
-    # Corrections
-
-    def same(
-        self, a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None
-    ) -> None:
-        """Put two vectors, subclusters or clusters into one cluster for good.
-
-        Args:
-            a: the number of the first.
-            b: the number of the second.
-            of: "vectors" (default), "subclusters" or "clusters".
-            idempotency_key: see `add`.
-        """
-        self._apply("same", {"a": a, "b": b, "of": of}, idempotency_key)
-
-    def different(
-        self, a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None
-    ) -> None:
-        """Keep two vectors, subclusters or clusters in different clusters for good.
-
-        Args:
-            a: the number of the first.
-            b: the number of the second.
-            of: "vectors" (default), "subclusters" or "clusters".
-            idempotency_key: see `add`.
-        """
-        self._apply("different", {"a": a, "b": b, "of": of}, idempotency_key)
-
-    def move(self, vector: int, cluster: int, *, idempotency_key: str | None = None) -> Decision:
-        """Move a vector to another cluster, where it stays.
-
-        Args:
-            vector: the number of the vector.
-            cluster: the ID of the cluster.
-            idempotency_key: see `add`.
-        """
-        arguments = {"vector": vector, "cluster": cluster}
-        decision: Decision = self._apply("move", arguments, idempotency_key)
-        return decision
-
-    def retract(self, correction: int, *, idempotency_key: str | None = None) -> None:
-        """Take back one correction and nothing that came after it.
-
-        Args:
-            correction: the number of the correction, see `corrections`.
-            idempotency_key: see `add`.
-        """
-        self._apply("retract", {"correction": correction}, idempotency_key)
-
-    def name(
-        self, cluster: int, name: str, *, claim: bool = False, idempotency_key: str | None = None
-    ) -> None:
-        """Give a cluster a name that no other cluster has.
-
-        Args:
-            cluster: the ID of the cluster.
-            name: the name.
-            claim: whether to take the name from the cluster that has it (default False).
-            idempotency_key: see `add`.
-        """
-        arguments = {"cluster": cluster, "name": name, "claim": claim}
-        self._apply("name", arguments, idempotency_key)
-
-    def rename(self, cluster: int, name: str | None, *, idempotency_key: str | None = None) -> None:
-        """Change the name of a cluster.
-
-        Args:
-            cluster: the ID of the cluster.
-            name: the new name; None removes the name.
-            idempotency_key: see `add`.
-        """
-        self._apply("rename", {"cluster": cluster, "name": name}, idempotency_key)
-
-    def ignore(self, cluster: int, on: bool = True, *, idempotency_key: str | None = None) -> None:
-        """Leave a cluster out of suggestions and reviews.
-
-        Args:
-            cluster: the ID of the cluster.
-            on: False includes the cluster again (default True).
-            idempotency_key: see `add`.
-        """
-        self._apply("ignore", {"cluster": cluster, "on": on}, idempotency_key)
-
-    # Removing, undoing, settling, compacting
-
-    def remove(
-        self,
-        vector: npt.ArrayLike,
-        *,
-        x: npt.ArrayLike | None = None,
-        cluster: int | None = None,
-        weight: float | None = None,
-        idempotency_key: str | None = None,
-    ) -> None:
-        """Remove a vector from the model exactly. Its bytes stay in the file until `compact`.
-
-        Args:
-            vector: the number of the vector; without tracked vectors the vector itself.
-            x: the vector itself, if vectors are tracked but not kept.
-            cluster: without tracked vectors, the cluster that holds the vector, if known.
-            weight: without tracked vectors, the weight with which the vector was added.
-            idempotency_key: see `add`.
-        """
-        self._write(write_requests.remove_request(vector, x, cluster, weight, idempotency_key))
-
-    def forget(self, cluster: int, *, idempotency_key: str | None = None) -> None:
-        """Remove a cluster with all its vectors. Their bytes stay in the file until `compact`.
-
-        Args:
-            cluster: the ID of the cluster.
-            idempotency_key: see `add`.
-        """
-        self._apply("forget", {"cluster": cluster}, idempotency_key)
-
-    def undo(
-        self, *, to: int | None = None, step: bool = False, idempotency_key: str | None = None
-    ) -> None:
-        """Undo the last change or vector, all changes from an event on, or the last step.
-
-        Args:
-            to: the sequence number of the first event to undo; None undoes the last change.
-            step: undo the whole last step, see `steps` (default False).
-            idempotency_key: see `add`.
-        """
-        self._write(write_requests.undo_request(to, step, idempotency_key))
-
-    def redo(self, *, idempotency_key: str | None = None) -> None:
-        """Bring back what the last `undo` took, with the same IDs; raise UndoError if impossible.
-
-        Repeated calls bring back earlier undos, until something else is changed.
-
-        Args:
-            idempotency_key: see `add`.
-        """
-        self._apply("redo", {}, idempotency_key)
-
-    def settle(
-        self,
-        apply: bool = False,
-        *,
-        thresholds: Thresholds | None = None,
-        idempotency_key: str | None = None,
-    ) -> Settlement:
-        """Compare all subclusters; return which clusters to join and which to cut.
-
-        Args:
-            apply: change the clusters; False (default) only proposes and writes nothing.
-            thresholds: the thresholds of the test; None (default) uses those of the store.
-            idempotency_key: see `add`. A repeated call changes nothing and returns a Settlement
-                without joins and cuts.
-        """
-        if not check_yes_no("apply", apply):
-            return self._proposals(thresholds)
-        changes: Settlement | None = self._write(
-            write_requests.settle_request(thresholds, idempotency_key)
-        )
-        n_clusters = self.n_clusters
-        return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
 
     def step(self, command: str) -> contextlib.AbstractContextManager[None]:
         """Return a context that makes one step of all calls of this thread within it.
@@ -436,15 +334,3 @@ class Store(StoreReader):
     def __repr__(self) -> str:
         state = "closed" if self.handle.closed else "read only" if self.read_only else "open"
         return f"Store({str(self.path)!r}, {state})"
-
-    def _proposals(self, thresholds: Thresholds | None) -> Settlement:
-        if thresholds is not None:
-            return self.handle.read(lambda model: model.links.settle(thresholds=thresholds))
-        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
-        return snapshot.proposals() if snapshot else Settlement((), (), 0, 0)
-
-    def _write(self, request: WriteRequest) -> Any:
-        return self.handle.submit(request).result()
-
-    def _apply(self, verb: str, arguments: dict[str, Any], key: str | None) -> Any:
-        return self._write(write_requests.verb_request(verb, arguments, key))

@@ -17,7 +17,12 @@ from linkstream.store.model import Model, check_end
 class Verified:
     """What a verification has read, all of it intact.
 
-    `decided` operations were replayed; those before the last compaction were only read.
+    Attributes:
+        operations: how many operations the journal has.
+        decided: how many were replayed; those before the last compaction were only read.
+        vectors: how many vectors were added.
+        events: how many events there are.
+        snapshots: how many snapshots the file has.
     """
 
     operations: int

@@ -11,18 +11,17 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import checks
 from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.verbs import AddMany, Verb
 from linkstream.engine import door
 from linkstream.engine.contract import Decisions
 from linkstream.errors import ArgumentError
-from linkstream.paper.thresholds import Thresholds
 from linkstream.store import journal
 from linkstream.store.journal import Operation, Payloads, Rows
 
@@ -30,6 +29,7 @@ KEY_MAX = 255  # characters
 PAYLOAD_MAX = 64 << 10  # characters of JSON
 PAYLOADS_MAX = 64 << 20  # of all payloads of a call
 DEPTH_MAX = 32  # lists in lists
+GROUPED = ("add", "add_many", "add_group")  # verbs that are committed in groups with other calls
 ROWS_MAX = 1 << 22  # vectors in one call
 
 
@@ -136,23 +136,39 @@ class Batch:
     idempotency_key: str | None = None
 
 
-def add_request(
-    verb: str,
-    X: npt.ArrayLike,
-    weight: npt.ArrayLike,
-    group: str | None,
-    payloads: Iterable[Any] | None,
-    key: str | None,
+def request_of(
+    verb: Verb, *, payloads: Iterable[Any] | None = None, key: str | None = None, step: bool = False
 ) -> WriteRequest:
-    """Return a request that adds vectors; `verb` is add, add_many or add_group."""
-    rows = _rows(X, one=verb == "add")
-    arguments: dict[str, Any] = {}
-    if group is not None:
-        arguments["key" if verb == "add_group" else "group"] = group
-    if not (type(weight) is float and weight == 1.0) and any(checks.lights(weight, len(rows))):
-        arguments["weight"] = np.asarray(weight, dtype=np.float64).tolist()
-    plain = None if payloads is None else _payloads(payloads, len(rows))
-    return _request(verb, arguments, rows if len(rows) else None, plain, key)
+    """Return the request for a verb; raise ArgumentError for arguments that are not usable.
+
+    Args:
+        verb: the call.
+        payloads: one JSON value for each vector; None: no payloads.
+        key: the idempotency key; None: no key.
+        step: for `undo`: whether to undo the whole last step.
+    """
+    rows = None if verb.vectors is None else _rows(verb.vectors, one=verb.one_vector)
+    arguments = _plain(verb.journal_arguments())
+    if check_yes_no("step", step):
+        arguments["step"] = _check_step(arguments)
+    plain = None if payloads is None else _payloads(payloads, 0 if rows is None else len(rows))
+    request = WriteRequest(verb=verb.verb, arguments=arguments, payloads=plain, key=key)
+    request.rows = rows if rows is None or len(rows) else None
+    request.alone = verb.verb not in GROUPED
+    if key is not None:
+        _check_key(key)
+        request.digest = _digest(request.rows, plain)
+    return request
+
+
+def _check_step(arguments: dict[str, Any]) -> bool:
+    if arguments.get("to") is not None:
+        raise ArgumentError(
+            f"undo(to={arguments['to']!r:.80}, step=True)",
+            expected="either to= or step=",
+            remedy="to= undoes all changes from an event on; step=True undoes the last step.",
+        )
+    return True
 
 
 def check_batches(batches: object) -> None:
@@ -170,92 +186,13 @@ def batch_request(
 ) -> WriteRequest:
     """Return the request for one batch of `feed`, to run after the request before it."""
     given = batch if isinstance(batch, Batch) else Batch(batch)
-    request = add_request(
-        "add_many", given.X, given.weight, None, given.payloads, given.idempotency_key
-    )
+    verb = AddMany(given.X, weight=given.weight)
+    request = request_of(verb, payloads=given.payloads, key=given.idempotency_key)
     if request.rows is not None and np.may_share_memory(request.rows, np.asarray(given.X)):
         request.rows = request.rows.copy()  # the caller may reuse its array
     request.after, request.renew = after, renew
-    if (
-        request.rows is not None
-    ):  # in the thread of the caller, so that the writer thread has less to do
+    if request.rows is not None:  # compute checksums in the thread of the caller
         request.crcs = [zlib.crc32(body) for body in journal.pieces(request.rows)]
-    return request
-
-
-def enrol_request(name: str, X: npt.ArrayLike, locked: bool, key: str | None) -> WriteRequest:
-    """Return a request that adds the vectors of a known name."""
-    rows = _rows(X, one=False)
-    return _request("enrol", {"name": name, "locked": locked}, rows, None, key, alone=True)
-
-
-def remove_request(
-    vector: npt.ArrayLike,
-    x: npt.ArrayLike | None,
-    cluster: int | None,
-    weight: float | None,
-    key: str | None,
-) -> WriteRequest:
-    """Return a request that removes a vector, given by number, by coordinates, or by both."""
-    by_number = np.ndim(vector) == 0
-    given = x if by_number else vector
-    if not by_number and x is not None:
-        raise ArgumentError(
-            "two vectors to remove",
-            expected="the number of a vector and x, or x alone",
-            remedy="Leave out x=.",
-        )
-    rows = None if given is None else _rows(given, one=True)
-    given_by = {"cluster": cluster, "weight": weight, "vector": vector if by_number else None}
-    arguments = {name: value for name, value in given_by.items() if value is not None}
-    return _request("remove", arguments, rows, None, key, alone=True)
-
-
-def undo_request(to: int | None, step: bool, key: str | None) -> WriteRequest:
-    """Return a request to undo the last change, all changes from an event on, or the last step."""
-    if not check_yes_no("step", step):
-        return verb_request("undo", {"to": to}, key)
-    if to is not None:
-        raise ArgumentError(
-            f"undo(to={to!r:.80}, step=True)",
-            expected="either to= or step=",
-            remedy="to= undoes all changes from an event on; step=True undoes the last step.",
-        )
-    return verb_request("undo", {"to": None, "step": True}, key)
-
-
-def settle_request(thresholds: Thresholds | None, key: str | None) -> WriteRequest:
-    """Return a request to settle the clusters, by the thresholds of the store if None is given."""
-    if thresholds is None:
-        return verb_request("settle", {}, key)
-    if not isinstance(thresholds, Thresholds):
-        raise ArgumentError(
-            f"thresholds of type {type(thresholds).__name__}",
-            expected="Thresholds or None",
-            remedy="None takes those of the clusterer.",
-        )
-    return verb_request("settle", {"thresholds": asdict(thresholds)}, key)
-
-
-def verb_request(verb: str, arguments: dict[str, Any], key: str | None) -> WriteRequest:
-    """Return a request for a verb that brings no vectors."""
-    return _request(verb, arguments, None, None, key, alone=True)
-
-
-def _request(
-    verb: str,
-    arguments: dict[str, Any],
-    rows: Rows | None,
-    payloads: Payloads | None,
-    key: str | None,
-    *,
-    alone: bool = False,
-) -> WriteRequest:
-    request = WriteRequest(verb=verb, arguments=_plain(arguments), rows=rows, alone=alone)
-    request.payloads, request.key = payloads, key
-    if key is not None:
-        _check_key(key)
-        request.digest = _digest(rows, payloads)
     return request
 
 
