@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer.verbs import AddMany
 from linkstream.data import VoiceStream, voice_halves
 from linkstream.errors import LinkstreamError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.service.responses import Refusal
-from linkstream.store import write_requests
+from linkstream.store.write_requests import request_of
 
 if TYPE_CHECKING:
     from linkstream.service.sessions import Session, Sessions
@@ -61,9 +62,8 @@ async def _add(session: Session, stream: VoiceStream, first: int, end: int, step
     """Add some windows; wait and try again while the service is busy."""
     X = stream.X[first:end]
     while True:
-        call = write_requests.add_request(
-            "add_many", X, 1.0, None, _payloads(stream, first, end), f"demo-{first}-{end}"
-        )
+        payloads = _payloads(stream, first, end)
+        call = request_of(AddMany(X), payloads=payloads, key=f"demo-{first}-{end}")
         try:
             await session.write(call, X.nbytes)
             return

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from linkstream.clusterer import verbs
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError, UndoError
 from linkstream.service import requests, schemas
@@ -26,8 +27,8 @@ from linkstream.service.routing import (
     sessions_of,
     settings_of,
 )
-from linkstream.store import Store, write_requests
-from linkstream.store.write_requests import WriteRequest
+from linkstream.store import Store
+from linkstream.store.write_requests import WriteRequest, request_of
 
 _MANY = 256  # payloads; more are checked in a thread
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
@@ -56,11 +57,11 @@ class Verb:
 
 
 def _remove(body: schemas.Remove, key: str | None) -> WriteRequest:
-    return write_requests.remove_request(body.vector, None, None, None, key)
+    return request_of(verbs.Remove(body.vector), key=key)
 
 
 def _undo(body: schemas.Undo, key: str | None) -> WriteRequest:
-    call = write_requests.undo_request(body.to, body.step, key)
+    call = request_of(verbs.Undo(to=body.to), step=body.step, key=key)
     after = body.after
     if after is not None:
         call.check = lambda event: _check_nothing_since(after, event)
@@ -108,7 +109,7 @@ def _add_route(name: str, verb: Verb) -> None:
         call = (
             verb.call(body, key)
             if verb.call
-            else write_requests.verb_request(name, body.model_dump(), key)
+            else request_of(verbs.VERBS[name].parse(body.model_dump()), key=key)
         )
         await session.write(call)
         if verb.decides:
@@ -198,7 +199,8 @@ async def enrol(request: Request, session: Here) -> Response:
     """Add prototypes of a known identity to the cluster with that name."""
     body = await requests.json_body(request, settings_of(request), schemas.Enrol)
     requests.check_name(body.name, settings_of(request))
-    call = write_requests.enrol_request(body.name, body.vectors, body.locked, key_of(request))
+    verb = verbs.Enrol(body.name, body.vectors, locked=body.locked)
+    call = request_of(verb, key=key_of(request))
     requests.check_size(call.rows, settings_of(request))
     await session.write(call, 0 if call.rows is None else call.rows.nbytes)
     return json_response({"cluster": call.answer})
@@ -228,12 +230,11 @@ async def ask(request: Request, session: Here) -> Response:
 
 async def _adding(request: Request, verb: str, body: VectorBody, group: str | None) -> WriteRequest:
     """Make the call that adds vectors; many payloads are checked in a thread."""
-    rows = body.rows[0] if verb == "add" else body.rows
+    field, rows = ("x", body.rows[0]) if verb == "add" else ("X", body.rows)
 
     def make() -> WriteRequest:
-        return write_requests.add_request(
-            verb, rows, body.weights, group, body.payloads, key_of(request)
-        )
+        call = verbs.VERBS[verb].parse({field: rows, "weight": body.weights, "group": group})
+        return request_of(call, payloads=body.payloads, key=key_of(request))
 
     if body.payloads is None or len(body.payloads) <= _MANY:
         return make()
@@ -275,7 +276,7 @@ async def settle(request: Request, session: Here) -> Response:
     body = await requests.json_body(request, settings_of(request), schemas.Settle)
     if not body.apply:
         return json_response((await session.read(Store.settle)).to_dict())
-    call = await session.write(write_requests.verb_request("settle", {}, key_of(request)))
+    call = await session.write(request_of(verbs.Settle(apply=True), key=key_of(request)))
     return json_response({} if call.answer is None else call.answer.to_dict())
 
 
