@@ -7,7 +7,7 @@ import sqlite3
 from types import SimpleNamespace
 
 from linkstream import Links
-from linkstream.store import commit_loop, file, maintenance, replaying, store
+from linkstream.store import commit_loop, file, journal, maintenance, store
 from store.operations import THRESHOLDS, plain
 
 PAGE = file.PAGE
@@ -67,7 +67,7 @@ def told(held):
             key=operation.key,
             vectors=held.journal.vectors(operation),
             payloads=held.journal.payloads(operation),
-            result=replaying.decoded(operation),
+            result=journal.decoded(operation),
         )
 
 

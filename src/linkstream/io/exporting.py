@@ -29,7 +29,7 @@ from linkstream.io.writing import (
     write_table,
 )
 from linkstream.store import Operation, Store
-from linkstream.store.replaying import decoded
+from linkstream.store.journal import decoded
 
 FORMAT = 1
 PACKINGS = ("npz", "parquet")

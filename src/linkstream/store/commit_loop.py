@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 
 from linkstream.errors import IdempotencyError, LinkstreamError, StoreClosedError, StoreError
 from linkstream.store import file, journal
-from linkstream.store.journal import Operation
+from linkstream.store.journal import Operation, decoded
 from linkstream.store.model import Model
-from linkstream.store.replaying import decoded
 from linkstream.store.write_requests import Call, Task, WriteRequest
 from linkstream.store.writer_thread import Queues
 

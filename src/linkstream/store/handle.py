@@ -14,14 +14,14 @@ from linkstream import __version__, saving
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.errors import StoreError
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import about, carving, copies, file, snapshots, verifying, wal
+from linkstream.store import about, carving, copies, file, repairing, snapshots, wal
 from linkstream.store.commit_loop import CommitLoop
 from linkstream.store.index import Index
 from linkstream.store.locks import WriterLock
 from linkstream.store.maintenance import Maintenance
 from linkstream.store.model import Model, load
+from linkstream.store.repairing import Verified
 from linkstream.store.steps import check_command
-from linkstream.store.verifying import Verified
 from linkstream.store.write_requests import OpenStep, WriteRequest
 from linkstream.store.writer_thread import WriterThread, closed_error
 
@@ -42,13 +42,7 @@ class StoreHandle:
     maintenance: Maintenance | None = None
 
     def __init__(
-        self,
-        path: Path,
-        wanted: about.Wanted,
-        *,
-        read_only: bool,
-        engine: str,
-        threads: int | None,
+        self, path: Path, wanted: about.Wanted, *, read_only: bool, engine: str, threads: int | None
     ) -> None:
         self.path, self.read_only = path, read_only
         self._engine_options = {"engine": engine, "threads": threads}
@@ -212,7 +206,7 @@ class StoreHandle:
         with file.guarded(self.path):
             self.run(lambda: wal.check(self.path, live=not self.read_only))
         keep = self.description["keep_vectors"]
-        return verifying.verify(self.path, self._engine_options, keep=keep)
+        return repairing.verify(self.path, self._engine_options, keep=keep)
 
     def compact(self) -> None:
         """Erase the bytes of removed, forgotten and undone vectors; see `Store.compact`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer import checks
 from linkstream.clusterer.verbs import VERBS, signature
+from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
@@ -29,6 +30,7 @@ _COLUMNS = (
     "events, result, key, digest"
 )
 _STEP = "$step"  # stored with the arguments; no method has a parameter of that name
+_DECISION = tuple(each.name for each in fields(Decision))
 _AT_ONCE = 64  # rows of one statement; other threads run meanwhile
 
 Rows = npt.NDArray[np.float32]
@@ -196,7 +198,7 @@ class Journal:
         """Yield the operations after one, in order; raise DamagedStoreError if one is missing."""
         where = "number > ? AND number <= ?"
         query = f"SELECT {_COLUMNS}, crc FROM operations WHERE {where} ORDER BY number"
-        for row in self._connection.execute(query, (after, _last(until))):
+        for row in self._connection.execute(query, (after, 2**62 if until is None else until)):
             after += 1
             yield self._read(row, after)
         if until is not None and after != until:
@@ -299,22 +301,11 @@ def _operation(number: int, verb: str, arguments: str, *rest: Any) -> Operation:
         raise ValueError("impossible counts")
     if verb in IDS and len(result) != 8 * rows:
         raise ValueError("not one ID for each vector")
-    decided = np.frombuffer(events, dtype="<i8").reshape(-1, WIDTH)
+    decided = np.frombuffer(events, dtype="<i8").reshape(-1, WIDTH).astype(np.int64, copy=False)
+    mark = None if step is None else _mark(step, number)
+    counts = vector, event, piece, rows, dimension
     return Operation(
-        number,
-        verb,
-        said,
-        vector,
-        event,
-        piece,
-        rows,
-        dimension,
-        bool(payloads),
-        decided.astype(np.int64, copy=False),
-        result,
-        key,
-        digest,
-        None if step is None else _mark(step, number),
+        number, verb, said, *counts, bool(payloads), decided, result, key, digest, mark
     )
 
 
@@ -325,5 +316,18 @@ def _mark(step: Any, number: int) -> Mark:
     return Mark(first, command)
 
 
-def _last(until: int | None) -> int:
-    return 2**62 if until is None else until
+def encoded(answer: Any) -> bytes:
+    """Return an answer as bytes."""
+    if isinstance(answer, np.ndarray):
+        return answer.astype("<i8").tobytes()
+    if isinstance(answer, Decision):
+        return json.dumps({name: getattr(answer, name) for name in _DECISION}).encode()
+    return json.dumps(answer if isinstance(answer, int) else None).encode()
+
+
+def decoded(operation: Operation) -> Any:
+    """Return the answer of an operation."""
+    if operation.verb in IDS:
+        return np.frombuffer(operation.result, dtype="<i8").astype(np.int64)
+    answer = json.loads(operation.result)
+    return Decision(**answer) if isinstance(answer, dict) else answer

@@ -10,28 +10,27 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer import Links
+from linkstream.clusterer import Links, checks
 from linkstream.clusterer.snapshots import saved_without_history
+from linkstream.clusterer.verbs import VERBS
 from linkstream.engine.events import WIDTH
-from linkstream.errors import (
-    DamagedStoreError,
-    LinkstreamError,
-    SnapshotError,
-    StoreError,
-    UndoError,
-)
+from linkstream.errors import DamagedStoreError, LinkstreamError, SnapshotError, StoreError
 from linkstream.identity.folding import Base
 from linkstream.saving import Saved
-from linkstream.store import replaying, snapshots, steps
+from linkstream.store import journal, snapshots, steps
 from linkstream.store.file import damaged, distrusted, view
 from linkstream.store.index import Index, JournalVectors
-from linkstream.store.journal import IDS, Journal, Mark, Operation
+from linkstream.store.journal import IDS, Journal, Mark, Operation, Rows
 from linkstream.store.snapshots import Snapshot
 from linkstream.store.steps import Step
 from linkstream.store.write_requests import OpenStep, WriteRequest
 
+_SLICE = 5_000  # vectors at a time if the clusterer drops old events: they must be read before
+
+Events = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -99,12 +98,23 @@ class Model:
         rows = self.journal.vectors(operation)
         if operation.first_piece != self.next_piece:
             raise damaged(self.path, f"operation {operation.number} does not follow on the others")
+        what = f"operation {operation.number} ({operation.verb})"
+        if operation.verb not in VERBS:
+            raise damaged(self.path, f"{what}: an unknown verb")
+        before = self.links.n_vectors, self.n_events
         try:
-            with self._going_back(operation.verb, operation.arguments) as arguments:
-                replaying.again(self.links, operation, arguments, rows, self.path)
-        except UndoError as error:
-            what = f"operation {operation.number} ({operation.verb})"
+            with distrusted(self.path, what):
+                answer, events = self._perform(operation.verb, operation.arguments, rows)
+        except StoreError:
+            raise
+        except LinkstreamError as error:
             raise damaged(self.path, f"{what} cannot be done again: {error}") from error
+        if (
+            before != (operation.first_vector, operation.first_event)
+            or not np.array_equal(events, operation.events)
+            or journal.encoded(answer) != operation.result
+        ):
+            raise damaged(self.path, f"{what}, decided again, differs from what was decided")
         self._note(operation, self.links.n_vectors)
 
     def decide(self, request: WriteRequest) -> None:
@@ -112,12 +122,40 @@ class Model:
         if request.check is not None:
             request.check(self.n_events)
         before = self.links.n_vectors
-        with self._going_back(request.verb, request.arguments) as arguments:
-            request.answer, events = replaying.do(
-                self.links, request.verb, arguments, request.rows, self.n_events
-            )
+        request.answer, events = self._perform(request.verb, request.arguments, request.rows)
         request.decisions = self.links.last_decisions if request.verb in IDS else None
         self._decided(request, before, self.links.n_vectors, events)
+
+    def _perform(
+        self, verb: str, arguments: dict[str, Any], rows: Rows | None
+    ) -> tuple[Any, Events]:
+        """Perform a verb on the clusterer; return the answer and the events."""
+        untracked = not self.links.track_vectors
+        if verb == "add_many" and untracked and rows is not None and len(rows) > _SLICE:
+            return self._add_in_slices(arguments, rows)
+        with self._going_back(verb, arguments) as given:
+            answer = VERBS[verb].from_journal(given, rows).perform(self.links.core)
+        return answer, self._events_since(self.n_events)
+
+    def _add_in_slices(self, arguments: dict[str, Any], rows: Rows) -> tuple[Any, Events]:
+        self.links.core.quantised(rows)  # raise errors before any change
+        checks.lights(arguments.get("weight", 1.0), len(rows))
+        weight = np.broadcast_to(np.asarray(arguments.get("weight", 1.0)), len(rows))
+        ids, events, first_event = [], [], self.n_events
+        for start in range(0, len(rows), _SLICE):
+            part = slice(start, start + _SLICE)
+            full = bool((weight[part] == 1).all())
+            some = {**arguments, "weight": 1.0 if full else weight[part].tolist()}
+            ids.append(self.links.add_many(rows[part], **some))
+            events.append(self._events_since(first_event))
+            first_event += len(events[-1])
+        return np.concatenate(ids), np.concatenate(events)
+
+    def _events_since(self, sequence: int) -> Events:
+        engine = self.links.core.engine
+        if engine is None:
+            return np.empty((0, WIDTH), dtype=np.int64)
+        return engine.event_rows(sequence)[1]
 
     @contextmanager
     def _going_back(self, verb: str, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -154,7 +192,7 @@ class Model:
         decisions = self.links.last_decisions
         assert decisions is not None
         ends = before + np.cumsum([len(some) for some in rows])
-        events = replaying.events_since(self.links, self.n_events)
+        events = self._events_since(self.n_events)
         cuts = np.searchsorted(events[:, 1], ends)  # each event bears the vector that led to it
         first = 0
         for request, end, cut in zip(requests, ends.tolist(), cuts.tolist(), strict=True):
@@ -164,9 +202,7 @@ class Model:
             self._decided(request, before, end, events[first:cut])
             before, first = end, cut
 
-    def _decided(
-        self, request: WriteRequest, before: int, after: int, events: replaying.Events
-    ) -> None:
+    def _decided(self, request: WriteRequest, before: int, after: int, events: Events) -> None:
         """Set what there is to commit of a call, from the vector counts before and after it."""
         rows = request.rows
         request.operation = Operation(
@@ -180,7 +216,7 @@ class Model:
             dimension=0 if rows is None else rows.shape[1],
             has_payloads=request.payloads is not None,
             events=events,
-            result=replaying.encoded(request.answer),
+            result=journal.encoded(request.answer),
             key=request.key,
             digest=request.digest,
             step=self._marked(request.step),
@@ -231,7 +267,7 @@ class Model:
     @property
     def moved(self) -> bool:
         """Whether the clusterer changed outside of an operation."""
-        return bool(len(replaying.events_since(self.links, self.n_events)))
+        return bool(len(self._events_since(self.n_events)))
 
     def _note(self, operation: Operation, n_vectors: int) -> None:
         self.index.note(operation, n_vectors)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links, explain
 from linkstream.clusterer.checks import whole_number
+from linkstream.clusterer.explain import ReadSnapshot
+from linkstream.clusterer.verbs import documentation
 from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
@@ -24,42 +27,58 @@ from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import about, copies, file, index, replaying
+from linkstream.store import about, copies, file, index
 from linkstream.store.handle import StoreHandle
-from linkstream.store.journal import Journal, Operation
+from linkstream.store.journal import Journal, Operation, decoded
 from linkstream.store.model import Model
+from linkstream.store.repairing import Verified
 from linkstream.store.steps import Step
-from linkstream.store.verifying import Verified
 
 _EVENTS_AT_ONCE = 20_000  # events that are read from the journal together, about
 
+# The parameters that verbs have only in a store.
+OWN_PARAMETERS = {
+    "payload": "a JSON value of up to 64 KiB to store with the vector, see `payloads`.",
+    "payloads": "a JSON value of up to 64 KiB for each vector, to store with it; None for none.",
+    "step": "undo the whole last step, see `steps` (default False).",
+    "idempotency_key": "a repeated call under the same key is done once, and gets the first answer "
+    "again. Another call under the key raises IdempotencyError.",
+}
+
 Numbers = Sequence[int] | npt.NDArray[np.int64]
+F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def documented(method: F) -> F:
+    """Give a method the documentation of `Links`, and that of the store's own parameters."""
+    own = [name for name in inspect.signature(method).parameters if name in OWN_PARAMETERS]
+    described = {name: OWN_PARAMETERS[name] for name in own}
+    method.__doc__ = documentation(method.__name__, described)
+    return method
+
+
+def _property_of_links(name: str) -> Any:
+    """Return a property that reads the property of the clusterer."""
+
+    def read(self: StoreReader) -> Any:
+        return self.handle.read(lambda model: getattr(model.links, name))
+
+    return property(read, doc=getattr(Links, name).__doc__)
+
+
 def _as_in_links(
-    method: Callable[Concatenate[Links, P], R],
+    method: Callable[Concatenate[Links, P], R], *, log: bool = False
 ) -> Callable[Concatenate[StoreReader, P], R]:
-    """Return a method of the store that runs a method of `Links` on the model."""
+    """Return a method that runs a method of `Links` on the model; `log`: it needs all events."""
 
     @functools.wraps(method)
     def call(self: StoreReader, /, *args: P.args, **options: P.kwargs) -> R:
-        return self.handle.read(lambda model: method(model.links, *args, **options))
+        def ask(links: Links) -> R:
+            return method(links, *args, **options)
 
-    return call
-
-
-def _with_log(
-    method: Callable[Concatenate[Links, P], R],
-) -> Callable[Concatenate[StoreReader, P], R]:
-    """Return the same for a method that needs the whole event log."""
-
-    @functools.wraps(method)
-    def call(self: StoreReader, /, *args: P.args, **options: P.kwargs) -> R:
-        return self.handle.read(
-            lambda model: model.remember(lambda links: method(links, *args, **options))
-        )
+        return self.handle.read(lambda model: model.remember(ask) if log else ask(model.links))
 
     return call
 
@@ -87,52 +106,20 @@ class StoreReader:
         return self.handle.read_only
 
     @property
-    def n_vectors(self) -> int:
-        """The number of vectors added so far."""
-        return self.handle.read(lambda model: model.links.n_vectors)
-
-    @property
-    def n_subclusters(self) -> int:
-        """The number of subclusters: nodes of the graph."""
-        return self.handle.read(lambda model: model.links.n_subclusters)
-
-    @property
-    def n_clusters(self) -> int:
-        """The number of clusters: connected components of the graph."""
-        return self.handle.read(lambda model: model.links.n_clusters)
-
-    @property
     def n_events(self) -> int:
         """The number of events so far, which is the sequence number of the next event."""
         return self.handle.read(lambda model: model.n_events)
 
-    @property
-    def dimension(self) -> int | None:
-        """The dimension of the vectors; None until the space or the first vector fixes it."""
-        return self.handle.read(lambda model: model.links.dimension)
+    # The properties and methods of Links, with its documentation
 
-    @property
-    def track_vectors(self) -> bool:
-        """Whether vectors have numbers that labels and corrections can refer to."""
-        return self.handle.read(lambda model: model.links.track_vectors)
-
-    @property
-    def keep_vectors(self) -> bool:
-        """Whether `vectors` returns vectors by number."""
-        return self.handle.read(lambda model: model.links.keep_vectors)
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The three thresholds."""
-        return self.handle.read(lambda model: model.links.thresholds)
-
-    @property
-    def space(self) -> Space:
-        """The space to which vectors are brought before they are clustered."""
-        return self.handle.read(lambda model: model.links.space)
-
-    # The methods of Links, with its parameters and its documentation
-
+    n_vectors: int = _property_of_links("n_vectors")
+    n_subclusters: int = _property_of_links("n_subclusters")
+    n_clusters: int = _property_of_links("n_clusters")
+    dimension: int | None = _property_of_links("dimension")
+    track_vectors: bool = _property_of_links("track_vectors")
+    keep_vectors: bool = _property_of_links("keep_vectors")
+    thresholds: Thresholds = _property_of_links("thresholds")
+    space: Space = _property_of_links("space")
     labels = _as_in_links(Links.labels)
     clusters = _as_in_links(Links.clusters)
     resolve = _as_in_links(Links.resolve)
@@ -142,56 +129,46 @@ class StoreReader:
     explain = _as_in_links(Links.explain)
     state = _as_in_links(Links.state)
     state_hash = _as_in_links(Links.state_hash)
-    explain_pair = _with_log(Links.explain_pair)
-    history = _with_log(Links.history)
+    explain_pair = _as_in_links(Links.explain_pair, log=True)
+    history = _as_in_links(Links.history, log=True)
 
     # Questions that compare all clusters run in the thread of the caller, on a copy of the state
 
+    @documented
     def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
-        """Return vectors of a cluster for a person to look at, as `Links.exemplars`.
-
-        Args:
-            cluster_id: the cluster.
-            limit: how many vectors of each kind to return.
-        """
+        """As `Links.exemplars`."""
         limit = whole_number("limit", limit, "how many vectors of each kind to show")
         live, snapshot = self.handle.read(
             lambda model: explain.snapshot_of(model.links.core, cluster_id)
         )
         return snapshot.exemplars(live, self._fixed_vectors, limit)
 
-    def _fixed_vectors(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        return self.handle.read(lambda model: model.links.core.kept(numbers))
-
+    @documented
     def review_queue(self, limit: int = 20) -> list[Question]:
-        """Return the questions whose answers would correct most, as `Links.review_queue`.
-
-        Args:
-            limit: how many questions to return.
-        """
+        """As `Links.review_queue`."""
         limit = whole_number("limit", limit, "how many questions to ask")
-        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+        snapshot = self._snapshot()
         return snapshot.questions(limit, self._shown) if snapshot else []
 
+    @documented
     def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
-        """Return pairs of clusters that may be one, as `Links.suggest_merges`.
-
-        Args:
-            limit: how many suggestions to return.
-        """
+        """As `Links.suggest_merges`."""
         limit = whole_number("limit", limit, "how many suggestions to make")
-        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+        snapshot = self._snapshot()
         return snapshot.merges(limit) if snapshot else []
 
+    @documented
     def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
-        """Return the edges with the least margin within clusters, as `Links.suggest_splits`.
-
-        Args:
-            limit: how many suggestions to return.
-        """
+        """As `Links.suggest_splits`."""
         limit = whole_number("limit", limit, "how many suggestions to make")
-        snapshot = self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+        snapshot = self._snapshot()
         return snapshot.splits(limit) if snapshot else []
+
+    def _snapshot(self) -> ReadSnapshot | None:
+        return self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
+
+    def _fixed_vectors(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        return self.handle.read(lambda model: model.links.core.kept(numbers))
 
     def _shown(self, state: State, node: int) -> tuple[int, ...]:
         try:
@@ -320,7 +297,7 @@ class JournalReader:
         Args:
             operation: an operation of this store.
         """
-        return replaying.decoded(operation)
+        return decoded(operation)
 
     def vectors(self, operation: Operation) -> npt.NDArray[np.float32] | None:
         """Return the vectors that an operation brought; None if it brought none.

@@ -1,9 +1,10 @@
-"""Repair a damaged store: write what can be read into a new file; keep a copy of the old files.
+"""Verify a store, or repair a damaged one.
 
-All rows that match their checksums are copied from the file and its log into a new file. The
-newest intact snapshot is the start; the operations after it are replayed as long as they are there
-and give the same results. Older operations are kept if they can be read. The new file is verified
-before it replaces the store; until then nothing is changed.
+A verification reads every row and replays the journal. A repair copies all rows that match their
+checksums, from the file and its log, into a new file. The newest intact snapshot is the start; the
+operations after it are replayed as long as they are there and give the same results. Older
+operations are kept if they can be read. The new file is verified before it replaces the store;
+until then nothing is changed. A copy of the old files is kept.
 """
 
 from __future__ import annotations
@@ -26,14 +27,93 @@ from linkstream.errors import DamagedStoreError, LinkstreamError, StoreError
 from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import about, carving, copies, file, journal, snapshots, verifying, wal
+from linkstream.store import about, carving, copies, file, journal, snapshots, wal
 from linkstream.store.file import damaged
 from linkstream.store.index import Index
 from linkstream.store.journal import LOST, Operation
 from linkstream.store.locks import WriterLock
-from linkstream.store.model import Model, load
+from linkstream.store.model import Model, check_end, load
 
 _COLUMNS = {"operations": 14, "snapshots": 7, "vectors": 3, "chunks": 3, "meta": 3, "payloads": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a verification has read, all of it intact.
+
+    Attributes:
+        operations: how many operations the journal has.
+        decided: how many were replayed; those before the last compaction were only read.
+        vectors: how many vectors were added.
+        events: how many events there are.
+        snapshots: how many snapshots the file has.
+    """
+
+    operations: int
+    decided: int
+    vectors: int
+    events: int
+    snapshots: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"sound: {self.operations} operations ({self.decided} decided again), "
+            f"{self.vectors} vectors, {self.events} events, {self.snapshots} snapshots"
+        )
+
+
+def verify(path: Path, running: dict[str, Any], *, keep: bool) -> Verified:
+    """Read everything; raise DamagedStoreError at the first damage."""
+    with (
+        file.guarded(path),
+        contextlib.closing(file.connect(path, read_only=True)) as connection,
+        file.view(connection),
+    ):
+        for (message,) in connection.execute("PRAGMA integrity_check"):
+            if message == "out of memory":
+                raise MemoryError(message)
+            if message != "ok":
+                raise damaged(path, str(message))
+        about.read(connection, path)
+        return _decide_again(connection, path, running, keep=keep)
+
+
+def _decide_again(
+    connection: sqlite3.Connection, path: Path, running: dict[str, Any], *, keep: bool
+) -> Verified:
+    made = snapshots.every(connection, path)
+    if not made:
+        raise damaged(path, "no snapshot")
+    models = [
+        Model.at(
+            connection,
+            path,
+            each,
+            snapshots.read(connection, path, each),
+            keep=keep,
+            running=running,
+        )
+        for each in made
+    ]
+    model, *others = models
+    expected = {other.number: other.links.state_hash() for other in others}
+    base = model.number
+    for operation in model.journal.operations(0, base):
+        model.journal.payloads(operation)
+        if keep:
+            model.journal.vectors(operation)
+    for operation in model.journal.operations(base):
+        model.journal.payloads(operation)
+        model.again(operation)
+        if expected.get(model.number, "") not in ("", model.links.state_hash()):
+            raise damaged(path, f"the snapshot after operation {model.number} holds another state")
+    check_end(model, keep=keep)
+    links = model.links
+    return Verified(model.number, model.number - base, links.n_vectors, model.n_events, len(made))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +235,7 @@ def _verify(path: Path, made: Path, keep: bool) -> None:
 
 
 def _check(made: Path, keep: bool) -> None:
-    verifying.verify(made, {}, keep=keep)
+    verify(made, {}, keep=keep)
     with contextlib.closing(file.connect(made, read_only=True)) as connection:
         model = load(connection, made, keep=keep, running={})
         about.check_same(made, about.read(connection, made), model.links, keep=keep)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links, verbs
 from linkstream.clusterer.checks import check_yes_no
-from linkstream.clusterer.explain import snapshot_for_read
 from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Settle, Undo, Verb
 from linkstream.engine import choice
 from linkstream.engine.contract import Decision
@@ -24,7 +23,7 @@ from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import file
 from linkstream.store.handle import StoreHandle
-from linkstream.store.reader import StoreReader
+from linkstream.store.reader import StoreReader, documented
 from linkstream.store.write_requests import (
     Batch,
     WriteRequest,
@@ -35,17 +34,7 @@ from linkstream.store.write_requests import (
 
 FEED_AHEAD = 8  # batches of `feed` that wait for their answers
 
-# The parameters that verbs have only in a store.
-OWN_PARAMETERS = {
-    "payload": "a JSON value of up to 64 KiB to store with the vector, see `payloads`.",
-    "payloads": "a JSON value of up to 64 KiB for each vector, to store with it; None for none.",
-    "step": "undo the whole last step, see `steps` (default False).",
-    "idempotency_key": "a repeated call under the same key is done once, and gets the first answer "
-    "again. Another call under the key raises IdempotencyError.",
-}
-
 Ids = npt.NDArray[np.int64]
-F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
@@ -59,14 +48,6 @@ class WritingMethod(Protocol[P, R]):
     def __call__(self, *args: Any, idempotency_key: str | None, **options: Any) -> R: ...
 
 
-def _documented(method: F) -> F:
-    """Give a method the documentation of `Links`, and that of the store's own parameters."""
-    own = [name for name in inspect.signature(method).parameters if name in OWN_PARAMETERS]
-    described = {name: OWN_PARAMETERS[name] for name in own}
-    method.__doc__ = verbs.documentation(method.__name__, described)
-    return method
-
-
 def _writing(method: Callable[Concatenate[Links, P], R]) -> WritingMethod[P, R]:
     """Return the method of a store that journals and performs a verb of `Links`."""
     verb = VERBS[method.__name__]
@@ -77,7 +58,7 @@ def _writing(method: Callable[Concatenate[Links, P], R]) -> WritingMethod[P, R]:
     key = inspect.signature(call).parameters["idempotency_key"]
     call.__name__, call.__qualname__ = verb.verb, f"Store.{verb.verb}"
     call.__signature__ = verbs.signature(verb.verb, key)  # type: ignore[attr-defined]
-    return cast("WritingMethod[P, R]", _documented(call))
+    return cast("WritingMethod[P, R]", documented(call))
 
 
 class Store(StoreReader):
@@ -170,7 +151,7 @@ class Store(StoreReader):
 
     # The verbs of `Links`, with its parameters and its documentation
 
-    @_documented
+    @documented
     def add(
         self,
         x: npt.ArrayLike,
@@ -185,7 +166,7 @@ class Store(StoreReader):
         verb = Add(x, weight=weight, group=group)
         return cast("Decision", self._perform(verb, payloads, key=idempotency_key))
 
-    @_documented
+    @documented
     def add_many(
         self,
         X: npt.ArrayLike,
@@ -199,7 +180,7 @@ class Store(StoreReader):
         verb = AddMany(X, weight=weight, group=group)
         return cast("Ids", self._perform(verb, payloads, key=idempotency_key))
 
-    @_documented
+    @documented
     def add_group(
         self,
         X: npt.ArrayLike,
@@ -225,14 +206,14 @@ class Store(StoreReader):
     forget = _writing(Links.forget)
     redo = _writing(Links.redo)
 
-    @_documented
+    @documented
     def undo(
         self, *, to: int | None = None, step: bool = False, idempotency_key: str | None = None
     ) -> None:
         """As `Links.undo`."""
         self._perform(Undo(to=to), key=idempotency_key, step=step)
 
-    @_documented
+    @documented
     def settle(
         self,
         apply: bool = False,
@@ -243,7 +224,7 @@ class Store(StoreReader):
         """As `Links.settle`."""
         verb = Settle(check_yes_no("apply", apply), thresholds=thresholds)
         if not apply:  # in the thread of the caller, on a copy of the state
-            snapshot = self.handle.read(lambda model: snapshot_for_read(model.links.core))
+            snapshot = self._snapshot()
             return snapshot.proposals(thresholds) if snapshot else Settlement((), (), 0, 0)
         changes: Settlement | None = self._perform(verb, key=idempotency_key)
         n_clusters = self.n_clusters
