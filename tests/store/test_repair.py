@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
+from linkstream.clusterer.core import Core
 from linkstream.engine import atomic_files
 from linkstream.errors import DamagedStoreError, SnapshotError, StoreError
 from linkstream.store import Store, copies, repair
@@ -271,7 +272,7 @@ def test_a_state_that_could_not_be_loaded_is_not_saved_over_a_file(tmp_path, mon
     before = (tmp_path / "a.snapshot").read_bytes()
     state = links.state()
     state.counts[0] += 1
-    monkeypatch.setattr(Links, "state", lambda links: state)
+    monkeypatch.setattr(Core, "state", lambda core: state)
     with pytest.raises(SnapshotError, match=r"in memory.*Nothing was written"):
         links.save(tmp_path / "a.snapshot")
     assert (tmp_path / "a.snapshot").read_bytes() == before
