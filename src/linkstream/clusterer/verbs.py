@@ -200,17 +200,22 @@ def signature(verb: str, *own: inspect.Parameter) -> inspect.Signature:
     return told.replace(parameters=[*told.parameters.values(), *own])
 
 
-def documentation(verb: str, own: Mapping[str, str]) -> str:
-    """Return the documentation of a verb, with the parameters of a surface's own."""
+def documentation(verb: str, own: Mapping[str, str], notes: str = "") -> str:
+    """Return the documentation of a verb for a surface.
+
+    Args:
+        verb: the method of `Links`.
+        own: what the parameters mean that only the surface has.
+        notes: text instead of the paragraphs between the first one and the parameters.
+    """
     text, raises, errors = (inspect.getdoc(getattr(Links, verb)) or "").partition("\n\nRaises:")
-    lines = [text] if "\nArgs:\n" in text else [text, "", "Args:"]
-    for name, words in own.items():
-        lines.append(
-            textwrap.fill(
-                f"{name}: {words}", 92, initial_indent="    ", subsequent_indent="        "
-            )
-        )
-    return "\n".join(lines) + raises + errors + "\n"
+    head, _, args = text.partition("\n\nArgs:\n")
+    if notes:
+        head = head.split("\n\n")[0] + "\n\n" + notes
+    wrap = textwrap.TextWrapper(92, initial_indent="    ", subsequent_indent=" " * 8)
+    entries = [wrap.fill(f"{name}: {words}") for name, words in own.items()]
+    listed = "\n".join(([args] if args else []) + entries)
+    return f"{head}\n\nArgs:\n{listed}{raises}{errors}\n"
 
 
 def _plain(value: Any) -> Any:

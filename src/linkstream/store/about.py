@@ -101,17 +101,12 @@ def wanted(
     return Links.from_thresholds(thresholds, **options)
 
 
-def check_wanted(
-    path: Path,
-    about: About,
-    thresholds: Thresholds | None,
-    preset: str | None,
-    options: dict[str, Any],
-) -> None:
+def check_wanted(path: Path, about: About, asked: Wanted) -> None:
     """Raise ArgumentError if a store was made with other thresholds or options."""
+    _, preset, options = asked
     there = Thresholds(**about["thresholds"])
-    asked = wanted(thresholds, preset, options) or Links.from_thresholds(there, **options)
-    described = of(asked, keep=asked.keep_vectors)
+    links = wanted(*asked) or Links.from_thresholds(there, **options)
+    described = of(links, keep=links.keep_vectors)
     names = {"thresholds", *options}
     if preset is not None:
         names |= preset_of(preset).options.keys()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -44,15 +44,8 @@ class Carver:
         self._offset = None if log is None else log.offset
         self._n_pages = -(-self._file_size // self.size)
 
-    def __enter__(self) -> Carver:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the files."""
         self._file.close()
         if self._log is not None:
             self._log.close()
@@ -224,7 +217,6 @@ def _types(payload: bytes) -> tuple[list[int], int]:
 
 
 def _is_row(payload: bytes) -> bool:
-    """Return whether a record has as many columns as a table of a store."""
     return len(_types(payload)[0]) in TABLES
 
 
@@ -280,14 +272,14 @@ def check_kind(path: Path) -> None:
 
 def rows(path: Path) -> Iterator[tuple[str, Row]]:
     """Yield all rows of a store and its log that match their checksums, see `Carver.rows`."""
-    with Carver(path, _page_size(path)) as carver:
+    with closing(Carver(path, _page_size(path))) as carver:
         yield from carver.rows()
 
 
 def _page_size(path: Path) -> int | None:
     """Return the page size with which rows are found; None if there are no rows."""
     for size in (wal.page_size_of(path), *_SIZES):
-        with Carver(path, size) as carver:
+        with closing(Carver(path, size)) as carver:
             if next(carver.rows(among=_PROBED), None) is not None:
                 return size
     return None

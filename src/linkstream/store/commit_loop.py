@@ -66,38 +66,33 @@ class CommitLoop:
         group: list[WriteRequest] = []
         for run in runs(calls):
             call = run[0]
-            group = self._run_urgent(group, queues)
+            self._run_urgent(group, queues)
             if isinstance(call, WriteRequest) and not call.alone:
                 self._decide_run(run, group)
                 continue
             self._commit(group)
-            group = []
             if isinstance(call, Task):
                 call.run()
             elif isinstance(call, WriteRequest):
                 self._decide(call, group)
                 self._commit(group)
-                group = []
-        if self._writer is not None and queues.is_waiting() and _is_large(group):
+        if self._writer is not None and not queues.calls.empty() and _is_large(group):
             self._wait_for_commits(_COMMITS_MAX - 1)
             self._commits.append(self._writer.submit(lambda: self._write_and_answer(group)))
         else:
             self._commit(group)
 
-    def _run_urgent(self, group: list[WriteRequest], queues: Queues) -> list[WriteRequest]:
-        """Run urgent tasks after committing the group; return what is left of the group."""
-        task = queues.next_urgent()
-        while task is not None:
+    def _run_urgent(self, group: list[WriteRequest], queues: Queues) -> None:
+        """Run urgent tasks after committing the group."""
+        while (task := queues.next_urgent()) is not None:
             self._commit(group)
-            group = []
             task.run()
-            task = queues.next_urgent()
-        return group
 
     def _commit(self, group: list[WriteRequest]) -> None:
-        """Commit a group and everything before it."""
+        """Commit a group and everything before it; the group is empty then."""
         self._wait_for_commits(0)
         self._write_and_answer(group)
+        group.clear()
 
     def _wait_for_commits(self, left: int) -> None:
         """Wait until at most `left` commits are running."""
@@ -215,7 +210,6 @@ class CommitLoop:
     # Write
 
     def _write_and_answer(self, group: list[WriteRequest]) -> None:
-        """Write what was decided, then answer."""
         try:
             self._write(group)
         except BaseException as error:
@@ -225,9 +219,7 @@ class CommitLoop:
         for request in group:
             if request.key is not None and self._pending.get(request.key) is request:
                 del self._pending[request.key]
-            request.rows = request.payloads = request.operation = request.ahead = (
-                None  # free memory
-            )
+            request.rows = request.payloads = request.operation = request.ahead = None
             request.finish()
 
     def _write(self, group: list[WriteRequest]) -> None:
@@ -310,7 +302,6 @@ class JournalWriter:
             self._pool.shutdown()
 
     def _begin(self) -> None:
-        """Begin a transaction, unless this writer has begun one."""
         if not (self._has_begun and self._connection.in_transaction):
             file.begin(self._connection)
         self._has_begun = True
@@ -371,7 +362,6 @@ def _n_rows(request: WriteRequest) -> int:
 
 
 def _is_large(group: list[WriteRequest]) -> bool:
-    """Return whether a group is large enough to be committed in the background."""
     return sum(0 if request.rows is None else request.rows.nbytes for request in group) >= LARGE
 
 

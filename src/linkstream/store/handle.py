@@ -40,16 +40,16 @@ class StoreHandle:
 
     description: about.About
     maintenance: Maintenance | None = None
+    _loop: CommitLoop
+    _thread: WriterThread
 
     def __init__(
-        self, path: Path, wanted: about.Wanted, *, read_only: bool, engine: str, threads: int | None
+        self, path: Path, wanted: about.Wanted, running: dict[str, Any], *, read_only: bool
     ) -> None:
         self.path, self.read_only = path, read_only
-        self._engine_options = {"engine": engine, "threads": threads}
+        self._engine_options = running
         self._lock: WriterLock | None = None
         self._connections: list[sqlite3.Connection] = []
-        self._loop: CommitLoop | None = None
-        self._thread: WriterThread | None = None
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
@@ -87,10 +87,8 @@ class StoreHandle:
 
     def _check_log(self) -> None:
         """Finish an interrupted repair; raise DamagedStoreError if SQLite would cut the log."""
-        if self.read_only:
-            copies.finish_install_as_reader(self.path)
-        else:
-            copies.finish_install(self.path)
+        finish = copies.finish_install_as_reader if self.read_only else copies.finish_install
+        finish(self.path)
         with file.usable(self.path):
             wal.check(self.path, live=not self.read_only)
 
@@ -103,7 +101,7 @@ class StoreHandle:
         self._connections.insert(0, self._reader)
         with file.guarded(self.path):
             self.description = about.read(self._reader, self.path)
-        about.check_wanted(self.path, self.description, *wanted)
+        about.check_wanted(self.path, self.description, wanted)
         return writer
 
     def _load(self) -> Model:
@@ -118,14 +116,11 @@ class StoreHandle:
     def run(self, work: Callable[[], T]) -> T:
         """Run a function on the writer thread, between two commits; return its result."""
         self.check_open()
-        assert self._thread is not None
         return self._thread.run(work)
 
     def read(self, work: Callable[[Model], T]) -> T:
         """Call a function with the model on the writer thread; return its result."""
-        assert self._loop is not None
-        loop = self._loop
-        return self.run(lambda: loop.read(work))
+        return self.run(lambda: self._loop.read(work))
 
     def submit(self, request: WriteRequest) -> WriteRequest:
         """Queue a request and return at once; `result()` waits for the answer.
@@ -133,7 +128,6 @@ class StoreHandle:
         The callback `then` of the request runs on a thread of the store and must be short.
         """
         self.check_writable()
-        assert self._thread is not None
         request.step = request.step or getattr(self._local, "step", None)
         self._thread.put(request)
         return request
@@ -153,7 +147,7 @@ class StoreHandle:
         self, *, thresholds: Thresholds | None = None, preset: str | None = None, **options: Any
     ) -> None:
         """Raise ArgumentError if the store was made with other thresholds or options."""
-        about.check_wanted(self.path, self.description, thresholds, preset, options)
+        about.check_wanted(self.path, self.description, (thresholds, preset, options))
 
     def check_writable(self) -> None:
         """Raise StoreError if the store cannot be written to."""
@@ -164,7 +158,6 @@ class StoreHandle:
                 remedy="Open the store without read_only=True.",
             )
         self.check_open()
-        assert self._loop is not None
         self._loop.check_usable()
 
     def check_open(self) -> None:
@@ -196,7 +189,6 @@ class StoreHandle:
                 model.base = base.number
                 return model.catch_up()
         # The store was compacted: the operations in between cannot be replayed any more.
-        assert self._loop is not None
         self._loop.reload()
         return self._loop.model.number - before
 
@@ -227,10 +219,9 @@ class StoreHandle:
 
     def _release(self) -> None:
         self._closed = True
-        if self._thread is not None:
-            self._thread.stop()
-        if self._loop is not None:
-            self._loop.close()
+        for part in ("_thread", "_loop"):
+            if hasattr(self, part):  # opening may have failed before
+                getattr(self, part).close()
         for connection in self._connections:  # the writer last: it removes the log
             with contextlib.suppress(sqlite3.Error):
                 connection.close()

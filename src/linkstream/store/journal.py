@@ -109,10 +109,6 @@ class VectorBlock:
     rows: Rows
     crcs: list[int] | None = None
 
-    def crc(self, i: int) -> int | None:
-        """Return the CRC of the i-th piece, if known."""
-        return None if self.crcs is None else self.crcs[i]
-
 
 def rows_of_piece(dimension: int) -> int:
     """Return how many vectors one piece holds."""
@@ -134,30 +130,13 @@ def _insert(connection: sqlite3.Connection, into: str, rows: list[tuple[object, 
         connection.execute(values, [value for row in some for value in row])
 
 
-def _row(operation: Operation) -> tuple[object, ...]:
-    values = (
-        operation.number,
-        operation.verb,
-        json.dumps(_said(operation), sort_keys=True),
-        operation.first_vector,
-        operation.first_event,
-        operation.first_piece,
-        operation.n_rows,
-        operation.dimension,
-        int(operation.has_payloads),
-        np.ascontiguousarray(operation.events, dtype="<i8").tobytes(),
-        operation.result,
-        operation.key,
-        operation.digest,
-    )
-    return sealed("operations", *values)
-
-
-def _said(operation: Operation) -> dict[str, Any]:
-    """Return the arguments, with the step if there is one."""
-    if operation.step is None:
-        return operation.arguments
-    return {**operation.arguments, _STEP: list(operation.step)}
+def _row(o: Operation) -> tuple[object, ...]:
+    said = o.arguments if o.step is None else {**o.arguments, _STEP: list(o.step)}
+    counts = o.first_vector, o.first_event, o.first_piece, o.n_rows, o.dimension
+    events = np.ascontiguousarray(o.events, dtype="<i8").tobytes()
+    decided = int(o.has_payloads), events, o.result, o.key, o.digest
+    arguments = json.dumps(said, sort_keys=True)
+    return sealed("operations", o.number, o.verb, arguments, *counts, *decided)
 
 
 def pieces(rows: Rows) -> Iterator[memoryview]:
@@ -169,11 +148,11 @@ def pieces(rows: Rows) -> Iterator[memoryview]:
 
 def write_vectors(connection: sqlite3.Connection, *blocks: VectorBlock) -> None:
     """Insert the vectors of operations; the caller commits."""
-    rows = [
-        sealed("vectors", block.first_piece + i, body, blob_crc=block.crc(i))
-        for block in blocks
-        for i, body in enumerate(pieces(block.rows))
-    ]
+    rows = []
+    for block in blocks:
+        for i, body in enumerate(pieces(block.rows)):
+            crc = None if block.crcs is None else block.crcs[i]
+            rows.append(sealed("vectors", block.first_piece + i, body, blob_crc=crc))
     _insert(connection, "INSERT OR REPLACE INTO vectors", rows)
 
 

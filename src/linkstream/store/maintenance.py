@@ -119,7 +119,6 @@ class Maintenance:
                 _log.warning("%s", error)
 
     def _schedule_due(self) -> None:
-        """Schedule what is due after a commit."""
         loop = self._loop
         is_long = loop.replay_seconds > max(SNAPSHOT_SECONDS, SNAPSHOT_SHARE * self._snapshot_cost)
         if is_long or (loop.unsaved_bytes > _UNSAVED_MAX and not self._keep):

@@ -52,10 +52,14 @@ R = TypeVar("R")
 
 
 def documented(method: F) -> F:
-    """Give a method the documentation of `Links`, and that of the store's own parameters."""
-    own = [name for name in inspect.signature(method).parameters if name in OWN_PARAMETERS]
-    described = {name: OWN_PARAMETERS[name] for name in own}
-    method.__doc__ = documentation(method.__name__, described)
+    """Give a method the documentation of `Links`, and that of the store's own parameters.
+
+    Paragraphs after the first one of the method replace the notes of `Links`.
+    """
+    names = inspect.signature(method).parameters
+    own = {name: words for name, words in OWN_PARAMETERS.items() if name in names}
+    notes = (inspect.getdoc(method) or "").partition("\n\n")[2]
+    method.__doc__ = documentation(method.__name__, own, notes)
     return method
 
 
@@ -244,7 +248,11 @@ class StoreReader:
 
 
 class JournalReader:
-    """The journal of a store: each call that was acknowledged, with its vectors and events."""
+    """The journal of a store: each call that was acknowledged, with its vectors and events.
+
+    Args:
+        operation: of all methods that have it: an operation of this store.
+    """
 
     def __init__(self, handle: StoreHandle) -> None:
         self._handle = handle
@@ -292,35 +300,19 @@ class JournalReader:
         return self._handle.read(lambda model: model.done(key))
 
     def answer(self, operation: Operation) -> Any:
-        """Return what the caller of an operation got: a Decision, IDs, one ID, or None.
-
-        Args:
-            operation: an operation of this store.
-        """
+        """Return what the caller of an operation got: a Decision, IDs, one ID, or None."""
         return decoded(operation)
 
     def vectors(self, operation: Operation) -> npt.NDArray[np.float32] | None:
-        """Return the vectors that an operation brought; None if it brought none.
-
-        Args:
-            operation: an operation of this store.
-        """
+        """Return the vectors that an operation brought; None if it brought none."""
         return self._handle.read(lambda model: model.journal.vectors(operation))
 
     def payloads(self, operation: Operation) -> list[Any] | None:
-        """Return the payloads that an operation brought; None if it brought none.
-
-        Args:
-            operation: an operation of this store.
-        """
+        """Return the payloads that an operation brought; None if it brought none."""
         return self._handle.read(lambda model: model.journal.payloads(operation))
 
     def vectors_left(self, operation: Operation) -> int:
-        """Return how many of the vectors of an operation were not undone.
-
-        Args:
-            operation: an operation of this store.
-        """
+        """Return how many of the vectors of an operation were not undone."""
         return self._handle.read(lambda model: model.left_of(operation))
 
     def _read(self, since: int, last: int, *, event: int | None = None) -> Iterator[Operation]:

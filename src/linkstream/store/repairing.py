@@ -283,7 +283,6 @@ class _Salvage:
                 self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", row)
 
     def _described(self) -> about.About | None:
-        """Return the description of the store; None if it is lost."""
         with contextlib.suppress(DamagedStoreError):
             return about.read(self._new, self.path)
         return None
@@ -338,7 +337,8 @@ class _Salvage:
             if found is None:
                 self.lost_before += 1
                 found = _nothing(number, before)
-                self._forget(number)
+                self._new.execute("DELETE FROM operations WHERE number = ?", (number,))
+                self._new.execute("DELETE FROM payloads WHERE operation = ?", (number,))
                 journal.write(self._new, found)
             pieces.update(range(found.first_piece, found.first_piece + found.n_pieces))
             before = found
@@ -360,10 +360,6 @@ class _Salvage:
                 source.vectors(operation)
             return operation
         return None
-
-    def _forget(self, number: int) -> None:
-        self._new.execute("DELETE FROM operations WHERE number = ?", (number,))
-        self._new.execute("DELETE FROM payloads WHERE operation = ?", (number,))
 
     def _finish(self, described: about.About | None) -> None:
         """Write the model as a snapshot; keep the oldest one for undo if nothing is missing."""

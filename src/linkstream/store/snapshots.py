@@ -6,7 +6,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,8 @@ def insert_whole(
 ) -> Snapshot:
     """Insert a snapshot within a transaction of the caller."""
     data = b"".join(parts)
-    bodies = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
     first, number = _next(connection)
+    bodies = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
     for chunk, body in enumerate(bodies, first):
         _insert_chunk(connection, chunk, body)
     made = Snapshot(number, operation, first, len(bodies), len(data), len(parts[0]))
@@ -82,7 +82,6 @@ def insert_whole(
 
 
 def _next(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the numbers of the next chunk and of the next snapshot."""
     (chunk,) = connection.execute("SELECT coalesce(max(number), 0) FROM chunks").fetchone()
     (number,) = connection.execute("SELECT coalesce(max(number), 0) FROM snapshots").fetchone()
     return chunk + 1, number + 1
@@ -94,9 +93,8 @@ def _insert_chunk(connection: sqlite3.Connection, number: int, body: bytes) -> N
 
 def insert(connection: sqlite3.Connection, made: Snapshot) -> None:
     """Insert the row that makes a snapshot valid."""
-    values = (made.number, made.operation, made.first_chunk, made.chunks, made.size, made.split)
-    marks = ", ".join("?" * 7)
-    connection.execute(f"INSERT INTO snapshots VALUES ({marks})", sealed("snapshots", *values))
+    row = sealed("snapshots", *astuple(made))
+    connection.execute("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def drop(connection: sqlite3.Connection, path: Path, gone: list[Snapshot]) -> None:

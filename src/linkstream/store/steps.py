@@ -11,7 +11,7 @@ import numpy as np
 
 from linkstream.clusterer import Links, removal
 from linkstream.errors import ArgumentError
-from linkstream.identity.timeline import Timeline, n_arrivals
+from linkstream.identity.timeline import Taken, Timeline, n_arrivals
 from linkstream.store.journal import ADDING, Journal, Operation
 
 COMMAND_MAX = 64  # characters
@@ -58,7 +58,7 @@ def last(links: Links, journal: Journal, newest: int) -> int:
     """Return the first event of the last step; raise UndoError if there is none."""
     timeline = removal.timeline(links.core, "undo")
     timeline.before(None)  # raises if there is nothing to undo
-    return next(_standing(timeline, journal, newest)).event
+    return next(_steps(timeline, journal, newest)).event
 
 
 def listed(links: Links, journal: Journal, newest: int, limit: int) -> list[Step]:
@@ -66,8 +66,8 @@ def listed(links: Links, journal: Journal, newest: int, limit: int) -> list[Step
     if links.dimension is None:
         return []
     timeline = removal.timeline(links.core, "undo")
-    again = [_joined(list(_steps(t.rows, t.sequences, journal, newest))) for t in timeline.taken]
-    return again + list(islice(_standing(timeline, journal, newest), limit))
+    again = [_joined(list(_steps(taken, journal, newest))) for taken in timeline.taken]
+    return again + list(islice(_steps(timeline, journal, newest), limit))
 
 
 def coming_back(links: Links, journal: Journal, newest: int) -> Iterator[Operation]:
@@ -84,14 +84,9 @@ def coming_back(links: Links, journal: Journal, newest: int) -> Iterator[Operati
             yield operation
 
 
-def _standing(timeline: Timeline, journal: Journal, newest: int) -> Iterator[Step]:
-    return _steps(timeline.rows, timeline.sequences, journal, newest)
-
-
-def _steps(
-    rows: np.ndarray[Any, Any], sequences: np.ndarray[Any, Any], journal: Journal, newest: int
-) -> Iterator[Step]:
+def _steps(some: Timeline | Taken, journal: Journal, newest: int) -> Iterator[Step]:
     """Yield the steps of events, the newest first."""
+    rows, sequences = some.rows, some.sequences
     end = len(sequences)
     while end:
         operation = journal.holding(int(sequences[end - 1]), newest)
@@ -109,7 +104,6 @@ def _steps(
 
 
 def _joined(steps: list[Step]) -> Step:
-    """Return the steps that one undo took as one step."""
     steps = steps[::-1]
     commands = dict.fromkeys(step.command for step in steps)
     return Step(

@@ -7,7 +7,6 @@ import inspect
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
@@ -21,16 +20,10 @@ from linkstream.engine.contract import Decision
 from linkstream.errors import StoreError
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import file
+from linkstream.store import file, write_requests
 from linkstream.store.handle import StoreHandle
 from linkstream.store.reader import StoreReader, documented
-from linkstream.store.write_requests import (
-    Batch,
-    WriteRequest,
-    batch_request,
-    check_batches,
-    request_of,
-)
+from linkstream.store.write_requests import Batch, WriteRequest
 
 FEED_AHEAD = 8  # batches of `feed` that wait for their answers
 
@@ -138,16 +131,8 @@ class Store(StoreReader):
             ArgumentError: the store was made with other thresholds or options.
         """
         choice.choose(engine, threads)
-        wanted = (thresholds, preset, options)
-        return cls(
-            StoreHandle(
-                file.resolved(path),
-                wanted,
-                read_only=bool(read_only),
-                engine=engine,
-                threads=threads,
-            )
-        )
+        wanted, running = (thresholds, preset, options), {"engine": engine, "threads": threads}
+        return cls(StoreHandle(file.resolved(path), wanted, running, read_only=bool(read_only)))
 
     # The verbs of `Links`, with its parameters and its documentation
 
@@ -164,7 +149,7 @@ class Store(StoreReader):
         """As `Links.add`."""
         payloads = None if payload is None else [payload]
         verb = Add(x, weight=weight, group=group)
-        return cast("Decision", self._perform(verb, payloads, key=idempotency_key))
+        return cast("Decision", self._perform(verb, payloads=payloads, key=idempotency_key))
 
     @documented
     def add_many(
@@ -176,9 +161,12 @@ class Store(StoreReader):
         payloads: Iterable[Any] | None = None,
         idempotency_key: str | None = None,
     ) -> npt.NDArray[np.int64]:
-        """As `Links.add_many`."""
+        """As `Links.add_many`.
+
+        All vectors are added or none, also after Ctrl-C.
+        """
         verb = AddMany(X, weight=weight, group=group)
-        return cast("Ids", self._perform(verb, payloads, key=idempotency_key))
+        return cast("Ids", self._perform(verb, payloads=payloads, key=idempotency_key))
 
     @documented
     def add_group(
@@ -192,7 +180,7 @@ class Store(StoreReader):
     ) -> npt.NDArray[np.int64]:
         """As `Links.add_group`."""
         verb = AddGroup(X, group=group, weight=weight)
-        return cast("Ids", self._perform(verb, payloads, key=idempotency_key))
+        return cast("Ids", self._perform(verb, payloads=payloads, key=idempotency_key))
 
     enrol = _writing(Links.enrol)
     same = _writing(Links.same)
@@ -230,15 +218,8 @@ class Store(StoreReader):
         n_clusters = self.n_clusters
         return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
 
-    def _perform(
-        self,
-        verb: Verb,
-        payloads: Iterable[Any] | None = None,
-        *,
-        key: str | None,
-        step: bool = False,
-    ) -> Any:
-        return self.handle.submit(request_of(verb, payloads=payloads, key=key, step=step)).result()
+    def _perform(self, verb: Verb, *, key: str | None, **options: Any) -> Any:
+        return self.handle.submit(write_requests.request_of(verb, key=key, **options)).result()
 
     # What only a store has
 
@@ -257,7 +238,7 @@ class Store(StoreReader):
                 (default False: the batch counts as added).
         """
         self.handle.check_writable()
-        check_batches(batches)
+        write_requests.check_batches(batches)
         return self._feed(batches, renew=check_yes_no("renew", renew))
 
     def _feed(
@@ -268,7 +249,7 @@ class Store(StoreReader):
         stream, ended = iter(batches), None
         while ended is None:
             try:
-                request = batch_request(next(stream), after=last, renew=renew)
+                request = write_requests.batch_request(next(stream), after=last, renew=renew)
                 last = self.handle.submit(request)
                 waiting.append(last)
             except Exception as error:  # answer the waiting batches first
@@ -304,12 +285,7 @@ class Store(StoreReader):
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

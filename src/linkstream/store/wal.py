@@ -41,7 +41,6 @@ class Log:
     """The content of a log, frame by frame.
 
     Attributes:
-        header: the log's first 32 bytes.
         header_intact: whether the header matches its checksum.
         page_size: bytes of a page.
         salts: the two numbers of this generation of the log.
@@ -51,8 +50,6 @@ class Log:
         chained: for each frame, whether its checksum follows from the one before.
     """
 
-    path: Path
-    header: bytes
     header_intact: bool
     page_size: int
     salts: tuple[int, int]
@@ -60,7 +57,6 @@ class Log:
     commits: Flags
     near: npt.NDArray[np.int64]
     chained: Flags
-    sums: Words
 
     @property
     def n_sound(self) -> int:
@@ -81,12 +77,11 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The index of a log: durable frames, frames copied into the file, salts, checksums."""
+    """The index of a log: durable frames, frames copied into the file, salts."""
 
     frames: int
     moved: int
     salts: tuple[int, int]
-    sums: tuple[int, int]
 
 
 def log_of(path: Path) -> Path:
@@ -122,21 +117,14 @@ def _read(path: Path, file: BinaryIO, header: bytes, given: int | None) -> Log:
         salt1, salt2 = _first_salts(file)
     seeds = [start] if intact else [start, made]
     for seed in seeds:
-        log = _frames(path, file, header, intact, size, order, (salt1, salt2), seed)
+        log = _frames(file, intact, size, order, (salt1, salt2), seed)
         if len(log.chained) and log.chained[0]:
             break
     return log
 
 
 def _frames(
-    path: Path,
-    file: BinaryIO,
-    header: bytes,
-    intact: bool,
-    size: int,
-    order: str,
-    salts: tuple[int, int],
-    seed: Words,
+    file: BinaryIO, intact: bool, size: int, order: str, salts: tuple[int, int], seed: Words
 ) -> Log:
     file.seek(HEAD)
     step, parts, before = FRAME + size, [], seed
@@ -151,18 +139,8 @@ def _frames(
     none = np.empty(0, dtype=np.bool_)
     near = (heads[:, 2:4] == np.array(salts, dtype=np.uint32)).sum(axis=1)
     chained = np.concatenate([none, *(part[1] for part in parts)])
-    return Log(
-        path,
-        header,
-        intact,
-        size,
-        salts,
-        heads[:, 0],
-        heads[:, 1] > 0,
-        near,
-        chained,
-        heads[:, 4:6],
-    )
+    pages, commits = heads[:, 0], heads[:, 1] > 0
+    return Log(intact, size, salts, pages, commits, near, chained)
 
 
 def _block(block: bytes, step: int, order: str, before: Words) -> tuple[Words, Flags]:
@@ -298,4 +276,4 @@ def _index(path: Path) -> _Index | None:
         return None
     salts = struct.unpack(">2I", raw[32:40])  # kept as the log has them
     (moved,) = struct.unpack("=I", raw[96:100])
-    return _Index(frames=fields[4], moved=moved, salts=salts, sums=(fields[6], fields[7]))
+    return _Index(frames=fields[4], moved=moved, salts=salts)

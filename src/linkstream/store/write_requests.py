@@ -5,6 +5,7 @@ All arguments are checked here, in the thread of the caller, before the request 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -215,11 +216,10 @@ def _digest(rows: Rows | None, payloads: Payloads | None) -> bytes:
 
 
 def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as JSON represents them."""
     if not arguments:
         return {}
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(arguments, default=_number))
+        plain: dict[str, Any] = json.loads(json.dumps(arguments))
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(
             f"arguments that JSON cannot represent ({error})",
@@ -227,12 +227,6 @@ def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
             remedy="Pass plain Python values.",
         ) from None
     return plain
-
-
-def _number(value: object) -> object:
-    if isinstance(value, (np.integer, np.bool_)):
-        return value.item()
-    raise TypeError(f"a value of type {type(value).__name__}")
 
 
 def _payloads(payloads: Iterable[Any], n: int) -> Payloads:
@@ -320,19 +314,13 @@ def _same(plain: Any, value: Any) -> bool:
 
 
 def _check_key(key: object) -> None:
-    if isinstance(key, str) and 0 < len(key) <= KEY_MAX and _encodable(key):
-        return
+    if isinstance(key, str) and 0 < len(key) <= KEY_MAX:
+        with contextlib.suppress(UnicodeEncodeError):
+            key.encode()
+            return
     shown = f"{key!r:.80}" if isinstance(key, str) else f"a value of type {type(key).__name__}"
     raise ArgumentError(
         f"idempotency_key: {shown}",
         expected=f"a string of 1 to {KEY_MAX} characters",
         remedy="Use a new key for each call, and the same key to retry a call.",
     )
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

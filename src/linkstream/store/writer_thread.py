@@ -25,13 +25,9 @@ class Queues:
     """Two queues: calls in order of arrival, and urgent tasks that run before them."""
 
     def __init__(self) -> None:
-        self.calls: SimpleQueue[Call | None] = SimpleQueue()
+        self.calls: SimpleQueue[Call | None] = SimpleQueue()  # None marks the end
         self.ended = False  # whether the end marker was taken from the queue
         self._urgent: SimpleQueue[Task] = SimpleQueue()
-
-    def put(self, call: Call | None) -> None:
-        """Append a call; None marks the end."""
-        self.calls.put(call)
 
     def put_urgent(self, task: Task) -> None:
         """Add a task to run before all waiting calls."""
@@ -41,10 +37,6 @@ class Queues:
     def next_urgent(self) -> Task | None:
         """Return the next urgent task; None if there is none."""
         return None if self._urgent.empty() else self._urgent.get()
-
-    def is_waiting(self) -> bool:
-        """Return whether calls wait in the queue."""
-        return not self.calls.empty()
 
 
 Serve = Callable[[list[Call], Queues], None]
@@ -62,7 +54,7 @@ class WriterThread:
         self._lock = threading.Lock()
         self._stopped = False
         method = weakref.WeakMethod(serve)
-        weakref.finalize(serve.__self__, self._queues.put, None)  # type: ignore[attr-defined]
+        weakref.finalize(serve.__self__, self._queues.calls.put, None)  # type: ignore[attr-defined]
         self._thread = threading.Thread(
             target=_serve_until_end, args=(self._queues, method), name="linkstream", daemon=True
         )
@@ -78,7 +70,7 @@ class WriterThread:
             if urgent and isinstance(call, Task):
                 self._queues.put_urgent(call)
             else:
-                self._queues.put(call)
+                self._queues.calls.put(call)
 
     def run(self, work: Callable[[], T], *, urgent: bool = False) -> T:
         """Run a function on the writer thread, between two commits; return its result."""
@@ -87,11 +79,11 @@ class WriterThread:
         answer: T = task.result()
         return answer
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Serve the calls that are queued, then end the thread."""
         with self._lock:
             if not self._stopped:
-                self._queues.put(None)
+                self._queues.calls.put(None)
             self._stopped = True
         self._thread.join()
 
