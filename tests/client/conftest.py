@@ -27,8 +27,8 @@ def waits(monkeypatch):
     async def asleep(seconds):
         sleep(seconds)
 
-    monkeypatch.setattr("linkstream.client.blocking.time", SimpleNamespace(sleep=sleep))
-    monkeypatch.setattr("linkstream.client.asynchronous.anyio", SimpleNamespace(sleep=asleep))
+    monkeypatch.setattr("linkstream.client.clients.time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("linkstream.client.clients.anyio", SimpleNamespace(sleep=asleep))
     clock_of = SimpleNamespace(monotonic=lambda: clock.now)
     monkeypatch.setattr("linkstream.client.endpoint.time", clock_of)
     return told

@@ -71,7 +71,8 @@ def test_each_call_gets_a_new_key(talk, waits):
 
 
 def test_writes_send_a_key_and_reads_send_none(talk, waits):
-    writes = Service(good({"before": 1, "event": 2, "cluster": 4, **DECISION}))
+    settled = {"joins": [], "cuts": [], "n_clusters_before": 1, "n_clusters_after": 1}
+    writes = Service(good({"before": 1, "event": 2, **settled, **DECISION}))
     with talk(writes) as client:
         client.same(0, 1)
         client.different(0, 1)

@@ -7,9 +7,9 @@ from linkstream.errors import MissingExtraError
 if importlib.util.find_spec("httpx") is None:
     raise MissingExtraError("httpx", extra="client", purpose="The client")
 
-from linkstream.client.asynchronous import AsyncClient
-from linkstream.client.blocking import Client
+from linkstream.client.clients import AsyncClient, Client
 from linkstream.client.endpoint import Retries
+from linkstream.client.writes import last_write
 from linkstream.store import Batch
 
-__all__ = ["AsyncClient", "Batch", "Client", "Retries"]
+__all__ = ["AsyncClient", "Batch", "Client", "Retries", "last_write"]

@@ -11,6 +11,8 @@ from linkstream.client import views
 from linkstream.client.requests import (
     BINARY,
     Steps,
+    as_in_links,
+    fetch,
     finite,
     get,
     post,
@@ -46,20 +48,18 @@ PAGE = 1_000  # clusters or events in one request
 
 def health() -> Steps[dict[str, Any]]:
     """Return the status and version of the service, and the number of its namespaces."""
-    answer = yield get("healthz", in_namespace=False)
-    return answer.read(dict)
+    return fetch("healthz", dict, in_namespace=False)
 
 
 def whoami() -> Steps[dict[str, Any]]:
     """Return the scopes of the token, by namespace."""
-    answer = yield get("v1/whoami", in_namespace=False)
-    return answer.read(dict)
+    return fetch("v1/whoami", dict, in_namespace=False)
 
 
 def namespaces() -> Steps[list[NamespaceView]]:
     """Return the namespaces that the token may read."""
-    answer = yield get("v1/namespaces", in_namespace=False)
-    return answer.read(views.list_reader("namespaces", NamespaceView))
+    reader = views.list_reader("namespaces", NamespaceView)
+    return fetch("v1/namespaces", reader, in_namespace=False)
 
 
 # The namespace
@@ -67,46 +67,41 @@ def namespaces() -> Steps[list[NamespaceView]]:
 
 def info() -> Steps[Info]:
     """Return the counts of the namespace, and the options it was made with."""
-    answer = yield get("")
-    return answer.read(views.read_info)
+    return fetch("", views.read_info)
 
 
 def thresholds() -> Steps[Thresholds]:
     """Return the three thresholds."""
-    answer = yield get("thresholds")
-    return answer.read(views.reader(Thresholds))
+    return fetch("thresholds", views.reader(Thresholds))
 
 
 def stats() -> Steps[dict[str, Any]]:
     """Return counts and rates since the service started, as plain values."""
-    answer = yield get("stats")
-    return answer.read(dict)
+    return fetch("stats", dict)
 
 
+@as_in_links
 def state_hash() -> Steps[str]:
-    """Return the hex digest of the whole state, as `Links.state_hash`."""
-    answer = yield get("", slow=True, hash="true")
-    return answer.read(lambda values: str(values["state_hash"]))
+    """As `Links.state_hash`."""
+    return fetch("", lambda values: str(values["state_hash"]), slow=True, hash="true")
 
 
 # Vectors and clusters
 
 
+@as_in_links
 def predict(X: npt.ArrayLike) -> Steps[npt.NDArray[np.int64]]:
-    """Return the cluster that each vector would get; −1 for a new one. Nothing changes.
-
-    Args:
-        X: one vector a row.
-    """
+    """As `Links.predict`."""
     rows = rows_of(X)
     if not len(rows):
         return np.empty(0, dtype=np.int64)
-    answer = yield post_vectors("ask", rows, write=False)
+    answer = yield post_vectors("ask", rows, {"Accept": BINARY})
     return answer.ids(len(rows))
 
 
+@as_in_links
 def labels() -> Steps[npt.NDArray[np.int64]]:
-    """Return the current cluster of every vector, in order of arrival; −1 if removed."""
+    """As `Links.labels`."""
     answer = yield get("labels", accept=BINARY)
     return answer.ids(None, "labels")
 
@@ -138,8 +133,7 @@ def cluster(cluster_id: int) -> Steps[ClusterDetail]:
     Args:
         cluster_id: the cluster; if it was joined into another, that one is returned.
     """
-    answer = yield get(f"clusters/{_number(cluster_id)}")
-    return answer.read(views.read_cluster)
+    return fetch(f"clusters/{_number(cluster_id)}", views.read_cluster)
 
 
 def members(cluster_id: int, *, limit: int = 50, before: int | None = None) -> Steps[Page]:
@@ -150,8 +144,8 @@ def members(cluster_id: int, *, limit: int = 50, before: int | None = None) -> S
         limit: how many at most, up to 1,000.
         before: only vectors with a lower number; the `next` of the page before.
     """
-    answer = yield get(f"clusters/{_number(cluster_id)}/vectors", limit=limit, before=before)
-    return answer.read(views.reader(Page))
+    path = f"clusters/{_number(cluster_id)}/vectors"
+    return fetch(path, views.reader(Page), limit=limit, before=before)
 
 
 def vector(vector: int) -> Steps[VectorView]:
@@ -160,8 +154,7 @@ def vector(vector: int) -> Steps[VectorView]:
     Args:
         vector: the vector's number, in order of arrival.
     """
-    answer = yield get(f"vectors/{_number(vector)}")
-    return answer.read(views.reader(VectorView))
+    return fetch(f"vectors/{_number(vector)}", views.reader(VectorView))
 
 
 def payload(vector: int) -> Steps[Any]:
@@ -170,34 +163,21 @@ def payload(vector: int) -> Steps[Any]:
     Args:
         vector: the vector's number, in order of arrival.
     """
-    answer = yield get(f"vectors/{_number(vector)}")
-    return answer.read(lambda values: values["payload"])
+    return fetch(f"vectors/{_number(vector)}", lambda values: values["payload"])
 
 
+@as_in_links
 def resolve(cluster_id: int) -> Steps[int]:
-    """Return the live cluster that an ID now stands for; −1 if it was forgotten.
-
-    Args:
-        cluster_id: any ID that was ever given.
-    """
-    answer = yield get(f"clusters/{_number(cluster_id)}")
-    return answer.read(lambda values: int(values["id"]))
+    """As `Links.resolve`."""
+    return fetch(f"clusters/{_number(cluster_id)}", lambda values: int(values["id"]))
 
 
+@as_in_links
 def named(name: str) -> Steps[int]:
-    """Return the ID of the cluster with a name; raise ArgumentError if there is none.
-
-    Args:
-        name: the whole name.
-    """
-    offset, total = 0, 1
-    while offset < total:
-        answer = yield get("clusters", order="id", limit=PAGE, offset=offset, q=name)
-        some, total = answer.read(views.read_clusters)
-        for each in some:
-            if each.name == name:
-                return each.id
-        offset = offset + len(some) if some else total
+    """As `Links.named`."""
+    for each in (yield from clusters(matching=name)):
+        if each.name == name:
+            return each.id
     raise ArgumentError(
         f"the name {name!r}",
         expected="a name given by name() or enrol()",
@@ -208,38 +188,25 @@ def named(name: str) -> Steps[int]:
 # Explanations
 
 
+@as_in_links
 def explain(x: npt.ArrayLike, *, limit: int = 5) -> Steps[Explanation]:
-    """Explain the decision that a vector would get. Nothing changes.
-
-    Args:
-        x: the vector.
-        limit: how many clusters to compare.
-    """
+    """As `Links.explain`."""
     row = finite(row_of(x))[0].tolist()
     answer = yield post("explain", {"vector": row, "limit": limit}, write=False)
     return answer.read(views.reader(Explanation))
 
 
+@as_in_links
 def explain_pair(a: int, b: int, *, of: str = "vectors") -> Steps[Pair]:
-    """Explain why two vectors, subclusters or clusters are in one cluster, or are not.
-
-    Args:
-        a: the number of one.
-        b: the number of the other.
-        of: what the numbers count: "vectors", "subclusters" or "clusters".
-    """
-    answer = yield get("explain", a=_number(a), b=_number(b), of=of)
-    return answer.read(views.reader(Pair))
+    """As `Links.explain_pair`."""
+    return fetch("explain", views.reader(Pair), a=_number(a), b=_number(b), of=of)
 
 
+@as_in_links
 def history(cluster_id: int) -> Steps[History]:
-    """Return the birth, splits and joins of a cluster's ID.
-
-    Args:
-        cluster_id: the cluster.
-    """
-    answer = yield get(f"clusters/{_number(cluster_id)}")
-    return answer.read(lambda values: views.build(History, values["history"]))
+    """As `Links.history`."""
+    path = f"clusters/{_number(cluster_id)}"
+    return fetch(path, lambda values: views.build(History, values["history"]))
 
 
 def exemplars(cluster_id: int) -> Steps[Exemplars | None]:
@@ -248,52 +215,40 @@ def exemplars(cluster_id: int) -> Steps[Exemplars | None]:
     Args:
         cluster_id: the cluster.
     """
-    answer = yield get(f"clusters/{_number(cluster_id)}")
-    return answer.read(views.read_cluster).exemplars
+    path = f"clusters/{_number(cluster_id)}"
+    return fetch(path, lambda values: views.read_cluster(values).exemplars)
 
 
 # Review
 
 
+@as_in_links
 def review_queue(limit: int = 20) -> Steps[list[Question]]:
-    """Return the questions whose answers would correct the most vectors, best first.
-
-    Answer with `same(q.a, q.b, of=q.of)` or `different(q.a, q.b, of=q.of)`.
-
-    Args:
-        limit: how many at most.
-    """
-    answer = yield get("review", limit=limit, slow=True)
-    return answer.read(views.list_reader("questions", Question))
+    """As `Links.review_queue`."""
+    return fetch("review", views.list_reader("questions", Question), limit=limit, slow=True)
 
 
+@as_in_links
 def suggest_merges(limit: int = 20) -> Steps[list[MergeSuggestion]]:
-    """Return pairs of clusters that may be one, by margin, best first.
-
-    Args:
-        limit: how many at most.
-    """
-    answer = yield get("suggestions", limit=limit, slow=True)
-    return answer.read(views.list_reader("merges", MergeSuggestion))
+    """As `Links.suggest_merges`."""
+    reader = views.list_reader("merges", MergeSuggestion)
+    return fetch("suggestions", reader, limit=limit, slow=True)
 
 
+@as_in_links
 def suggest_splits(limit: int = 20) -> Steps[list[SplitSuggestion]]:
-    """Return the edges that hold clusters together by the least margin, weakest first.
-
-    Args:
-        limit: how many at most.
-    """
-    answer = yield get("suggestions", limit=limit, slow=True)
-    return answer.read(views.list_reader("splits", SplitSuggestion))
+    """As `Links.suggest_splits`."""
+    reader = views.list_reader("splits", SplitSuggestion)
+    return fetch("suggestions", reader, limit=limit, slow=True)
 
 
 # Changes so far
 
 
+@as_in_links
 def corrections() -> Steps[list[Correction]]:
-    """Return the corrections by `same`, `different` and `move` that are in force."""
-    answer = yield get("corrections")
-    return answer.read(views.list_reader("corrections", Correction))
+    """As `Links.corrections`."""
+    return fetch("corrections", views.list_reader("corrections", Correction))
 
 
 def events(since: int = 0, *, limit: int | None = None) -> Steps[list[Event]]:
@@ -324,8 +279,7 @@ def steps(limit: int = 20) -> Steps[list[Step]]:
     Args:
         limit: how many at most.
     """
-    answer = yield get("steps", limit=limit, slow=True)
-    return answer.read(views.list_reader("steps", Step))
+    return fetch("steps", views.list_reader("steps", Step), limit=limit, slow=True)
 
 
 def _number(value: object) -> int:

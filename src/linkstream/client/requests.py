@@ -7,7 +7,6 @@ description: `Client` blocks at each request, `AsyncClient` awaits it.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import re
@@ -20,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.client import errors
+from linkstream.clusterer import Links
 from linkstream.clusterer.checks import lights
+from linkstream.clusterer.verbs import documentation
 from linkstream.engine import door
 from linkstream.engine.fixed_point import norms
 from linkstream.errors import ArgumentError, LinkstreamError
@@ -113,16 +114,32 @@ class Answer:
 Steps = Generator[Request, Answer, T]
 
 
-def as_method(method: F, verb: Callable[..., Steps[Any]]) -> F:
-    """Give a client's method the name, documentation and signature of a verb."""
-    functools.update_wrapper(method, verb)
-    signature = inspect.signature(verb)
-    result = str(signature.return_annotation).removeprefix("Steps[").removesuffix("]")
-    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [this, *signature.parameters.values()]
-    shown = signature.replace(parameters=parameters, return_annotation=result)
-    method.__signature__ = shown  # type: ignore[attr-defined]
-    return method
+def fetch(path: str, reader: Callable[[Any], T], **query: Any) -> Steps[T]:
+    """Ask for one answer, with the options of `get`; return what the reader makes of it."""
+    answer = yield get(path, **query)
+    return answer.read(reader)
+
+
+# The parameters that verbs have only in a client.
+OWN_PARAMETERS = {
+    "payload": "any JSON value to store with the vector, returned by `payload()`.",
+    "payloads": "one JSON value for each vector. Vectors alone are sent as raw float32; with "
+    "payloads or weights as JSON, which takes five times as many bytes.",
+    "step": "undo the whole last step: all that one command or one call did; see `steps`.",
+    "after": "the `event` of `last_write()`: undo that change only if no other came after it, else "
+    "raise UndoError.",
+    "idempotency_key": "the same call with the same key is done once, and gets the first answer "
+    "again. Another call with the key raises IdempotencyError. None makes a key for the call.",
+}
+
+
+def as_in_links(verb: F) -> F:
+    """Give a verb the documentation of the method of `Links`, and of the client's parameters."""
+    parameters = inspect.signature(verb).parameters
+    own = {name: words for name, words in OWN_PARAMETERS.items() if name in parameters}
+    told = inspect.getdoc(getattr(Links, verb.__name__))
+    verb.__doc__ = documentation(verb.__name__, own) if own else told
+    return verb
 
 
 def get(
@@ -205,55 +222,29 @@ def finite(rows: Rows) -> Rows:
 def post_vectors(
     path: str,
     rows: Rows,
+    headers: dict[str, str],
     *,
-    idempotency_key: str | None = None,
-    write: bool = True,
     weight: npt.ArrayLike = 1.0,
     payloads: Iterable[Any] | None = None,
-    **texts: str | None,
+    group: str | None = None,
+    **query: str,
 ) -> Request:
-    """Make a request that sends many vectors; `texts` are parameters of the whole batch."""
-    headers = {"Accept": BINARY} | (key_header(idempotency_key) if write else {})
-    for name, text in texts.items():
-        _check_text(name, text)
-    full = _is_full(weight)
-    if payloads is None and full:
-        return _post_raw(path, rows, headers, **texts)
-    values: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
+    """Make a request that sends vectors; the other options hold for all of them."""
+    _check_group(group)
+    asked = _query({"group": group, **query})
+    if payloads is None and type(weight) in (int, float) and weight == 1:
+        body = rows.astype("<f4", copy=False).tobytes()
+        asked = {"dimension": rows.shape[1], **asked}
+        return Request("POST", path, asked, headers | {"Content-Type": BINARY}, body)
+    values: dict[str, Any] = {"vectors": finite(rows).tolist(), "weights": _weights(weight, rows)}
     if payloads is not None:
         values["payloads"] = _payload_list(payloads)
-    if not full:
-        values["weights"] = _weights(weight, len(rows))
-    values["vectors"] = finite(rows).tolist()
-    return Request("POST", path, {}, headers | {"Content-Type": JSON}, to_json(values))
+    return Request("POST", path, asked, headers | {"Content-Type": JSON}, to_json(values))
 
 
-def post_vector(
-    path: str, row: Rows, *, key: str | None, weight: float, payload: Any, group: str | None
-) -> Request:
-    """Make a request that sends one vector and is answered by its decision."""
-    headers = {"Accept": JSON} | key_header(key)
-    _check_text("group", group)
-    if payload is None and _is_full(weight):
-        return _post_raw(path, row, headers, one="1", group=group)
-    values: dict[str, Any] = {"vector": finite(row)[0].tolist(), "payload": payload}
-    values |= {"group": group, "weight": _weights(weight, 1)[0]}
-    return Request("POST", path, {}, headers | {"Content-Type": JSON}, to_json(values))
-
-
-def _post_raw(path: str, rows: Rows, headers: dict[str, str], **query: str | None) -> Request:
-    body = rows.astype("<f4", copy=False).tobytes()
-    parameters = _query({"dimension": rows.shape[1], **query})
-    return Request("POST", path, parameters, headers | {"Content-Type": BINARY}, body)
-
-
-def _is_full(weight: npt.ArrayLike) -> bool:
-    return type(weight) in (int, float) and weight == 1
-
-
-def _weights(weight: npt.ArrayLike, n: int) -> list[float]:
-    lights(weight, n)  # raises ArgumentError for weights that are not valid
-    weights: list[float] = np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,)).tolist()
+def _weights(weight: npt.ArrayLike, rows: Rows) -> list[float]:
+    lights(weight, len(rows))  # raises ArgumentError for weights that are not valid
+    weights: list[float] = np.broadcast_to(np.asarray(weight, float), len(rows)).tolist()
     return weights
 
 
@@ -267,10 +258,10 @@ def _payload_list(payloads: Iterable[Any]) -> list[Any]:
     return list(payloads)
 
 
-def _check_text(name: str, text: object) -> None:
-    if not (text is None or isinstance(text, str)):
+def _check_group(group: object) -> None:
+    if not (group is None or isinstance(group, str)):
         raise ArgumentError(
-            f"{name} of type {type(text).__name__}",
+            f"group of type {type(group).__name__}",
             expected="a string",
             remedy="Name the photo or recording in which the vectors were seen.",
         )

@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from linkstream.engine import events
 from linkstream.engine.events import Event
 from linkstream.identity.review import Exemplars
-from linkstream.identity.settling import Settlement
 from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
 
@@ -37,8 +36,8 @@ class NamespaceView:
 class Done:
     """The events of a change: sequence numbers from `before` up to but excluding `event`.
 
-    `undo(after=done.event)` takes the change back if nothing came after it. `undo(to=done.before)`
-    takes back the change and everything after it.
+    `undo(after=event)` takes the change back if nothing came after it. `undo(to=before)` takes back
+    the change and everything after it.
     """
 
     before: int
@@ -225,11 +224,6 @@ def _items(inner: tuple[Any, ...], values: list[Any], name: str) -> tuple[Any, .
 def read_events(values: Any) -> tuple[list[Event], int]:
     """Read a page of events, and the sequence number at which the next page begins."""
     return [events.from_dict(each) for each in values["events"]], int(values["next"])
-
-
-def read_settlement(values: Any) -> Settlement | None:
-    """Read a settlement; None if the answer holds none."""
-    return None if values is None or "joins" not in values else build(Settlement, values)
 
 
 def read_info(values: Any) -> Info:

@@ -1,60 +1,59 @@
 """The verbs that change something. Each is a generator that both clients run (`requests.py`).
 
 When a call returns, the change is committed in the service's store. Every call is sent with an
-idempotency key, so that a retry counts once.
+idempotency key, so that a retry counts once. The verbs have the documentation of `Links`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from dataclasses import asdict
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.client import views
 from linkstream.client.requests import (
+    BINARY,
     JSON,
     Request,
+    Rows,
     Steps,
+    as_in_links,
     finite,
     get,
+    key_header,
     post,
-    post_vector,
     post_vectors,
     row_of,
     rows_of,
     to_json,
 )
 from linkstream.client.views import Done
+from linkstream.clusterer import verbs
 from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.verbs import Verb
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
+from linkstream.store import Batch
 
-# HTTP method, and path below the namespace, of every verb.
-ROUTES = {
-    "create": ("PUT", ""),
-    "add": ("POST", "vectors"),
-    "add_many": ("POST", "vectors"),
-    "add_group": ("POST", "groups"),
-    "enrol": ("POST", "enrol"),
-    "same": ("POST", "same"),
-    "different": ("POST", "different"),
-    "move": ("POST", "move"),
-    "retract": ("POST", "retract"),
-    "name": ("POST", "name"),
-    "rename": ("POST", "rename"),
-    "ignore": ("POST", "ignore"),
-    "remove": ("POST", "remove"),
-    "forget": ("POST", "forget"),
-    "undo": ("POST", "undo"),
-    "redo": ("POST", "redo"),
-    "settle": ("POST", "settle"),
-    "compact": ("POST", "compact"),
-}
+PATHS = {"add": "vectors", "add_many": "vectors", "add_group": "groups"}  # others: their name
+_last_write: ContextVar[Done | None] = ContextVar("last_write", default=None)
+
+T = TypeVar("T")
+
+
+def last_write() -> Done | None:
+    """Return the events of the last change that this thread or task made, by any client.
+
+    Only calls that return None have them, such as `same`, `name` and `undo`; None after others.
+    """
+    return _last_write.get()
 
 
 # Namespaces
@@ -102,15 +101,14 @@ def create(
     }
     values = _thresholds(thresholds, preset)
     values |= {name: value for name, value in options.items() if value is not None}
-    method, path = ROUTES["create"]
-    headers = {"Content-Type": JSON}
-    answer = yield Request(method, path, headers=headers, body=to_json(values))
+    answer = yield Request("PUT", "", headers={"Content-Type": JSON}, body=to_json(values))
     return answer.status == 201
 
 
 # Vectors
 
 
+@as_in_links
 def add(
     x: npt.ArrayLike,
     *,
@@ -119,23 +117,16 @@ def add(
     payload: Any = None,
     idempotency_key: str | None = None,
 ) -> Steps[Decision]:
-    """Add one vector; return its decision after the commit.
-
-    Args:
-        x: the vector.
-        weight: between 0 and 1, as in `Links.add`.
-        group: vectors of one group get different clusters, as in `Links.add`.
-        payload: any JSON value, returned by `payload()`.
-        idempotency_key: the same call with the same key is done once and returns the same answer.
-            Another call with that key raises IdempotencyError. None makes a key for the call.
-    """
-    row, (_, path) = row_of(x), ROUTES["add"]
-    answer = yield post_vector(
-        path, row, key=idempotency_key, weight=weight, payload=payload, group=group
+    """As `Links.add`."""
+    payloads = None if payload is None else [payload]
+    headers = {"Accept": JSON} | key_header(idempotency_key)
+    request = post_vectors(
+        PATHS["add"], row_of(x), headers, weight=weight, payloads=payloads, group=group, one="1"
     )
-    return answer.read(views.reader(Decision))
+    return _send(request, views.reader(Decision))
 
 
+@as_in_links
 def add_many(
     X: npt.ArrayLike,
     *,
@@ -144,213 +135,143 @@ def add_many(
     payloads: Iterable[Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Steps[npt.NDArray[np.int64]]:
-    """Add vectors in order, all or none; return their IDs after the commit.
-
-    Vectors alone are sent as raw float32. With payloads or weights they are sent as JSON, which
-    takes five times as many bytes.
-
-    Args:
-        X: one vector a row.
-        weight: one weight for all, or one for each vector.
-        group: vectors of one group get different clusters.
-        payloads: one JSON value for each vector.
-        idempotency_key: as in `add`.
-    """
-    return _add("add_many", X, idempotency_key, weight=weight, payloads=payloads, group=group)
+    """As `Links.add_many`."""
+    options = {"weight": weight, "group": group, "payloads": payloads}
+    return _add_rows("add_many", rows_of(X), idempotency_key, **options)
 
 
+@as_in_links
 def add_group(
     X: npt.ArrayLike,
     *,
-    key: str | None = None,
+    group: str | None = None,
     weight: npt.ArrayLike = 1.0,
     payloads: Iterable[Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Steps[npt.NDArray[np.int64]]:
-    """Add vectors seen together, such as the faces of one photo: all get different clusters.
-
-    Args:
-        X: one vector a row.
-        key: the name of the group; calls with the same key add to one group.
-        weight: one weight for all, or one for each vector.
-        payloads: one JSON value for each vector.
-        idempotency_key: as in `add`.
-    """
-    return _add("add_group", X, idempotency_key, weight=weight, payloads=payloads, key=key)
+    """As `Links.add_group`."""
+    options = {"weight": weight, "group": group, "payloads": payloads}
+    return _add_rows("add_group", rows_of(X), idempotency_key, **options)
 
 
+def add_batch(batch: npt.ArrayLike | Batch) -> Steps[npt.NDArray[np.int64]]:
+    """Add one batch of `feed`; return its IDs."""
+    given = batch if isinstance(batch, Batch) else Batch(batch)
+    options = {"weight": given.weight, "payloads": given.payloads}
+    return _add_rows("add_many", rows_of(given.X), given.idempotency_key, **options)
+
+
+@as_in_links
 def enrol(
     name: str, X: npt.ArrayLike, *, locked: bool = True, idempotency_key: str | None = None
 ) -> Steps[int]:
-    """Add prototypes of a known identity; return the ID of the cluster with that name.
-
-    Args:
-        name: the name of the cluster.
-        X: one prototype a row.
-        locked: whether the prototypes take vectors without drifting.
-        idempotency_key: as in `add`.
-    """
+    """As `Links.enrol`."""
     values = {"name": name, "vectors": finite(rows_of(X)).tolist(), "locked": locked}
-    answer = yield _post("enrol", values, idempotency_key)
-    return answer.read(lambda found: int(found["cluster"]))
+    request = post("enrol", values, key=idempotency_key)
+    return _send(request, lambda found: int(found["cluster"]))
 
 
 # Corrections
 
 
-def same(a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None) -> Steps[Done]:
-    """Join two vectors, subclusters or clusters for good.
-
-    Raises ContradictionError if an earlier correction forbids it; the error names that correction.
-
-    Args:
-        a: the number of one.
-        b: the number of the other.
-        of: what the numbers count: "vectors", "subclusters" or "clusters".
-        idempotency_key: as in `add`.
-    """
-    return _change("same", idempotency_key, a=a, b=b, of=of)
+@as_in_links
+def same(a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None) -> Steps[None]:
+    """As `Links.same`."""
+    return _change(verbs.Same(a, b, of=of), idempotency_key)
 
 
+@as_in_links
 def different(
     a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None
-) -> Steps[Done]:
-    """Keep two vectors, subclusters or clusters apart for good.
-
-    Args:
-        a: the number of one.
-        b: the number of the other.
-        of: what the numbers count: "vectors", "subclusters" or "clusters".
-        idempotency_key: as in `add`.
-    """
-    return _change("different", idempotency_key, a=a, b=b, of=of)
+) -> Steps[None]:
+    """As `Links.different`."""
+    return _change(verbs.Different(a, b, of=of), idempotency_key)
 
 
+@as_in_links
 def move(vector: int, cluster: int, *, idempotency_key: str | None = None) -> Steps[Decision]:
-    """Put a vector into another cluster for good.
-
-    Args:
-        vector: the vector's number.
-        cluster: the cluster's ID.
-        idempotency_key: as in `add`.
-    """
-    answer = yield _post("move", {"vector": vector, "cluster": cluster}, idempotency_key)
-    return answer.read(views.reader(Decision))
+    """As `Links.move`."""
+    request = _request(verbs.Move(vector, cluster), idempotency_key)
+    return _send(request, views.reader(Decision))
 
 
-def retract(correction: int, *, idempotency_key: str | None = None) -> Steps[Done]:
-    """Take back one correction and nothing that came after it.
-
-    Args:
-        correction: its number: `before` of the answer to `same` or `different`, `correction` of a
-            ContradictionError, or as `corrections()` lists it.
-        idempotency_key: as in `add`.
-    """
-    return _change("retract", idempotency_key, correction=correction)
+@as_in_links
+def retract(correction: int, *, idempotency_key: str | None = None) -> Steps[None]:
+    """As `Links.retract`."""
+    return _change(verbs.Retract(correction), idempotency_key)
 
 
+@as_in_links
 def name(
     cluster: int, name: str, *, claim: bool = False, idempotency_key: str | None = None
-) -> Steps[Done]:
-    """Name a cluster. Clusters with different names are never joined.
-
-    Args:
-        cluster: the cluster's ID.
-        name: the name, unique in the namespace.
-        claim: at a split, the part with the largest subcluster keeps ID and name.
-        idempotency_key: as in `add`.
-    """
-    return _change("name", idempotency_key, cluster=cluster, name=name, claim=claim)
+) -> Steps[None]:
+    """As `Links.name`."""
+    return _change(verbs.Name(cluster, name, claim=claim), idempotency_key)
 
 
-def rename(cluster: int, name: str | None, *, idempotency_key: str | None = None) -> Steps[Done]:
-    """Change the name of a cluster.
-
-    Args:
-        cluster: the cluster's ID.
-        name: the new name; None removes the name.
-        idempotency_key: as in `add`.
-    """
-    return _change("rename", idempotency_key, cluster=cluster, name=name)
+@as_in_links
+def rename(cluster: int, name: str | None, *, idempotency_key: str | None = None) -> Steps[None]:
+    """As `Links.rename`."""
+    return _change(verbs.Rename(cluster, name), idempotency_key)
 
 
-def ignore(cluster: int, on: bool = True, *, idempotency_key: str | None = None) -> Steps[Done]:
-    """Leave a cluster out of suggestions and reviews; it still takes vectors.
-
-    Args:
-        cluster: the cluster's ID.
-        on: False includes the cluster again.
-        idempotency_key: as in `add`.
-    """
-    return _change("ignore", idempotency_key, cluster=cluster, on=on)
+@as_in_links
+def ignore(cluster: int, on: bool = True, *, idempotency_key: str | None = None) -> Steps[None]:
+    """As `Links.ignore`."""
+    return _change(verbs.Ignore(cluster, on), idempotency_key)
 
 
-def remove(vector: int, *, idempotency_key: str | None = None) -> Steps[Done]:
-    """Remove a vector from the model, exactly. Its bytes stay for `undo` until `compact`.
-
-    Args:
-        vector: the vector's number.
-        idempotency_key: as in `add`.
-    """
-    return _change("remove", idempotency_key, vector=vector)
-
-
-def forget(cluster: int, *, idempotency_key: str | None = None) -> Steps[Done]:
-    """Remove a cluster and all its vectors. Their bytes stay for `undo` until `compact`.
-
-    Args:
-        cluster: the cluster's ID.
-        idempotency_key: as in `add`.
-    """
-    return _change("forget", idempotency_key, cluster=cluster)
+@as_in_links
+def remove(
+    vector: npt.ArrayLike,
+    *,
+    x: npt.ArrayLike | None = None,
+    cluster: int | None = None,
+    weight: float | None = None,
+    idempotency_key: str | None = None,
+) -> Steps[None]:
+    """As `Links.remove`."""
+    number = vector if np.ndim(vector) == 0 else finite(row_of(vector))[0]
+    given = None if x is None else finite(row_of(x))[0]
+    return _change(verbs.Remove(number, x=given, cluster=cluster, weight=weight), idempotency_key)
 
 
+@as_in_links
+def forget(cluster: int, *, idempotency_key: str | None = None) -> Steps[None]:
+    """As `Links.forget`."""
+    return _change(verbs.Forget(cluster), idempotency_key)
+
+
+@as_in_links
 def undo(
     *,
     to: int | None = None,
     step: bool = False,
     after: int | None = None,
     idempotency_key: str | None = None,
-) -> Steps[Done]:
-    """Take back the last change or vector, which may be another caller's.
-
-    Args:
-        to: take back everything from the event with this sequence number on.
-        step: take back the whole last step: all that one command or one call did; `steps` lists
-            the steps.
-        after: the `event` of a correction: take it back only if nothing came after it, else raise
-            UndoError.
-        idempotency_key: as in `add`.
-    """
-    values: dict[str, Any] = {"to": to}
-    values |= {"step": True} if step else {}
-    values |= {} if after is None else {"after": after}
-    return _change("undo", idempotency_key, **values)
+) -> Steps[None]:
+    """As `Links.undo`."""
+    return _change(verbs.Undo(to=to), idempotency_key, step=step, after=after)
 
 
-def redo(*, idempotency_key: str | None = None) -> Steps[Done]:
-    """Bring back what the last `undo` took, with the same IDs; repeat it for earlier undos.
-
-    Raises UndoError if nothing was undone, or something else changed since.
-
-    Args:
-        idempotency_key: as in `add`.
-    """
-    return _change("redo", idempotency_key)
+@as_in_links
+def redo(*, idempotency_key: str | None = None) -> Steps[None]:
+    """As `Links.redo`."""
+    return _change(verbs.Redo(), idempotency_key)
 
 
-def settle(apply: bool = False, *, idempotency_key: str | None = None) -> Steps[Settlement | None]:
-    """Compare all subclusters; return the clusters to join and to cut, or join and cut them.
-
-    Args:
-        apply: change the clusters. False only proposes; a token of scope read is then enough.
-        idempotency_key: as in `add`. A call repeated with its key returns None.
-    """
-    if check_yes_no("apply", apply):
-        answer = yield _post("settle", {"apply": True}, idempotency_key, slow=True)
-    else:
-        answer = yield get("settle", slow=True)
-    return answer.read(views.read_settlement)
+@as_in_links
+def settle(
+    apply: bool = False,
+    *,
+    thresholds: Thresholds | None = None,
+    idempotency_key: str | None = None,
+) -> Steps[Settlement]:
+    """As `Links.settle`."""
+    verb = verbs.Settle(check_yes_no("apply", apply), thresholds=thresholds)
+    proposing = not apply and thresholds is None  # for which a token of scope read is enough
+    request = get("settle", slow=True) if proposing else _request(verb, idempotency_key, slow=True)
+    return _send(request, views.reader(Settlement))
 
 
 def compact() -> Steps[None]:
@@ -358,23 +279,30 @@ def compact() -> Steps[None]:
 
     Nothing before this call can be undone any more. Needs a token of scope admin.
     """
-    yield _post("compact", {}, None, slow=True)
+    return _send(post("compact", {}, slow=True), lambda _: None)
 
 
-def _post(verb: str, values: dict[str, Any], key: str | None, *, slow: bool = False) -> Request:
-    return post(ROUTES[verb][1], values, key=key, slow=slow)
+def _request(verb: Verb, key: str | None, *, slow: bool = False, **own: Any) -> Request:
+    path = PATHS.get(verb.verb, verb.verb)
+    return post(path, {**verb.to_json(), **own}, key=key, slow=slow)
 
 
-def _change(verb: str, key: str | None, **values: Any) -> Steps[Done]:
-    answer = yield _post(verb, values, key)
-    return answer.read(views.reader(Done))
+def _send(request: Request, reader: Callable[[Any], T]) -> Steps[T]:
+    _last_write.set(None)
+    answer = yield request
+    return answer.read(reader)
 
 
-def _add(
-    verb: str, X: npt.ArrayLike, idempotency_key: str | None, **options: Any
+def _change(verb: Verb, key: str | None, **own: Any) -> Steps[None]:
+    _last_write.set((yield from _send(_request(verb, key, **own), views.reader(Done))))
+
+
+def _add_rows(
+    verb: str, rows: Rows, idempotency_key: str | None, **options: Any
 ) -> Steps[npt.NDArray[np.int64]]:
-    rows = rows_of(X)
-    request = post_vectors(ROUTES[verb][1], rows, idempotency_key=idempotency_key, **options)
+    headers = {"Accept": BINARY} | key_header(idempotency_key)
+    request = post_vectors(PATHS[verb], rows, headers, **options)
+    _last_write.set(None)
     if not len(rows):  # the arguments were checked; there is nothing to send
         return np.empty(0, dtype=np.int64)
     answer = yield request
@@ -403,5 +331,4 @@ def _thresholds(thresholds: Thresholds | None, preset: str | None) -> dict[str, 
             expected="linkstream.Thresholds",
             remedy="Build them with Thresholds(cluster_similarity, ...).",
         )
-    names = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
-    return {"thresholds": {name: getattr(thresholds, name) for name in names}}
+    return {"thresholds": asdict(thresholds)}

@@ -19,7 +19,7 @@ from linkstream.engine import door
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import ALL, open_vectors
 from linkstream.service.responses import Refusal
-from linkstream.service.schemas import Grouped, OneVector, Vectors
+from linkstream.service.schemas import BODIES
 from linkstream.service.sessions import SESSION, Session, Sessions
 from linkstream.service.settings import Settings
 
@@ -130,7 +130,7 @@ async def vector_body(
     if media == RAW:
         given = _raw(body, _dimension(request))
     elif media == JSON:
-        given = await _parse(request, body, lambda: _grouped(body) if grouped else _json(body))
+        given = await _parse(request, body, lambda: _json(body, grouped=grouped))
     else:
         given = await _parse(request, body, lambda: _file(body, media, settings, alone))
     check_size(given.rows, settings)
@@ -271,15 +271,17 @@ def _raw(body: bytes, dimension: int) -> VectorBody:
     return VectorBody(np.frombuffer(body, dtype="<f4").reshape(-1, dimension))
 
 
-def _json(body: bytes) -> VectorBody:
+def _json(body: bytes, *, grouped: bool) -> VectorBody:
     values = parse_json(body)
-    if isinstance(values, dict) and "vector" in values:
-        one = validate(values, OneVector)
+    if isinstance(values, dict) and "vector" in values and not grouped:
+        one: Any = validate(values, BODIES["add"])
         _check_numbers(body, [one.vector])
         rows = door.vector(one.vector, dimension=None)
         payloads = None if one.payload is None else [one.payload]
         return VectorBody(rows, payloads, one.weight, one.group, one=True)
-    many = validate(values, Vectors)
+    if grouped and isinstance(values, dict) and "group" not in values and "key" in values:
+        values["group"] = values.pop("key")  # the old name of the field
+    many: Any = validate(values, BODIES["add_group" if grouped else "add_many"])
     _check_numbers(body, many.vectors)
     rows = door.vectors(many.vectors, dimension=None)
     weights = 1.0 if many.weights is None else many.weights
@@ -309,14 +311,6 @@ def _check_numbers(body: bytes, rows: Any) -> None:
                 remedy="Write 1 or 0 instead.",
                 row=place,
             )
-
-
-def _grouped(body: bytes) -> VectorBody:
-    group = validate(parse_json(body), Grouped)
-    _check_numbers(body, group.vectors)
-    rows = door.vectors(group.vectors, dimension=None)
-    weights = 1.0 if group.weights is None else group.weights
-    return VectorBody(rows, group.payloads, weights, group.key)
 
 
 def _file(body: bytes, media: str, settings: Settings, alone: bool) -> VectorBody:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, StrictBool, create_model
+
+from linkstream.clusterer.verbs import VERBS, Verb
+from linkstream.paper import thresholds
 
 Whole = Annotated[int, Field(ge=0, le=2**53)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -21,41 +25,6 @@ class Body(BaseModel):
 
 
 # Bodies
-
-
-class Vectors(Body):
-    """Vectors, in order of arrival."""
-
-    vectors: Rows
-    payloads: list[Any] | None = None
-    weights: Numbers | None = None
-    group: str | None = None
-
-
-class OneVector(Body):
-    """One vector."""
-
-    vector: Row
-    payload: Any = None
-    weight: Number = 1.0
-    group: str | None = None
-
-
-class Grouped(Body):
-    """Vectors seen together: all get different clusters."""
-
-    vectors: Rows
-    payloads: list[Any] | None = None
-    weights: Numbers | None = None
-    key: str | None = None
-
-
-class Enrol(Body):
-    """Prototypes of a known identity."""
-
-    name: str
-    vectors: Rows
-    locked: StrictBool = True
 
 
 class Explain(Body):
@@ -96,81 +65,71 @@ class Namespace(Body):
     min_size: Annotated[int, Field(ge=1, le=2**31)] | None = None
 
 
-class Pair(Body):
-    """Two vectors, subclusters or clusters."""
-
-    a: Whole
-    b: Whole
-    of: Of = "vectors"
-
-
-class Move(Body):
-    """A vector and its new cluster."""
-
-    vector: Whole
-    cluster: Whole
-
-
-class Retract(Body):
-    """A correction, by the number of its event."""
-
-    correction: Whole
-
-
-class Name(Body):
-    """A name for a cluster; with `claim` its largest subcluster keeps ID and name at a split."""
-
-    cluster: Whole
-    name: str
-    claim: StrictBool = False
-
-
-class Rename(Body):
-    """A new name; null removes the name."""
-
-    cluster: Whole
-    name: str | None
-
-
-class Ignore(Body):
-    """Whether a cluster is left out of suggestions and reviews."""
-
-    cluster: Whole
-    on: StrictBool = True
-
-
-class Remove(Body):
-    """A vector to remove."""
-
-    vector: Whole
-
-
-class Forget(Body):
-    """A cluster to forget."""
-
-    cluster: Whole
-
-
-class Undo(Body):
-    """What to take back: everything from the event `to` on; null for the last change.
-
-    With `step`, the whole last step. With `after`, only if no event came from that
-    number on.
-    """
-
-    to: Whole | None = None
-    step: bool = False
-    after: Whole | None = None
-
-
-class Settle(Body):
-    """Whether to apply the joins and cuts, or to propose them."""
-
-    apply: StrictBool = False
-
-
 class Empty(Body):
     """An empty object."""
+
+
+# Bodies of verbs, from the table of verbs
+
+_TYPES: dict[str, Any] = {
+    "int": Whole,
+    "int | None": Whole | None,
+    "float": Number,
+    "float | None": Number | None,
+    "str": str,
+    "str | None": str | None,
+    "bool": StrictBool,
+    "Vector": Row,
+    "Vectors": Rows,
+    "Vector | None": Numbers | None,
+    "VectorOrNumber": Whole | Numbers,
+    "Weights": Numbers | None,
+    "Thresholds | None": Thresholds | None,
+}
+_NAMES = {"Vector": "vector", "Vectors": "vectors", "Weights": "weights"}  # in HTTP, by type
+_PAYLOADS = (list[Any] | None, Field(None, description="One JSON value for each vector."))
+_OWN: dict[str, dict[str, Any]] = {
+    "add": {"payload": (Any, Field(None, description="A JSON value to store with the vector."))},
+    "add_many": {"payloads": _PAYLOADS},
+    "add_group": {"payloads": _PAYLOADS},
+    "undo": {
+        "step": (StrictBool, Field(False, description="Undo the whole last step.")),
+        "after": (
+            Whole | None,
+            Field(None, description="Refuse with 409 if an event of this number or above exists."),
+        ),
+    },
+}
+
+
+def _name(each: Any) -> str:
+    """Return the name that HTTP has for a field of a verb."""
+    return _NAMES.get(each.type, str(each.name))
+
+
+def _member(verb: type[Verb], each: Any) -> tuple[Any, Any]:
+    kind = Of if each.name == "of" else _TYPES[each.type]
+    default = ... if verb.parameters[each.name] else each.default
+    text = verb.parameter_docs()[each.name]
+    return kind, Field(None if each.type == "Weights" else default, description=text)
+
+
+def _body_of(verb: type[Verb]) -> type[Body]:
+    """Make the body of a verb: its fields with defaults and texts, then those of HTTP alone."""
+    members: dict[str, Any] = {_name(each): _member(verb, each) for each in fields(verb)}
+    members |= _OWN.get(verb.verb, {})
+    return create_model(verb.__name__, __base__=Body, __doc__=verb.meaning(), **members)
+
+
+BODIES = {name: _body_of(verb) for name, verb in VERBS.items()}
+
+
+def to_verb(name: str, body: Body) -> Verb:
+    """Return the verb that a body describes, without the fields of HTTP alone."""
+    values = {each.name: getattr(body, _name(each)) for each in fields(VERBS[name])}
+    if values.get("thresholds") is not None:
+        values["thresholds"] = thresholds.Thresholds(**values["thresholds"].model_dump())
+    return VERBS[name].parse(values)
 
 
 # Answers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from linkstream.clusterer import verbs
+from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Verb
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError, UndoError
+from linkstream.identity.settling import Settlement
 from linkstream.service import requests, schemas
 from linkstream.service.requests import ARROW, JSON, NPY, RAW, VectorBody, header, query
 from linkstream.service.responses import json_response
@@ -27,6 +27,7 @@ from linkstream.service.routing import (
     sessions_of,
     settings_of,
 )
+from linkstream.service.sessions import Session
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest, request_of
 
@@ -36,97 +37,59 @@ _BYTES = {"schema": {"type": "string", "format": "binary"}}
 router = APIRouter()
 
 
-# Corrections: one table
+# Verbs with a JSON body, at POST …/NAME
+
+_CHANGES = ("same", "different", "retract", "name", "rename", "ignore", "remove", "forget")
+Answer = Callable[[WriteRequest], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A correction, at POST …/NAME.
-
-    Attributes:
-        body: the JSON body; its fields are the arguments of the call.
-        summary: the description in /openapi.json.
-        call: makes the call of the store from the body and the key; None passes the fields on.
-        decides: whether the answer is a decision instead of the numbers of the events.
-    """
-
-    body: type[schemas.Body]
-    summary: str
-    call: Callable[[Any, str | None], WriteRequest] | None = None
-    decides: bool = False
+def _events(call: WriteRequest) -> dict[str, Any]:
+    before, event = call.events
+    return {"before": before, "event": event}
 
 
-def _remove(body: schemas.Remove, key: str | None) -> WriteRequest:
-    return request_of(verbs.Remove(body.vector), key=key)
-
-
-def _undo(body: schemas.Undo, key: str | None) -> WriteRequest:
-    call = request_of(verbs.Undo(to=body.to), step=body.step, key=key)
-    after = body.after
-    if after is not None:
-        call.check = lambda event: _check_nothing_since(after, event)
-    return call
-
-
-def _check_nothing_since(after: int, event: int) -> None:
-    if event != after:
-        raise UndoError(
-            f"event {event} comes next, not {after}",
-            expected="no event since",
-            remedy="Read the events since then; to= takes back everything from one event on.",
-        )
-
-
-VERBS = {
-    "same": Verb(schemas.Pair, "Join two vectors, subclusters or clusters for good."),
-    "different": Verb(schemas.Pair, "Keep two vectors, subclusters or clusters apart for good."),
-    "move": Verb(schemas.Move, "Put a vector into another cluster for good.", decides=True),
-    "retract": Verb(schemas.Retract, "Take back one correction and nothing that came after it."),
-    "name": Verb(schemas.Name, "Name a cluster."),
-    "rename": Verb(schemas.Rename, "Change the name of a cluster, or remove it."),
-    "ignore": Verb(schemas.Ignore, "Leave a cluster out of suggestions and reviews, or end that."),
-    "remove": Verb(schemas.Remove, "Remove a vector from the model, exactly.", _remove),
-    "forget": Verb(schemas.Forget, "Remove a cluster and all its vectors."),
-    "undo": Verb(
-        schemas.Undo,
-        "Take back the last change or vector, or everything from the event `to` on.\n\n"
-        "With `step`, take back the whole last step: all that one command or one call did. "
-        "With `after`, refuse with 409 if an event with that number or a higher one exists.",
-        _undo,
-    ),
-    "redo": Verb(
-        schemas.Empty,
-        "Bring back what the last undo took; 409 if something else changed since.",
-    ),
+# The answer of each verb: its schema in /openapi.json, and how it is made.
+ANSWERS: dict[str, tuple[type[BaseModel], Answer]] = {
+    **dict.fromkeys((*_CHANGES, "undo", "redo"), (schemas.Done, _events)),
+    "move": (schemas.Decision, lambda call: call.answer.to_dict()),
+    "enrol": (schemas.ClusterId, lambda call: {"cluster": call.answer}),
 }
 
 
-def _add_route(name: str, verb: Verb) -> None:
-    async def change(request: Request, session: Here) -> Response:
-        body = await requests.json_body(request, settings_of(request), verb.body)
-        requests.check_name(getattr(body, "name", None), settings_of(request))
-        key = key_of(request)
-        call = (
-            verb.call(body, key)
-            if verb.call
-            else request_of(verbs.VERBS[name].parse(body.model_dump()), key=key)
-        )
-        await session.write(call)
-        if verb.decides:
-            return json_response(call.answer.to_dict())
-        before, event = call.events
-        return json_response({"before": before, "event": event})
+def _add_route(name: str, schema: type[BaseModel], answer: Answer) -> None:
+    model = schemas.BODIES[name]
 
-    change.__name__, change.__doc__ = name, verb.summary
-    answer = schemas.Decision if verb.decides else schemas.Done
-    route(router, "POST", f"{N}/{name}", "write", body=verb.body, answer=answer)(change)
+    async def change(request: Request, session: Here) -> Response:
+        body = await requests.json_body(request, settings_of(request), model)
+        requests.check_name(getattr(body, "name", None), settings_of(request))
+        verb, step = schemas.to_verb(name, body), getattr(body, "step", False)
+        call = request_of(verb, key=key_of(request), step=step)
+        call.check = _check_nothing_since(getattr(body, "after", None))
+        requests.check_size(call.rows, settings_of(request))
+        await session.write(call, 0 if call.rows is None else call.rows.nbytes)
+        return json_response(answer(call))
+
+    change.__name__, change.__doc__ = name, VERBS[name].meaning()
+    route(router, "POST", f"{N}/{name}", "write", body=model, answer=schema)(change)
+
+
+def _check_nothing_since(after: int | None) -> Callable[[int], None] | None:
+    def check(event: int) -> None:
+        if event != after:
+            raise UndoError(
+                f"event {event} comes next, not {after}",
+                expected="no event since",
+                remedy="Read the events since then; to= takes back everything from one event on.",
+            )
+
+    return None if after is None else check
 
 
 # Vectors
 
 
-def _content(*models: type[BaseModel]) -> dict[str, Any]:
-    found = [inline(model) for model in models]
+def _content(*names: str) -> dict[str, Any]:
+    found = [inline(schemas.BODIES[name]) for name in names]
     schema = found[0] if len(found) == 1 else {"oneOf": found}
     return {JSON: {"schema": schema}, RAW: _BYTES, NPY: _BYTES, ARROW: _BYTES}
 
@@ -145,7 +108,6 @@ _NAMESPACE = {
 _DIMENSION = _query("dimension", {"type": "integer", "minimum": 2}, "Dimension of raw vectors.")
 _GROUP = _query("group", {"type": "string"}, "Vectors of one group get different clusters.")
 _ONE = _query("one", {"type": "boolean"}, "The body is one vector; the answer is its decision.")
-_GROUP_KEY = _query("key", {"type": "string"}, "Calls with the same key add to one group.")
 
 
 @route(
@@ -153,7 +115,7 @@ _GROUP_KEY = _query("key", {"type": "string"}, "Calls with the same key add to o
     "POST",
     f"{N}/vectors",
     "write",
-    body=_content(schemas.Vectors, schemas.OneVector),
+    body=_content("add_many", "add"),
     answer=schemas.Ids | schemas.Decision,
     hot=True,
     extra={"parameters": [_NAMESPACE, _DIMENSION, _GROUP, _ONE]},
@@ -168,12 +130,12 @@ async def add_vectors(request: Request) -> Response:
     body = await requests.vector_body(request, settings_of(request))
     parameters = query(request)
     group = body.group if body.group is not None else parameters.get("group")
-    one = body.one or _is_one(parameters.get("one"), body)
-    call = await _adding(request, "add" if one else "add_many", body, group)
-    await session.write(call, body.rows.nbytes)
-    if isinstance(call.answer, Decision):
-        return json_response(call.answer.to_dict())
-    return _ids(request, call.first, call.answer)
+    if not (body.one or _is_one(parameters.get("one"), body)):
+        verb: Verb = AddMany(body.rows, weight=body.weights, group=group)
+        return await _add(request, session, verb, body)
+    single = isinstance(body.weights, list) and len(body.weights) == 1
+    weight = body.weights[0] if single else body.weights
+    return await _add(request, session, Add(body.rows[0], weight=weight, group=group), body)
 
 
 @route(
@@ -181,29 +143,18 @@ async def add_vectors(request: Request) -> Response:
     "POST",
     f"{N}/groups",
     "write",
-    body=_content(schemas.Grouped),
+    body=_content("add_group"),
     answer=schemas.Ids,
-    extra={"parameters": [_DIMENSION, _GROUP_KEY]},
+    extra={"parameters": [_DIMENSION, _GROUP]},
 )
 async def add_group(request: Request, session: Here) -> Response:
-    """Add vectors seen together, such as the faces of one photo: all get different clusters."""
+    """Add vectors seen together, such as faces of one photo; each gets a different cluster."""
     body = await requests.vector_body(request, settings_of(request), grouped=True)
-    key = body.group if body.group is not None else query(request).get("key")
-    call = await _adding(request, "add_group", body, key)
-    await session.write(call, body.rows.nbytes)
-    return _ids(request, call.first, call.answer)
-
-
-@route(router, "POST", f"{N}/enrol", "write", body=schemas.Enrol, answer=schemas.ClusterId)
-async def enrol(request: Request, session: Here) -> Response:
-    """Add prototypes of a known identity to the cluster with that name."""
-    body = await requests.json_body(request, settings_of(request), schemas.Enrol)
-    requests.check_name(body.name, settings_of(request))
-    verb = verbs.Enrol(body.name, body.vectors, locked=body.locked)
-    call = request_of(verb, key=key_of(request))
-    requests.check_size(call.rows, settings_of(request))
-    await session.write(call, 0 if call.rows is None else call.rows.nbytes)
-    return json_response({"cluster": call.answer})
+    parameters = query(request)
+    named = parameters.get("group", parameters.get("key"))  # key: the old name
+    group = body.group if body.group is not None else named
+    verb = AddGroup(body.rows, group=group, weight=body.weights)
+    return await _add(request, session, verb, body)
 
 
 @route(
@@ -211,7 +162,7 @@ async def enrol(request: Request, session: Here) -> Response:
     "POST",
     f"{N}/ask",
     "read",
-    body=_content(schemas.Vectors, schemas.OneVector),
+    body=_content("add_many", "add"),
     answer=schemas.Predictions,
     extra={"parameters": [_DIMENSION]},
 )
@@ -228,17 +179,18 @@ async def ask(request: Request, session: Here) -> Response:
     return _ids(request, None, ids)
 
 
-async def _adding(request: Request, verb: str, body: VectorBody, group: str | None) -> WriteRequest:
-    """Make the call that adds vectors; many payloads are checked in a thread."""
-    field, rows = ("x", body.rows[0]) if verb == "add" else ("X", body.rows)
+async def _add(request: Request, session: Session, verb: Verb, body: VectorBody) -> Response:
+    """Add vectors and answer; many payloads are checked in a thread."""
 
     def make() -> WriteRequest:
-        call = verbs.VERBS[verb].parse({field: rows, "weight": body.weights, "group": group})
-        return request_of(call, payloads=body.payloads, key=key_of(request))
+        return request_of(verb, payloads=body.payloads, key=key_of(request))
 
-    if body.payloads is None or len(body.payloads) <= _MANY:
-        return make()
-    return await sessions_of(request).run_read(make)
+    many = body.payloads is not None and len(body.payloads) > _MANY
+    call = await sessions_of(request).run_read(make) if many else make()
+    await session.write(call, body.rows.nbytes)
+    if isinstance(call.answer, Decision):
+        return json_response(call.answer.to_dict())
+    return _ids(request, call.first, call.answer)
 
 
 def _is_one(text: str | None, body: VectorBody) -> bool:
@@ -260,24 +212,30 @@ def _ids(request: Request, first: int | None, ids: Any) -> Response:
     return json_response(found if first is None else {"first": first, **found})
 
 
-for _name, _verb in VERBS.items():
-    _add_route(_name, _verb)
+for _name, (_schema, _answer) in ANSWERS.items():
+    _add_route(_name, _schema, _answer)
 
 
 # The whole namespace
 
 
-@route(router, "POST", f"{N}/settle", "write", body=schemas.Settle, answer=dict[str, Any])
+@route(router, "POST", f"{N}/settle", "write", body=schemas.BODIES["settle"], answer=dict[str, Any])
 async def settle(request: Request, session: Here) -> Response:
-    """Compare all subclusters; propose joins and cuts, or make them with `apply`.
+    """Compare all subclusters with one another; propose joins and cuts, or `apply` them."""
+    body = await requests.json_body(request, settings_of(request), schemas.BODIES["settle"])
+    verb: Any = schemas.to_verb("settle", body)
+    if verb.apply:
+        call = await session.write(request_of(verb, key=key_of(request)))
+        found = call.answer or await session.read(_settled_before)
+    else:
+        found = await session.read(lambda store: store.settle(thresholds=verb.thresholds))
+    return json_response(found.to_dict())
 
-    A call repeated with its idempotency key answers with an empty object.
-    """
-    body = await requests.json_body(request, settings_of(request), schemas.Settle)
-    if not body.apply:
-        return json_response((await session.read(Store.settle)).to_dict())
-    call = await session.write(request_of(verbs.Settle(apply=True), key=key_of(request)))
-    return json_response({} if call.answer is None else call.answer.to_dict())
+
+def _settled_before(store: Store) -> Settlement:
+    """Return the answer to a call that was repeated with its key."""
+    n_clusters = store.n_clusters
+    return Settlement((), (), n_clusters, n_clusters, applied=True)
 
 
 @route(router, "POST", f"{N}/compact", "admin", body=schemas.Empty, answer=schemas.Done)

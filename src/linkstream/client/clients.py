@@ -1,0 +1,357 @@
+"""Client and AsyncClient: a namespace of a service, with the methods of `Links`."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import ssl
+import time
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+)
+from types import MethodType, TracebackType
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+import anyio
+import httpx
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.client import reads, writes
+from linkstream.client.endpoint import (
+    CONNECT,
+    READ,
+    Endpoint,
+    Outcome,
+    RequestRun,
+    Retries,
+    check_open,
+    http_options,
+    to_answer,
+)
+from linkstream.client.event_stream import EventFollower
+from linkstream.client.requests import Steps
+from linkstream.engine.events import Event
+from linkstream.paper.thresholds import Thresholds
+from linkstream.store import Batch
+from linkstream.store.write_requests import check_batches
+
+Ids = npt.NDArray[np.int64]
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C", bound="Connection")
+
+
+class Call(Generic[P, T]):
+    """A method of both clients, made from a verb: `Client` blocks, `AsyncClient` is awaited."""
+
+    def __init__(self, verb: Callable[P, Steps[T]]) -> None:
+        def method(client: Any, /, *args: P.args, **options: P.kwargs) -> Any:
+            return client._run(verb, *args, **options)
+
+        self._method = functools.update_wrapper(method, verb)
+        shown = inspect.signature(verb)
+        result = str(shown.return_annotation).removeprefix("Steps[").removesuffix("]")
+        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        parameters = [this, *shown.parameters.values()]
+        method.__signature__ = shown.replace(  # type: ignore[attr-defined]
+            parameters=parameters, return_annotation=result
+        )
+
+    @overload
+    def __get__(self, client: None, owner: Any) -> Callable[Concatenate[Any, P], Any]: ...
+    @overload
+    def __get__(self, client: Client, owner: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AsyncClient, owner: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: Any, owner: Any) -> Any:
+        """Return the method, bound to the client if there is one."""
+        return self._method if client is None else MethodType(self._method, client)
+
+
+class Connection:
+    """What both clients have: the address of a namespace, connections, and the verbs.
+
+    Args:
+        url: the address of the service, such as "http://127.0.0.1:7777".
+        namespace: the namespace; None for a client that only asks about the service itself.
+        token: the output of `linkstream token create`; None if the service has no tokens.
+        timeout: seconds to wait for an answer. Work over the whole namespace has ten minutes.
+        connect_timeout: seconds to wait for a connection.
+        retries: how often a failed call is tried again; None for the defaults of `Retries`.
+        verify: whether the server's certificate is checked, or the SSLContext to check it with.
+        transport: the transport of httpx that sends requests; for tests.
+    """
+
+    _connect: ClassVar[type[Any]]  # the client of httpx
+    _http: Any
+
+    def __init__(
+        self,
+        url: str,
+        namespace: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = READ,
+        connect_timeout: float = CONNECT,
+        retries: Retries | None = None,
+        verify: bool | ssl.SSLContext = True,
+        transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._endpoint = Endpoint.checked(
+            url, namespace, timeout=timeout, connect_timeout=connect_timeout, retries=retries
+        )
+        self._shared = False  # whether another client owns the connections
+        options = http_options(self._endpoint, token, verify)
+        self._http = self._connect(**options, transport=transport)
+
+    def namespace(self: C, name: str) -> C:
+        """Return a client of another namespace that shares this client's connections.
+
+        Args:
+            name: the namespace.
+        """
+        other = copy.copy(self)
+        vars(other).update(_endpoint=self._endpoint.of(name), _shared=True)
+        return other
+
+    # Reads: documented in reads.py
+
+    health = Call(reads.health)
+    whoami = Call(reads.whoami)
+    namespaces = Call(reads.namespaces)
+    info = Call(reads.info)
+    stats = Call(reads.stats)
+    state_hash = Call(reads.state_hash)
+    predict = Call(reads.predict)
+    labels = Call(reads.labels)
+    clusters = Call(reads.clusters)
+    cluster = Call(reads.cluster)
+    members = Call(reads.members)
+    vector = Call(reads.vector)
+    payload = Call(reads.payload)
+    resolve = Call(reads.resolve)
+    named = Call(reads.named)
+    explain = Call(reads.explain)
+    explain_pair = Call(reads.explain_pair)
+    history = Call(reads.history)
+    exemplars = Call(reads.exemplars)
+    review_queue = Call(reads.review_queue)
+    suggest_merges = Call(reads.suggest_merges)
+    suggest_splits = Call(reads.suggest_splits)
+    corrections = Call(reads.corrections)
+    events = Call(reads.events)
+    steps = Call(reads.steps)
+
+    # Changes: documented in `Links`, and in writes.py
+
+    create = Call(writes.create)
+    add = Call(writes.add)
+    add_many = Call(writes.add_many)
+    add_group = Call(writes.add_group)
+    enrol = Call(writes.enrol)
+    same = Call(writes.same)
+    different = Call(writes.different)
+    move = Call(writes.move)
+    retract = Call(writes.retract)
+    name = Call(writes.name)
+    rename = Call(writes.rename)
+    ignore = Call(writes.ignore)
+    remove = Call(writes.remove)
+    forget = Call(writes.forget)
+    undo = Call(writes.undo)
+    redo = Call(writes.redo)
+    settle = Call(writes.settle)
+    compact = Call(writes.compact)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._endpoint}"
+
+
+class Client(Connection):
+    """A namespace of a service, with the verbs of `Links`. Many threads may use one client."""
+
+    _connect = httpx.Client
+    _http: httpx.Client
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The three thresholds, which the service is asked for."""
+        return self._run(reads.thresholds)
+
+    def feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[Ids]:
+        """Add batches one after the other; yield the IDs of each after its commit.
+
+        A batch that is refused ends the iteration; no batch after it is sent.
+
+        Args:
+            batches: arrays with one vector a row, or `Batch`.
+        """
+        check_batches(batches)
+        return (self._run(writes.add_batch, batch) for batch in batches)
+
+    def iter_events(self, since: int = 0) -> Iterator[Event]:
+        """Yield the typed events so far, and read them page by page.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        while page := self.events(since, limit=reads.PAGE):
+            yield from page
+            since = page[-1].sequence + 1
+
+    def follow(self, since: int = 0) -> Iterator[Event]:
+        """Yield the typed events so far, then each new one; without end.
+
+        A broken connection is opened again, and each event comes once. Raises the error of the
+        last attempt if the service cannot be reached again.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        return self._follow(EventFollower(since, self._endpoint.retries))
+
+    def _follow(self, follower: EventFollower) -> Iterator[Event]:
+        while True:
+            failure: Outcome | None = None
+            check_open(self._http)
+            try:
+                with self._http.stream(**self._endpoint.arguments(follower.request())) as response:
+                    if response.status_code == 200:
+                        for piece in response.iter_bytes():
+                            yield from follower.read(piece)
+                    else:
+                        response.read()
+                        failure = to_answer(response)
+            except httpx.HTTPError as error:
+                failure = error
+            time.sleep(follower.delay_after(failure))
+
+    def _run(self, verb: Callable[P, Steps[T]], /, *args: P.args, **options: P.kwargs) -> T:
+        check_open(self._http)
+        run = RequestRun(verb(*args, **options), self._endpoint)
+        while (request := run.next_request()) is not None:
+            outcome: Outcome
+            try:
+                outcome = to_answer(self._http.request(**request))
+            except httpx.HTTPError as error:
+                outcome = error
+            if delay := run.receive(outcome):
+                time.sleep(delay)
+        return run.result
+
+    def close(self) -> None:
+        """Close the connections; a client made by `namespace()` leaves them open."""
+        if not self._shared:
+            self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(Connection):
+    """A namespace of a service, with the verbs of `Links`, each to be awaited."""
+
+    _connect = httpx.AsyncClient
+    _http: httpx.AsyncClient
+
+    thresholds = Call(reads.thresholds)
+
+    async def feed(
+        self,
+        batches: Iterable[npt.ArrayLike | Batch] | AsyncIterable[npt.ArrayLike | Batch],
+    ) -> AsyncIterator[Ids]:
+        """Add batches one after the other; yield the IDs of each after its commit.
+
+        A batch that is refused ends the iteration; no batch after it is sent.
+
+        Args:
+            batches: arrays with one vector a row, or `Batch`; may be asynchronous.
+        """
+        if isinstance(batches, AsyncIterable):
+            async for batch in batches:
+                yield await self._run(writes.add_batch, batch)
+        else:
+            check_batches(batches)
+            for batch in batches:
+                yield await self._run(writes.add_batch, batch)
+
+    async def iter_events(self, since: int = 0) -> AsyncIterator[Event]:
+        """Yield the typed events so far, and read them page by page.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        while page := await self.events(since, limit=reads.PAGE):
+            for event in page:
+                yield event
+            since = page[-1].sequence + 1
+
+    def follow(self, since: int = 0) -> AsyncIterator[Event]:
+        """Yield the typed events so far, then each new one; without end, as `Client.follow`.
+
+        Args:
+            since: the sequence number of the first event.
+        """
+        return self._follow(EventFollower(since, self._endpoint.retries))
+
+    async def _follow(self, follower: EventFollower) -> AsyncIterator[Event]:
+        while True:
+            failure: Outcome | None = None
+            check_open(self._http)
+            try:
+                arguments = self._endpoint.arguments(follower.request())
+                async with self._http.stream(**arguments) as response:
+                    if response.status_code == 200:
+                        async for piece in response.aiter_bytes():
+                            for event in follower.read(piece):
+                                yield event
+                    else:
+                        await response.aread()
+                        failure = to_answer(response)
+            except httpx.HTTPError as error:
+                failure = error
+            await anyio.sleep(follower.delay_after(failure))
+
+    async def _run(self, verb: Callable[P, Steps[T]], /, *args: P.args, **options: P.kwargs) -> T:
+        check_open(self._http)
+        run = RequestRun(verb(*args, **options), self._endpoint)
+        while (request := run.next_request()) is not None:
+            outcome: Outcome
+            try:
+                outcome = to_answer(await self._http.request(**request))
+            except httpx.HTTPError as error:
+                outcome = error
+            if delay := run.receive(outcome):
+                await anyio.sleep(delay)
+        return run.result
+
+    async def close(self) -> None:
+        """Close the connections; a client made by `namespace()` leaves them open."""
+        if not self._shared:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

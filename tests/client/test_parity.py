@@ -1,0 +1,21 @@
+"""Both clients have every verb of the table, with the parameters and return types of `Links`."""
+
+import inspect
+
+import pytest
+
+import parity
+from linkstream import Links
+from linkstream.client import AsyncClient, Client
+from linkstream.clusterer.verbs import VERBS
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_verb_of_a_client_is_that_of_links(kind, verb):
+    assert parity.differences_of_method("Client", verb, getattr(kind, verb, None)) == []
+
+
+@pytest.mark.parametrize("name", ["predict", "resolve", "explain_pair", "labels", "state_hash"])
+def test_a_read_of_a_client_has_the_documentation_of_links(name):
+    assert inspect.getdoc(getattr(Client, name)) == inspect.getdoc(getattr(Links, name))
