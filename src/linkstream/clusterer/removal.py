@@ -35,7 +35,7 @@ def remove(
             raise ArgumentError(
                 "a cluster or a weight for a vector that is tracked",
                 expected="its number alone",
-                remedy="Leave cluster= and weight= out: the clusterer knows both.",
+                remedy="Leave the cluster and the weight out: both are stored.",
             )
         node = core.holder(vector)  # type: ignore[arg-type]
         number = int(vector)  # type: ignore[arg-type]

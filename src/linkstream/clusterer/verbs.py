@@ -112,7 +112,7 @@ class Verb:
             raise ArgumentError(
                 f"arguments of {cls.verb}: {seen}",
                 expected=f"arguments named {', '.join(names) or 'nothing'}",
-                remedy="Pass the parameters of the Links method of this name.",
+                remedy="Pass exactly these arguments.",
             )
         return cls(**arguments)
 
