@@ -160,7 +160,7 @@ def test_a_file_of_another_dimension_than_the_store_is_told_by_its_encoder(folde
     assert run("cluster", "faces.npy", *store, cwd=folder).returncode == 0
     told = failed(run("cluster", "voices.npy", *store[:2], cwd=folder))
     assert "voices.npy, row 0: vectors of dimension 256; expected dimension 512: preset" in told
-    assert "the preset or the thresholds of your encoder" in told
+    assert "choose a preset or thresholds for your encoder" in told
 
 
 def test_evidence_and_healing_may_be_asked_for(folder, voices):

@@ -26,10 +26,12 @@ ALLOWED = ("body_max=", "people=write", "ge2e_", "store.json", "shape (")
 # What no command calls, or calls with values of its own.
 ELSEWHERE = (
     *("adapters/", "client/", "scaleout/", "service/", "contingency.py", "metrics.py"),
-    *("clusterer/joining.py", "engine/choice.py", "engine/events.py", "paper/generative.py"),
+    *("clusterer/absorb.py", "engine/choice.py", "engine/events.py", "paper/generative.py"),
     *("paper/lemmas.py", "paper/sphere.py", "plots/graphs.py", "plots/timelines.py"),
 )
 NEVER = (
+    "Leave cluster= and weight= out: the clusterer knows both.",
+    "Pass the parameters of the Links method of this name.",
     "Leave such vectors out, or ask about them with predict().",
     "Build it with linkstream.Space(mean=..., model=...).",
     "Build them with Thresholds(cluster_similarity, ...).",
@@ -43,7 +45,6 @@ NEVER = (
     "Pass one array to add_many().",
     "Use None for a vector without a payload.",
     "Name the encoder, such as 'ge2e'.",
-    "It is a yes or a no.",
     "Pass the number of coordinates of a vector of the encoder.",
     "Leave dimension= out: the mean vector fixes it.",
     "to= undoes all changes from an event on",
