@@ -17,7 +17,7 @@ from memory.machine import HERE
 from streams import ENGINES
 
 SMALL = {"native": (500_000, 6_000_000), "reference": (1_000_000,)}
-LARGE = range(500_000, 12_000_000, 500_000)
+LARGE = range(500_000, 11_000_000, 500_000)
 LIMITS = (500_000, 4_000_000, 10_000_000)
 HONEST = ("MemoryError", "StoreMemoryError", "NoneType")
 NO_THREAD = ("RuntimeError", "can't start new thread")

@@ -96,8 +96,6 @@ class Verb:
         name = self.vectors_field
         return None if name is None else cast("npt.ArrayLike", getattr(self, name))
 
-    # JSON
-
     @classmethod
     def parse(cls, arguments: Mapping[str, Any]) -> Verb:
         """Return the verb with these arguments by name; raise ArgumentError if the names differ.
@@ -133,8 +131,6 @@ class Verb:
             "additionalProperties": False,
         }
 
-    # Documentation, whose home is the method of `Links`
-
     @classmethod
     def meaning(cls) -> str:
         """Return what the verb does, in one sentence."""
@@ -147,8 +143,6 @@ class Verb:
         section = re.search(r"^Args:\n((?:    .*\n?)+)", text, re.MULTILINE)
         found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section[1] if section else "", re.M)
         return {name: re.sub(r"\s+", " ", words) for name, words in found}
-
-    # The journal of a store
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return the arguments that the journal stores: the fields except the vectors."""
