@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import os
 import shlex
@@ -15,13 +14,8 @@ import pytest
 
 from cli.command import COMMAND, begin, refused, run, run_apart, run_before_people
 from linkstream.cli import EXIT_CODES
-from linkstream.cli.app import COMMANDS, PANELS
+from linkstream.cli.app import COMMANDS, PANELS, function_of
 from linkstream.store import Store
-
-
-def function_of(name):
-    attribute = f"{name}_" if name == "import" else name
-    return getattr(importlib.import_module(f"linkstream.cli.{attribute}"), attribute)
 
 
 def test_the_help_lists_every_command_with_its_first_line(tmp_path):
@@ -52,7 +46,7 @@ def test_the_help_reads_no_command_and_nothing_that_is_slow_to_read(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", words], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    few = ("app", "call", "commands", "ending", "interrupts", "words")
+    few = ("app", "options", "outcome", "signals", "terminal_text")
     expected = [f"linkstream.cli.{name}" for name in few]
     assert sorted(ast.literal_eval(done.stdout.splitlines()[-1])) == expected
 

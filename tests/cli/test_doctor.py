@@ -72,7 +72,7 @@ def test_the_vectors_of_the_self_check_are_whole_numbers():
 def test_a_wrong_answer_fails_the_command(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "SELF_CHECK_HASH", "0" * 64)
     with pytest.raises(typer.Exit) as stopped:
-        doctor.doctor(as_json=True)
+        doctor.doctor()
     assert stopped.value.exit_code == 1
     check = json.loads(capsys.readouterr().out)["self_check"]["reference"]
     assert not check["passed"]

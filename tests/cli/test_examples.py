@@ -8,8 +8,7 @@ import shlex
 import pytest
 
 from cli.command import run
-from cli.test_app import function_of
-from linkstream.cli.app import COMMANDS
+from linkstream.cli.app import COMMANDS, function_of
 
 
 def example_of(name):

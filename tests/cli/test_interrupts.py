@@ -161,4 +161,4 @@ def test_what_a_command_changed_is_told_when_its_output_fails(fresh, monkeypatch
     assert done.returncode == 6
     told = "error: No space left on device. Kept: 1 change made to people.links.\n"
     assert done.stderr == told
-    assert EXIT_CODES[6].startswith("broken off")
+    assert EXIT_CODES[6].startswith("failed after a part")

@@ -77,7 +77,7 @@ def test_on_a_terminal_inspect_is_tables(folder):
         assert words in shown
     code, shown = run_on_a_terminal("inspect", STORE, "--cluster", "0", cwd=folder)
     assert code == 0
-    for words in ("Cluster 0", "Its newest vectors", "window", "What became of it", "born"):
+    for words in ("Cluster 0", "Its newest vectors", "window", "Its history", "born"):
         assert words in shown
     assert "{" not in shown.partition("Its newest")[0]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cli.command import refused, run
-from linkstream.cli import call, phrasing
+from linkstream.cli import outcome, phrasing
 
 SOURCE = Path(phrasing.__file__).parents[1]
 STORE = "people.links"
@@ -20,6 +20,9 @@ PYTHON = re.compile(
     r"\w\(|(?<![?&\w])[a-z]\w*=(?!…)|\b(Links|Space|Store|Batch|None|True|False|"
     r"numpy|dtype|clusterer|Traceback|Error)\b|\b[a-z]+_[a-z_]+\b|`"
 )
+# Functions that make an error from seen, expected and remedy by position.
+POSITIONAL = ("file_error", "usage_error")
+
 # Said by hand: what --set and --scope are given.
 ALLOWED = ("body_max=", "people=write", "ge2e_", "store.json", "shape (")
 
@@ -77,7 +80,7 @@ def errors_of(path):
             if {"expected", "remedy"} <= named.keys() and node.args:
                 parts = [node.args[0], named["expected"], named["remedy"]]
                 yield node.lineno, [text_of(part) for part in parts]
-            elif getattr(node.func, "id", "") == "file_error" and len(node.args) == 3:
+            elif getattr(node.func, "id", "") in POSITIONAL and len(node.args) == 3:
                 yield node.lineno, [text_of(part) for part in node.args]
 
 
@@ -98,12 +101,12 @@ def python_in(words):
 
 
 def test_no_error_of_the_library_comes_through_in_python():
-    running = call.begin()
+    running = outcome.begin()
     running.flags = {"limit": "--limit"}
     left = {}
     for place, (seen, expected, remedy) in library_errors():
         error = phrasing.LinkstreamError(seen, expected=expected, remedy=remedy)
-        words = phrasing.spoken(error)
+        words = phrasing.sentence(error)
         if python_in(words):
             left[place] = (python_in(words), words)
     assert not left, "add these to the tables of linkstream/cli/phrasing.py"

@@ -91,7 +91,7 @@ def test_people_are_told_the_page_and_how_to_make_a_token(tmp_path, pretended):
     told = shown("serve", "my stores", cwd=tmp_path)
     assert "The page: http://127.0.0.1:7777/" in told
     assert "linkstream token create 'my stores' --scope '*=admin'" in told
-    assert "All of this machine may call it" in told
+    assert "Every program on this machine may call it" in told
     assert pretended[0].data.name == "my stores"
     (tmp_path / "my stores").mkdir()
     tokens.create(tmp_path / "my stores" / "tokens.json", {"*": "admin"})
@@ -154,7 +154,9 @@ def test_a_check_says_what_would_be_and_changes_nothing(tmp_path):
         "port": 7777,
         "tokens": False,
     }
-    assert "this machine alone" in " ".join(shown("serve", "x", "--check", cwd=tmp_path).split())
+    assert "only this machine can call it" in " ".join(
+        shown("serve", "x", "--check", cwd=tmp_path).split()
+    )
     assert refused(run("serve", "stores", "--check", *BEYOND, cwd=tmp_path))
     assert list(tmp_path.iterdir()) == []
 

@@ -104,7 +104,7 @@ def test_a_revoked_token_is_gone_and_the_last_one_opens_nothing(tmp_path):
     assert opens(tmp_path, None) is None
     other = created(tmp_path, "--scope", "people=read")
     told = " ".join(shown("token", "revoke", "stores", other["secret"], cwd=tmp_path).split())
-    assert "Nobody gets in now" in told
+    assert "Every call is refused now" in told
     assert other["secret"] not in told
 
 

@@ -158,7 +158,7 @@ def test_a_store_with_nothing_in_it_has_no_steps(place):
     clustered(place, *PRESET)
     said(place, "compact", STORE, "--yes")
     assert steps(place) == []
-    assert "Nothing was done" in shown("undo", STORE, "--list", cwd=place)
+    assert "There is nothing to undo" in shown("undo", STORE, "--list", cwd=place)
 
 
 def test_undo_of_a_vector_does_not_take_back_a_name(place):

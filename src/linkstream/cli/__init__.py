@@ -1,25 +1,21 @@
-"""The command line, one command a file.
+"""The command line.
 
-It holds no algorithm: a command reads its arguments, calls the library, and shows what came of it.
-How it ended is told by the exit code, see `EXIT_CODES`.
+A command reads its arguments, calls the library and shows the result. `EXIT_CODES` lists the exit
+codes.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from contextvars import ContextVar
 from typing import Any
 
-from linkstream.cli import call, ending
-from linkstream.cli.ending import EXIT_CODES, STOPPED, UNREAD
-from linkstream.cli.interrupts import Interrupts
+from linkstream.cli import outcome
+from linkstream.cli.outcome import EXIT_CODES, STOPPED, UNREAD
+from linkstream.cli.signals import Interrupts
 from linkstream.errors import LinkstreamError, MissingExtraError
 
 __all__ = ["EXIT_CODES", "STOPPED", "UNREAD", "main", "run"]
-
-# The name of the command that runs, such as merge: what its step is called.
-RUNNING: ContextVar[str] = ContextVar("command", default="linkstream")
 
 _NEEDED = ("typer", "rich", "click")
 
@@ -34,7 +30,7 @@ def main() -> None:
 
 
 def run() -> int:
-    """Run the command line within a process that goes on; return the exit code."""
+    """Run the command line within a running process; return the exit code."""
     interrupts = Interrupts()
     interrupts.install()
     try:
@@ -44,25 +40,25 @@ def run() -> int:
 
 
 def _run(interrupts: Interrupts) -> int:
-    """Run the command of sys.argv; errors are one line on stderr, without a traceback."""
-    call.begin()
+    """Run the command of sys.argv; write errors as one line on stderr."""
+    outcome.begin()
     try:
         try:
-            if isinstance(sys.stdout, io.TextIOWrapper):  # spell out what a terminal lacks
+            if isinstance(sys.stdout, io.TextIOWrapper):  # some encodings lack letters
                 sys.stdout.reconfigure(errors="backslashreplace")
             code: int = _app().run()
         except (LinkstreamError, OSError, MemoryError) as error:
-            code = STOPPED if interrupts.came else ending.fail(error)
-        except ending.Declined:
-            code = STOPPED if interrupts.came else ending.decline()
+            code = STOPPED if interrupts.came else outcome.fail(error)
+        except outcome.Declined:
+            code = STOPPED if interrupts.came else outcome.decline()
         return interrupts.say() if interrupts.came or code == STOPPED else code
     except KeyboardInterrupt:
         return interrupts.say()
 
 
-def _app() -> Any:  # the module of the commands, which needs Typer
+def _app() -> Any:  # the module of the commands
     try:
-        import rich  # noqa: F401, RUF100  # used later, but missed now
+        import rich  # noqa: F401, RUF100  # needed later; fail now
 
         from linkstream.cli import app
     except ModuleNotFoundError as missing:

@@ -1,4 +1,4 @@
-"""`python -m linkstream.cli`: the command line, where no script is installed."""
+"""Run the command line as `python -m linkstream.cli`."""
 
 from linkstream.cli import main
 

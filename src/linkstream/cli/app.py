@@ -1,4 +1,4 @@
-"""The commands, put together; each is read from its file only when it is called."""
+"""The table of commands; the module of a command is imported when the command is called."""
 
 from __future__ import annotations
 
@@ -7,68 +7,79 @@ import importlib
 import os
 import re
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from linkstream import __version__
-from linkstream.cli import RUNNING, ending
-from linkstream.cli.commands import Command, with_format
+from linkstream.cli import outcome
+from linkstream.cli.options import Command, as_command
 
-# In the order of the help; the words are the first line of each command's docstring.
+# In the order of the help. The words are the first line of the docstring of each command.
 PANELS = {
-    "Seeing it work": {
-        "demo": "Cluster a real stream of voices as if live, and draw what happened.",
-    },
-    "Vectors in": {
+    "Try it": {"demo": "Cluster a real stream of voices as if live, and draw the result."},
+    "Add vectors": {
         "cluster": "Give every vector of a file an ID, in order of arrival.",
-        "watch": "Take files of vectors as they arrive in a folder.",
+        "watch": "Add files of vectors as they arrive in a folder.",
         "presets": "List the encoders whose thresholds are known.",
         "tune": "Find thresholds for an encoder, from labelled vectors.",
         "calibrate": "Find thresholds for an encoder, from pairs or from vectors alone.",
-        "diagnose": "Say whether vectors suit Links, and thresholds suit the vectors.",
+        "diagnose": "Test whether vectors suit Links, and thresholds suit the vectors.",
     },
-    "Looking": {
+    "Inspect": {
         "inspect": "Show what is in a store, or all about one of its clusters.",
-        "explain": "Say why a vector gets its answer, or why two are one or are not.",
-        "events": "Tell what happened in a store, from the beginning or as it happens.",
+        "explain": "Explain the decision for a vector, or why two are the same or not.",
+        "events": "Show the events of a store, from the beginning or as they happen.",
         "plot": "Draw a store: its graph, its stream, its sizes and its margins.",
     },
-    "Putting right": {
-        "review": "Show what to ask a person next, so that few answers put most right.",
-        "merge": "Say that two clusters are one; or, with none given, see which two may be.",
-        "split": "Say that two are not one, or see where a cluster would come apart.",
-        "move": "Put a vector into another cluster, for good.",
-        "name": "Give a cluster a name, another one, or none.",
-        "enrol": "Make a cluster of vectors of somebody known, with a name.",
-        "settle": "Show which clusters an offline pass would join and cut; with --apply, do it.",
-        "retract": "Take back one correction; or, with none given, see which there are.",
-        "forget": "Forget a cluster or a vector; with --erase, for good.",
-        "undo": "Take back all that the last command did, or all from an event on.",
-        "redo": "Bring back what the last undo took.",
+    "Correct": {
+        "review": "Show the questions whose answers would correct most vectors.",
+        "merge": "Declare two clusters the same; without arguments, suggest which.",
+        "split": "Declare two different; with one cluster, show its weakest links.",
+        "move": "Move a vector to another cluster, where it stays.",
+        "name": "Name or rename a cluster, or remove its name.",
+        "enrol": "Add vectors of a known identity as a cluster with a name.",
+        "ignore": "Leave a cluster out of suggestions and reviews.",
+        "settle": "Show which clusters an offline pass would join and cut; --apply does it.",
+        "retract": "Take back one correction; without arguments, list the corrections.",
+        "forget": "Remove a cluster or a vector; with --erase, also from the disk.",
+        "undo": "Undo the last command, or everything from an event on.",
+        "redo": "Redo what the last undo took.",
     },
-    "Serving": {
+    "Serve": {
         "serve": "Serve a folder of stores over HTTP, with a page to look at them.",
-        "token": "Say who may call a service: make, list and revoke tokens.",
+        "token": "Create, list and revoke the tokens of a service.",
     },
-    "Care": {
+    "Maintain": {
         "verify": "Read all of a store and decide everything again.",
-        "repair": "Save what can be read of a damaged store, after copying it aside.",
+        "repair": "Save what can be read of a damaged store, after copying it.",
         "backup": "Copy a store while it is in use.",
         "export": "Write a store as plain files that other programs read.",
         "import": "Make a store from files that export wrote.",
-        "compact": "Erase for good what was removed and forgotten, and shrink the file.",
+        "compact": "Erase removed vectors from the disk, and shrink the file.",
     },
     "This machine": {
-        "bench": "Measure how fast this machine takes vectors.",
-        "doctor": "Say what is installed, which engine runs, and whether it answers right.",
+        "bench": "Measure how many vectors a second this machine adds.",
+        "doctor": "Show what is installed, which engine runs, and whether it works.",
     },
 }
 COMMANDS = {name: panel for panel, commands in PANELS.items() for name in commands}
 
-# What other programs call these commands.
-_ELSEWHERE = {
+# Modules that hold several commands; any other command has a module of its own name.
+_MODULES = {
+    **dict.fromkeys(("presets", "tune", "calibrate", "diagnose"), "tuning"),
+    **dict.fromkeys(("inspect", "explain", "review", "plot"), "queries"),
+    **dict.fromkeys(("merge", "split", "move", "name", "enrol", "ignore"), "corrections"),
+    **dict.fromkeys(("settle", "retract", "forget"), "corrections"),
+    **dict.fromkeys(("events", "undo", "redo"), "history"),
+    **dict.fromkeys(("verify", "repair", "backup", "export", "import", "compact"), "maintenance"),
+}
+
+# Words of other programs, and the commands to suggest for them.
+_SYNONYMS = {
     **dict.fromkeys(("add", "feed", "ingest", "fit"), "cluster"),
     **dict.fromkeys(("delete", "remove", "rm", "erase"), "forget"),
     **dict.fromkeys(("list", "ls", "show", "info", "stats"), "inspect"),
@@ -85,58 +96,63 @@ _ELSEWHERE = {
 
 
 class Commands(TyperGroup):
-    """The commands by name. Listing them reads none of their files."""
+    """The commands by name. Listing them imports none of their modules."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002, RUF100
-        """All names, in the order of the help."""
+        """Return all names, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002, RUF100
-        """What the list says of a command."""
+        """Return a command with its name and first line only."""
         panel = COMMANDS.get(cmd_name)
         if panel is None:
             return None
         return TyperCommand(name=cmd_name, help=PANELS[panel][cmd_name], rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command itself, now that it is called; name the nearest one to a typo."""
+        """Return the command that is called; suggest the nearest one for a typo."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise typer.BadParameter(_unknown(args[0]), ctx=ctx)
         name, found, rest = super().resolve_command(ctx, args)
-        RUNNING.set(name or "linkstream")
         return name, found and loaded(name or ""), rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; if nobody reads its output any more, that is no error to be shown."""
+        """Run a command; end quietly if the reader of its output has closed it."""
         try:
             answer = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            _let_go_of_stdout()
-            raise typer.Exit(ending.UNREAD) from None
+            _discard_stdout()
+            raise typer.Exit(outcome.UNREAD) from None
         return answer
 
 
 def _unknown(typed: str) -> str:
-    near = [_ELSEWHERE[typed]] if typed in _ELSEWHERE else []
+    near = [_SYNONYMS[typed]] if typed in _SYNONYMS else []
     near += difflib.get_close_matches(typed, COMMANDS)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"there is no command {typed!r}.{meant}"
 
 
+def function_of(name: str) -> Callable[..., Any]:
+    """Import the function of a command."""
+    module = importlib.import_module(f"linkstream.cli.{_MODULES.get(name, name)}")
+    function: Callable[..., Any] = getattr(module, f"{name}_" if name == "import" else name)
+    return function
+
+
 def loaded(name: str) -> Any:
-    """A command of its own, read from its file; or a group of them, where that has one."""
-    attribute = f"{name}_" if name == "import" else name
-    module = importlib.import_module(f"linkstream.cli.{attribute}")
-    if hasattr(module, "group"):
-        return typer.main.get_command(module.group)
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name, cls=Command)(with_format(getattr(module, attribute)))
-    return typer.main.get_command(alone)
+    """Import a command, or a group of commands."""
+    function = function_of(name)
+    group = getattr(sys.modules[function.__module__], "group", None)
+    if group is None:
+        group = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        group.command(name, cls=Command)(as_command(function))
+    return typer.main.get_command(group)
 
 
-def _let_go_of_stdout() -> None:
-    # What is still in the buffer would be written, and fail, when Python ends.
+def _discard_stdout() -> None:
+    # Python would try to write the rest of the buffer at exit, and fail.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -156,28 +172,28 @@ def run() -> int:
 
     Raises:
         LinkstreamError, OSError: as the command does.
-        ending.Declined: a question was answered with no, or not at all.
+        Declined: the user answered a question with no.
     """
     try:
         code = app(prog_name="linkstream", standalone_mode=False)
     except typer.Abort:
-        raise ending.Declined from None
-    except _WRONGLY_TYPED as error:
+        raise outcome.Declined from None
+    except _USAGE_ERROR as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
-            return ending.REFUSED
-        return ending.refuse(_usage(error))
-    return code if isinstance(code, int) else ending.DONE
+            return outcome.REFUSED
+        return outcome.refuse(_usage(error))
+    return code if isinstance(code, int) else outcome.DONE
 
 
-# The error of Click, or of Typer's own copy of it, for words that cannot be read as a command.
-_WRONGLY_TYPED: Any = next(
+# The error of Click, or of Typer's copy of Click, for a command line that cannot be parsed.
+_USAGE_ERROR: Any = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
 
 
 def _usage(error: Any) -> str:
-    """Return what was typed wrongly, and where to look."""
+    """Return what was mistyped, and where to look."""
     context = getattr(error, "ctx", None)
     path = "linkstream" if context is None else context.command_path
     message = " ".join(error.format_message().split()).removeprefix("Invalid value: ")
@@ -195,8 +211,7 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def linkstream(
     version: Annotated[  # noqa: ARG001, RUF100  # its callback does the work
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Cluster embeddings as they arrive: every vector gets a lasting ID at once.

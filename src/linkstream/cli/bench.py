@@ -1,4 +1,4 @@
-"""`linkstream bench`: how fast this machine is."""
+"""`linkstream bench`: measure the speed of this machine."""
 
 from __future__ import annotations
 
@@ -10,42 +10,43 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import typer
+from typer import Option
 
 from linkstream.cli import screen
-from linkstream.cli.options import AsJson
+from linkstream.cli.options import Seed
+from linkstream.cli.outcome import usage_error
 from linkstream.clusterer import Links
-from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 
-THRESHOLDS = Thresholds(0.7, 0.75, 0.9)  # each centre below becomes a cluster of one subcluster
+THRESHOLDS = Thresholds(0.7, 0.75, 0.9)  # each centre becomes a cluster of one subcluster
 BATCH = 1000
-SINGLES = 200  # durable adds, each of which waits for the disk
+SINGLES = 200  # durable adds; each waits for the disk
 
 Vectors = npt.NDArray[np.float32]
 
 
 def bench(
-    vectors: Annotated[int, typer.Option(min=BATCH, help="Vectors a measurement.")] = 20_000,
-    dimension: Annotated[int, typer.Option(min=8, help="Numbers a vector.")] = 256,
-    sizes: Annotated[str, typer.Option(help="Subclusters there are.")] = "100,1000,10000",
+    vectors: Annotated[int, Option(min=BATCH, help="Vectors in each measurement.")] = 20_000,
+    dimension: Annotated[int, Option(min=8, help="Numbers in a vector.")] = 256,
+    sizes: Annotated[
+        str, Option(help="Numbers of subclusters to measure with.")
+    ] = "100,1000,10000",
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where to put a store: on the disk that counts.", show_default="here"),
+        Option(help="Folder for a temporary store, on the disk to measure.", show_default="here"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the vectors.")] = 0,
-    as_json: AsJson = False,
+    seed: Seed = 0,
 ) -> None:
-    """Measure how fast this machine takes vectors.
+    """Measure how many vectors a second this machine adds.
 
-    Vectors a second of add, of add_many in batches of 1,000, and of the same into a store, where
-    each batch is on the disk before it is answered; each at several numbers of subclusters. Made-up
-    vectors, one thread. docs/performance.md has real ones, and the other packages.
+    It measures add, add_many in batches of 1,000, and the same with a store, where each batch is on
+    the disk before it is acknowledged, for several numbers of subclusters. The vectors are random,
+    on one thread. docs/performance.md has real vectors, and other packages.
 
     Example: linkstream bench --vectors 2000 --dimension 64 --sizes 100
     """
     rows = screen.table("Vectors a second", "what", "subclusters", "vectors/s")
-    to_json = screen.speaks_json(as_json)
+    to_json = screen.speaks_json()
     with tempfile.TemporaryDirectory(dir=folder or Path()) as place:
         for record in _measured(_sizes(sizes), vectors, dimension, seed, Path(place)):
             if to_json:
@@ -53,7 +54,7 @@ def bench(
             figures = (record["subclusters"], round(record["vectors_per_s"]))
             rows.add_row(record["what"], *(f"{figure:,}" for figure in figures))
     if not to_json:
-        screen.people(stderr=False).print(rows)
+        screen.console().print(rows)
 
 
 def _sizes(words: str) -> list[int]:
@@ -62,9 +63,7 @@ def _sizes(words: str) -> list[int]:
     except ValueError:
         sizes = []
     if not sizes or min(sizes) < 1:
-        raise ArgumentError(
-            f"sizes {words!r}", expected="whole numbers as 100,1000", remedy="Check --sizes."
-        )
+        raise usage_error(f"sizes {words!r}", "whole numbers as 100,1000", "Check --sizes.")
     return sizes
 
 
@@ -86,7 +85,7 @@ def _record(what: str, n: int, dimension: int, subclusters: int, took: float) ->
 
 
 def _stream(size: int, n: int, dimension: int, seed: int) -> Vectors:
-    """Each of `size` random centres once, then `n` vectors close to one of them."""
+    """Return each of `size` random centres once, then `n` vectors close to one of them."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((size, dimension), dtype=np.float32)
     noise = 0.3 * rng.standard_normal((n, dimension), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""`linkstream demo`: a real stream of voices, clustered as if it were live."""
+"""`linkstream demo`: cluster a real stream of voices as if it were live."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from typer import Option
 
 from linkstream import metrics, plots
-from linkstream.cli import call, screen
+from linkstream.cli import outcome, screen
 from linkstream.clusterer import Links
 from linkstream.data import VoiceStream, voice_halves
 from linkstream.engine.contract import Decision
-from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 
 # Found by examples/tune_demo.py on the first five speakers alone: there, instant and current
@@ -34,14 +33,14 @@ WINDOW_STEP = 0.4  # seconds from one window of speech to the next
 PACE_ON_A_TERMINAL = 0.008
 SOURCE = "Voices: LibriSpeech (Panayotov et al., 2015), CC BY 4.0; embeddings: GE2E, Resemblyzer."
 SPLIT = (
-    "The ten speakers of the stream are split in two. Thresholds were tuned on five of them "
+    "The ten speakers of the stream are split in two groups. Thresholds were tuned on five of them "
     "(random search, examples/tune_demo.py). The five shown here were held out."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """A stream after the last vector: labels given at arrival, labels now, and how right."""
+class Result:
+    """The result of a stream: labels at arrival, labels now, and the accuracy of both."""
 
     links: Links
     instant_ids: list[int]
@@ -49,8 +48,8 @@ class Outcome:
     current: float
 
     @classmethod
-    def of(cls, stream: VoiceStream, links: Links, ids: list[int]) -> Outcome:
-        """The outcome of a stream that gave these IDs and left this clusterer."""
+    def of(cls, stream: VoiceStream, links: Links, ids: list[int]) -> Result:
+        """Return the result of a stream: these IDs at arrival, this clusterer afterwards."""
         return cls(
             links,
             ids,
@@ -60,65 +59,47 @@ class Outcome:
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option(help="Where to write the picture: .png, .svg or .pdf.")
-    ] = Path("linkstream-demo.png"),
+    output: Annotated[Path, Option(help="Where to write the picture: .png, .svg or .pdf.")] = Path(
+        "linkstream-demo.png"
+    ),
     pace: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0.0,
             help="Seconds between two windows of speech; 0.4 is live, 0 does not wait.",
             show_default="0.008 on a terminal, else 0",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON lines, as into a pipe.")
-    ] = False,
 ) -> None:
-    """Cluster a real stream of voices as if live, and draw what happened.
+    """Cluster a real stream of voices as if live, and draw the result.
 
-    Five speakers take turns; each window of speech is given an ID the moment it arrives. At the
-    end: how many were right, the clusters, and a picture.
+    Five speakers take turns; each window of speech gets an ID when it arrives. At the end: the
+    accuracy, the clusters, and a picture.
 
     Example: linkstream demo --output voices.png
     """
-    _check_picture(output)
-    to_json = screen.speaks_json(as_json)
-    console = screen.people(stderr=to_json)
+    screen.check_target(output, screen.PICTURES)
+    to_json = screen.speaks_json()
+    console = screen.console(stderr=to_json)
     if pace is None:
         pace = PACE_ON_A_TERMINAL if console.is_terminal else 0.0
     tuning, held_out = voice_halves()
     links = Links.from_thresholds(THRESHOLDS)
-    tuned = Outcome.of(tuning, links, links.add_many(tuning.X).tolist())
+    tuned = Result.of(tuning, links, links.add_many(tuning.X).tolist())
     shown = _as_if_live(held_out, console, to_json=to_json, pace=pace)
     _draw(held_out, shown, output)
     if to_json:
         screen.write_json({"summary": _summary(held_out, tuned, shown, output)})
-    _tell(console, held_out, tuned, shown, output)
-
-
-def _check_picture(path: Path) -> None:
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise ArgumentError(
-            f"a picture named {str(path)!r}",
-            expected="a name that ends in .png, .svg or .pdf",
-            remedy="Try --output linkstream-demo.png.",
-        )
-    if not path.absolute().parent.is_dir():
-        raise ArgumentError(
-            f"no folder {str(path.absolute().parent)!r}",
-            expected="a folder to write the picture to",
-            remedy="Make it first, or choose another --output.",
-        )
+    _show(console, held_out, tuned, shown, output)
 
 
 def _letters(stream: VoiceStream) -> list[str]:
-    """Speakers as letters, in order of appearance: the data has no names."""
+    """Return speakers as letters, in order of appearance."""
     order = {speaker: chr(ord("A") + n) for n, speaker in enumerate(dict.fromkeys(stream.y))}
     return [order[speaker] for speaker in stream.y]
 
 
-def _as_if_live(stream: VoiceStream, console: Console, *, to_json: bool, pace: float) -> Outcome:
+def _as_if_live(stream: VoiceStream, console: Console, *, to_json: bool, pace: float) -> Result:
     links = Links.from_thresholds(THRESHOLDS)
     ids = []
     with _live_view(console, len(stream.X)) as view:
@@ -130,11 +111,11 @@ def _as_if_live(stream: VoiceStream, console: Console, *, to_json: bool, pace: f
                 screen.write_json(_record(decision, speaker))
             if pace:
                 time.sleep(pace)
-    return Outcome.of(stream, links, ids)
+    return Result.of(stream, links, ids)
 
 
 class _View:
-    """The latest decisions under a progress bar."""
+    """A progress bar and the latest decisions."""
 
     def __init__(self, n_vectors: int) -> None:
         self._progress = Progress(
@@ -175,24 +156,24 @@ def _record(decision: Decision, speaker: str) -> dict[str, Any]:
     return {"vector": plain.pop("sequence"), "speaker": speaker, **plain}
 
 
-def _draw(stream: VoiceStream, outcome: Outcome, path: Path) -> None:
+def _draw(stream: VoiceStream, result: Result, path: Path) -> None:
     letters = [f"speaker {letter}" for letter in _letters(stream)]
     figure = plots.demo_picture(
         letters,
-        outcome.instant_ids,
-        outcome.links,
+        result.instant_ids,
+        result.links,
         times=WINDOW_STEP * np.arange(len(letters)),
         vectors=stream.X,
-        matched=metrics.match(letters, outcome.instant_ids),
-        title="Five voices: each window of speech is given an ID at once, "
-        f"{outcome.instant:.0%} of them right",
+        matched=metrics.match(letters, result.instant_ids),
+        title="Five voices: each window of speech gets an ID at once, "
+        f"{result.instant:.0%} of them right",
         subtitle=SOURCE + " Thresholds tuned on five other speakers.",
     )
     plots.save(figure, path)
-    call.keep(f"{path} is written")
+    outcome.note_change(f"{path} is written")
 
 
-def _summary(stream: VoiceStream, tuned: Outcome, shown: Outcome, picture: Path) -> dict[str, Any]:
+def _summary(stream: VoiceStream, tuned: Result, shown: Result, picture: Path) -> dict[str, Any]:
     return {
         "vectors": len(stream.X),
         "engine": shown.links.engine,
@@ -207,10 +188,10 @@ def _summary(stream: VoiceStream, tuned: Outcome, shown: Outcome, picture: Path)
     }
 
 
-def _clusters(stream: VoiceStream, outcome: Outcome) -> list[dict[str, Any]]:
-    letters, labels = np.array(_letters(stream)), outcome.links.labels()
+def _clusters(stream: VoiceStream, result: Result) -> list[dict[str, Any]]:
+    letters, labels = np.array(_letters(stream)), result.links.labels()
     clusters = []
-    for cluster in outcome.links.clusters():
+    for cluster in result.links.clusters():
         speakers, counts = np.unique(letters[labels == cluster.id], return_counts=True)
         clusters.append(
             {
@@ -225,8 +206,8 @@ def _clusters(stream: VoiceStream, outcome: Outcome) -> list[dict[str, Any]]:
     return clusters
 
 
-def _tell(
-    console: Console, stream: VoiceStream, tuned: Outcome, shown: Outcome, picture: Path
+def _show(
+    console: Console, stream: VoiceStream, tuned: Result, shown: Result, picture: Path
 ) -> None:
     seconds = len(stream.X) * WINDOW_STEP
     console.print(f"{len(stream.X)} windows of speech ({seconds:.0f} s), one by one. {SPLIT}\n")

@@ -1,4 +1,4 @@
-"""`linkstream doctor`: what is installed, which engine runs, and whether it answers as it must."""
+"""`linkstream doctor`: what is installed, which engine runs, and whether it works."""
 
 from __future__ import annotations
 
@@ -17,41 +17,36 @@ import typer
 
 from linkstream import __version__
 from linkstream.cli import screen
-from linkstream.cli.options import AsJson
 from linkstream.clusterer import Links
 from linkstream.errors import EngineUnavailableError, LinkstreamError
 from linkstream.scaleout import environment
 
 ENGINES = ("native", "reference")
 
-SELF_CHECK_THRESHOLDS = (0.8, 0.85, 1.0)  # with these every kind of event occurs
+SELF_CHECK_THRESHOLDS = (0.8, 0.85, 1.0)  # every kind of event occurs
 
-# State hash after the vectors of `self_check_vectors`: one answer on every machine and engine.
+# State hash after adding `self_check_vectors`, the same on every machine and engine.
 SELF_CHECK_HASH = "3e47215cc0f1c1e34a237226909002f6f0a64f3c18a0678f807361e941f6e837"
 
 _FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "asimd", "sve")
 
 
-def doctor(
-    as_json: AsJson = False,
-) -> None:
-    """Say what is installed, which engine runs, and whether it answers right.
+def doctor() -> None:
+    """Show what is installed, which engine runs, and whether it works.
 
-    Exit code 1 if the self-check fails.
+    The exit code is 1 if the self-check fails.
 
     Example: linkstream doctor --json
     """
     found = diagnosis()
-    if screen.speaks_json(as_json):
-        screen.write_json(found)
-    else:
-        _tell(found)
+    if not screen.wrote_json([found]):
+        _show(found)
     if not all(check["passed"] for check in found["self_check"].values()):
         raise typer.Exit(1)
 
 
 def diagnosis() -> dict[str, Any]:
-    """All that `linkstream doctor` knows, as plain values."""
+    """Return the report of `linkstream doctor` as plain values."""
     engines = {name: _engine(name) for name in ENGINES}
     return {
         "versions": {
@@ -72,7 +67,7 @@ def diagnosis() -> dict[str, Any]:
 
 
 def self_check(engine: str) -> dict[str, Any]:
-    """Run 100 vectors through an engine and compare the state with the one recorded."""
+    """Add 100 vectors with an engine and compare the state with the recorded one."""
     links = Links(*SELF_CHECK_THRESHOLDS, engine=engine)
     links.add_many(self_check_vectors())
     seen = links.state_hash()
@@ -80,7 +75,7 @@ def self_check(engine: str) -> dict[str, Any]:
 
 
 def self_check_vectors() -> npt.NDArray[np.float64]:
-    """A hundred vectors around five centres, of whole numbers from integer arithmetic alone."""
+    """Return 100 vectors of whole numbers around five centres, from integer arithmetic alone."""
     numbers = _random_integers(1600 + 5 * 16)
     centres = [numbers[16 * i : 16 * (i + 1)] for i in range(5)]
     noise = numbers[5 * 16 :]
@@ -92,7 +87,7 @@ def self_check_vectors() -> npt.NDArray[np.float64]:
 
 
 def _random_integers(n: int) -> list[int]:
-    """Whole numbers from −512 to 511 by a linear congruence, the same everywhere."""
+    """Return integers from −512 to 511 by a linear congruential generator."""
     state, numbers = 1, []
     for _ in range(n):
         state = (state * 1103515245 + 12345) % 2**31
@@ -109,7 +104,7 @@ def _engine(name: str) -> dict[str, Any]:
 
 
 def _build_info() -> str | None:
-    """What the compiled core was built with, or None where there is none."""
+    """Return the compiler and kernels of the compiled core, or None if there is none."""
     try:
         core = importlib.import_module("linkstream._core")
     except ImportError:
@@ -118,7 +113,7 @@ def _build_info() -> str | None:
 
 
 def _cpu() -> dict[str, Any]:
-    """The processor, as far as the system tells without being asked twice."""
+    """Return the name and features of the processor, as far as they are known."""
     name, features = platform.processor() or platform.machine(), []
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -135,7 +130,7 @@ def _cpu() -> dict[str, Any]:
 
 
 def _extras() -> dict[str, dict[str, Any]]:
-    """Each extra of the package: installed, or what is missing and the line that installs it."""
+    """Return the state of each extra of the package, with the line that installs it."""
     needed: dict[str, list[str]] = {}
     for line in _requirements():
         found = re.match(r"([A-Za-z0-9._-]+)[^;]*;.*extra\s*==\s*['\"]([\w-]+)['\"]", line)
@@ -146,7 +141,7 @@ def _extras() -> dict[str, dict[str, Any]]:
 
 
 def _spark() -> dict[str, Any]:
-    """Whether a session could begin here: the packages, and Java."""
+    """Return whether Spark could run here: the packages, and Java."""
     try:
         environment.check_packages()
         return {"ready": True, "java": environment.check_java(), "why": None}
@@ -157,7 +152,7 @@ def _spark() -> dict[str, Any]:
 def _requirements() -> list[str]:
     try:
         return metadata.requires("linkstream") or []
-    except metadata.PackageNotFoundError:  # run from a checkout that was never installed
+    except metadata.PackageNotFoundError:  # a checkout that was never installed
         return []
 
 
@@ -175,8 +170,8 @@ def _version(module: str) -> str | None:
         return None
 
 
-def _tell(found: dict[str, Any]) -> None:
-    console = screen.people(stderr=False)
+def _show(found: dict[str, Any]) -> None:
+    console = screen.console()
     rows = screen.table("linkstream doctor", "", "")
     rows.columns[1].justify = "left"
     for name, version in found["versions"].items():

@@ -1,14 +1,13 @@
-"""Rows of a source into a store, each once, however often the work is broken off.
+"""Add the rows of a source to a store, each row once, however often the work is interrupted.
 
-Every piece of rows is added under an idempotency key made of where it begins and ends, and of a
-digest of *all* rows up to its end and of the name the caller gave the source, if any. So a piece is
-known to be in the store only if it and everything before it are the same vectors, whatever the file
-is called and wherever it lies. The same file again adds nothing, a file that was cut short by a
-kill goes on where it was, and one that has grown goes on with its new rows. Rows that were undone
-are taken again, under the key they had.
+Rows are added in pieces. The idempotency key of a piece holds its first and last row, and a digest
+of *all* rows up to its end and of the name the user gave the source, if any. A piece is therefore
+in the store only if it and everything before it are the same vectors, whatever the file is called.
+The same file again adds nothing, an interrupted file continues where it stopped, and a file that
+has grown continues with its new rows. Rows that were undone are added again, under the same key.
 
-Rows of a database stay in their place, which the key says, too. So it is known how many of that
-place were taken, and rows that are no longer what they were are told, not taken again.
+The key of rows of a database holds their table as well, see `database_rows`: if rows that were
+added before have changed, that is an error.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.cli.places import check_unchanged, mark_of
-from linkstream.cli.rows import Rows, in_source
-from linkstream.errors import VectorError
+from linkstream.cli.database_rows import check_unchanged, key_prefix
+from linkstream.errors import DimensionError, VectorError
 
 if TYPE_CHECKING:
-    from linkstream.io import Source
+    from linkstream.io import Block, Source
     from linkstream.store import Batch, Store
 
 MOST = 1024  # rows of a piece
@@ -37,12 +36,12 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of a source that are in the store: where they stand in both, and the IDs given."""
+    """Rows of a source that are in the store, and the IDs they got."""
 
     first_row: int
     first_vector: int
     ids: Ids
-    fresh: bool  # taken now; else they were there
+    fresh: bool  # added now; False if they were in the store before
 
     @property
     def end(self) -> int:
@@ -50,25 +49,69 @@ class Piece:
         return self.first_row + len(self.ids)
 
 
-class Chain:
-    """The digest of all rows so far."""
+class Rows:
+    """The rows of a source in order, with a look at the next ones."""
 
-    def __init__(self, name: str, mark: str = "rows") -> None:
-        self._mark = mark
+    def __init__(self, source: Source) -> None:
+        self._blocks = iter(source)
+        self._held: deque[Block] = deque()
+        self.row = source.row  # the next row
+
+    def peek(self, most: int) -> npt.NDArray[Any]:
+        """Return the next rows without consuming them; fewer at the end."""
+        there = sum(map(len, self._held))
+        while there < most:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._held.append(block)
+            there += len(block)
+        if not self._held:
+            return np.empty((0, 0), dtype=np.float32)
+        held = [block.vectors for block in self._held]
+        joined: npt.NDArray[Any] = held[0] if len(held) == 1 else np.concatenate(held)
+        return joined[:most]
+
+    def drop(self, rows: int) -> None:
+        """Consume rows that were peeked at."""
+        self.row += rows
+        while rows:
+            block = self._held.popleft()
+            if len(block) > rows:
+                self._held.appendleft(_tail(block, rows))
+                return
+            rows -= len(block)
+
+    def __iter__(self) -> Iterator[Block]:
+        while self._held:
+            yield self._held.popleft()
+        yield from self._blocks
+
+
+def _tail(block: Block, rows: int) -> Block:
+    kept = None if block.payloads is None else block.payloads[rows:]
+    return type(block)(block.first_row + rows, block.vectors[rows:], kept)
+
+
+class Digest:
+    """The digest of all rows so far; it makes idempotency keys."""
+
+    def __init__(self, name: str, prefix: str = "rows") -> None:
+        self._prefix = prefix
         self._hash = hashlib.blake2b(f"linkstream {name}".encode(errors="surrogateescape"))
 
-    def after(self, vectors: npt.NDArray[Any]) -> Chain:
-        """The chain with more rows; this one stays as it is."""
-        longer = Chain.__new__(Chain)
-        longer._mark = self._mark
+    def after(self, vectors: npt.NDArray[Any]) -> Digest:
+        """Return the digest with more rows; this one stays as it is."""
+        longer = Digest.__new__(Digest)
+        longer._prefix = self._prefix
         longer._hash = self._hash.copy()
-        with np.errstate(over="ignore", invalid="ignore"):  # what cannot be used is refused later
+        with np.errstate(over="ignore", invalid="ignore"):  # bad numbers are refused later
             longer._hash.update(np.ascontiguousarray(vectors, dtype="<f4").data)
         return longer
 
     def key(self, first_row: int, rows: int) -> str:
-        """The idempotency key of the piece that ends the chain."""
-        return f"{self._mark}:{first_row}-{first_row + rows}:{self._hash.hexdigest()[:32]}"
+        """Return the idempotency key of the last piece."""
+        return f"{self._prefix}:{first_row}-{first_row + rows}:{self._hash.hexdigest()[:32]}"
 
 
 def feed(
@@ -79,58 +122,63 @@ def feed(
     live: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Piece]:
-    """Bring the rows of a source into a store; each piece is handed over when it is durable.
+    """Add the rows of a source to a store; yield each piece when it is durable.
 
-    First come the pieces that were there already; to know them, up to 1,024 rows are waited for.
-    Rows of a `live` source are new, and taken as they come. `stopped` is asked before each piece.
+    Pieces that are in the store already come first. To find them, up to 1,024 rows are read before
+    the first piece.
+
+    Args:
+        store: the store, open for writing.
+        source: the rows.
+        name: the name the user gave the source; part of the keys.
+        live: whether all rows are new; they are then added as they arrive, without keys.
+        stopped: asked before each piece; True ends the work.
     """
-    rows, chain = Rows(source), Chain(name, mark_of(source, name))
+    rows, digest = Rows(source), Digest(name, key_prefix(source, name))
     while not live:
-        known = _known(rows, chain, store)
+        known = _known(rows, digest, store)
         if known is None:
             break
-        chain, piece = known
+        digest, piece = known
         yield piece
     if source.location and not live:
         check_unchanged(store, source, name, rows.row)
-    flight = _Flight(rows, None if live else chain, stopped)
+    pending = _Pending(rows, None if live else digest, stopped)
     first_vector = store.n_vectors
     try:
-        for ids in store.feed(flight.batches(), renew=True):
-            first_row, _ = flight.under_way.popleft()
+        for ids in store.feed(pending.batches(), renew=True):
+            first_row, _ = pending.pieces.popleft()
             yield Piece(first_row, first_vector, ids, fresh=True)
             first_vector += len(ids)
     except VectorError as error:
-        raise in_source(error, source.name, flight.refused(store)) from error
+        raise in_source(error, source.name, pending.refused(store)) from error
 
 
-def _known(rows: Rows, chain: Chain, store: Store) -> tuple[Chain, Piece] | None:
-    """The next piece, if the store has it: one as long as can be, or else a shorter one.
+def _known(rows: Rows, digest: Digest, store: Store) -> tuple[Digest, Piece] | None:
+    """Return the next piece if the store has it: the longest possible, else the shortest.
 
-    Where the end of a piece was undone it is what is left of the piece.
+    If the end of the piece was undone, return the part that is left.
     """
     vectors = rows.peek(MOST)
     if not len(vectors):
         return None
-    after, length = chain.after(vectors), len(vectors)
-    found = _left(store, after.key(rows.row, length))
-    if found is None:
-        after = chain
-        for length in range(1, len(vectors)):
-            after = after.after(vectors[length - 1 : length])
-            found = _left(store, after.key(rows.row, length))
-            if found is not None:
-                break
+    found = _left(store, digest.after(vectors).key(rows.row, len(vectors)))
+    after = digest
+    for length in range(1, len(vectors)) if found is None else ():
+        after = after.after(vectors[length - 1 : length])
+        found = _left(store, after.key(rows.row, length))
+        if found is not None:
+            break
     if found is None:
         return None
     first_vector, ids = found
     piece = Piece(rows.row, first_vector, ids, fresh=False)
     rows.drop(len(ids))
-    return chain.after(vectors[: len(ids)]), piece
+    return digest.after(vectors[: len(ids)]), piece
 
 
 def _left(store: Store, key: str) -> tuple[int, Ids] | None:
-    """What is left of the vectors taken under a key: the first and the IDs; None: nothing."""
+    """Return the first vector and the IDs added under a key and not undone; None if none are."""
     found = store.journal.find(key)
     left = 0 if found is None else store.journal.vectors_left(found)
     if found is None or not left:
@@ -138,12 +186,12 @@ def _left(store: Store, key: str) -> tuple[int, Ids] | None:
     return found.first_vector, store.journal.answer(found)[:left]
 
 
-class _Flight:
-    """Pieces on their way into a store, and which of them are not answered yet."""
+class _Pending:
+    """Pieces that were sent to a store and are not answered yet."""
 
-    def __init__(self, rows: Rows, chain: Chain | None, stopped: Callable[[], bool]) -> None:
-        self._rows, self._chain, self._stopped = rows, chain, stopped
-        self.under_way: deque[tuple[int, str | None]] = deque()  # first row and key
+    def __init__(self, rows: Rows, digest: Digest | None, stopped: Callable[[], bool]) -> None:
+        self._rows, self._digest, self._stopped = rows, digest, stopped
+        self.pieces: deque[tuple[int, str | None]] = deque()  # first row and key
 
     def batches(self) -> Iterator[Batch]:
         from linkstream.store import Batch
@@ -152,15 +200,40 @@ class _Flight:
             if self._stopped():
                 return
             key = None
-            if self._chain is not None:
-                self._chain = self._chain.after(block.vectors)
-                key = self._chain.key(block.first_row, len(block))
-            self.under_way.append((block.first_row, key))
+            if self._digest is not None:
+                self._digest = self._digest.after(block.vectors)
+                key = self._digest.key(block.first_row, len(block))
+            self.pieces.append((block.first_row, key))
             yield Batch(block.vectors, payloads=block.payloads, idempotency_key=key)
 
     def refused(self, store: Store) -> int:
-        """The first row of the piece that was refused: the first that is not in the store."""
-        for first_row, key in self.under_way:
+        """Return the first row of the first piece that is not in the store."""
+        for first_row, key in self.pieces:
             if key is None or _left(store, key) is None:
                 return first_row
-        return self.under_way[-1][0]
+        return self.pieces[-1][0]
+
+
+# Errors that name the row of a source
+
+
+@contextmanager
+def naming_rows(name: str, first_row: int) -> Iterator[None]:
+    """Let errors name the row of the source, for vectors that begin with this row."""
+    try:
+        yield
+    except VectorError as error:
+        raise in_source(error, name, first_row) from error
+
+
+def in_source(error: VectorError, name: str, first_row: int) -> VectorError:
+    """Return an error about a row of a source, from one about a row of a block."""
+    row = first_row + (error.row or 0)
+    seen = error.seen.removeprefix(f"row {error.row} ")
+    other_encoder = isinstance(error, DimensionError)
+    return type(error)(
+        f"{name}, row {row} {seen}" if seen != error.seen else f"{name}, row {row}: {seen}",
+        expected=error.expected,
+        remedy=error.remedy if other_encoder else "Drop or mend such rows and run again.",
+        row=row,
+    )

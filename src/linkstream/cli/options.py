@@ -1,52 +1,241 @@
-"""Arguments and options that several commands share, each said once."""
+"""Options that several commands share, and the wrapper that turns a function into a command."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
-import typer
+from typer import Argument, Option
+from typer.core import TyperCommand
 
-StorePath = Annotated[
-    Path, typer.Argument(metavar="STORE", help="The store, such as people.links.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, as into a pipe.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Its ID, or its name.")]
+from linkstream.cli import outcome
+from linkstream.cli.outcome import usage_error
 
-ClusterSimilarity = Annotated[float | None, typer.Option(help="T_c, in (0, 1).")]
-SubclusterSimilarity = Annotated[float | None, typer.Option(help="T_s, in (0, 1).")]
-PairSimilarityMax = Annotated[float | None, typer.Option(help="T_p, in [T_c², 1].")]
-Preset = Annotated[
-    str | None, typer.Option(help="Instead of thresholds: an encoder, such as arcface.")
-]
-Evidence = Annotated[
-    str | None, typer.Option(help="What decides: nearest or cluster.", show_default="nearest")
-]
-Heal = Annotated[str | None, typer.Option(help="Put clusters right on the way: join or settle.")]
-NoTrack = Annotated[
-    bool,
-    typer.Option(
-        "--no-track", help="Know no vector by number: bounded memory, but nothing to undo or move."
-    ),
-]
-MaxSubclusters = Annotated[
-    int | None, typer.Option(min=1, help="Beyond so many, forget the least recently used.")
-]
-MaxIdle = Annotated[
-    int | None, typer.Option(min=1, help="Forget who has not come for so many vectors.")
-]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from linkstream.io import Source
+    from linkstream.paper.thresholds import Thresholds
+
+StorePath = Annotated[Path, Argument(metavar="STORE", help="The store, such as people.links.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
+Of = Annotated[str, Option(help="What A and B are: vectors, subclusters or clusters.")]
+Limit = Annotated[int, Option(min=1, help="How many to show.")]
+Picture = Annotated[Path | None, Option(help="Draw a picture to a .png, .svg or .pdf.")]
+ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Its ID, or its name.")]
+Seed = Annotated[int, Option(min=0, help="Seed of the random numbers.")]
+Heal = Annotated[str | None, Option(help="Correct clusters while vectors arrive: join or settle.")]
 Column = Annotated[
     str | None,
-    typer.Option(help="The column of a .parquet, .arrow, .jsonl or .csv that holds the vectors."),
+    Option(help="The column of a .parquet, .arrow, .jsonl or .csv that holds the vectors."),
 ]
-Key = Annotated[str | None, typer.Option(help="Name of the array in a .npz.", show_default="X")]
-Dimension = Annotated[
-    int | None, typer.Option(min=1, help="Numbers a vector, where the source does not say it.")
-]
+Key = Annotated[str | None, Option(help="Name of the array in a .npz.", show_default="X")]
 Payload = Annotated[
     str | None,
-    typer.Option(
-        help="Columns to keep beside each vector, as text,file,time.", show_default="none"
+    Option(help="Columns to keep beside each vector, as text,file,time.", show_default="none"),
+]
+
+_Json = Annotated[bool, Option("--json", help="Write JSON lines, as into a pipe.")]
+_Format = Annotated[
+    str | None,
+    Option(
+        "--format",
+        metavar="text|json",
+        help="Write text, or JSON lines.",
+        show_default="text on a terminal, JSON lines into a pipe",
     ),
 ]
+FORMATS = ("text", "json")
+_THRESHOLDS = ("--cluster-similarity", "--subcluster-similarity", "--pair-similarity-max")
+
+
+@dataclass(frozen=True)
+class ClustererOptions:
+    """Thresholds and settings of the clusterer that a command makes."""
+
+    cluster_similarity: Annotated[float | None, Option(help="T_c, in (0, 1).")] = None
+    subcluster_similarity: Annotated[float | None, Option(help="T_s, in (0, 1).")] = None
+    pair_similarity_max: Annotated[float | None, Option(help="T_p, in [T_c², 1].")] = None
+    preset: Annotated[
+        str | None, Option(help="Instead of thresholds: an encoder, such as arcface.")
+    ] = None
+    evidence: Annotated[
+        str | None,
+        Option(
+            help="Compare a vector with the nearest subcluster or the whole cluster: nearest or "
+            "cluster.",
+            show_default="nearest",
+        ),
+    ] = None
+    heal: Heal = None
+    no_track: Annotated[
+        bool,
+        Option(
+            help="Do not keep which vector is where: memory is bounded, but no vector can be "
+            "undone or moved."
+        ),
+    ] = False
+    max_subclusters: Annotated[
+        int | None, Option(min=1, help="Above this number, forget the least recently used.")
+    ] = None
+    max_idle: Annotated[
+        int | None,
+        Option(min=1, help="Forget a subcluster that this many vectors have not joined."),
+    ] = None
+
+    @property
+    def _three(self) -> tuple[float | None, ...]:
+        return self.cluster_similarity, self.subcluster_similarity, self.pair_similarity_max
+
+    def thresholds(self) -> Thresholds | None:
+        """Return the three thresholds, or None if a preset was given.
+
+        Raises:
+            ArgumentError: there are both, neither, or fewer than three thresholds.
+        """
+        from linkstream.paper.thresholds import Thresholds
+
+        three = [value for value in self._three if value is not None]
+        if self.preset is not None and not three:
+            return None
+        if self.preset is not None or len(three) < len(_THRESHOLDS):
+            raise usage_error(
+                self._given() or "no thresholds",
+                f"--preset NAME, or all of {', '.join(_THRESHOLDS)}",
+                "linkstream presets lists the presets; tune and calibrate find thresholds.",
+            )
+        return Thresholds(*three)
+
+    def thresholds_for_store(self) -> Thresholds | None:
+        """Return the same for a store, which has thresholds if it exists already."""
+        return self.thresholds() if self._given() else None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keyword arguments of `Links` that were given."""
+        names = ("evidence", "heal", "max_subclusters", "max_idle")
+        given = {name: getattr(self, name) for name in names}
+        given["track_vectors"] = False if self.no_track else None
+        return {name: value for name, value in given.items() if value is not None}
+
+    def check_dimension(self, source: Source) -> None:
+        """Raise DimensionError if the preset is for vectors of another dimension.
+
+        Call it before a store is made, so that no store with the wrong preset is left.
+        """
+        from linkstream import presets
+
+        if self.preset is None or any(value is not None for value in self._three):
+            return
+        chosen = presets.preset(self.preset)
+        if source.dimension not in (None, chosen.dimension):
+            seen = f"{source.name}: vectors of dimension {source.dimension}"
+            raise presets.other_dimension(seen, chosen.space)
+
+    def _given(self) -> str:
+        given = [] if self.preset is None else [f"--preset {self.preset}"]
+        three = zip(_THRESHOLDS, self._three, strict=True)
+        return " and ".join(given + [flag for flag, value in three if value is not None])
+
+
+@dataclass(frozen=True)
+class VectorFileOptions:
+    """Where in a file the vectors are."""
+
+    column: Column = None
+    key: Key = None
+    dimension: Annotated[
+        int | None, Option(min=1, help="Numbers in a vector, if the source does not say.")
+    ] = None
+
+    def open(self, file: str | Path, payload: str | None = None) -> Source:
+        """Open a file, stdin or a database, with some columns as payload."""
+        from linkstream.io import open_vectors
+
+        columns = [] if payload is None else [name.strip() for name in payload.split(",")]
+        return open_vectors(file, payload=columns, **asdict(self))
+
+    def read(self, file: str) -> npt.NDArray[Any]:
+        """Read all vectors of a file, or of stdin if it is -."""
+        from linkstream.io import read_vectors
+
+        return read_vectors(file if file == "-" else Path(file), **asdict(self))
+
+
+def cluster_command(thresholds: Thresholds) -> str:
+    """Return the command that clusters with some thresholds."""
+    given = zip(_THRESHOLDS, asdict(thresholds).values(), strict=True)
+    words = " ".join(f"{flag} {value:.6g}" for flag, value in given)
+    return f"linkstream cluster FILE --store people.links {words}"
+
+
+class Command(TyperCommand):
+    """A command that records its arguments, so that errors can name its options."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        run = outcome.current()
+        run.command = ctx.command_path.partition(" ")[2]
+        run.flags = {each.name: max(each.opts, key=len) for each in self.params if _is_option(each)}
+        run.values = dict(ctx.params)
+        return super().invoke(ctx)
+
+
+def _is_option(parameter: Any) -> bool:
+    return bool(parameter.opts and parameter.opts[0].startswith("-"))
+
+
+def as_command(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with the signature that Typer needs.
+
+    Groups of options become one parameter for each option. Options that are bool become flags.
+    --json and --format are added; they override the format that a pipe or a terminal would get.
+    """
+    declared = inspect.signature(function, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {
+        each.name: each.annotation for each in declared if is_dataclass(each.annotation)
+    }
+
+    @functools.wraps(function)
+    def run(**given: Any) -> Any:
+        outcome.current().format = _format(given.pop("format_"), as_json=given.pop("as_json"))
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        return function(**given)
+
+    whole = inspect.Signature([new for each in declared for new in _expanded(each)] + _EVERYWHERE)
+    vars(run)["__signature__"] = whole
+    run.__annotations__ = {each.name: each.annotation for each in whole.parameters.values()}
+    return run
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    if get_origin(annotation) is Annotated and annotation.__origin__ is bool:
+        (option,) = annotation.__metadata__  # without a name, Typer would add --no-name as well
+        if option.default is ...:
+            option.param_decls = (f"--{name.replace('_', '-')}",)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, annotation=annotation, default=default)
+
+
+_EVERYWHERE = [_parameter("as_json", _Json, False), _parameter("format_", _Format, None)]
+
+
+def _expanded(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    group = parameter.annotation
+    if not is_dataclass(group):
+        yield _parameter(parameter.name, group, parameter.default)
+        return
+    hints = get_type_hints(group, include_extras=True)
+    yield from (_parameter(each.name, hints[each.name], each.default) for each in fields(group))
+
+
+def _format(chosen: str | None, *, as_json: bool) -> str | None:
+    if chosen is not None and chosen not in FORMATS:
+        raise usage_error(f"--format {chosen}", " or ".join(FORMATS), "Try --format json.")
+    if chosen == "text" and as_json:
+        raise usage_error("--json and --format text", "one of them", "Leave one out.")
+    return "json" if as_json else chosen

@@ -1,41 +1,55 @@
-"""What `linkstream cluster` writes: IDs as an array, or a line for each vector."""
+"""Outputs of `cluster`: IDs as an array, a JSON line for each vector, and a progress bar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
-from linkstream.cli import call, screen
-from linkstream.errors import ArgumentError
+from linkstream.cli import outcome, screen
+from linkstream.cli.outcome import usage_error
+from linkstream.cli.screen import STDOUT
 
-STDOUT = "-"
+if TYPE_CHECKING:
+    from linkstream.io import Source
+
 SUFFIXES = (".npy", ".jsonl")
 
 Ids = npt.NDArray[np.int64]
+Advance = Callable[[int], None]
 
 
 def check(output: str | None) -> None:
-    """Refuse a target that cannot be written, before the work and not after it."""
+    """Raise ArgumentError if an output cannot be written, before the work begins."""
     if output is None or output == STDOUT:
         return
     if Path(output).suffix not in SUFFIXES:
-        raise ArgumentError(
+        raise usage_error(
             f"output {output!r}",
-            expected=f"a name that ends in {' or '.join(SUFFIXES)}, or - for stdout",
-            remedy="Try --output ids.jsonl.",
+            f"a name that ends in {' or '.join(SUFFIXES)}, or - for stdout",
+            "Try --output ids.jsonl.",
         )
     screen.check_writable(Path(output))
 
 
 @contextmanager
 def lines(output: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A place for JSON lines: stdout, or a file that appears only when it is complete."""
+    """Yield a function that writes JSON lines to stdout, or to a file that appears at the end."""
     from linkstream.io import atomic_file
 
     if output == STDOUT:
@@ -43,12 +57,12 @@ def lines(output: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         return
     with atomic_file(output, "w") as stream:
         yield lambda record: screen.write_json(record, stream)
-    call.keep(f"{output} is written")
+    outcome.note_change(f"{output} is written")
 
 
 @contextmanager
 def array(output: str) -> Iterator[Callable[[Ids], None]]:
-    """A .npy of IDs, written block by block; it appears only when it is complete."""
+    """Yield a function that appends IDs to a .npy file, which appears when complete."""
     from linkstream.io import atomic_file
 
     with atomic_file(output, "wb") as stream:
@@ -63,9 +77,50 @@ def array(output: str) -> Iterator[Callable[[Ids], None]]:
         yield append
         stream.seek(0)
         _header(stream, written)
-    call.keep(f"{output} is written")
+    outcome.note_change(f"{output} is written")
 
 
 def _header(stream: IO[bytes], n: int) -> None:
-    # NumPy leaves room for the length to grow, so that this header can be written over.
+    # NumPy pads the header so that the length can grow, so this header can be overwritten.
     npy.write_array_header_1_0(stream, {"descr": "<i8", "fortran_order": False, "shape": (n,)})
+
+
+class _Count(ProgressColumn):
+    """Rows done, and their total if it is known."""
+
+    def render(self, task: Task) -> Text:
+        total = task.fields["n"]
+        done = f"{int(task.completed):,}"
+        return Text(done if total is None else f"{done}/{total:,}")
+
+
+class _Rate(ProgressColumn):
+    """Rows a second, recently."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s")
+
+
+@contextmanager
+def progress_bar(words: str, source: Source, *, output: str | None = None) -> Iterator[Advance]:
+    """Show a bar over the rows of a source, or over its bytes if their number is not known.
+
+    If neither is known: rows so far, their rate, and the time taken. There is no bar if the output
+    goes to stdout, which may be the same terminal.
+    """
+    console = screen.console(stderr=True)
+    known = source.n is not None or source.progress is not None
+    last = TimeRemainingColumn() if known else TimeElapsedColumn()
+    columns = (TextColumn(words), BarColumn(), _Count(), _Rate(), last)
+    hidden = not console.is_terminal or output == STDOUT
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task(words, total=source.n, n=source.n)
+
+        def advance(rows: int) -> None:
+            progress.advance(task, rows)
+            share = source.progress if source.n is None and not hidden else None
+            if share:
+                progress.update(task, total=progress.tasks[0].completed / share)
+
+        yield advance

@@ -11,8 +11,8 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from linkstream.cli import call
-from linkstream.cli.call import Call
+from linkstream.cli import outcome
+from linkstream.cli.outcome import Run
 from linkstream.errors import LinkstreamError
 
 # Options of `Links` and `Store` as they are typed, whatever the command.
@@ -223,11 +223,11 @@ _IS = re.compile(r"^([A-Za-z_]+) is\b")
 _ASIDE = re.compile(r"(?<![\w/.'-])([a-z]+(?:_[a-z]+)+)(?![\w/.=('-])")
 
 
-def spoken(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
     """Return the sentence of an error, as a user of the command line reads it."""
     if isinstance(error, LinkstreamError):
-        seen, expected = _seen(error.seen, call.now()), said(error.expected)
-        return f"{seen}; expected {expected}. {said(error.remedy)}"
+        seen, expected = _seen(error.seen, outcome.current()), reworded(error.expected)
+        return f"{seen}; expected {expected}. {reworded(error.remedy)}"
     if isinstance(error, MemoryError):
         return "there is not enough memory. Close other programs, or split the work."
     if isinstance(error, OSError) and error.strerror:
@@ -236,25 +236,25 @@ def spoken(error: BaseException) -> str:
     return str(error)
 
 
-def said(words: str) -> str:
+def reworded(words: str) -> str:
     """Return what the library says or advises, in words of the command line."""
-    running = call.now()
+    run = outcome.current()
     for theirs, ours in PHRASES.items():
         words = words.replace(theirs, ours)
-    words = _ASIDE.sub(lambda found: _flag(found[1], running.flags), _ruled(words))
-    return _with_store(words, running)
+    words = _ASIDE.sub(lambda found: _flag(found[1], run.flags), _ruled(words))
+    return _with_store(words, run)
 
 
-def _seen(words: str, running: Call) -> str:
+def _seen(words: str, run: Run) -> str:
     """Return what was seen, which may quote names and files: only whole patterns are replaced."""
-    for absolute, typed in running.paths().items():
+    for absolute, typed in run.paths().items():
         words = words.replace(absolute, typed)
     words = _ruled(words)
     words = _OPTION.sub(
-        lambda found: f"{_flag(found[1], running.flags)} {found[2].strip(chr(39))}", words
+        lambda found: f"{_flag(found[1], run.flags)} {found[2].strip(chr(39))}", words
     )
-    words = _IS.sub(lambda found: f"{_flag(found[1], running.flags)} is", words)
-    return _with_store(words, running)
+    words = _IS.sub(lambda found: f"{_flag(found[1], run.flags)} is", words)
+    return _with_store(words, run)
 
 
 def _ruled(words: str) -> str:
@@ -268,5 +268,5 @@ def _flag(name: str, flags: Mapping[str, str]) -> str:
     return flags.get(name) or FLAGS.get(name) or name.replace("_", " ")
 
 
-def _with_store(words: str, running: Call) -> str:
-    return words if running.store is None else words.replace("STORE", shlex.quote(running.store))
+def _with_store(words: str, run: Run) -> str:
+    return words if run.store is None else words.replace("STORE", shlex.quote(run.store))

@@ -1,34 +1,35 @@
-"""Where words and numbers go: tables to people, JSON lines to programs."""
+"""Output: tables and sentences on a terminal, JSON lines into a pipe."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from linkstream.cli import call
-from linkstream.cli.words import harmless
-from linkstream.errors import ArgumentError
+from linkstream.cli import outcome
+from linkstream.cli.outcome import usage_error
+from linkstream.cli.terminal_text import harmless
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+STDOUT = "-"  # as the name of a file
 PICTURES = (".png", ".svg", ".pdf")
 _PLAIN_WIDTH = 100
 
 
-def speaks_json(asked: bool) -> bool:
-    """Return whether stdout gets JSON lines: as --format says; else if asked, or in a pipe."""
-    chosen = call.now().format
-    return asked or not sys.stdout.isatty() if chosen is None else chosen == "json"
+def speaks_json() -> bool:
+    """Return whether stdout gets JSON lines: as --format or --json says, else if it is a pipe."""
+    chosen = outcome.current().format
+    return not sys.stdout.isatty() if chosen is None else chosen == "json"
 
 
-def people(*, stderr: bool) -> Console:
-    """A console for people; without a terminal it has no colour and a fixed width."""
+def console(*, stderr: bool = False) -> Console:
+    """Return a console; without a terminal it has no colour and a fixed width."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -37,26 +38,33 @@ def people(*, stderr: bool) -> Console:
 
 
 def write_json(record: Mapping[str, Any], to: IO[str] | None = None) -> None:
-    """One record, one line."""
+    """Write one record as one line."""
     stream = sys.stdout if to is None else to
     stream.write(json.dumps(record, allow_nan=False) + "\n")
 
 
-def answer(record: Mapping[str, Any], words: str, *, as_json: bool = False) -> None:
-    """What came of a command: a record for programs, a sentence for people."""
-    if speaks_json(as_json):
+def wrote_json(records: Iterable[Mapping[str, Any]]) -> bool:
+    """Write records if the output is JSON lines; return whether it is."""
+    if not speaks_json():
+        return False
+    for record in records:
         write_json(record)
-    else:
-        people(stderr=False).print(harmless(words))
+    return True
+
+
+def answer(record: Mapping[str, Any], words: str) -> None:
+    """Write the result of a command: a record as JSON, or a sentence."""
+    if not wrote_json([record]):
+        console().print(harmless(words))
 
 
 def note(words: str) -> None:
-    """A word to people beside the output: on stderr."""
-    people(stderr=True).print(harmless(words))
+    """Write a remark beside the output: to stderr."""
+    console(stderr=True).print(harmless(words))
 
 
 def table(title: str, *columns: str) -> Table:
-    """An empty table: the first column of words, the others of numbers."""
+    """Return an empty table: the first column of words, the others of numbers."""
     from rich.table import Table
 
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
@@ -66,7 +74,7 @@ def table(title: str, *columns: str) -> Table:
 
 
 def listing(title: str, *columns: str) -> Table:
-    """An empty table of words: all columns begin at the left."""
+    """Return an empty table of words."""
     made = table(title, *columns)
     for column in made.columns:
         column.justify = "left"
@@ -74,7 +82,7 @@ def listing(title: str, *columns: str) -> Table:
 
 
 def pairs(title: str, values: Mapping[str, object]) -> Table:
-    """A table of names and what they are."""
+    """Return a table of names and values."""
     made = listing(title, "", "")
     made.show_header = False
     for name, value in values.items():
@@ -83,7 +91,7 @@ def pairs(title: str, values: Mapping[str, object]) -> Table:
 
 
 def figure(value: object) -> str:
-    """A value as people read it: thousands apart, fractions short."""
+    """Return a value for reading: thousands separated, fractions short."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "—"}[value]
     if isinstance(value, int):
@@ -92,21 +100,21 @@ def figure(value: object) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a target that cannot be written, before the work and not after it."""
+    """Raise ArgumentError if a file cannot be written, before the work begins."""
     if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-        raise ArgumentError(
+        raise usage_error(
             f"{str(path)!r} cannot be written",
-            expected="a file in a folder that is there and may be written to",
-            remedy="Make the folder first, or choose another one.",
+            "a file in an existing folder that may be written to",
+            "Make the folder first, or choose another one.",
         )
 
 
 def check_target(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Refuse a file of another kind than can be written there, or where none can be."""
+    """Raise ArgumentError if a file has another suffix, or cannot be written."""
     if path.suffix not in suffixes:
-        raise ArgumentError(
+        raise usage_error(
             f"a file named {str(path)!r}",
-            expected=f"a name that ends in {' or '.join(suffixes)}",
-            remedy=f"Try {path.with_suffix(suffixes[0])}.",
+            f"a name that ends in {' or '.join(suffixes)}",
+            f"Try {path.with_suffix(suffixes[0])}.",
         )
     check_writable(path)

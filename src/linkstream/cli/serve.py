@@ -1,4 +1,4 @@
-"""`linkstream serve`: a folder of stores, for programs and for people."""
+"""`linkstream serve`: serve a folder of stores over HTTP."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from linkstream.cli import screen
-from linkstream.cli.words import harmless
-from linkstream.errors import ArgumentError
+from linkstream.cli.outcome import usage_error
+from linkstream.cli.terminal_text import harmless
 
 if TYPE_CHECKING:
     from linkstream.service.settings import Settings
@@ -24,48 +24,41 @@ if TYPE_CHECKING:
 def serve(
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="[DATA]", help="The folder of the stores, one for each namespace."),
+        Argument(metavar="[DATA]", help="The folder of the stores, one for each namespace."),
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(
-            help="Where to listen; beyond this machine a token must be there.",
+        Option(
+            help="Address to listen on; one that other machines reach needs a token.",
             show_default="127.0.0.1",
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="The port; 0 takes a free one.", show_default="7777")
+        int | None, Option(help="The port; 0 chooses a free one.", show_default="7777")
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="A TOML file; its table service is read.")
-    ] = None,
+    config: Annotated[Path | None, Option(help="A TOML file with a table named service.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="The file of tokens.", show_default="DATA/tokens.json")
+        Path | None, Option(help="The file of tokens.", show_default="DATA/tokens.json")
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="A folder of pictures that payloads point into.")
+        Path | None, Option(help="A folder of pictures that payloads point into.")
     ] = None,
     allowed_host: Annotated[
-        list[str] | None, typer.Option(help="A name the service is called by; several times.")
+        list[str] | None, Option(help="A host name of the service; may be repeated.")
     ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; several times."),
+        Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated."),
     ] = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Feed voices that come with the package, as if live.")
-    ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Say whether it could serve, and end.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, as into a pipe.")] = False,
+    demo: Annotated[bool, Option(help="Add the voices of the package, as if live.")] = False,
+    check: Annotated[bool, Option(help="Check whether it could serve, and end.")] = False,
 ) -> None:
     """Serve a folder of stores over HTTP, with a page to look at them.
 
-    Only this machine can call it until there is a token: linkstream token create. Ctrl-C or
-    SIGTERM ends it: what is under way is answered, and the stores are closed. Settings come from
-    the file, then from variables such as LINKSTREAM_PORT, then from here. See it at work:
-    linkstream serve --demo (in a folder of its own, which goes when it ends).
+    Only this machine can call the service until there is a token: linkstream token create. Ctrl-C
+    or SIGTERM ends it: running requests are answered, and the stores are closed. Settings come from
+    the file, then from variables such as LINKSTREAM_PORT, then from the options. To try it:
+    linkstream serve --demo, which uses a temporary folder.
 
     Example: linkstream serve stores --check
     """
@@ -83,9 +76,9 @@ def serve(
         flags |= {"allowed_hosts": allowed_host or None, "demo": demo or None}
         settings = _settings(config, _others(setting or []) | _given(flags))
         if check:
-            _check(settings, as_json=as_json)
+            _check(settings)
         else:
-            _serve(settings, as_json=as_json)
+            _serve(settings)
 
 
 def _given(flags: dict[str, Any]) -> dict[str, Any]:
@@ -96,9 +89,7 @@ def _others(pairs: list[str]) -> dict[str, str]:
     split = [pair.partition("=") for pair in pairs]
     for name, sign, _ in split:
         if not sign:
-            raise ArgumentError(
-                f"--set {name!r}", expected="NAME=VALUE", remedy="Try --set body_max=8MiB."
-            )
+            raise usage_error(f"--set {name!r}", "NAME=VALUE", "Try --set body_max=8MiB.")
     return {name.strip().replace("-", "_"): value for name, _, value in split}
 
 
@@ -108,7 +99,7 @@ def _settings(config: Path | None, flags: dict[str, Any]) -> Settings:
     return Settings.load(config, flags=flags)
 
 
-def _check(settings: Settings, *, as_json: bool) -> None:
+def _check(settings: Settings) -> None:
     from linkstream.service import running
 
     addresses = [str(name[0]) for _, name in running.check(settings)]
@@ -117,49 +108,49 @@ def _check(settings: Settings, *, as_json: bool) -> None:
     words = f"It could serve {settings.data} at {where}, port {settings.port}. " + (
         f"Callers need a token of {settings.token_file}."
         if needed
-        else "No token is needed: this machine alone can call it."
+        else "No token is needed: only this machine can call it."
     )
     record = {"data": str(settings.data), "addresses": addresses, "port": settings.port}
-    screen.answer(record | {"tokens": needed}, words, as_json=as_json)
+    screen.answer(record | {"tokens": needed}, words)
 
 
-def _serve(settings: Settings, *, as_json: bool) -> None:
+def _serve(settings: Settings) -> None:
     from linkstream.service.running import serve as run
 
-    _keep_log()
+    _configure_logging()
 
     def ready(url: str) -> None:
-        if screen.speaks_json(as_json):
+        if screen.speaks_json():
             screen.write_json({"url": url, "pid": os.getpid()})
         else:
-            _tell(settings, url)
+            _show_address(settings, url)
         sys.stdout.flush()
 
     run(settings, ready=ready)
     screen.note("Stopped. What was acknowledged is kept.")
 
 
-def _tell(settings: Settings, url: str) -> None:
+def _show_address(settings: Settings, url: str) -> None:
     make = f"linkstream token create {shlex.quote(str(settings.data))} --scope '*=admin'"
     lines = [f"The page: {url}", f"Serving {settings.data}; Ctrl-C ends it."]
     if settings.demo:
-        lines.append("Five voices are heard at speaking pace, in the namespace voices.")
+        lines.append("Five voices are added at speaking pace, in the namespace voices.")
     if settings.token_file.exists():
         lines.append(f"Callers need a token. To make one: {make}")
     else:
-        lines.append(f"All of this machine may call it. To let in only some: {make}")
+        lines.append(f"Every program on this machine may call it. To require a token: {make}")
     sys.stdout.write("".join(harmless(line) + "\n" for line in lines))
 
 
 class _Lines(logging.Formatter):
-    """A line a record; what it quotes is anybody's text."""
+    """Format a record as one line, with control characters spelt out."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         return harmless(super().formatMessage(record))
 
 
-def _keep_log() -> None:
-    """Word of what goes wrong: on stderr, unless somebody has seen to it already."""
+def _configure_logging() -> None:
+    """Log to stderr, unless logging is configured already."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

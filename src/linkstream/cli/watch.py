@@ -1,4 +1,4 @@
-"""`linkstream watch`: files of vectors, taken as they arrive in a folder."""
+"""`linkstream watch`: add files of vectors as they arrive in a folder."""
 
 from __future__ import annotations
 
@@ -9,28 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from linkstream.cli import call, choosing, ending, screen
-from linkstream.cli.options import (
-    ClusterSimilarity,
-    Column,
-    Dimension,
-    Evidence,
-    Heal,
-    Key,
-    MaxIdle,
-    MaxSubclusters,
-    NoTrack,
-    PairSimilarityMax,
-    Payload,
-    Preset,
-    SubclusterSimilarity,
-)
-from linkstream.cli.phrasing import spoken
-from linkstream.cli.stopping import until_stopped
+from linkstream.cli import outcome, screen, stores
+from linkstream.cli.options import ClustererOptions, Payload, VectorFileOptions
+from linkstream.cli.outcome import usage_error
+from linkstream.cli.phrasing import sentence
+from linkstream.cli.signals import until_stopped
 from linkstream.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from linkstream.io import Source
     from linkstream.store import Store
 
 SUFFIXES = (
@@ -38,150 +27,126 @@ SUFFIXES = (
     *(".jsonl", ".ndjson", ".csv", ".f32", ".raw", ".bin"),
 )
 
-Mark = tuple[int, int]  # size and time of the last change: what tells that a file has changed
+Version = tuple[int, int]  # size and time of the last change of a file
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files arrive.")],
-    store: Annotated[Path, typer.Option(help="The store; made if it is not there.")],
-    cluster_similarity: ClusterSimilarity = None,
-    subcluster_similarity: SubclusterSimilarity = None,
-    pair_similarity_max: PairSimilarityMax = None,
-    preset: Preset = None,
-    evidence: Evidence = None,
-    heal: Heal = None,
-    no_track: NoTrack = False,
-    max_subclusters: MaxSubclusters = None,
-    max_idle: MaxIdle = None,
-    column: Column = None,
-    key: Key = None,
-    dimension: Dimension = None,
+    folder: Annotated[Path, Argument(metavar="DIR", help="Where the files arrive.")],
+    store: Annotated[Path, Option(help="The store, made if it is missing.")],
+    *,
+    clusterer: ClustererOptions,
+    vectors: VectorFileOptions,
     payload: Payload = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Take what is there and end, as for cron.")
+        bool, Option(help="Add the files that are there and end, as for cron.")
     ] = False,
-    every: Annotated[float, typer.Option(min=0.01, help="Seconds between two looks.")] = 1.0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON lines, as into a pipe.")
-    ] = False,
+    every: Annotated[float, Option(min=0.01, help="Seconds between two looks.")] = 1.0,
 ) -> None:
-    """Take files of vectors as they arrive in a folder.
+    """Add files of vectors as they arrive in a folder.
 
-    A file is taken when two looks find it unchanged, the oldest first; hidden files and other
-    endings are left alone. The store remembers which rows of which file it has: after a restart
-    nothing is taken twice, and a file that grows goes on with its new rows. A file that cannot be
-    used is told and left until it changes; with --once the exit code is then 2, or 6 if rows were
-    taken. Ctrl-C ends it.
+    A file is added when two looks find it unchanged, the oldest first. Hidden files and files with
+    other suffixes are left alone. The store knows which rows of which file it has: after a restart
+    nothing is added twice, and a file that grows continues with its new rows. A file that cannot be
+    used is reported and left until it changes; with --once the exit code is then 2, or 6 if rows
+    were added. Ctrl-C ends the command.
 
     Example: linkstream watch arrivals --store people.links --once --every 0.1
     """
     if not folder.is_dir():
-        raise ArgumentError(
-            f"{str(folder)!r} is not a folder",
-            expected="a folder that is there",
-            remedy="Make it first.",
+        raise usage_error(
+            f"{str(folder)!r} is not a folder", "an existing folder", "Make it first."
         )
-    from linkstream.cli import storing
-
-    three = (cluster_similarity, subcluster_similarity, pair_similarity_max)
-    chosen = choosing.options(
-        evidence=evidence,
-        heal=heal,
-        track_vectors=False if no_track else None,
-        max_subclusters=max_subclusters,
-        max_idle=max_idle,
-    )
-    where = {"column": column, "key": key, "dimension": dimension}
-    where["payload"] = () if payload is None else payload.split(",")  # type: ignore[assignment]
-    opened = storing.open_store(store, preset, three, chosen)
-    with storing.new_rows(opened, store), until_stopped(endless=True) as stopped:
-        look = _Look(opened, where, stopped, as_json=as_json)
-        failed = _once(folder, look, every) if once else _on_and_on(folder, look, every)
+    opened = stores.open_store(store, clusterer)
+    with stores.noting_rows(opened, store), until_stopped(endless=True) as stopped:
+        watcher = _Watcher(opened, lambda path: vectors.open(path, payload), stopped)
+        failed = (_once if once else _until_stopped)(folder, watcher, every)
     if once and failed:
-        raise typer.Exit(ending.REFUSED if call.now().kept is None else ending.PARTLY)
+        raise typer.Exit(outcome.REFUSED if outcome.current().changed is None else outcome.PARTLY)
 
 
-class _Look:
-    """Takes files, and knows which it has seen and how they were then."""
+class _Watcher:
+    """Adds files, and knows the version of each file that it has added."""
 
     def __init__(
-        self,
-        store: Store,
-        where: dict[str, Any],
-        stopped: Callable[[], bool],
-        *,
-        as_json: bool,
+        self, store: Store, read: Callable[[Path], Source], stopped: Callable[[], bool]
     ) -> None:
         self.stopped = stopped
         self.failed = 0
-        self._store, self._where = store, where
-        self._as_json = as_json
-        self._done: dict[str, Mark] = {}
+        self._store, self._read = store, read
+        self._done: dict[str, Version] = {}
 
-    def waiting(self, folder: Path) -> dict[str, Mark]:
-        """Files that were not taken yet as they are now, the oldest first."""
-        seen = {path.name: _mark(path) for path in folder.iterdir() if _of_interest(path)}
-        changed = {
-            name: mark for name, mark in seen.items() if mark and self._done.get(name) != mark
+    def waiting(self, folder: Path) -> dict[str, Version]:
+        """Return the files whose present version was not added yet, the oldest first."""
+        seen = {path.name: _version(path) for path in folder.iterdir() if _of_interest(path)}
+        new = {
+            name: found for name, found in seen.items() if found and self._done.get(name) != found
         }
-        return dict(sorted(changed.items(), key=lambda item: (item[1][1], item[0])))
+        return dict(sorted(new.items(), key=lambda item: (item[1][1], item[0])))
 
-    def take(self, path: Path, mark: Mark) -> None:
-        """Bring a file into the store; one that cannot be used is told and left."""
+    def take(self, path: Path, version: Version) -> None:
+        """Add a file to the store; report a file that cannot be used."""
         from linkstream.cli.feeding import feed
-        from linkstream.io import open_vectors
 
         rows = taken = 0
+        error: Exception | None = None
         try:
-            with open_vectors(path, **self._where) as source, self._store.step("watch"):
+            with self._read(path) as source, self._store.step("watch"):
                 for piece in feed(self._store, source, name=path.name, stopped=self.stopped):
                     rows, taken = piece.end, taken + len(piece.ids) * piece.fresh
-        except (ArgumentError, OSError) as error:
+        except (ArgumentError, OSError) as failure:
+            error = failure
+        if error is None and self.stopped():
+            return
+        self._done[path.name] = version
+        self._report({"file": path.name, "rows": rows, "taken": taken}, error)
+
+    def _report(self, record: dict[str, Any], error: Exception | None) -> None:
+        name, rows, taken = record.values()
+        if error is not None:
             self.failed += 1
-            self._done[path.name] = mark
-            told = spoken(error)
-            record = {"file": path.name, "rows": rows, "taken": taken, "error": told}
+            reason = sentence(error)
             kept = f" {taken:,} rows before it are kept." if taken else ""
-            screen.answer(record, f"{path.name}: left alone: {told}{kept}", as_json=self._as_json)
+            screen.answer(record | {"error": reason}, f"{name}: left alone: {reason}{kept}")
             return
-        if self.stopped():
-            return
-        self._done[path.name] = mark
-        record = {"file": path.name, "rows": rows, "taken": taken}
-        figures = {"vectors": self._store.n_vectors, "clusters": self._store.n_clusters}
-        words = f"{path.name}: {rows:,} rows, {taken:,} new; {figures['clusters']:,} clusters"
-        screen.answer(record | figures, words, as_json=self._as_json)
+        record |= {"vectors": self._store.n_vectors, "clusters": self._store.n_clusters}
+        screen.answer(
+            record, f"{name}: {rows:,} rows, {taken:,} new; {record['clusters']:,} clusters"
+        )
 
 
-def _once(folder: Path, look: _Look, every: float) -> int:
-    before = look.waiting(folder)
+def _once(folder: Path, watcher: _Watcher, every: float) -> int:
+    before = watcher.waiting(folder)
     if before:
         time.sleep(every)
-    for name, mark in look.waiting(folder).items():
-        if before.get(name) == mark and not look.stopped():
-            look.take(folder / name, mark)
-    return look.failed
+    _take_unchanged(folder, watcher, before, watcher.waiting(folder))
+    return watcher.failed
 
 
-def _on_and_on(folder: Path, look: _Look, every: float) -> int:
-    before: dict[str, Mark] = {}
-    while not look.stopped():
-        now = look.waiting(folder)
-        for name, mark in now.items():
-            if before.get(name) == mark and not look.stopped():
-                look.take(folder / name, mark)
+def _until_stopped(folder: Path, watcher: _Watcher, every: float) -> int:
+    before: dict[str, Version] = {}
+    while not watcher.stopped():
+        now = watcher.waiting(folder)
+        _take_unchanged(folder, watcher, before, now)
         sys.stdout.flush()
         before = now
         time.sleep(every)
-    return look.failed
+    return watcher.failed
+
+
+def _take_unchanged(
+    folder: Path, watcher: _Watcher, before: dict[str, Version], now: dict[str, Version]
+) -> None:
+    for name, version in now.items():
+        if before.get(name) == version and not watcher.stopped():
+            watcher.take(folder / name, version)
 
 
 def _of_interest(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
-def _mark(path: Path) -> Mark | None:
-    """Size and time of a file; None where it is gone, or no file."""
+def _version(path: Path) -> Version | None:
+    """Return the size and time of a file; None if it is gone, or no file."""
     try:
         state = path.stat()
     except OSError:

@@ -1,25 +1,25 @@
-"""Words that come from elsewhere, made fit for a terminal.
+"""Text from elsewhere, made safe for a terminal.
 
-Names of clusters, payloads and files are anybody's text. On a terminal a control character can
-clear the screen, a mark of direction can turn a line round; neither gets there.
+Names of clusters, payloads and files may hold any text. Control characters could clear the screen,
+direction marks could reverse a line; both are spelt out.
 """
 
 from __future__ import annotations
 
 import unicodedata
 
-# Controls, surrogates, marks of format and of lines; spaces other than the plain one are let be.
+# Categories: control, format, surrogate, line separator, paragraph separator.
 _HARMFUL = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-_JOINERS = "\u200c\u200d"  # parts of words in some scripts, and of pictures
+_JOINERS = "\u200c\u200d"  # parts of words in some scripts, and of emoji
 
 
 def harmless(words: object) -> str:
-    """A text as one line that shows what is in it and moves no cursor: escapes are spelt out."""
+    """Return a text as one line, with control characters spelt out."""
     return "".join(_shown(letter) for letter in str(words))
 
 
 def short(words: object, width: int = 40) -> str:
-    """The beginning of a text, harmless."""
+    """Return the beginning of a text, made harmless."""
     text = harmless(words)
     return text if len(text) <= width else text[: width - 1] + "…"
 

@@ -1,0 +1,169 @@
+"""The running command, what it has changed so far, and the exit code and line it ends with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from linkstream.cli.terminal_text import harmless
+from linkstream.errors import (
+    ArgumentError,
+    DamagedStoreError,
+    MissingExtraError,
+    SnapshotError,
+    StoreClosedError,
+    StoreLockedError,
+)
+
+DONE, NO, REFUSED, MISSING, LOCKED, DAMAGED, PARTLY, STOPPED, UNREAD = 0, 1, 2, 3, 4, 5, 6, 130, 141
+
+EXIT_CODES = {
+    DONE: "done",
+    NO: "the answer is no: a check failed, or you said no; nothing was changed",
+    REFUSED: "a wrong argument, file, store or machine; nothing was changed",
+    MISSING: "an optional dependency is not installed; nothing was changed",
+    LOCKED: "another process is writing to the store; nothing was changed",
+    DAMAGED: "the store or snapshot is damaged; nothing was changed",
+    PARTLY: "failed after a part was done; the message says what was kept",
+    STOPPED: "stopped by Ctrl-C; the message says what was kept",
+    UNREAD: "the reader of the output has closed it, as after `| head`",
+}
+
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (MissingExtraError, MISSING),
+    (StoreLockedError, LOCKED),
+    (DamagedStoreError, DAMAGED),
+    (SnapshotError, DAMAGED),
+    (StoreClosedError, PARTLY),  # a write failed; earlier acknowledged writes are in the store
+)
+
+
+class Declined(Exception):  # noqa: N818, RUF100  # an answer, not an error
+    """The user answered a question with no."""
+
+
+@dataclass
+class Run:
+    """One run of the command line.
+
+    Attributes:
+        command: name of the command; "" before it is known.
+        flags: options of the command as they are typed, by parameter name.
+        values: values of its arguments and options.
+        format: "text" or "json" if one was chosen, else None.
+        changed: what the command has changed so far, without a full stop; None if nothing.
+    """
+
+    command: str = ""
+    flags: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    format: str | None = None
+    changed: str | None = None
+
+    @property
+    def store(self) -> str | None:
+        """The store as it was typed; None for a command without one."""
+        given = self.values.get("store")
+        return None if given is None else str(given)
+
+    def paths(self) -> dict[str, str]:
+        """Return the files that were typed, by absolute name."""
+        typed = [str(value) for value in self.values.values() if isinstance(value, (Path, str))]
+        names = [
+            name for name in typed if name and "\0" not in name and not Path(name).is_absolute()
+        ]
+        return {os.path.realpath(name): name for name in names}
+
+
+_current: ContextVar[Run | None] = ContextVar("linkstream_run", default=None)
+
+
+def usage_error(seen: str, expected: str, remedy: str) -> ArgumentError:
+    """Return the error for a wrong argument or option."""
+    return ArgumentError(seen, expected=expected, remedy=remedy)
+
+
+def begin() -> Run:
+    """Begin a run, without anything that an earlier run in this process left."""
+    run = Run()
+    _current.set(run)
+    return run
+
+
+def current() -> Run:
+    """Return the current run."""
+    return _current.get() or begin()
+
+
+def note_change(words: str | None) -> None:
+    """Note what the command has changed so far, for the message if it fails or is stopped.
+
+    Args:
+        words: a sentence without its full stop, such as "2,048 rows are in people.links". It
+            replaces the earlier note. None if nothing was changed after all.
+    """
+    current().changed = words
+
+
+@contextmanager
+def note_if_stopped(words: str) -> Iterator[None]:
+    """Note a change if Ctrl-C comes inside the block. Other errors note nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note_change(words)
+        raise
+
+
+def code_of(error: BaseException) -> int:
+    """Return the exit code for an error of the running command."""
+    if current().changed is not None:
+        return PARTLY
+    return next((code for kind, code in _CODES if isinstance(error, kind)), REFUSED)
+
+
+def fail(error: BaseException) -> int:
+    """Write the line of an error, with what was kept; return the exit code."""
+    from linkstream.cli.phrasing import sentence
+
+    code = code_of(error)
+    words = f"error: {sentence(error)}"
+    return _write_line(words + _kept() if code == PARTLY else words, code)
+
+
+def refuse(words: str) -> int:
+    """Write the line for an unknown or mistyped command; return the exit code."""
+    return _write_line(f"error: {words}", REFUSED)
+
+
+def decline() -> int:
+    """Write the line for a question answered with no; return the exit code."""
+    return _write_line("Not done. Nothing was changed.", NO)
+
+
+def interrupted() -> int:
+    """Write the line for a command stopped by Ctrl-C; return the exit code."""
+    return _write_line(f"Interrupted.{_kept() or ' Nothing was changed.'}", STOPPED)
+
+
+def _kept() -> str:
+    changed = current().changed
+    return "" if changed is None else f" Kept: {changed}."
+
+
+def _write_line(words: str, code: int) -> int:
+    """Write one line to stderr, with control characters spelt out; return the code."""
+    try:
+        if sys.stderr.isatty():  # a progress bar may have hidden the cursor
+            sys.stderr.write("\x1b[?25h\r\x1b[K")
+        sys.stderr.write(harmless(words) + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):  # stderr is closed
+        pass
+    return code

@@ -1,0 +1,308 @@
+"""Commands that look at a store and change nothing: inspect, explain, review, plot."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from linkstream.cli import outcome, screen, stores
+from linkstream.cli.options import Limit, Of, StorePath, VectorFileOptions
+from linkstream.cli.outcome import usage_error
+from linkstream.cli.terminal_text import harmless, short
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from linkstream.identity.review import Question
+    from linkstream.store import Operation, Store
+
+_FIRST = ("vectors", "subclusters", "clusters", "dimension", "thresholds")
+_PICTURES = tuple(suffix[1:] for suffix in screen.PICTURES)
+
+
+def inspect(
+    store: StorePath,
+    cluster: Annotated[str | None, Option(help="Show one cluster: its ID, or its name.")] = None,
+    limit: Limit = 10,
+) -> None:
+    """Show what is in a store, or all about one of its clusters.
+
+    For a store: its counts, its biggest clusters, its last operations. For a cluster: its
+    subclusters, its vectors with their payloads, and its history.
+
+    Example: linkstream inspect people.links --cluster 0
+    """
+    with stores.reading(store) as opened:
+        record = _store(opened, limit) if cluster is None else _cluster(opened, cluster, limit)
+    if screen.wrote_json([record]):
+        return
+    if cluster is None:
+        _show_store(record, store)
+    else:
+        _show_cluster(record)
+
+
+def _store(store: Store, limit: int) -> dict[str, Any]:
+    clusters = sorted(store.clusters(), key=lambda c: (-c.size, c.id))
+    first = max(0, store.journal.n_operations - limit)
+    return {
+        "store": store.info(),
+        "clusters": [_view(c) for c in clusters[:limit]],
+        "operations": [_operation(o) for o in store.journal.operations(since=first)][-limit:],
+    }
+
+
+def _view(cluster: Any) -> dict[str, Any]:
+    return {**asdict(cluster), "subclusters": len(cluster.subclusters)}
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    return {
+        "number": operation.number,
+        "verb": operation.verb,
+        "arguments": operation.arguments,
+        "vectors": operation.n_rows,
+        "key": operation.key,
+    }
+
+
+def _cluster(store: Store, words: str, limit: int) -> dict[str, Any]:
+    number = stores.cluster_id(store, words)
+    found = [c for c in store.clusters() if c.id == number]
+    record: dict[str, Any] = {
+        "cluster": _view(found[0]) if found else {"id": number, "gone": True},
+        "history": store.history(number).to_dict(),
+        "story": str(store.history(number)).splitlines(),
+    }
+    if found:
+        record["subclusters"] = _subclusters(store, number)[:limit]
+        record["members"] = _members(store, number, limit)
+    return record
+
+
+def _subclusters(store: Store, cluster: int) -> list[dict[str, int]]:
+    """Return the subclusters of a cluster, the biggest first."""
+    state = store.state()
+    columns = {
+        "number": state.numbers,
+        "vectors": state.counts,
+        "first_seen": state.first_seen,
+        "last_seen": state.last_seen,
+    }
+    here = state.clusters == cluster
+    rows = zip(*(column[here].tolist() for column in columns.values()), strict=True)
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    return sorted(found, key=lambda each: -each["vectors"])
+
+
+def _members(store: Store, cluster: int, limit: int) -> list[dict[str, Any]]:
+    """Return the newest vectors of a cluster with their payloads; none if not tracked."""
+    if not store.track_vectors:
+        return []
+    numbers = (store.labels() == cluster).nonzero()[0][::-1][:limit].tolist()
+    payloads = store.payloads(numbers)
+    return [{"vector": n, "payload": p} for n, p in zip(numbers, payloads, strict=True)]
+
+
+def _show_store(record: dict[str, Any], path: Path) -> None:
+    console = screen.console()
+    info = {name: record["store"].get(name) for name in _FIRST} | record["store"]
+    console.print(screen.pairs(harmless(path), _flat(info)))
+    console.print()
+    columns = ("ID", "name", "vectors", "subclusters", "first", "last")
+    rows = screen.table("The biggest clusters", *columns)
+    rows.columns[1].justify = "left"
+    for c in record["clusters"]:
+        numbers = (c["size"], c["subclusters"], c["first_seen"], c["last_seen"])
+        rows.add_row(str(c["id"]), short(c["name"] or ""), *(f"{n:,}" for n in numbers))
+    console.print(rows)
+    console.print()
+    rows = screen.listing("The last operations", "number", "verb", "vectors", "arguments")
+    for o in record["operations"]:
+        arguments = short(json.dumps(o["arguments"], ensure_ascii=False), 60)
+        rows.add_row(str(o["number"]), o["verb"], str(o["vectors"] or ""), arguments)
+    console.print(rows)
+
+
+def _flat(info: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that are set, each as one line."""
+    flat: dict[str, Any] = {}
+    for name, value in info.items():
+        if isinstance(value, dict):
+            told = (f"{k} {short(screen.figure(v), 20)}" for k, v in value.items() if v is not None)
+            value = ", ".join(told)
+        elif isinstance(value, list):
+            value = ", ".join(map(screen.figure, value))
+        if value is not None and name != "path":
+            flat[name.replace("_", " ")] = value
+    return flat
+
+
+def _show_cluster(record: dict[str, Any]) -> None:
+    console = screen.console()
+    view = {name: value for name, value in record["cluster"].items() if name != "id"}
+    console.print(screen.pairs(f"Cluster {record['cluster']['id']}", _flat(view)))
+    if record.get("subclusters"):
+        rows = screen.table("Its biggest subclusters", "number", "vectors", "first", "last")
+        for each in record["subclusters"]:
+            rows.add_row(*(f"{value:,}" for value in each.values()))
+        console.print("", rows, sep="\n")
+    if record.get("members"):
+        rows = screen.listing("Its newest vectors", "number", "payload")
+        for each in record["members"]:
+            payload = each["payload"]
+            told = "" if payload is None else json.dumps(payload, ensure_ascii=False)
+            rows.add_row(str(each["vector"]), short(told, 80))
+        console.print("", rows, sep="\n")
+    console.print("\nIts history")
+    sys.stdout.write("".join(f"{harmless(line)}\n" for line in record["story"]))
+
+
+def explain(
+    store: StorePath,
+    vector: Annotated[
+        str | None,
+        Argument(
+            metavar="[VECTOR]", help="A file of vectors, - for stdin, or numbers as [0.1,-0.2]."
+        ),
+    ] = None,
+    row: Annotated[int, Option(min=0, help="Which vector of the file.")] = 0,
+    number: Annotated[
+        int | None, Option("--vector", min=0, help="Instead: a vector of the store.")
+    ] = None,
+    pair: Annotated[
+        tuple[int, int] | None,
+        Option(metavar="A B", help="Instead: two that are the same, or not."),
+    ] = None,
+    of: Of = "vectors",
+    limit: Limit = 5,
+    *,
+    vectors: VectorFileOptions,
+) -> None:
+    """Explain the decision for a vector, or why two are the same or not.
+
+    For a vector: the nearest subclusters, the thresholds of each test, and what would change the
+    decision. For a pair: the edges between them, or what separates them. Nothing is changed.
+
+    Example: linkstream explain people.links voices.npy --row 7
+    """
+    if sum(each is not None for each in (vector, number, pair)) != 1:
+        given = {"a vector": vector, "--vector": number, "--pair": pair}
+        seen = " and ".join(name for name, value in given.items() if value is not None)
+        raise usage_error(
+            seen or "nothing to explain",
+            "one of: a file or numbers, --vector N, --pair A B",
+            "See linkstream explain --help.",
+        )
+    with stores.reading(store) as opened:
+        found: Any
+        if pair is not None:
+            found = opened.explain_pair(*pair, of=of)
+        elif number is not None:
+            found = opened.explain(opened.vectors([number])[0], limit=limit)
+        else:
+            found = opened.explain(_given_vector(vector or "", row, vectors), limit=limit)
+    if not screen.wrote_json([found.to_dict()]):
+        sys.stdout.write("\n".join(map(harmless, str(found).splitlines())) + "\n")
+
+
+def _given_vector(words: str, row: int, options: VectorFileOptions) -> npt.ArrayLike:
+    """Return a vector that was typed as numbers, or a row of a file."""
+    if words.startswith("["):
+        try:
+            numbers: list[float] = json.loads(words)
+        except ValueError as error:
+            raise usage_error(
+                f"a vector that cannot be read ({error})",
+                "numbers as [0.1, -0.2, 0.3]",
+                "Or give a file of vectors and --row.",
+            ) from None
+        return numbers
+    with options.open(words if words == screen.STDOUT else Path(words)) as source:
+        for block in source:
+            if row < block.first_row + len(block):
+                chosen: npt.NDArray[Any] = block.vectors[row - block.first_row]
+                return chosen
+        raise usage_error(
+            f"row {row} of {source.name}", f"one of its {source.row} rows, from 0", "Check --row."
+        )
+
+
+def review(store: StorePath, limit: Limit = 5) -> None:
+    """Show the questions whose answers would correct most vectors.
+
+    Each question is whether two are the same: two clusters, or two parts of one. The answers are
+    commands, in any order. Later questions depend on them. Nothing is changed.
+
+    Example: linkstream review people.links --limit 2
+    """
+    with stores.reading(store) as opened:
+        found = opened.review_queue(limit=limit)
+    if screen.wrote_json(question.to_dict() for question in found):
+        return
+    console = screen.console()
+    for question in found:
+        for line in _question_lines(question, store):
+            console.print(line, soft_wrap=True)
+    if not found:
+        console.print("There is no question whose answer would correct a vector.")
+
+
+def _question_lines(question: Question, path: Path) -> list[str]:
+    """Return a question and the commands that answer it."""
+    store, two = shlex.quote(str(path)), f"{question.a} {question.b} --of {question.of}"
+    return [
+        harmless(str(question)),
+        f"  yes: linkstream merge {store} {two}",
+        f"  no:  linkstream split {store} {two}",
+        "",
+    ]
+
+
+def plot(
+    store: StorePath,
+    output: Annotated[Path, Option(help="The folder, made if it is missing.")] = Path(),
+    only: Annotated[
+        str | None, Option(help="Some of them, as graph,sizes.", show_default="all four")
+    ] = None,
+    kind: Annotated[str, Option(help="png, svg or pdf.")] = "png",
+    limit: Limit = 1500,
+) -> None:
+    """Draw a store: its graph, its stream, its sizes and its margins.
+
+    The files are people-graph.png and so on: the biggest clusters as graphs of subclusters and
+    edges; the arrival times of their vectors; the sizes; the margins of edges and of near pairs.
+
+    Example: linkstream plot people.links --output pictures
+    """
+    from linkstream import plots
+
+    drawings = {
+        "graph": lambda links: plots.cluster_graphs(links, limit=limit),
+        "timeline": plots.stream,
+        "sizes": plots.sizes,
+        "margins": plots.margins,
+    }
+    wanted = list(drawings) if only is None else [name.strip() for name in only.split(",")]
+    if kind not in _PICTURES or not set(wanted) <= drawings.keys():
+        wrong_kind, names = kind not in _PICTURES, ", ".join(drawings)
+        raise usage_error(
+            f"--kind {kind}" if wrong_kind else f"--only {only}",
+            " or ".join(_PICTURES) if wrong_kind else f"some of {names}",
+            "Try --only graph,sizes --kind svg.",
+        )
+    written: list[str] = []
+    with stores.reading(store) as opened:
+        output.mkdir(parents=True, exist_ok=True)
+        for name in wanted:
+            path = output / f"{store.stem}-{name}.{kind}"
+            plots.save(drawings[name](opened), path)
+            written.append(str(path))
+            outcome.note_change(f"{', '.join(written)} written")
+    screen.answer({"pictures": written}, "Written: " + ", ".join(written))

@@ -1,0 +1,348 @@
+"""Commands that find and judge thresholds: presets, tune, calibrate, diagnose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from linkstream.cli import outcome, screen
+from linkstream.cli.options import Column, Heal, Key, Picture, Seed, cluster_command
+from linkstream.cli.outcome import usage_error
+from linkstream.cli.phrasing import reworded
+from linkstream.errors import VectorError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from linkstream.paper.thresholds import Thresholds
+    from linkstream.presets import Preset
+    from linkstream.tuning import TuneResult, search
+    from linkstream.tuning.calibration import Calibration
+    from linkstream.tuning.diagnosis import Diagnosis
+
+_PAIRS = "two row numbers a line in a .csv, a .npy, or an array of the .npz"
+_STYLES = {"ok": "green", "note": "yellow", "warning": "bold red"}
+
+ArrivalFile = Annotated[
+    Path, Argument(help="Vectors in order of arrival, in a file as for cluster.")
+]
+
+
+def presets() -> None:
+    """List the encoders whose thresholds are known.
+
+    Each preset was measured on labelled sets; docs/tuning.md has the results. Thresholds belong to
+    an encoder: for another encoder use `linkstream tune` or `linkstream calibrate`.
+
+    Example: linkstream presets
+    """
+    from linkstream.presets import presets as known
+
+    found = list(known().values())
+    if screen.wrote_json(map(_preset_record, found)):
+        return
+    rows = screen.table("Presets", "name", "vectors of", "T_c", "T_s", "T_p")
+    rows.columns[1].justify = "left"
+    for each in found:
+        figures = asdict(each.thresholds).values()
+        rows.add_row(each.name, each.encoder, *(f"{figure:.4f}" for figure in figures))
+    console = screen.console()
+    console.print(rows)
+    console.print("\nTo use one: linkstream cluster FILE --store people.links --preset NAME")
+
+
+def _preset_record(preset: Preset) -> dict[str, Any]:
+    return {
+        "name": preset.name,
+        "encoder": preset.encoder,
+        "thresholds": asdict(preset.thresholds),
+        "evidence": preset.evidence,
+        "heal": preset.heal,
+        "made_from": list(preset.made_from),
+        "figures": preset.figures,
+    }
+
+
+def tune(
+    file: ArrivalFile,
+    labels: Annotated[
+        str | None,
+        Option(
+            help="The identity of each vector: an array of the .npz, or a .npy.", show_default="y"
+        ),
+    ] = None,
+    key: Key = None,
+    column: Column = None,
+    trials: Annotated[int, Option(help="Settings to try.")] = 200,
+    orders: Annotated[int, Option(help="Orders of arrival to test each setting with.")] = 3,
+    conflation_weight: Annotated[
+        float | None, Option(help="Weight of wrong merges.", show_default="accuracy")
+    ] = None,
+    fracture_weight: Annotated[
+        float | None, Option(help="Weight of fragments.", show_default="accuracy")
+    ] = None,
+    seed: Annotated[int, Option(help="Seed of the search.")] = 0,
+    workers: Annotated[
+        int | None, Option(help="Trials at the same time.", show_default="one a core")
+    ] = None,
+    study: Annotated[
+        Path | None, Option(help="Keep the trials in this file, or continue from it.")
+    ] = None,
+    mean: Annotated[
+        Path | None,
+        Option(help="Also try vectors centred on their mean; if better, write it as .npy."),
+    ] = None,
+    evidence: Annotated[
+        str, Option(help="Compare a vector with the nearest subcluster or the whole cluster.")
+    ] = "nearest",
+    heal: Heal = None,
+    picture: Picture = None,
+) -> None:
+    """Find thresholds for an encoder, from labelled vectors.
+
+    The search maximises accuracy; with a weight, it maximises 1 minus the weighted errors. Test the
+    result on identities that are not in the file.
+
+    Example: linkstream tune voices.npz --labels y --trials 30 --picture landscape.png
+    """
+    import numpy as np
+
+    from linkstream.tuning import search
+
+    if picture is not None:
+        screen.check_target(picture, screen.PICTURES)
+    if mean is not None:
+        screen.check_target(mean, (".npy",))
+    X, y = _labelled(file, key, column, labels)
+    with _trial_progress(trials) as progress, _note_trials(study):
+        tuned = search.tune(
+            X,
+            y,
+            trials=trials,
+            orders=orders,
+            conflation_weight=conflation_weight,
+            fracture_weight=fracture_weight,
+            seed=seed,
+            workers=workers,
+            study=study,
+            search_space=mean is not None,
+            evidence=evidence,
+            heal=heal,
+            progress=progress,
+        )
+    if picture is not None:
+        tuned.picture(picture)
+        outcome.note_change(f"{picture} is written")
+    if mean is not None and tuned.space.mean is not None:
+        np.save(mean, tuned.space.mean, allow_pickle=False)
+    if not screen.wrote_json([tuned.to_dict()]):
+        _show_tuned(tuned, mean, picture)
+
+
+def _labelled(
+    file: Path, key: str | None, column: str | None, labels: str | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    from linkstream.io import read_vectors
+    from linkstream.tuning.labels import read_labels
+
+    X = read_vectors(file, key=key, column=column)
+    return X, read_labels(labels, vectors=file, n=len(X))
+
+
+def _note_trials(study: Path | None) -> AbstractContextManager[None]:
+    if study is None:
+        return nullcontext()
+    words = f"the trials so far are in {study}; the same command continues with them"
+    return outcome.note_if_stopped(words)
+
+
+@contextmanager
+def _trial_progress(total: int) -> Iterator[search.Progress]:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = screen.console(stderr=True)
+    best = TextColumn("best {task.fields[best]:.4f}")
+    columns = (TextColumn("tuning"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), best)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task("tuning", total=total, best=0.0)
+
+        def show(done: int, total: int, best: float) -> None:
+            progress.update(task, completed=done, total=total, best=best)
+
+        yield show
+
+
+def _show_tuned(tuned: TuneResult, mean: Path | None, picture: Path | None) -> None:
+    console = screen.console()
+    rows = screen.table("Thresholds", "", "")
+    for name, figure in tuned.rows():
+        rows.add_row(name, figure)
+    console.print(rows)
+    console.print("\nTo use them:\n")
+    if tuned.space.mean is None:
+        console.print(f"    {cluster_command(tuned.thresholds)}", soft_wrap=True)
+        console.print("\nor, in Python:\n\n    from linkstream import Links")
+    else:
+        console.print("    import numpy\n    from linkstream import Links, Space")
+        console.print(f"    mean = numpy.load({str(mean)!r})")
+    console.print(f"    {tuned.python}\n")
+    console.print("This is the score on the vectors of the file: test on identities held out.")
+    if picture is not None:
+        console.print(f"Picture: {picture}")
+
+
+def calibrate(
+    file: ArrivalFile,
+    same: Annotated[str | None, Option(help=f"Pairs of rows of one identity: {_PAIRS}.")] = None,
+    different: Annotated[
+        str | None, Option(help="Pairs of rows of two identities, likewise.")
+    ] = None,
+    groups: Annotated[
+        str | None,
+        Option(
+            help="What each vector was seen in, such as a photo, where all are different people: "
+            "an array of the .npz, or a .npy; −1 for none."
+        ),
+    ] = None,
+    key: Key = None,
+    column: Column = None,
+    seed: Seed = 0,
+    confidence: Annotated[
+        float, Option(help="Confidence of the intervals of the error rates.")
+    ] = 0.95,
+) -> None:
+    """Find thresholds for an encoder, from pairs or from vectors alone.
+
+    A hundred pairs of each kind are enough. Without pairs, the vectors alone are used; if they
+    cannot decide, the command says so, and the exit code is 1. With labels for all vectors, use
+    `linkstream tune`.
+
+    Example: linkstream calibrate voices.npy --same same.csv --different different.csv
+    """
+    from linkstream.io import read_vectors
+    from linkstream.tuning import calibration
+    from linkstream.tuning.labels import read_labels, read_pairs
+
+    X = read_vectors(file, key=key, column=column)
+    seen_in = None
+    if groups is not None:
+        seen_in = read_labels(groups, vectors=file, n=len(X), option="--groups")
+    found = calibration.calibrate(
+        X,
+        same=None if same is None else read_pairs(same, vectors=file),
+        different=None if different is None else read_pairs(different, vectors=file),
+        groups=seen_in,
+        seed=seed,
+        confidence=confidence,
+    )
+    if not screen.wrote_json([found.to_dict() | {"advice": reworded(found.advice)}]):
+        _show_calibration(found)
+    if not found.decided:
+        raise typer.Exit(outcome.NO)
+
+
+def _show_calibration(found: Calibration) -> None:
+    console = screen.console()
+    console.print(reworded(found.text()))
+    if found.thresholds is not None:
+        console.print(f"\nTo use them: {cluster_command(found.thresholds)}", soft_wrap=True)
+
+
+def diagnose(
+    file: Annotated[Path, Argument(help="Vectors, one a row, in a file as for cluster.")],
+    thresholds: Annotated[
+        tuple[float, float, float] | None,
+        Option(help="T_c, T_s and T_p to test on these vectors.", show_default=False),
+    ] = None,
+    labels: Annotated[
+        str | None, Option(help="The identity of each vector: an array of the .npz, or a .npy.")
+    ] = None,
+    key: Key = None,
+    column: Column = None,
+    picture: Picture = None,
+    seed: Seed = 0,
+) -> None:
+    """Test whether vectors suit Links, and thresholds suit the vectors.
+
+    It tests the three lemmas of the model, looks for cones, copies, unequal lengths and thresholds
+    that fail, and forecasts the cost of the stream. JSON output has all figures.
+
+    Example: linkstream diagnose voices.npz --thresholds 0.766 0.645 0.738
+    --labels y --picture voices.png
+    """
+    from linkstream.io import read_vectors
+    from linkstream.paper.thresholds import Thresholds
+    from linkstream.tuning.labels import read_labels
+
+    wanted = None if thresholds is None else Thresholds(*thresholds)
+    if picture is not None:
+        screen.check_target(picture, screen.PICTURES)
+    X = read_vectors(file, key=key, column=column)
+    y = None if labels is None else read_labels(labels, vectors=file, n=len(X))
+    found = _diagnosed(file, X, wanted, y, seed)
+    if picture is not None:
+        _draw_diagnosis(found, picture)
+    if not screen.wrote_json([found.to_dict()]):
+        _show_diagnosis(found, picture)
+
+
+def _diagnosed(
+    file: Path,
+    X: npt.NDArray[Any],
+    thresholds: Thresholds | None,
+    y: npt.NDArray[Any] | None,
+    seed: int,
+) -> Diagnosis:
+    from linkstream.tuning import diagnosis
+
+    try:
+        return diagnosis.diagnose(X, thresholds, y=y, seed=seed)
+    except VectorError as error:
+        raise VectorError(
+            f"{file}: {error.seen}", expected=error.expected, remedy=error.remedy, row=error.row
+        ) from error
+
+
+def _draw_diagnosis(found: Diagnosis, path: Path) -> None:
+    try:
+        found.picture(path)
+        outcome.note_change(f"{path} is written")
+    except OSError as error:
+        raise usage_error(
+            f"{path}: {error.strerror or error}",
+            "a file that can be written",
+            "Choose another --picture.",
+        ) from None
+
+
+def _show_diagnosis(found: Diagnosis, picture: Path | None) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = screen.console()
+    console.print(Text(found.headline(), style="bold"))
+    console.print()
+    for each in found.findings:
+        line = Text(f"{each.severity:<8}", style=_STYLES[each.severity])
+        line.append(each.title, style="bold" if each.severity == "warning" else "")
+        console.print(line)
+        for words, style in ((each.seen, ""), (each.advice, "italic")):
+            if words:
+                console.print(Padding(Text(reworded(words), style=style), (0, 0, 0, 8)))
+    if picture is None:
+        console.print("\nTo see the figures: --picture diagnosis.png.")
+    else:
+        console.print(f"\nPicture: {picture}")
