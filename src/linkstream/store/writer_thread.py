@@ -28,6 +28,7 @@ class Queues:
         self.calls: SimpleQueue[Call | None] = SimpleQueue()  # None marks the end
         self.ended = False  # whether the end marker was taken from the queue
         self._urgent: SimpleQueue[Task] = SimpleQueue()
+        self._running: Task | None = None  # an urgent task
 
     def put_urgent(self, task: Task) -> None:
         """Add a task to run before all waiting calls."""
@@ -36,7 +37,17 @@ class Queues:
 
     def next_urgent(self) -> Task | None:
         """Return the next urgent task; None if there is none."""
-        return None if self._urgent.empty() else self._urgent.get()
+        self._running = None if self._urgent.empty() else self._urgent.get()
+        return self._running
+
+    def fail_urgent(self, error: BaseException) -> None:
+        """Answer the urgent tasks that are running or waiting with an error."""
+        task = self._running if self._running is not None else self.next_urgent()
+        while task is not None:
+            if not task.finished:
+                task.error = task.error or error
+                task.finish()
+            task = self.next_urgent()
 
 
 Serve = Callable[[list[Call], Queues], None]
@@ -100,6 +111,7 @@ def _serve_until_end(queues: Queues, method: weakref.WeakMethod[Serve]) -> None:
             _serve(queues, method, taken)
         except BaseException as error:  # noqa: PERF203
             _clear(taken, error)
+            queues.fail_urgent(error)
 
 
 def _take(queues: Queues, taken: list[Call | None]) -> None:
