@@ -37,9 +37,11 @@ from linkstream.client.endpoint import (
 )
 from linkstream.client.event_stream import EventFollower
 from linkstream.client.requests import Steps
+from linkstream.clusterer import Links
 from linkstream.engine.events import Event
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Batch
+from linkstream.store.store import WritingMethod
 from linkstream.store.write_requests import check_batches
 
 Ids = npt.NDArray[np.int64]
@@ -48,21 +50,26 @@ T = TypeVar("T")
 C = TypeVar("C", bound="Connection")
 
 
+def _method(verb: Callable[..., Steps[Any]]) -> Callable[..., Any]:
+    """Return a method that runs a verb, with the verb's signature and documentation."""
+
+    def method(client: Any, /, *args: Any, **options: Any) -> Any:
+        return client._run(verb, *args, **options)
+
+    shown = inspect.signature(verb)
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    result = str(shown.return_annotation).removeprefix("Steps[").removesuffix("]")
+    method.__signature__ = shown.replace(  # type: ignore[attr-defined]
+        parameters=[this, *shown.parameters.values()], return_annotation=result
+    )
+    return functools.update_wrapper(method, verb)
+
+
 class Call(Generic[P, T]):
     """A method of both clients, made from a verb: `Client` blocks, `AsyncClient` is awaited."""
 
     def __init__(self, verb: Callable[P, Steps[T]]) -> None:
-        def method(client: Any, /, *args: P.args, **options: P.kwargs) -> Any:
-            return client._run(verb, *args, **options)
-
-        self._method = functools.update_wrapper(method, verb)
-        shown = inspect.signature(verb)
-        result = str(shown.return_annotation).removeprefix("Steps[").removesuffix("]")
-        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        parameters = [this, *shown.parameters.values()]
-        method.__signature__ = shown.replace(  # type: ignore[attr-defined]
-            parameters=parameters, return_annotation=result
-        )
+        self._method = _method(verb)
 
     @overload
     def __get__(self, client: None, owner: Any) -> Callable[Concatenate[Any, P], Any]: ...
@@ -70,6 +77,25 @@ class Call(Generic[P, T]):
     def __get__(self, client: Client, owner: Any) -> Callable[P, T]: ...
     @overload
     def __get__(self, client: AsyncClient, owner: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: Any, owner: Any) -> Any:
+        """Return the method, bound to the client if there is one."""
+        return self._method if client is None else MethodType(self._method, client)
+
+
+class Write(Generic[P, T]):
+    """A method of both clients that sends a verb of `Links`; it takes `idempotency_key`, too."""
+
+    def __init__(self, method: Callable[Concatenate[Links, P], T]) -> None:
+        self._method = _method(writes.sending(method.__name__))
+
+    @overload
+    def __get__(self, client: None, owner: Any) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, client: Client, owner: Any) -> WritingMethod[P, T]: ...
+    @overload
+    def __get__(
+        self, client: AsyncClient, owner: Any
+    ) -> WritingMethod[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, client: Any, owner: Any) -> Any:
         """Return the method, bound to the client if there is one."""
         return self._method if client is None else MethodType(self._method, client)
@@ -156,17 +182,17 @@ class Connection:
     add_many = Call(writes.add_many)
     add_group = Call(writes.add_group)
     enrol = Call(writes.enrol)
-    same = Call(writes.same)
-    different = Call(writes.different)
-    move = Call(writes.move)
-    retract = Call(writes.retract)
-    name = Call(writes.name)
-    rename = Call(writes.rename)
-    ignore = Call(writes.ignore)
+    same = Write(Links.same)
+    different = Write(Links.different)
+    move = Write(Links.move)
+    retract = Write(Links.retract)
+    name = Write(Links.name)
+    rename = Write(Links.rename)
+    ignore = Write(Links.ignore)
     remove = Call(writes.remove)
-    forget = Call(writes.forget)
+    forget = Write(Links.forget)
     undo = Call(writes.undo)
-    redo = Call(writes.redo)
+    redo = Write(Links.redo)
     settle = Call(writes.settle)
     compact = Call(writes.compact)
 

@@ -6,6 +6,7 @@ idempotency key, so that a retry counts once. The verbs have the documentation o
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import asdict
@@ -34,7 +35,7 @@ from linkstream.client.requests import (
 from linkstream.client.views import Done
 from linkstream.clusterer import verbs
 from linkstream.clusterer.checks import check_yes_no
-from linkstream.clusterer.verbs import Verb
+from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError
 from linkstream.identity.settling import Settlement
@@ -60,46 +61,20 @@ def last_write() -> Done | None:
 
 
 def create(
-    thresholds: Thresholds | None = None,
-    *,
-    preset: str | None = None,
-    space: Space | None = None,
-    evidence: str | None = None,
-    heal: str | None = None,
-    track_vectors: bool | None = None,
-    keep_vectors: bool | None = None,
-    max_subclusters: int | None = None,
-    max_idle: int | None = None,
-    min_size: int | None = None,
+    thresholds: Thresholds | None = None, *, preset: str | None = None, **options: Any
 ) -> Steps[bool]:
     """Make the namespace; return False if it exists with the same options.
 
     Needs a token of scope admin. Raises ExistsError if the namespace exists with other options.
-    The options are those of `Links`; None leaves the default of `Links`.
 
     Args:
         thresholds: the three thresholds; give either these or `preset`.
-        preset: the name of an encoder, as for `Links.preset`.
-        space: the space of the vectors: mean, model and dimension.
-        evidence: "nearest" or "cluster".
-        heal: "join" or "settle".
-        track_vectors: whether vectors are known by number.
-        keep_vectors: whether vectors are stored and can be read again.
-        max_subclusters: bound of memory: the most subclusters held.
-        max_idle: forget an unnamed cluster after this many vectors without one of its own.
-        min_size: vectors that an unnamed cluster needs before it stops being pending.
+        preset: the name of an encoder with known thresholds, as for `Links.preset`.
+        options: the options of `Links`, as for `Store.open`: `space`, `track_vectors`,
+            `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`.
     """
-    options = {
-        "space": None if space is None else _space(space),
-        "evidence": evidence,
-        "heal": heal,
-        "track_vectors": track_vectors,
-        "keep_vectors": keep_vectors,
-        "max_subclusters": max_subclusters,
-        "max_idle": max_idle,
-        "min_size": min_size,
-    }
-    values = _thresholds(thresholds, preset)
+    space = options.pop("space", None)
+    values = _thresholds(thresholds, preset) | ({} if space is None else {"space": _space(space)})
     values |= {name: value for name, value in options.items() if value is not None}
     answer = yield Request("PUT", "", headers={"Content-Type": JSON}, body=to_json(values))
     return answer.status == 201
@@ -174,51 +149,19 @@ def enrol(
 # Corrections
 
 
-@as_in_links
-def same(a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None) -> Steps[None]:
-    """As `Links.same`."""
-    return _change(verbs.Same(a, b, of=of), idempotency_key)
+def sending(name: str) -> Callable[..., Steps[Any]]:
+    """Return the verb of a name, which sends the entry of the table of verbs."""
+    entry = VERBS[name]
 
+    def send(*args: Any, idempotency_key: str | None = None, **options: Any) -> Steps[Any]:
+        return _perform(entry(*args, **options), idempotency_key)
 
-@as_in_links
-def different(
-    a: int, b: int, *, of: str = "vectors", idempotency_key: str | None = None
-) -> Steps[None]:
-    """As `Links.different`."""
-    return _change(verbs.Different(a, b, of=of), idempotency_key)
-
-
-@as_in_links
-def move(vector: int, cluster: int, *, idempotency_key: str | None = None) -> Steps[Decision]:
-    """As `Links.move`."""
-    request = _request(verbs.Move(vector, cluster), idempotency_key)
-    return _send(request, views.reader(Decision))
-
-
-@as_in_links
-def retract(correction: int, *, idempotency_key: str | None = None) -> Steps[None]:
-    """As `Links.retract`."""
-    return _change(verbs.Retract(correction), idempotency_key)
-
-
-@as_in_links
-def name(
-    cluster: int, name: str, *, claim: bool = False, idempotency_key: str | None = None
-) -> Steps[None]:
-    """As `Links.name`."""
-    return _change(verbs.Name(cluster, name, claim=claim), idempotency_key)
-
-
-@as_in_links
-def rename(cluster: int, name: str | None, *, idempotency_key: str | None = None) -> Steps[None]:
-    """As `Links.rename`."""
-    return _change(verbs.Rename(cluster, name), idempotency_key)
-
-
-@as_in_links
-def ignore(cluster: int, on: bool = True, *, idempotency_key: str | None = None) -> Steps[None]:
-    """As `Links.ignore`."""
-    return _change(verbs.Ignore(cluster, on), idempotency_key)
+    key = inspect.signature(send).parameters["idempotency_key"]
+    shown = verbs.signature(name, key)
+    parameters = [each for each in shown.parameters.values() if each.name != "self"]
+    send.__name__ = send.__qualname__ = name
+    send.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return as_in_links(send)
 
 
 @as_in_links
@@ -233,13 +176,7 @@ def remove(
     """As `Links.remove`."""
     number = vector if np.ndim(vector) == 0 else finite(row_of(vector))[0]
     given = None if x is None else finite(row_of(x))[0]
-    return _change(verbs.Remove(number, x=given, cluster=cluster, weight=weight), idempotency_key)
-
-
-@as_in_links
-def forget(cluster: int, *, idempotency_key: str | None = None) -> Steps[None]:
-    """As `Links.forget`."""
-    return _change(verbs.Forget(cluster), idempotency_key)
+    return _perform(verbs.Remove(number, x=given, cluster=cluster, weight=weight), idempotency_key)
 
 
 @as_in_links
@@ -251,13 +188,7 @@ def undo(
     idempotency_key: str | None = None,
 ) -> Steps[None]:
     """As `Links.undo`."""
-    return _change(verbs.Undo(to=to), idempotency_key, step=step, after=after)
-
-
-@as_in_links
-def redo(*, idempotency_key: str | None = None) -> Steps[None]:
-    """As `Links.redo`."""
-    return _change(verbs.Redo(), idempotency_key)
+    return _perform(verbs.Undo(to=to), idempotency_key, step=step, after=after)
 
 
 @as_in_links
@@ -287,14 +218,19 @@ def _request(verb: Verb, key: str | None, *, slow: bool = False, **own: Any) -> 
     return post(path, {**verb.to_json(), **own}, key=key, slow=slow)
 
 
+def _perform(verb: Verb, key: str | None, **own: Any) -> Steps[Any]:
+    """Send a verb that answers with a decision, or else with the numbers of its events."""
+    request = _request(verb, key, **own)
+    if verb.verb == "move":
+        return (yield from _send(request, views.reader(Decision)))
+    _last_write.set((yield from _send(request, views.reader(Done))))
+    return None
+
+
 def _send(request: Request, reader: Callable[[Any], T]) -> Steps[T]:
     _last_write.set(None)
     answer = yield request
     return answer.read(reader)
-
-
-def _change(verb: Verb, key: str | None, **own: Any) -> Steps[None]:
-    _last_write.set((yield from _send(_request(verb, key, **own), views.reader(Done))))
 
 
 def _add_rows(
