@@ -14,6 +14,7 @@ from linkstream.clusterer.verbs import VERBS
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_verb_of_a_client_is_that_of_links(kind, verb):
     assert parity.differences_of_method("Client", verb, getattr(kind, verb, None)) == []
+    assert next(iter(inspect.signature(getattr(kind, verb)).parameters)) == "self"
 
 
 @pytest.mark.parametrize("name", ["predict", "resolve", "explain_pair", "labels", "state_hash"])

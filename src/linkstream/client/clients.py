@@ -56,13 +56,14 @@ def _method(verb: Callable[..., Steps[Any]]) -> Callable[..., Any]:
     def method(client: Any, /, *args: Any, **options: Any) -> Any:
         return client._run(verb, *args, **options)
 
+    functools.update_wrapper(method, verb)
     shown = inspect.signature(verb)
     this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     result = str(shown.return_annotation).removeprefix("Steps[").removesuffix("]")
     method.__signature__ = shown.replace(  # type: ignore[attr-defined]
         parameters=[this, *shown.parameters.values()], return_annotation=result
     )
-    return functools.update_wrapper(method, verb)
+    return method
 
 
 class Call(Generic[P, T]):

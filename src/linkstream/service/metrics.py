@@ -26,19 +26,11 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "linkstream_requests",
-            "Requests answered.",
-            ("method", "route", "status"),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "linkstream_request_seconds",
-            "Duration of requests.",
-            ("route",),
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
+        here: Any = {"namespace": "linkstream", "registry": self._registry}
+        labels = ("method", "route", "status")
+        self._requests = Counter("requests", "Requests answered.", labels, **here)
+        words = "Duration of requests."
+        self._seconds = Histogram("request_seconds", words, ("route",), buckets=_BUCKETS, **here)
         self._children: dict[tuple[str, str, int], tuple[Any, Any]] = {}
 
     def watch(self, sessions: Sessions) -> None:
@@ -66,6 +58,10 @@ class Metrics:
         return answer
 
 
+def _gauge(name: str, words: str, **options: Any) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"linkstream_{name}", words, **options)
+
+
 class _Namespaces(Collector):
     """Metrics of the open namespaces."""
 
@@ -75,26 +71,15 @@ class _Namespaces(Collector):
     def collect(self) -> Iterator[Any]:
         """Yield the metric families."""
         sessions = self._sessions
-        yield GaugeMetricFamily(
-            "linkstream_event_readers", "Open event streams.", value=sessions.readers
-        )
-        yield GaugeMetricFamily(
-            "linkstream_waiting_bytes", "Bytes received and waiting.", value=sessions.held
-        )
+        yield _gauge("event_readers", "Open event streams.", value=sessions.readers)
+        yield _gauge("waiting_bytes", "Bytes received and waiting.", value=sessions.held)
         broken = len(sessions.broken)
-        yield GaugeMetricFamily(
-            "linkstream_broken_namespaces", "Namespaces that could not be opened.", value=broken
-        )
-        taken = CounterMetricFamily(
-            "linkstream_vectors", "Vectors added since the start.", labels=("namespace",)
-        )
-        waiting = GaugeMetricFamily(
-            "linkstream_waiting_requests", "Writes waiting.", labels=("namespace",)
-        )
+        yield _gauge("broken_namespaces", "Namespaces that could not be opened.", value=broken)
+        words, labels = "Vectors added since the start.", ("namespace",)
+        taken = CounterMetricFamily("linkstream_vectors", words, labels=labels)
+        waiting = _gauge("waiting_requests", "Writes waiting.", labels=labels)
         held = {
-            name: GaugeMetricFamily(
-                f"linkstream_{name}_held", f"Number of {name}.", labels=("namespace",)
-            )
+            name: _gauge(f"{name}_held", f"Number of {name}.", labels=labels)
             for name in ("vectors", "subclusters", "clusters")
         }
         for session in list(sessions.open.values()):

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import ALL, open_vectors
-from linkstream.service.responses import Refusal
+from linkstream.service.responses import Refusal, too_large
 from linkstream.service.schemas import BODIES
 from linkstream.service.sessions import SESSION, Session, Sessions
 from linkstream.service.settings import Settings
@@ -77,7 +77,7 @@ async def read_body(request: Request, settings: Settings, *, most: int | None = 
     most = min(settings.body_max, settings.queue_bytes, most or settings.body_max)
     length = int((header(request, b"content-length") or "0")[:19])
     if length > most:
-        raise too_large(f"a body of {length} bytes", most)
+        raise _too_long(f"a body of {length} bytes", most)
     sessions: Sessions = request.app.state.sessions
     session: Session | None = request.scope.get(SESSION)
     pieces, size = [], 0
@@ -88,7 +88,7 @@ async def read_body(request: Request, settings: Settings, *, most: int | None = 
                 raise ClientDisconnect
             piece = message.get("body", b"")
             if size + len(piece) > most:
-                raise too_large(f"a body of more than {most} bytes", most)
+                raise _too_long(f"a body of more than {most} bytes", most)
             sessions.reserve(session, len(piece))
             size += len(piece)
             pieces.append(piece)
@@ -98,16 +98,11 @@ async def read_body(request: Request, settings: Settings, *, most: int | None = 
         sessions.release_bytes(session, size)
 
 
-def too_large(seen: str, most: int) -> Refusal:
-    """Return the error for a body over the limit."""
-    return Refusal(
-        413,
-        "too-large",
-        seen,
-        expected=f"at most {most} bytes",
-        remedy="Send vectors as raw float32, and in smaller batches.",
-        headers={"Connection": "close"},
-    )
+def _too_long(seen: str, most: int) -> Refusal:
+    remedy = "Send vectors as raw float32, and in smaller batches."
+    refusal = too_large(seen, f"at most {most} bytes", remedy)
+    refusal.headers = {"Connection": "close"}
+    return refusal
 
 
 async def json_body(request: Request, settings: Settings, model: type[M]) -> M:
@@ -150,13 +145,8 @@ def check_size(rows: npt.NDArray[np.float32] | None, settings: Settings) -> None
     """Refuse with 413 if there are too many vectors, or too long ones."""
     n, dimension = (0, 0) if rows is None else rows.shape
     if n > settings.rows_max or dimension > settings.dimension_max:
-        raise Refusal(
-            413,
-            "too-large",
-            f"{n} vectors of dimension {dimension}",
-            expected=f"at most {settings.rows_max}, of dimension {settings.dimension_max}",
-            remedy="Send smaller batches.",
-        )
+        most = f"at most {settings.rows_max}, of dimension {settings.dimension_max}"
+        raise too_large(f"{n} vectors of dimension {dimension}", most, "Send smaller batches.")
 
 
 def check_name(name: str | None, settings: Settings) -> None:
@@ -290,13 +280,11 @@ def _json(body: bytes, *, grouped: bool) -> VectorBody:
 
 def _check_cells(rows: int, columns: int) -> None:
     if rows * columns > CELLS_MAX:
-        raise Refusal(
-            413,
-            "too-large",
+        seen, most = (
             f"{rows} rows of {columns} payload columns",
-            expected=f"at most {CELLS_MAX} values in all",
-            remedy="Send fewer rows or columns at a time.",
+            f"at most {CELLS_MAX} values in all",
         )
+        raise too_large(seen, most, "Send fewer rows or columns at a time.")
 
 
 def _check_numbers(body: bytes, rows: Any) -> None:

@@ -81,6 +81,11 @@ def _later(status: int, kind: str, seen: str, expected: str) -> Refusal:
     return Refusal(status, kind, seen, expected=expected, remedy=remedy, headers=headers)
 
 
+def too_large(seen: str, expected: str, remedy: str) -> Refusal:
+    """Return the error for a request over a limit of its size."""
+    return Refusal(413, "too-large", seen, expected=expected, remedy=remedy)
+
+
 def not_found(seen: str, expected: str, remedy: str) -> Refusal:
     """Return the error for something that does not exist."""
     return Refusal(404, "not-found", seen, expected=expected, remedy=remedy)

@@ -69,11 +69,7 @@ def serve(settings: Settings, *, ready: Ready | None = None) -> None:
 
 @contextlib.contextmanager
 def background(settings: Settings) -> Iterator[str]:
-    """Run a service in a thread of this process inside the block; yield its URL.
-
-    Args:
-        settings: the settings of the service.
-    """
+    """Run a service in a thread of this process inside the block; yield its URL."""
     messages: SimpleQueue[str | BaseException] = SimpleQueue()
     sockets = prepare(settings)
     url = url_of(settings, sockets[0].getsockname())
@@ -104,11 +100,7 @@ def background(settings: Settings) -> Iterator[str]:
 
 
 def prepare(settings: Settings) -> list[socket.socket]:
-    """Check the settings and listen; all refusals happen here, before a store is opened.
-
-    Args:
-        settings: the settings of the service.
-    """
+    """Check the settings and listen; all refusals happen here, before a store is opened."""
     addresses = check(settings)
     _make_folder(settings)
     return _listening(settings, addresses)
@@ -116,9 +108,6 @@ def prepare(settings: Settings) -> list[socket.socket]:
 
 def check(settings: Settings) -> list[Address]:
     """Return the addresses where a service would listen; nothing changes.
-
-    Args:
-        settings: the settings of the service.
 
     Raises:
         ArgumentError: the service would be open to other machines without a token, or a file or
@@ -141,9 +130,6 @@ def check(settings: Settings) -> list[Address]:
 def is_loopback(address: str) -> bool:
     """Return whether an address reaches this machine alone; False for names.
 
-    Args:
-        address: an IPv4 or IPv6 address.
-
     >>> [is_loopback(a) for a in ("127.0.0.2", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::")]
     [True, True, True, False, False]
     """
@@ -160,9 +146,7 @@ def url_of(settings: Settings, name: tuple[Any, ...]) -> str:
     host = str(name[0])
     if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
         host = "::1" if ":" in host else "127.0.0.1"
-    elif (
-        settings.host == "localhost" and settings.port
-    ):  # with port 0 only one address has the port
+    elif settings.host == "localhost" and settings.port:  # port 0 is that of one address only
         host = "localhost"
     return f"http://[{host}]:{name[1]}/" if ":" in host else f"http://{host}:{name[1]}/"
 
@@ -179,11 +163,8 @@ def _allow_many_files() -> None:
 def server(settings: Settings, *, sessions: Sessions | None = None) -> Server:
     """Make the server of a service, to be run on sockets.
 
-    Unlike `serve` it does not check where it listens.
-
-    Args:
-        settings: the settings of the service.
-        sessions: the namespaces; None opens those in the data folder.
+    Unlike `serve` it does not check where it listens. Without `sessions` it opens the namespaces
+    in the data folder.
     """
     try:
         from linkstream.service.server import Server
@@ -285,8 +266,5 @@ def _cannot_listen(name: tuple[Any, ...], error: OSError) -> ArgumentError:
     why, remedy = _WHY.get(
         error.errno or 0, (f"cannot be used ({error.strerror})", "Choose another --host or --port.")
     )
-    return ArgumentError(
-        f"port {name[1]} at {name[0]} {why}",
-        expected="a free address",
-        remedy=remedy,
-    )
+    seen = f"port {name[1]} at {name[0]} {why}"
+    return ArgumentError(seen, expected="a free address", remedy=remedy)

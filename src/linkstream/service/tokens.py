@@ -34,7 +34,7 @@ _log = logging.getLogger("linkstream.service")
 class Grant:
     """The scopes of a caller.
 
-    Args:
+    Attributes:
         scopes: "read", "write" or "admin" by namespace, or for "*".
         token: the token; None if the service needs none.
     """
@@ -43,11 +43,7 @@ class Grant:
     token: Token | None = None
 
     def allows(self, scope: str, namespace: str | None) -> bool:
-        """Return whether the caller has a scope for a namespace.
-
-        Args:
-            scope: "read", "write" or "admin".
-            namespace: the namespace; None for routes of the whole service.
+        """Return whether the caller has a scope for a namespace; None: for the whole service.
 
         >>> Grant({"door": "write"}).allows("read", "door")
         True
@@ -91,10 +87,6 @@ class Tokens:
     ) -> Tokens:
         """Read the tokens of a file; no file means no tokens.
 
-        Args:
-            path: the token file.
-            clock: returns seconds since 1970; for tests.
-
         Raises:
             ArgumentError: the file is damaged, or others may write to it.
         """
@@ -118,9 +110,6 @@ class Tokens:
         """Return the scopes of a secret; None if it is wrong, expired or missing.
 
         A service without tokens allows everything.
-
-        Args:
-            secret: the secret of the caller; None if it sent none.
         """
         self._refresh()
         if not self._needed:
@@ -135,11 +124,7 @@ class Tokens:
         return Grant(token.scopes, token)
 
     def holds(self, grant: Grant) -> bool:
-        """Return whether a grant is still valid; for long responses.
-
-        Args:
-            grant: as returned by `grant`.
-        """
+        """Return whether a grant is still valid; for long responses."""
         self._refresh()
         if grant.token is None:
             return not self._needed
@@ -170,11 +155,7 @@ class Tokens:
 
 
 def digest(secret: str) -> str:
-    """Return the hash of a secret, as stored in the file.
-
-    Args:
-        secret: the secret.
-    """
+    """Return the hash of a secret, as stored in the file."""
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
@@ -241,12 +222,7 @@ def rotate(
 
 
 def revoke(path: Path, token_id: str) -> tuple[Token, int]:
-    """Remove a token from the file; return it and the number of tokens left.
-
-    Args:
-        path: the token file.
-        token_id: the ID of the token, or its secret.
-    """
+    """Remove a token, given by its ID or secret; return it and the number of tokens left."""
     with _edited(path) as tokens:
         gone = tokens.pop(_index(tokens, token_id, path))
         return gone, len(tokens)

@@ -11,7 +11,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from linkstream.service.responses import Refusal, not_found
+from linkstream.service.responses import not_found, too_large
 from linkstream.service.routing import Here, N, route, sessions_of, settings_of
 
 KINDS = {
@@ -90,12 +90,7 @@ def picture(folder: Path, path: str) -> Response:
         raise missing
     with os.fdopen(handle, "rb") as file:
         if status.st_size > PICTURE_MAX:
-            raise Refusal(
-                413,
-                "too-large",
-                f"a picture of {status.st_size} bytes",
-                expected=f"at most {PICTURE_MAX}",
-                remedy="Make the picture smaller.",
-            )
+            seen = f"a picture of {status.st_size} bytes"
+            raise too_large(seen, f"at most {PICTURE_MAX}", "Make the picture smaller.")
         body = file.read(PICTURE_MAX + 1)
     return Response(body, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
