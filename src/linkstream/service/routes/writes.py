@@ -39,7 +39,7 @@ router = APIRouter()
 
 # Verbs with a JSON body, at POST …/NAME
 
-_CHANGES = ("same", "different", "retract", "name", "rename", "ignore", "remove", "forget")
+_ELSEWHERE = ("add", "add_many", "add_group", "settle")  # verbs with a route of their own
 Answer = Callable[[WriteRequest], dict[str, Any]]
 
 
@@ -50,7 +50,7 @@ def _events(call: WriteRequest) -> dict[str, Any]:
 
 # The answer of each verb: its schema in /openapi.json, and how it is made.
 ANSWERS: dict[str, tuple[type[BaseModel], Answer]] = {
-    **dict.fromkeys((*_CHANGES, "undo", "redo"), (schemas.Done, _events)),
+    **dict.fromkeys((name for name in VERBS if name not in _ELSEWHERE), (schemas.Done, _events)),
     "move": (schemas.Decision, lambda call: call.answer.to_dict()),
     "enrol": (schemas.ClusterId, lambda call: {"cluster": call.answer}),
 }
