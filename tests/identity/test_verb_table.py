@@ -101,7 +101,7 @@ def test_the_journal_stores_the_arguments_of_format_1(call):
     assert request_of(again).arguments == stored
 
 
-@pytest.mark.parametrize("weight", [[1.0, 1.0], 2, "much"])
+@pytest.mark.parametrize("weight", [[1.0, 1.0], 2, "much", None])
 def test_weights_that_do_not_fit_are_refused_before_they_are_journalled(weight):
     with pytest.raises(ArgumentError, match="weight="):
         request_of(VERBS["add_many"].parse({"X": X, "weight": weight}))

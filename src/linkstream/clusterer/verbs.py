@@ -145,33 +145,35 @@ class Verb:
         return {name: re.sub(r"\s+", " ", words) for name, words in found}
 
     def journal_arguments(self) -> dict[str, Any]:
-        """Return the arguments that the journal stores: the fields except the vectors."""
-        return {
+        """Return the arguments that the journal stores: the fields except the vectors.
+
+        The weights of vectors to add are left out if all are 1.
+        """
+        arguments = {
             self.journal_names.get(name, name): _plain(value)
             for name, value in vars(self).items()
             if name != self.vectors_field and not (value is None and self.journal_omits_none)
         }
+        if self.vectors_field is not None and "weight" in self.parameters:
+            arguments.pop("weight", None)
+            weight = vars(self)["weight"]
+            n = 1 if self.one_vector else len(cast("npt.NDArray[Any]", self.vectors))
+            if not (type(weight) is float and weight == 1.0) and any(checks.lights(weight, n)):
+                arguments["weight"] = np.asarray(weight, dtype=np.float64).tolist()
+        return arguments
 
     @classmethod
     def from_journal(
         cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
     ) -> Verb:
         """Return the verb that the journal holds: its arguments, and the vectors that came."""
-        names = {stored: name for name, stored in cls.journal_names.items()}
-        values = {names.get(name, name): value for name, value in arguments.items()}
+        values = dict(arguments)
+        for name, stored in cls.journal_names.items():
+            if stored in values:
+                values[name] = values.pop(stored)
         if cls.vectors_field is not None:
             values[cls.vectors_field] = [] if rows is None else rows[0] if cls.one_vector else rows
         return cls.parse(values)
-
-    def _with_weight(self, weight: npt.ArrayLike, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return journal arguments with the weights, unless all vectors have weight 1."""
-        del arguments["weight"]
-        if type(weight) is float and weight == 1.0:
-            return arguments
-        n = 1 if self.one_vector else len(cast("npt.NDArray[Any]", self.vectors))
-        if any(checks.lights(weight, n)):
-            arguments["weight"] = np.asarray(weight, dtype=np.float64).tolist()
-        return arguments
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)
@@ -214,6 +216,8 @@ def documentation(verb: str, own: Mapping[str, str], notes: str = "") -> str:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it."""
+    if value is None or type(value) in (int, float, str, bool):
+        return value
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return asdict(value) if isinstance(value, Thresholds) else value
@@ -239,10 +243,6 @@ class Add(Verb):
     weight: float = 1.0
     group: str | None = None
 
-    def journal_arguments(self) -> dict[str, Any]:
-        """Return the group and the weight, where they were given."""
-        return self._with_weight(self.weight, super().journal_arguments())
-
 
 @verb(adding.add_many)
 class AddMany(Verb):
@@ -255,10 +255,6 @@ class AddMany(Verb):
     _: KW_ONLY
     weight: Weights = 1.0
     group: str | None = None
-
-    def journal_arguments(self) -> dict[str, Any]:
-        """Return the group and the weights, where they were given."""
-        return self._with_weight(self.weight, super().journal_arguments())
 
 
 @verb(adding.add_group)
@@ -273,10 +269,6 @@ class AddGroup(Verb):
     _: KW_ONLY
     group: str | None = None
     weight: Weights = 1.0
-
-    def journal_arguments(self) -> dict[str, Any]:
-        """Return the group and the weights, where they were given."""
-        return self._with_weight(self.weight, super().journal_arguments())
 
 
 @verb(corrections.enrol)
