@@ -19,6 +19,7 @@ from linkstream.errors import (
     StoreClosedError,
     VectorError,
 )
+from linkstream.identity import settling
 from linkstream.store import Store
 from linkstream.store.model import Model
 from linkstream.store.write_requests import request_of
@@ -332,3 +333,22 @@ def test_calls_of_a_batch_that_fails_halfway_are_not_acknowledged(tmp_path, monk
     with Store.open(path) as store:
         assert store.state_hash() == before
         store.verify()
+
+
+@pytest.mark.parametrize("thresholds", [None, Thresholds(0.6, 0.5, 0.9)])
+def test_settle_proposes_in_the_thread_of_the_caller(tmp_path, monkeypatch, thresholds):
+    threads, settle = [], settling.settle
+
+    def noted(*args, **options):
+        threads.append(threading.current_thread())
+        return settle(*args, **options)
+
+    rows = np.random.default_rng(3).normal(size=(40, 6)).astype(np.float32)
+    with Store.open(tmp_path / "a.links", thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
+        store.add_many(rows)
+        alone = Links.from_thresholds(store.thresholds)
+        alone.add_many(rows)
+        expected = alone.settle(thresholds=thresholds)
+        monkeypatch.setattr(settling, "settle", noted)
+        assert store.settle(thresholds=thresholds) == expected
+        assert threads == [threading.current_thread()]
