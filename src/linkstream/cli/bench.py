@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,13 +29,8 @@ Vectors = npt.NDArray[np.float32]
 def bench(
     vectors: Annotated[int, Option(min=BATCH, help="Vectors in each measurement.")] = 20_000,
     dimension: Annotated[int, Option(min=8, help="Numbers in a vector.")] = 256,
-    sizes: Annotated[
-        str, Option(help="Numbers of subclusters to measure with.")
-    ] = "100,1000,10000",
-    folder: Annotated[
-        Path | None,
-        Option(help="Folder for a temporary store, on the disk to measure.", show_default="here"),
-    ] = None,
+    sizes: Annotated[str, "Numbers of subclusters to measure with."] = "100,1000,10000",
+    folder: Annotated[Path | None, "Folder for a temporary store; else this folder."] = None,
     seed: Seed = 0,
 ) -> None:
     """Measure how many vectors a second this machine adds.
@@ -68,20 +64,41 @@ def _sizes(words: str) -> list[int]:
 
 
 def _measured(
-    sizes: list[int], n: int, dimension: int, seed: int, place: Path
+    sizes: list[int], n: int, dimension: int, seed: int, folder: Path
 ) -> Iterator[dict[str, Any]]:
+    from linkstream.store import Store
+
+    def store(name: str) -> Store:
+        return opened.enter_context(Store.open(folder / name, thresholds=THRESHOLDS, threads=1))
+
     for size in sizes:
         X = _stream(size, n, dimension, seed)
-        for what, begin in (("add", _one_by_one), ("add_many", _in_batches), ("store", _stored)):
-            took, subclusters = begin(X[:size], X[size:], place / f"{size}.links")
-            yield _record(what, n, dimension, subclusters, took)
-        took, subclusters = _stored_singly(X[:size], X[size:], place / f"{size}-singly.links")
-        yield _record("store, one by one", min(n, SINGLES), dimension, subclusters, took)
+        links = [Links.from_thresholds(THRESHOLDS, threads=1) for _ in range(2)]
+        with ExitStack() as opened:
+            for what, target, add, count in (
+                ("add", links[0], _one_by_one, n),
+                ("add_many", links[1], _in_batches, n),
+                ("store", store(f"{size}.links"), _in_batches, n),
+                ("store, one by one", store(f"{size}-singly.links"), _one_by_one, SINGLES),
+            ):
+                target.add_many(X[:size])
+                rows = X[size:][:count]
+                began = time.perf_counter()
+                add(target, rows)
+                took = time.perf_counter() - began
+                counts = {"subclusters": target.n_subclusters, "vectors": len(rows)}
+                speed = {"seconds": round(took, 4), "vectors_per_s": round(len(rows) / took, 1)}
+                yield {"what": what, "dimension": dimension, **counts, **speed}
 
 
-def _record(what: str, n: int, dimension: int, subclusters: int, took: float) -> dict[str, Any]:
-    figures = {"vectors": n, "seconds": round(took, 4), "vectors_per_s": round(n / took, 1)}
-    return {"what": what, "dimension": dimension, "subclusters": subclusters, **figures}
+def _one_by_one(target: Any, X: Vectors) -> None:
+    for x in X:
+        target.add(x)
+
+
+def _in_batches(target: Any, X: Vectors) -> None:
+    for i in range(0, len(X), BATCH):
+        target.add_many(X[i : i + BATCH])
 
 
 def _stream(size: int, n: int, dimension: int, seed: int) -> Vectors:
@@ -90,39 +107,3 @@ def _stream(size: int, n: int, dimension: int, seed: int) -> Vectors:
     centres = rng.standard_normal((size, dimension), dtype=np.float32)
     noise = 0.3 * rng.standard_normal((n, dimension), dtype=np.float32)
     return np.concatenate([centres, centres[rng.integers(0, size, n)] + noise])
-
-
-def _one_by_one(centres: Vectors, X: Vectors, _: Path) -> tuple[float, int]:
-    links = Links.from_thresholds(THRESHOLDS, threads=1)
-    links.add_many(centres)
-    return _timed(lambda: [links.add(x) for x in X]), links.n_subclusters
-
-
-def _in_batches(centres: Vectors, X: Vectors, _: Path) -> tuple[float, int]:
-    links = Links.from_thresholds(THRESHOLDS, threads=1)
-    links.add_many(centres)
-    took = _timed(lambda: [links.add_many(X[i : i + BATCH]) for i in range(0, len(X), BATCH)])
-    return took, links.n_subclusters
-
-
-def _stored(centres: Vectors, X: Vectors, path: Path) -> tuple[float, int]:
-    from linkstream.store import Store
-
-    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
-        store.add_many(centres)
-        took = _timed(lambda: [store.add_many(X[i : i + BATCH]) for i in range(0, len(X), BATCH)])
-        return took, store.n_subclusters
-
-
-def _stored_singly(centres: Vectors, X: Vectors, path: Path) -> tuple[float, int]:
-    from linkstream.store import Store
-
-    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
-        store.add_many(centres)
-        return _timed(lambda: [store.add(x) for x in X[:SINGLES]]), store.n_subclusters
-
-
-def _timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began

@@ -7,8 +7,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
-
 from linkstream.cli import database_rows, outcome, outputs, screen, stores
 from linkstream.cli.feeding import Piece, feed, naming_rows
 from linkstream.cli.options import ClustererOptions, Payload, VectorFileOptions
@@ -29,38 +27,21 @@ SHOWN = 20
 def cluster(
     file: Annotated[
         str,
-        Argument(
-            help="Vectors, one a row: .npy, .npz, .parquet, .arrow, .jsonl, .csv, or - for stdin; "
-            "or an address, postgresql:// or qdrant://."
-        ),
+        "Vectors, one a row: .npy, .npz, .parquet, .arrow, .jsonl, .csv, or - for stdin; or an "
+        "address, postgresql:// or qdrant://.",
     ],
     *,
     clusterer: ClustererOptions,
-    store: Annotated[
-        Path | None, Option(help="Keep the vectors in this store, made if it is missing.")
-    ] = None,
+    store: Annotated[Path | None, "Keep the vectors in this store, made if it is missing."] = None,
     vectors: VectorFileOptions,
     payload: Payload = None,
-    source: Annotated[
-        str, Option(help="A name for the rows; the same rows under another name are added again.")
-    ] = "",
-    live: Annotated[
-        bool, Option(help="All rows are new: add them as they arrive, without a check.")
-    ] = False,
+    source: Annotated[str, "Name of the rows; under another name they are added again."] = "",
+    live: Annotated[bool, "All rows are new: add them as they arrive, without a check."] = False,
     output: Annotated[
-        str | None,
-        Option(
-            help="IDs to a .npy, decisions to a .jsonl, or decisions to stdout: -.",
-            show_default="a table on a terminal, else -",
-        ),
+        str | None, "Write IDs to a .npy, decisions to a .jsonl, or decisions to stdout: -."
     ] = None,
-    save: Annotated[
-        Path | None, Option(help="Without a store: save the clusterer to this file.")
-    ] = None,
-    write_back: Annotated[
-        str | None,
-        Option(help="For a database: the column or field that gets each row's current ID."),
-    ] = None,
+    save: Annotated[Path | None, "Without a store: save the clusterer to this file."] = None,
+    write_back: Annotated[str | None, "Database column or field for each row's current ID."] = None,
 ) -> None:
     """Give every vector of a file an ID, in order of arrival.
 
@@ -222,15 +203,9 @@ def _piece_writer(output: str | None) -> Iterator[Callable[[Piece], None]]:
 
 
 def _record(store: Store, source: Source, *, rows: int, fresh: int) -> dict[str, Any]:
-    return {
-        "source": source.name,
-        "rows": rows,
-        "taken": fresh,
-        "there_before": rows - fresh,
-        "vectors": store.n_vectors,
-        "subclusters": store.n_subclusters,
-        "clusters": store.n_clusters,
-    }
+    taken = {"rows": rows, "taken": fresh, "there_before": rows - fresh, "vectors": store.n_vectors}
+    counts = {"subclusters": store.n_subclusters, "clusters": store.n_clusters}
+    return {"source": source.name, **taken, **counts}
 
 
 def _show_result(record: dict[str, Any], written: int | None) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
 from linkstream.cli import screen, stores
 from linkstream.cli.options import ClusterName, Limit, Of, StorePath, VectorFileOptions, Yes
@@ -90,7 +90,7 @@ def split(
     a: Annotated[str, Argument(metavar="A", help="A number; alone, a cluster.")],
     b: Annotated[str | None, Argument(metavar="[B]", help="The other one.")] = None,
     of: Of = "vectors",
-    apply: Annotated[bool, Option(help="With one cluster: cut its weakest link.")] = False,
+    apply: Annotated[bool, "With one cluster: cut its weakest link."] = False,
     limit: Limit = 5,
 ) -> None:
     """Declare two different; with one cluster, show its weakest links.
@@ -181,11 +181,9 @@ def name(
     store: StorePath,
     cluster: ClusterName,
     name: Annotated[str | None, Argument(metavar="[NAME]", help="The name.")] = None,
-    rename: Annotated[bool, Option(help="Replace the name if it has one.")] = False,
-    clear: Annotated[bool, Option(help="Remove its name.")] = False,
-    claim: Annotated[
-        bool, Option(help="At a split, its largest subcluster keeps the name.")
-    ] = False,
+    rename: Annotated[bool, "Replace the name if it has one."] = False,
+    clear: Annotated[bool, "Remove its name."] = False,
+    claim: Annotated[bool, "At a split, its largest subcluster keeps the name."] = False,
 ) -> None:
     """Name or rename a cluster, or remove its name.
 
@@ -223,10 +221,8 @@ def _check_text(name: str | None) -> None:
 def enrol(
     store: StorePath,
     name: Annotated[str, Argument(metavar="NAME", help="The name of the identity.")],
-    file: Annotated[str, Argument(help="Vectors of this identity alone, as for cluster.")],
-    drift: Annotated[
-        bool, Option(help="Let the vectors given here move as others join them.")
-    ] = False,
+    file: Annotated[str, "Vectors of this identity alone, as for cluster."],
+    drift: Annotated[bool, "Let the vectors given here move as others join them."] = False,
     *,
     vectors: VectorFileOptions,
 ) -> None:
@@ -249,7 +245,7 @@ def enrol(
 def ignore(
     store: StorePath,
     cluster: ClusterName,
-    off: Annotated[bool, Option(help="Include the cluster again.")] = False,
+    off: Annotated[bool, "Include the cluster again."] = False,
 ) -> None:
     """Leave a cluster out of suggestions and reviews.
 
@@ -265,9 +261,7 @@ def ignore(
     screen.answer({"cluster": number, "ignored": not off}, words)
 
 
-def settle(
-    store: StorePath, apply: Annotated[bool, Option(help="Join and cut the clusters.")] = False
-) -> None:
+def settle(store: StorePath, apply: Annotated[bool, "Join and cut the clusters."] = False) -> None:
     """Show which clusters an offline pass would join and cut; --apply does it.
 
     All subclusters are compared with one another by the test of the paper. Corrections and names
@@ -334,12 +328,8 @@ def forget(
     cluster: Annotated[
         str | None, Argument(metavar="[CLUSTER]", help="Its ID, or its name.")
     ] = None,
-    vector: Annotated[
-        int | None, Option(help="Instead of a cluster: a vector, by its number.")
-    ] = None,
-    erase: Annotated[
-        bool, Option(help="Erase its bytes from the files; it cannot be undone.")
-    ] = False,
+    vector: Annotated[int | None, "Instead of a cluster: a vector, by its number."] = None,
+    erase: Annotated[bool, "Erase its bytes from the files; it cannot be undone."] = False,
     yes: Yes = False,
 ) -> None:
     """Remove a cluster or a vector; with --erase, also from the disk.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,25 +49,14 @@ class Result:
     @classmethod
     def of(cls, stream: VoiceStream, links: Links, ids: list[int]) -> Result:
         """Return the result of a stream: these IDs at arrival, this clusterer afterwards."""
-        return cls(
-            links,
-            ids,
-            instant=metrics.accuracy(stream.y, ids),
-            current=metrics.accuracy(stream.y, links.labels()),
-        )
+        current = metrics.accuracy(stream.y, links.labels())
+        return cls(links, ids, metrics.accuracy(stream.y, ids), current)
 
 
 def demo(
-    output: Annotated[Path, Option(help="Where to write the picture: .png, .svg or .pdf.")] = Path(
-        "linkstream-demo.png"
-    ),
+    output: Annotated[Path, "The picture: .png, .svg or .pdf."] = Path("linkstream-demo.png"),
     pace: Annotated[
-        float | None,
-        Option(
-            min=0.0,
-            help="Seconds between two windows of speech; 0.4 is live, 0 does not wait.",
-            show_default="0.008 on a terminal, else 0",
-        ),
+        float | None, Option(min=0.0, help="Seconds between two windows; 0.4 is live, 0 no wait.")
     ] = None,
 ) -> None:
     """Cluster a real stream of voices as if live, and draw the result.
@@ -102,13 +90,15 @@ def _letters(stream: VoiceStream) -> list[str]:
 def _as_if_live(stream: VoiceStream, console: Console, *, to_json: bool, pace: float) -> Result:
     links = Links.from_thresholds(THRESHOLDS)
     ids = []
-    with _live_view(console, len(stream.X)) as view:
+    view = _View(len(stream.X))
+    with _live(view, console):
         for vector, speaker in zip(stream.X, _letters(stream), strict=True):
             decision = links.add(vector)
             ids.append(decision.cluster)
             view.show(decision, speaker, links.n_clusters)
             if to_json:
-                screen.write_json(_record(decision, speaker))
+                plain = decision.to_dict()
+                screen.write_json({"vector": plain.pop("sequence"), "speaker": speaker, **plain})
             if pace:
                 time.sleep(pace)
     return Result.of(stream, links, ids)
@@ -141,19 +131,10 @@ class _View:
         return Group(self._progress, rows)
 
 
-@contextmanager
-def _live_view(console: Console, n_vectors: int) -> Iterator[_View]:
-    view = _View(n_vectors)
+def _live(view: _View, console: Console) -> AbstractContextManager[Any]:
     if not console.is_terminal:
-        yield view
-        return
-    with Live(view, console=console, refresh_per_second=15, transient=True):
-        yield view
-
-
-def _record(decision: Decision, speaker: str) -> dict[str, Any]:
-    plain = decision.to_dict()
-    return {"vector": plain.pop("sequence"), "speaker": speaker, **plain}
+        return nullcontext()
+    return Live(view, console=console, refresh_per_second=15, transient=True)
 
 
 def _draw(stream: VoiceStream, result: Result, path: Path) -> None:

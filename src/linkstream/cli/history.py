@@ -27,15 +27,9 @@ if TYPE_CHECKING:
 def events(
     store: StorePath,
     since: Annotated[int, Option(min=0, help="Begin with the event of this number.")] = 0,
-    limit: Annotated[
-        int | None, Option(min=1, help="Stop after this many events.", show_default="all")
-    ] = None,
-    follow: Annotated[
-        bool, Option("--follow", "-f", help="Wait for more events, until Ctrl-C.")
-    ] = False,
-    every: Annotated[
-        float, Option(min=0.01, help="Seconds between two looks, with --follow.")
-    ] = 0.5,
+    limit: Annotated[int | None, Option(min=1, help="How many to show; else all.")] = None,
+    follow: Annotated[bool, Option("--follow", "-f", help="Wait for more, until Ctrl-C.")] = False,
+    every: Annotated[float, Option(min=0.01, help="Seconds between two looks.")] = 0.5,
 ) -> None:
     """Show the events of a store, from the beginning or as they happen.
 
@@ -88,10 +82,8 @@ def _value(event: Event, name: str) -> str:
 
 def undo(
     store: StorePath,
-    to: Annotated[
-        int | None, Option(help="Undo everything from this event on.", show_default="the last step")
-    ] = None,
-    vector: Annotated[bool, Option(help="Undo the newest vector only.")] = False,
+    to: Annotated[int | None, "Undo everything from this event on, not only the last step."] = None,
+    vector: Annotated[bool, "Undo the newest vector only."] = False,
     list_: Annotated[bool, Option("--list", help="Show the steps; undo nothing.")] = False,
     limit: Limit = 20,
 ) -> None:

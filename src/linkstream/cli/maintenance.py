@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from linkstream.cli import outcome, screen, stores
 from linkstream.cli.options import StorePath, Yes
@@ -26,13 +26,8 @@ def verify(store: StorePath) -> None:
     """
     with stores.reading(store) as opened:
         found = opened.verify()
-    record = {
-        "sound": True,
-        "operations": found.operations,
-        "vectors": found.vectors,
-        "events": found.events,
-        "snapshots": found.snapshots,
-    }
+    names = ("operations", "vectors", "events", "snapshots")
+    record = {"sound": True} | {name: getattr(found, name) for name in names}
     words = (
         f"Sound: {found.operations:,} operations, {found.vectors:,} vectors, "
         f"{found.events:,} events and {found.snapshots} snapshots read and decided again."
@@ -42,10 +37,7 @@ def verify(store: StorePath) -> None:
 
 def repair(
     store: StorePath,
-    copy: Annotated[
-        Path | None,
-        Option(help="Where to copy the damaged files.", show_default="beside the store"),
-    ] = None,
+    copy: Annotated[Path | None, "Where to copy the damaged files; else beside the store."] = None,
 ) -> None:
     """Save what can be read of a damaged store, after copying it.
 
@@ -86,17 +78,11 @@ def export(
     store: StorePath,
     target: Annotated[
         str,
-        Argument(
-            metavar="TARGET",
-            help="A table: .parquet, .npz, .jsonl, .csv, or - for JSON lines to stdout; or a name "
-            "without a suffix for a new folder.",
-        ),
+        Argument(metavar="TARGET", help="A .parquet, .npz, .jsonl, .csv, stdout as -, or folder."),
     ],
-    vectors: Annotated[bool, Option(help="In a table: the vectors themselves, too.")] = False,
-    packing: Annotated[
-        str, Option(help="Format of the vectors in a folder: npz or parquet.")
-    ] = "npz",
-    force: Annotated[bool, Option(help="Replace an existing table.")] = False,
+    vectors: Annotated[bool, "In a table: the vectors themselves, too."] = False,
+    packing: Annotated[str, "Format of the vectors in a folder: npz or parquet."] = "npz",
+    force: Annotated[bool, "Replace an existing table."] = False,
 ) -> None:
     """Write a store as plain files that other programs read.
 

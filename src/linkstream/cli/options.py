@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 from typer.core import TyperCommand
@@ -23,21 +23,16 @@ if TYPE_CHECKING:
 
 StorePath = Annotated[Path, Argument(metavar="STORE", help="The store, such as people.links.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
-Of = Annotated[str, Option(help="What A and B are: vectors, subclusters or clusters.")]
+Of = Annotated[str, "What A and B are: vectors, subclusters or clusters."]
 Limit = Annotated[int, Option(min=1, help="How many to show.")]
-Picture = Annotated[Path | None, Option(help="Draw a picture to a .png, .svg or .pdf.")]
+Picture = Annotated[Path | None, "Draw a picture to a .png, .svg or .pdf."]
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Its ID, or its name.")]
+TokenFile = Annotated[Path | None, "The file of tokens; else DATA/tokens.json."]
 Seed = Annotated[int, Option(min=0, help="Seed of the random numbers.")]
-Heal = Annotated[str | None, Option(help="Correct clusters while vectors arrive: join or settle.")]
-Column = Annotated[
-    str | None,
-    Option(help="The column of a .parquet, .arrow, .jsonl or .csv that holds the vectors."),
-]
+Heal = Annotated[str | None, "Correct clusters while vectors arrive: join or settle."]
+Column = Annotated[str | None, "The column of vectors in a .parquet, .arrow, .jsonl or .csv."]
 Key = Annotated[str | None, Option(help="Name of the array in a .npz.", show_default="X")]
-Payload = Annotated[
-    str | None,
-    Option(help="Columns to keep beside each vector, as text,file,time.", show_default="none"),
-]
+Payload = Annotated[str | None, "Columns to keep beside each vector, as text,file,time."]
 
 _Json = Annotated[bool, Option("--json", help="Write JSON lines, as into a pipe.")]
 _Format = Annotated[
@@ -57,34 +52,22 @@ _THRESHOLDS = ("--cluster-similarity", "--subcluster-similarity", "--pair-simila
 class ClustererOptions:
     """Thresholds and settings of the clusterer that a command makes."""
 
-    cluster_similarity: Annotated[float | None, Option(help="T_c, in (0, 1).")] = None
-    subcluster_similarity: Annotated[float | None, Option(help="T_s, in (0, 1).")] = None
-    pair_similarity_max: Annotated[float | None, Option(help="T_p, in [T_c², 1].")] = None
-    preset: Annotated[
-        str | None, Option(help="Instead of thresholds: an encoder, such as arcface.")
-    ] = None
+    cluster_similarity: Annotated[float | None, "T_c, in (0, 1)."] = None
+    subcluster_similarity: Annotated[float | None, "T_s, in (0, 1)."] = None
+    pair_similarity_max: Annotated[float | None, "T_p, in [T_c², 1]."] = None
+    preset: Annotated[str | None, "Instead of thresholds: an encoder, such as arcface."] = None
     evidence: Annotated[
-        str | None,
-        Option(
-            help="Compare a vector with the nearest subcluster or the whole cluster: nearest or "
-            "cluster.",
-            show_default="nearest",
-        ),
+        str | None, "Compare a vector with the nearest subcluster (nearest) or the whole (cluster)."
     ] = None
     heal: Heal = None
     no_track: Annotated[
-        bool,
-        Option(
-            help="Do not keep which vector is where: memory is bounded, but no vector can be "
-            "undone or moved."
-        ),
+        bool, "Do not track vectors: memory is bounded, but no vector can be undone or moved."
     ] = False
     max_subclusters: Annotated[
         int | None, Option(min=1, help="Above this number, forget the least recently used.")
     ] = None
     max_idle: Annotated[
-        int | None,
-        Option(min=1, help="Forget a subcluster that this many vectors have not joined."),
+        int | None, Option(min=1, help="Forget a subcluster after this many vectors elsewhere.")
     ] = None
 
     @property
@@ -179,20 +162,18 @@ class Command(TyperCommand):
         """Run the command."""
         run = outcome.current()
         run.command = ctx.command_path.partition(" ")[2]
-        run.flags = {each.name: max(each.opts, key=len) for each in self.params if _is_option(each)}
+        longest = {each.name: max(each.opts, key=len, default="") for each in self.params}
+        run.flags = {name: flag for name, flag in longest.items() if flag.startswith("-")}
         run.values = dict(ctx.params)
         return super().invoke(ctx)
-
-
-def _is_option(parameter: Any) -> bool:
-    return bool(parameter.opts and parameter.opts[0].startswith("-"))
 
 
 def as_command(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function with the signature that Typer needs.
 
-    Groups of options become one parameter for each option. Options that are bool become flags.
-    --json and --format are added; they override the format that a pipe or a terminal would get.
+    A text in `Annotated` is the help of an option, or of an argument if there is no default. A bool
+    becomes a flag. A group of options becomes one parameter for each option. --json and --format
+    are added; they override the format that a pipe or a terminal would get.
     """
     declared = inspect.signature(function, eval_str=True).parameters.values()
     groups: dict[str, Any] = {
@@ -213,12 +194,14 @@ def as_command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    if get_origin(annotation) is Annotated and annotation.__origin__ is bool:
-        (option,) = annotation.__metadata__  # without a name, Typer would add --no-name as well
-        if option.default is ...:
-            option.param_decls = (f"--{name.replace('_', '-')}",)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, annotation=annotation, default=default)
+    kind, note = annotation.__origin__, annotation.__metadata__[0]
+    if isinstance(note, str):
+        note = Argument(help=note) if default is inspect.Parameter.empty else Option(help=note)
+    if kind is bool and note.default is ...:  # without a name, Typer would add --no-name as well
+        note = Option(f"--{name.replace('_', '-')}", help=note.help)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, note], default=default
+    )
 
 
 _EVERYWHERE = [_parameter("as_json", _Json, False), _parameter("format_", _Format, None)]

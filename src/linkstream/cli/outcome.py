@@ -11,15 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from linkstream import errors
 from linkstream.cli.terminal_text import harmless
-from linkstream.errors import (
-    ArgumentError,
-    DamagedStoreError,
-    MissingExtraError,
-    SnapshotError,
-    StoreClosedError,
-    StoreLockedError,
-)
 
 DONE, NO, REFUSED, MISSING, LOCKED, DAMAGED, PARTLY, STOPPED, UNREAD = 0, 1, 2, 3, 4, 5, 6, 130, 141
 
@@ -36,11 +29,11 @@ EXIT_CODES = {
 }
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (MissingExtraError, MISSING),
-    (StoreLockedError, LOCKED),
-    (DamagedStoreError, DAMAGED),
-    (SnapshotError, DAMAGED),
-    (StoreClosedError, PARTLY),  # a write failed; earlier acknowledged writes are in the store
+    (errors.MissingExtraError, MISSING),
+    (errors.StoreLockedError, LOCKED),
+    (errors.DamagedStoreError, DAMAGED),
+    (errors.SnapshotError, DAMAGED),
+    (errors.StoreClosedError, PARTLY),  # a write failed; acknowledged writes are kept
 )
 
 
@@ -84,9 +77,9 @@ class Run:
 _current: ContextVar[Run | None] = ContextVar("linkstream_run", default=None)
 
 
-def usage_error(seen: str, expected: str, remedy: str) -> ArgumentError:
+def usage_error(seen: str, expected: str, remedy: str) -> errors.ArgumentError:
     """Return the error for a wrong argument or option."""
-    return ArgumentError(seen, expected=expected, remedy=remedy)
+    return errors.ArgumentError(seen, expected=expected, remedy=remedy)
 
 
 def begin() -> Run:
@@ -112,8 +105,8 @@ def note_change(words: str | None) -> None:
 
 
 @contextmanager
-def note_if_stopped(words: str) -> Iterator[None]:
-    """Note a change if Ctrl-C comes inside the block. Other errors note nothing."""
+def note_if_stopped(words: str | None) -> Iterator[None]:
+    """Note a change if Ctrl-C comes inside the block; None notes nothing, as do other errors."""
     try:
         yield
     except KeyboardInterrupt:

@@ -10,19 +10,12 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
+from rich.progress import TimeElapsedColumn as Elapsed
+from rich.progress import TimeRemainingColumn as Remaining
 from rich.text import Text
 
 from linkstream.cli import outcome, screen
-from linkstream.cli.outcome import usage_error
 from linkstream.cli.screen import STDOUT
 
 if TYPE_CHECKING:
@@ -36,15 +29,8 @@ Advance = Callable[[int], None]
 
 def check(output: str | None) -> None:
     """Raise ArgumentError if an output cannot be written, before the work begins."""
-    if output is None or output == STDOUT:
-        return
-    if Path(output).suffix not in SUFFIXES:
-        raise usage_error(
-            f"output {output!r}",
-            f"a name that ends in {' or '.join(SUFFIXES)}, or - for stdout",
-            "Try --output ids.jsonl.",
-        )
-    screen.check_writable(Path(output))
+    if output is not None and output != STDOUT:
+        screen.check_target(Path(output), SUFFIXES)
 
 
 @contextmanager
@@ -111,8 +97,8 @@ def progress_bar(words: str, source: Source, *, output: str | None = None) -> It
     """
     console = screen.console(stderr=True)
     known = source.n is not None or source.progress is not None
-    last = TimeRemainingColumn() if known else TimeElapsedColumn()
-    columns = (TextColumn(words), BarColumn(), _Count(), _Rate(), last)
+    last = Remaining() if known else Elapsed()
+    columns = (words, BarColumn(), _Count(), _Rate(), last)
     hidden = not console.is_terminal or output == STDOUT
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task(words, total=source.n, n=source.n)

@@ -19,7 +19,6 @@ from linkstream.cli.terminal_text import harmless, short
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from linkstream.identity.review import Question
     from linkstream.store import Operation, Store
 
 _FIRST = ("vectors", "subclusters", "clusters", "dimension", "thresholds")
@@ -28,7 +27,7 @@ _PICTURES = tuple(suffix[1:] for suffix in screen.PICTURES)
 
 def inspect(
     store: StorePath,
-    cluster: Annotated[str | None, Option(help="Show one cluster: its ID, or its name.")] = None,
+    cluster: Annotated[str | None, "Show one cluster: its ID, or its name."] = None,
     limit: Limit = 10,
 ) -> None:
     """Show what is in a store, or all about one of its clusters.
@@ -63,13 +62,8 @@ def _view(cluster: Any) -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    return {
-        "number": operation.number,
-        "verb": operation.verb,
-        "arguments": operation.arguments,
-        "vectors": operation.n_rows,
-        "key": operation.key,
-    }
+    call = {"number": operation.number, "verb": operation.verb, "arguments": operation.arguments}
+    return {**call, "vectors": operation.n_rows, "key": operation.key}
 
 
 def _cluster(store: Store, words: str, limit: int) -> dict[str, Any]:
@@ -168,18 +162,11 @@ def explain(
     store: StorePath,
     vector: Annotated[
         str | None,
-        Argument(
-            metavar="[VECTOR]", help="A file of vectors, - for stdin, or numbers as [0.1,-0.2]."
-        ),
+        Argument(metavar="[VECTOR]", help="A file, - for stdin, or numbers as [0.1,-0.2]."),
     ] = None,
     row: Annotated[int, Option(min=0, help="Which vector of the file.")] = 0,
-    number: Annotated[
-        int | None, Option("--vector", min=0, help="Instead: a vector of the store.")
-    ] = None,
-    pair: Annotated[
-        tuple[int, int] | None,
-        Option(metavar="A B", help="Instead: two that are the same, or not."),
-    ] = None,
+    number: Annotated[int | None, Option("--vector", min=0, help="A vector of the store.")] = None,
+    pair: Annotated[tuple[int, int] | None, Option(metavar="A B", help="Two of them.")] = None,
     of: Of = "vectors",
     limit: Limit = 5,
     *,
@@ -248,31 +235,19 @@ def review(store: StorePath, limit: Limit = 5) -> None:
         return
     console = screen.console()
     for question in found:
-        for line in _question_lines(question, store):
-            console.print(line, soft_wrap=True)
+        two = f"{shlex.quote(str(store))} {question.a} {question.b} --of {question.of}"
+        answers = f"  yes: linkstream merge {two}\n  no:  linkstream split {two}\n"
+        console.print(f"{harmless(question)}\n{answers}", soft_wrap=True)
     if not found:
         console.print("There is no question whose answer would correct a vector.")
 
 
-def _question_lines(question: Question, path: Path) -> list[str]:
-    """Return a question and the commands that answer it."""
-    store, two = shlex.quote(str(path)), f"{question.a} {question.b} --of {question.of}"
-    return [
-        harmless(str(question)),
-        f"  yes: linkstream merge {store} {two}",
-        f"  no:  linkstream split {store} {two}",
-        "",
-    ]
-
-
 def plot(
     store: StorePath,
-    output: Annotated[Path, Option(help="The folder, made if it is missing.")] = Path(),
-    only: Annotated[
-        str | None, Option(help="Some of them, as graph,sizes.", show_default="all four")
-    ] = None,
-    kind: Annotated[str, Option(help="png, svg or pdf.")] = "png",
-    limit: Limit = 1500,
+    output: Annotated[Path, "The folder, made if it is missing."] = Path(),
+    only: Annotated[str | None, "Some of the four pictures, as graph,sizes."] = None,
+    kind: Annotated[str, "png, svg or pdf."] = "png",
+    limit: Annotated[int, Option(min=1, help="Subclusters in the graph.")] = 1500,
 ) -> None:
     """Draw a store: its graph, its stream, its sizes and its margins.
 
@@ -290,13 +265,10 @@ def plot(
         "margins": plots.margins,
     }
     wanted = list(drawings) if only is None else [name.strip() for name in only.split(",")]
-    if kind not in _PICTURES or not set(wanted) <= drawings.keys():
-        wrong_kind, names = kind not in _PICTURES, ", ".join(drawings)
-        raise usage_error(
-            f"--kind {kind}" if wrong_kind else f"--only {only}",
-            " or ".join(_PICTURES) if wrong_kind else f"some of {names}",
-            "Try --only graph,sizes --kind svg.",
-        )
+    for option, value, known in (("kind", [kind], _PICTURES), ("only", wanted, tuple(drawings))):
+        if not set(value) <= {*known}:
+            seen, remedy = f"--{option} {','.join(value)}", "Try --only graph,sizes --kind svg."
+            raise usage_error(seen, f"some of {', '.join(known)}", remedy)
     written: list[str] = []
     with stores.reading(store) as opened:
         output.mkdir(parents=True, exist_ok=True)

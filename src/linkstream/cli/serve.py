@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from linkstream.cli import screen
+from linkstream.cli.options import TokenFile
 from linkstream.cli.outcome import usage_error
 from linkstream.cli.terminal_text import harmless
 
@@ -23,66 +24,47 @@ if TYPE_CHECKING:
 
 def serve(
     data: Annotated[
-        Path | None,
-        Argument(metavar="[DATA]", help="The folder of the stores, one for each namespace."),
+        Path | None, Argument(metavar="[DATA]", help="The folder of the stores.")
     ] = None,
     host: Annotated[
-        str | None,
-        Option(
-            help="Address to listen on; one that other machines reach needs a token.",
-            show_default="127.0.0.1",
-        ),
+        str | None, Option(help="Address to listen on.", show_default="127.0.0.1")
     ] = None,
-    port: Annotated[
-        int | None, Option(help="The port; 0 chooses a free one.", show_default="7777")
-    ] = None,
-    config: Annotated[Path | None, Option(help="A TOML file with a table named service.")] = None,
-    token_file: Annotated[
-        Path | None, Option(help="The file of tokens.", show_default="DATA/tokens.json")
-    ] = None,
-    images: Annotated[
-        Path | None, Option(help="A folder of pictures that payloads point into.")
-    ] = None,
-    allowed_host: Annotated[
-        list[str] | None, Option(help="A host name of the service; may be repeated.")
-    ] = None,
+    port: Annotated[int | None, Option(help="0 chooses a free port.", show_default="7777")] = None,
+    config: Annotated[Path | None, "A TOML file with a table named service."] = None,
+    token_file: TokenFile = None,
+    images: Annotated[Path | None, "A folder of pictures that payloads point into."] = None,
+    allowed_host: Annotated[list[str] | None, "A host name of the service; repeatable."] = None,
     setting: Annotated[
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated."),
     ] = None,
-    demo: Annotated[bool, Option(help="Add the voices of the package, as if live.")] = False,
-    check: Annotated[bool, Option(help="Check whether it could serve, and end.")] = False,
+    demo: Annotated[bool, "Add the voices of the package, as if live."] = False,
+    check: Annotated[bool, "Check whether it could serve, and end."] = False,
 ) -> None:
     """Serve a folder of stores over HTTP, with a page to look at them.
 
-    Only this machine can call the service until there is a token: linkstream token create. Ctrl-C
-    or SIGTERM ends it: running requests are answered, and the stores are closed. Settings come from
-    the file, then from variables such as LINKSTREAM_PORT, then from the options. To try it:
-    linkstream serve --demo, which uses a temporary folder.
+    DATA holds one store for each namespace. Without a token only this machine can call the service,
+    and a --host that other machines reach is refused: linkstream token create. Ctrl-C or SIGTERM
+    ends it: running requests are answered, and the stores are closed. Settings come from the file,
+    then from variables such as LINKSTREAM_PORT, then from the options. To try it: linkstream serve
+    --demo, which uses a temporary folder.
 
     Example: linkstream serve stores --check
     """
+    from linkstream.service.settings import Settings
+
     with ExitStack() as held:
         if demo and data is None:
             folder = held.enter_context(tempfile.TemporaryDirectory(prefix="linkstream-demo-"))
             data = Path(folder)
-        flags: dict[str, Any] = {
-            "data": data,
-            "host": host,
-            "port": port,
-            "tokens": token_file,
-            "images": images,
-        }
-        flags |= {"allowed_hosts": allowed_host or None, "demo": demo or None}
-        settings = _settings(config, _others(setting or []) | _given(flags))
+        flags: dict[str, Any] = {"data": data, "host": host, "port": port, "tokens": token_file}
+        flags |= {"images": images, "allowed_hosts": allowed_host or None, "demo": demo or None}
+        given = {name: value for name, value in flags.items() if value is not None}
+        settings = Settings.load(config, flags=_others(setting or []) | given)
         if check:
             _check(settings)
         else:
             _serve(settings)
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if value is not None}
 
 
 def _others(pairs: list[str]) -> dict[str, str]:
@@ -91,12 +73,6 @@ def _others(pairs: list[str]) -> dict[str, str]:
         if not sign:
             raise usage_error(f"--set {name!r}", "NAME=VALUE", "Try --set body_max=8MiB.")
     return {name.strip().replace("-", "_"): value for name, _, value in split}
-
-
-def _settings(config: Path | None, flags: dict[str, Any]) -> Settings:
-    from linkstream.service.settings import Settings
-
-    return Settings.load(config, flags=flags)
 
 
 def _check(settings: Settings) -> None:

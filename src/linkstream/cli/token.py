@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from linkstream.cli import outcome, screen
-from linkstream.cli.options import Command, as_command
+from linkstream.cli.options import Command, TokenFile, as_command
 from linkstream.cli.outcome import usage_error
 from linkstream.cli.terminal_text import harmless, short
 from linkstream.errors import ArgumentError
@@ -24,10 +24,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DURATION = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
 
 Data = Annotated[Path, Argument(metavar="DATA", help="The folder of the service's stores.")]
-Config = Annotated[Path | None, Option(help="The TOML file of the service.")]
-TokenFile = Annotated[
-    Path | None, Option(help="The file of tokens.", show_default="DATA/tokens.json")
-]
+Config = Annotated[Path | None, "The TOML file of the service."]
 
 group = typer.Typer(
     name="token", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -51,21 +48,12 @@ def create(
     data: Data,
     scope: Annotated[
         list[str] | None,
-        Option(
-            metavar="NAMESPACE=SCOPE",
-            help="What it allows: read, write or admin; * is every namespace. May be repeated.",
-        ),
+        Option(metavar="NAMESPACE=SCOPE", help="read, write or admin; * is all. Repeatable."),
     ] = None,
-    label: Annotated[str, Option(help="A note on who uses it.")] = "",
-    expires: Annotated[
-        str | None, Option(help="How long the token works: 90d, 12h, 30m.", show_default="for ever")
-    ] = None,
-    rotate: Annotated[
-        str | None, Option(metavar="ID", help="Instead of --scope: replace this token.")
-    ] = None,
-    overlap: Annotated[
-        str | None, Option(help="How long the old token works still.", show_default="24h")
-    ] = None,
+    label: Annotated[str, "A note on who uses it."] = "",
+    expires: Annotated[str | None, "How long the token works, as 90d; else for ever."] = None,
+    rotate: Annotated[str | None, Option(metavar="ID", help="Replace this token.")] = None,
+    overlap: Annotated[str | None, "How long the old token works; else 24h."] = None,
     token_file: TokenFile = None,
     config: Config = None,
 ) -> None:
@@ -80,20 +68,20 @@ def create(
 
     path = _path(data, token_file, config)
     seconds = None if expires is None else _seconds("--expires", expires, least=1)
+    old = None
     if rotate is None:
         if overlap is not None:
             raise _odd("--overlap without --rotate", "both, or neither")
         scopes = _scopes(scope or [])
         _make_folder(path.parent, data)
         made, secret = tokens.create(path, scopes, label=label, seconds=seconds)
-        outcome.note_change(f"token {made.id} is made; revoke it if its secret was not shown")
-        return _show(made, secret, None)
-    if scope or label:
+    elif scope or label:
         raise _odd("--rotate with --scope or --label", "the ID alone: the new token keeps both")
-    both = _seconds("--overlap", overlap or "24h", least=0)
-    made, secret, old = tokens.rotate(path, rotate, overlap=both, seconds=seconds)
+    else:
+        both = _seconds("--overlap", overlap or "24h", least=0)
+        made, secret, old = tokens.rotate(path, rotate, overlap=both, seconds=seconds)
     outcome.note_change(f"token {made.id} is made; revoke it if its secret was not shown")
-    return _show(made, secret, old)
+    _show(made, secret, old)
 
 
 @group.command("list", cls=Command)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from linkstream.cli import outcome, screen
 from linkstream.cli.options import Column, Heal, Key, Picture, Seed, cluster_command
-from linkstream.cli.outcome import usage_error
 from linkstream.cli.phrasing import reworded
 from linkstream.errors import VectorError
 
@@ -23,15 +22,12 @@ if TYPE_CHECKING:
     from linkstream.paper.thresholds import Thresholds
     from linkstream.presets import Preset
     from linkstream.tuning import TuneResult, search
-    from linkstream.tuning.calibration import Calibration
     from linkstream.tuning.diagnosis import Diagnosis
 
 _PAIRS = "two row numbers a line in a .csv, a .npy, or an array of the .npz"
 _STYLES = {"ok": "green", "note": "yellow", "warning": "bold red"}
 
-ArrivalFile = Annotated[
-    Path, Argument(help="Vectors in order of arrival, in a file as for cluster.")
-]
+ArrivalFile = Annotated[Path, "Vectors in order of arrival, in a file as for cluster."]
 
 
 def presets() -> None:
@@ -58,48 +54,33 @@ def presets() -> None:
 
 
 def _preset_record(preset: Preset) -> dict[str, Any]:
-    return {
-        "name": preset.name,
-        "encoder": preset.encoder,
-        "thresholds": asdict(preset.thresholds),
-        "evidence": preset.evidence,
-        "heal": preset.heal,
-        "made_from": list(preset.made_from),
-        "figures": preset.figures,
-    }
+    record: dict[str, Any] = {"name": preset.name, "encoder": preset.encoder}
+    record |= {"thresholds": asdict(preset.thresholds), "evidence": preset.evidence}
+    record |= {"heal": preset.heal, "made_from": list(preset.made_from)}
+    return record | {"figures": preset.figures}
 
 
 def tune(
     file: ArrivalFile,
     labels: Annotated[
-        str | None,
-        Option(
-            help="The identity of each vector: an array of the .npz, or a .npy.", show_default="y"
-        ),
+        str | None, "Identities: an array of the .npz, by default y; or a .npy."
     ] = None,
     key: Key = None,
     column: Column = None,
-    trials: Annotated[int, Option(help="Settings to try.")] = 200,
-    orders: Annotated[int, Option(help="Orders of arrival to test each setting with.")] = 3,
+    trials: Annotated[int, "Settings to try."] = 200,
+    orders: Annotated[int, "Orders of arrival to test each setting with."] = 3,
     conflation_weight: Annotated[
-        float | None, Option(help="Weight of wrong merges.", show_default="accuracy")
+        float | None, "Weight of wrong merges; else accuracy counts."
     ] = None,
-    fracture_weight: Annotated[
-        float | None, Option(help="Weight of fragments.", show_default="accuracy")
-    ] = None,
-    seed: Annotated[int, Option(help="Seed of the search.")] = 0,
-    workers: Annotated[
-        int | None, Option(help="Trials at the same time.", show_default="one a core")
-    ] = None,
-    study: Annotated[
-        Path | None, Option(help="Keep the trials in this file, or continue from it.")
-    ] = None,
+    fracture_weight: Annotated[float | None, "Weight of fragments; else accuracy counts."] = None,
+    seed: Annotated[int, "Seed of the search."] = 0,
+    workers: Annotated[int | None, "Trials at the same time; else one for each core."] = None,
+    study: Annotated[Path | None, "Keep the trials in this file, or continue from it."] = None,
     mean: Annotated[
-        Path | None,
-        Option(help="Also try vectors centred on their mean; if better, write it as .npy."),
+        Path | None, "Also try centred vectors; if better, write the mean as .npy."
     ] = None,
     evidence: Annotated[
-        str, Option(help="Compare a vector with the nearest subcluster or the whole cluster.")
+        str, "What a vector is compared with: nearest subcluster, or cluster."
     ] = "nearest",
     heal: Heal = None,
     picture: Picture = None,
@@ -113,14 +94,18 @@ def tune(
     """
     import numpy as np
 
+    from linkstream.io import read_vectors
     from linkstream.tuning import search
+    from linkstream.tuning.labels import read_labels
 
     if picture is not None:
         screen.check_target(picture, screen.PICTURES)
     if mean is not None:
         screen.check_target(mean, (".npy",))
-    X, y = _labelled(file, key, column, labels)
-    with _trial_progress(trials) as progress, _note_trials(study):
+    X = read_vectors(file, key=key, column=column)
+    y = read_labels(labels, vectors=file, n=len(X))
+    kept = f"the trials so far are in {study}; the same command continues with them"
+    with _trial_progress(trials) as progress, outcome.note_if_stopped(kept if study else None):
         tuned = search.tune(
             X,
             y,
@@ -145,38 +130,15 @@ def tune(
         _show_tuned(tuned, mean, picture)
 
 
-def _labelled(
-    file: Path, key: str | None, column: str | None, labels: str | None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    from linkstream.io import read_vectors
-    from linkstream.tuning.labels import read_labels
-
-    X = read_vectors(file, key=key, column=column)
-    return X, read_labels(labels, vectors=file, n=len(X))
-
-
-def _note_trials(study: Path | None) -> AbstractContextManager[None]:
-    if study is None:
-        return nullcontext()
-    words = f"the trials so far are in {study}; the same command continues with them"
-    return outcome.note_if_stopped(words)
-
-
 @contextmanager
 def _trial_progress(total: int) -> Iterator[search.Progress]:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars
 
     console = screen.console(stderr=True)
-    best = TextColumn("best {task.fields[best]:.4f}")
-    columns = (TextColumn("tuning"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), best)
+    best = bars.TextColumn("best {task.fields[best]:.4f}")
+    columns = ("tuning", bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
     hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+    with bars.Progress(*columns, best, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task("tuning", total=total, best=0.0)
 
         def show(done: int, total: int, best: float) -> None:
@@ -206,23 +168,17 @@ def _show_tuned(tuned: TuneResult, mean: Path | None, picture: Path | None) -> N
 
 def calibrate(
     file: ArrivalFile,
-    same: Annotated[str | None, Option(help=f"Pairs of rows of one identity: {_PAIRS}.")] = None,
-    different: Annotated[
-        str | None, Option(help="Pairs of rows of two identities, likewise.")
-    ] = None,
+    same: Annotated[str | None, f"Pairs of rows of one identity: {_PAIRS}."] = None,
+    different: Annotated[str | None, "Pairs of rows of two identities, likewise."] = None,
     groups: Annotated[
         str | None,
-        Option(
-            help="What each vector was seen in, such as a photo, where all are different people: "
-            "an array of the .npz, or a .npy; −1 for none."
-        ),
+        "What each vector was seen in, such as a photo of different people, −1 for none: an array "
+        "of the .npz, or a .npy.",
     ] = None,
     key: Key = None,
     column: Column = None,
     seed: Seed = 0,
-    confidence: Annotated[
-        float, Option(help="Confidence of the intervals of the error rates.")
-    ] = 0.95,
+    confidence: Annotated[float, "Confidence of the intervals of the error rates."] = 0.95,
 ) -> None:
     """Find thresholds for an encoder, from pairs or from vectors alone.
 
@@ -249,26 +205,22 @@ def calibrate(
         confidence=confidence,
     )
     if not screen.wrote_json([found.to_dict() | {"advice": reworded(found.advice)}]):
-        _show_calibration(found)
+        console = screen.console()
+        console.print(reworded(found.text()))
+        if found.thresholds is not None:
+            console.print(f"\nTo use them: {cluster_command(found.thresholds)}", soft_wrap=True)
     if not found.decided:
         raise typer.Exit(outcome.NO)
 
 
-def _show_calibration(found: Calibration) -> None:
-    console = screen.console()
-    console.print(reworded(found.text()))
-    if found.thresholds is not None:
-        console.print(f"\nTo use them: {cluster_command(found.thresholds)}", soft_wrap=True)
-
-
 def diagnose(
-    file: Annotated[Path, Argument(help="Vectors, one a row, in a file as for cluster.")],
+    file: Annotated[Path, "Vectors, one a row, in a file as for cluster."],
     thresholds: Annotated[
         tuple[float, float, float] | None,
         Option(help="T_c, T_s and T_p to test on these vectors.", show_default=False),
     ] = None,
     labels: Annotated[
-        str | None, Option(help="The identity of each vector: an array of the .npz, or a .npy.")
+        str | None, "The identity of each vector: an array of the .npz, or a .npy."
     ] = None,
     key: Key = None,
     column: Column = None,
@@ -294,7 +246,8 @@ def diagnose(
     y = None if labels is None else read_labels(labels, vectors=file, n=len(X))
     found = _diagnosed(file, X, wanted, y, seed)
     if picture is not None:
-        _draw_diagnosis(found, picture)
+        found.picture(picture)
+        outcome.note_change(f"{picture} is written")
     if not screen.wrote_json([found.to_dict()]):
         _show_diagnosis(found, picture)
 
@@ -314,18 +267,6 @@ def _diagnosed(
         raise VectorError(
             f"{file}: {error.seen}", expected=error.expected, remedy=error.remedy, row=error.row
         ) from error
-
-
-def _draw_diagnosis(found: Diagnosis, path: Path) -> None:
-    try:
-        found.picture(path)
-        outcome.note_change(f"{path} is written")
-    except OSError as error:
-        raise usage_error(
-            f"{path}: {error.strerror or error}",
-            "a file that can be written",
-            "Choose another --picture.",
-        ) from None
 
 
 def _show_diagnosis(found: Diagnosis, picture: Path | None) -> None:

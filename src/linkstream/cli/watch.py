@@ -37,9 +37,7 @@ def watch(
     clusterer: ClustererOptions,
     vectors: VectorFileOptions,
     payload: Payload = None,
-    once: Annotated[
-        bool, Option(help="Add the files that are there and end, as for cron.")
-    ] = False,
+    once: Annotated[bool, "Add the files that are there and end, as for cron."] = False,
     every: Annotated[float, Option(min=0.01, help="Seconds between two looks.")] = 1.0,
 ) -> None:
     """Add files of vectors as they arrive in a folder.
@@ -59,8 +57,8 @@ def watch(
     opened = stores.open_store(store, clusterer)
     with stores.noting_rows(opened, store), until_stopped(endless=True) as stopped:
         watcher = _Watcher(opened, lambda path: vectors.open(path, payload), stopped)
-        failed = (_once if once else _until_stopped)(folder, watcher, every)
-    if once and failed:
+        _watch(folder, watcher, every, once=once)
+    if once and watcher.failed:
         raise typer.Exit(outcome.REFUSED if outcome.current().changed is None else outcome.PARTLY)
 
 
@@ -114,31 +112,18 @@ class _Watcher:
         )
 
 
-def _once(folder: Path, watcher: _Watcher, every: float) -> int:
+def _watch(folder: Path, watcher: _Watcher, every: float, *, once: bool) -> None:
     before = watcher.waiting(folder)
-    if before:
+    while not watcher.stopped() and (before or not once):
         time.sleep(every)
-    _take_unchanged(folder, watcher, before, watcher.waiting(folder))
-    return watcher.failed
-
-
-def _until_stopped(folder: Path, watcher: _Watcher, every: float) -> int:
-    before: dict[str, Version] = {}
-    while not watcher.stopped():
         now = watcher.waiting(folder)
-        _take_unchanged(folder, watcher, before, now)
+        for name, version in now.items():
+            if before.get(name) == version and not watcher.stopped():
+                watcher.take(folder / name, version)
         sys.stdout.flush()
+        if once:
+            return
         before = now
-        time.sleep(every)
-    return watcher.failed
-
-
-def _take_unchanged(
-    folder: Path, watcher: _Watcher, before: dict[str, Version], now: dict[str, Version]
-) -> None:
-    for name, version in now.items():
-        if before.get(name) == version and not watcher.stopped():
-            watcher.take(folder / name, version)
 
 
 def _of_interest(path: Path) -> bool:
