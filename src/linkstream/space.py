@@ -2,8 +2,8 @@
 
 Real embeddings often lie in a cone, so that strangers (vectors of different identities) are not
 perpendicular and lemma 1 fails. Subtracting the mean vector of the space and normalising again
-restores the lemma. The mean must come from many identities (docs/choices.md, "the space belongs to
-the set-up").
+restores the lemma. The mean must come from many identities
+(docs/choices.md, "the space belongs to the set-up").
 
 Without labels, the number of identities in a sample is estimated: vectors as similar as neighbours
 count as one identity, and the number is one over the probability that two random vectors do.

@@ -142,7 +142,7 @@ def test_under_evidence_of_clusters_the_figures_are_the_whole_clusters():
         similarity = total @ fixed_point(x) / np.linalg.norm(total) / 2**30
         assert told.judged.similarity == pytest.approx(similarity, abs=1e-9)
         assert told.judged.mass == state.counts[inside].sum()
-        assert "whole of" in str(told).splitlines()[0]
+        assert "to the whole cluster" in str(told).splitlines()[0]
     assert seen
 
 
