@@ -46,7 +46,7 @@ def test_the_help_reads_no_command_and_nothing_that_is_slow_to_read(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", words], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    few = ("app", "options", "outcome", "signals", "terminal_text")
+    few = ("app", "outcome", "signals", "terminal_text")
     expected = [f"linkstream.cli.{name}" for name in few]
     assert sorted(ast.literal_eval(done.stdout.splitlines()[-1])) == expected
 

@@ -1,8 +1,7 @@
-"""Errors of the library in the words of the command line.
+"""Reword errors of the library for the command line: commands and options instead of Python.
 
-The library says *seen*, *expected* and *remedy* in terms of Python: `rename()`, `thresholds=`. This
-module is the one place that turns them into commands and options. `tests/cli/test_messages.py`
-reads every error of the library and fails where Python is left: add a line to a table below.
+`tests/cli/test_messages.py` reads every error of the library and fails if Python words are left:
+then add a line to a table below.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ FLAGS = {
     )
 } | {"T_c": "T_c", "of": "--of"}
 
-# What is said as a whole: the library's words, and those of the command line. STORE stands for the
-# store that the command was given.
+# Whole phrases of the library, and those of the command line. STORE stands for the store that the
+# command was given.
 PHRASES = {
     # expected
     "track_vectors=True and keep_vectors=True": "a store made without --no-track",
@@ -202,7 +201,7 @@ _RULES = [
         (r"\[Errno \d+\] ([^:;]+): '[^']*'", r"\1"),
         (rf"\bmove{_TWO}", r"moving vector \1 to cluster \2"),
         (rf"\bsame{_TWO} of clusters", r"merging clusters \1 and \2"),
-        (rf"\bsame{_TWO}{_KIND}", r"\3 \1 and \2 being one"),
+        (rf"\bsame{_TWO}{_KIND}", r"\3 \1 and \2 being the same"),
         (rf"\bdifferent{_TWO}{_KIND}", r"\3 \1 and \2 being different"),
         (r"\bsame\((\d+), (\d+), of='clusters'\)", r"linkstream merge STORE \1 \2"),
         (r"\benrol\(('[^']*'|\"[^\"]*\")\)", r"enrolling \1"),
@@ -224,7 +223,7 @@ _ASIDE = re.compile(r"(?<![\w/.'-])([a-z]+(?:_[a-z]+)+)(?![\w/.=('-])")
 
 
 def sentence(error: BaseException) -> str:
-    """Return the sentence of an error, as a user of the command line reads it."""
+    """Return the sentence of an error in words of the command line."""
     if isinstance(error, LinkstreamError):
         seen, expected = _seen(error.seen, outcome.current()), reworded(error.expected)
         return f"{seen}; expected {expected}. {reworded(error.remedy)}"
@@ -237,7 +236,7 @@ def sentence(error: BaseException) -> str:
 
 
 def reworded(words: str) -> str:
-    """Return what the library says or advises, in words of the command line."""
+    """Return a text of the library in words of the command line."""
     run = outcome.current()
     for theirs, ours in PHRASES.items():
         words = words.replace(theirs, ours)
@@ -246,7 +245,7 @@ def reworded(words: str) -> str:
 
 
 def _seen(words: str, run: Run) -> str:
-    """Return what was seen, which may quote names and files: only whole patterns are replaced."""
+    """Return what was seen; it may quote names and files, so only whole patterns are replaced."""
     for absolute, typed in run.paths().items():
         words = words.replace(absolute, typed)
     words = _ruled(words)
@@ -264,7 +263,7 @@ def _ruled(words: str) -> str:
 
 
 def _flag(name: str, flags: Mapping[str, str]) -> str:
-    """Return an option as it is typed; a name that is no option of the command stays."""
+    """Return an option as it is typed; return another name with spaces."""
     return flags.get(name) or FLAGS.get(name) or name.replace("_", " ")
 
 
