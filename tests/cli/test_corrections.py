@@ -1,4 +1,4 @@
-"""`merge`, `split`, `name`, `retract`, `forget`, `undo`: a person's word, from the shell."""
+"""`merge`, `split`, `name`, `retract`, `forget`, `undo`: corrections on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`inspect`, `explain`, `events`: looking changes nothing and needs no lock."""
+"""`inspect`, `explain`, `events`: they change nothing and need no lock."""
 
 from __future__ import annotations
 
