@@ -143,6 +143,15 @@ def test_make_test_and_make_demo_set_up_the_machine_first():
 # The version
 
 
+def test_lint_checks_python_cpp_and_the_page():
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", "lint"], cwd=ROOT, capture_output=True, text=True
+    )
+    for tool in ("ruff check", "lint-imports", "clang-format --dry-run", "deno fmt", "deno check"):
+        assert tool in done.stdout, tool
+    assert "mypy" in done.stdout
+
+
 def test_the_version_is_written_in_one_place():
     """`__version__` is the source; the build reads it, and no other file repeats it."""
     assert metadata.version("linkstream") == linkstream.__version__

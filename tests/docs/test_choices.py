@@ -104,6 +104,12 @@ def test_the_core_needs_numpy_alone():
     assert {"metrics", "plots", "cli", "test"} <= set(project["optional-dependencies"])
 
 
+def test_no_verb_enters_errstate():
+    rooms = ("engine", "identity", "clusterer", "store")
+    files = [path for room in rooms for path in (SOURCE / room).rglob("*.py")]
+    assert [path.name for path in files if "errstate" in path.read_text("utf-8")] == []
+
+
 def test_a_failed_build_falls_back_to_plain_python():
     overrides = pyproject()["tool"]["scikit-build"]["overrides"]
     conditions = [rule["if"] for rule in overrides if rule["wheel"] == {"cmake": False}]
