@@ -7,14 +7,7 @@ import functools
 import inspect
 import ssl
 import time
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-)
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from types import MethodType, TracebackType
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -299,8 +292,7 @@ class AsyncClient(Connection):
     thresholds = Call(reads.thresholds)
 
     async def feed(
-        self,
-        batches: Iterable[npt.ArrayLike | Batch] | AsyncIterable[npt.ArrayLike | Batch],
+        self, batches: Iterable[npt.ArrayLike | Batch] | AsyncIterable[npt.ArrayLike | Batch]
     ) -> AsyncIterator[Ids]:
         """Add batches one after the other; yield the IDs of each after its commit.
 

@@ -60,11 +60,8 @@ class Retries:
 
 
 def _refuse(name: str, value: object, expected: str) -> None:
-    raise ArgumentError(
-        f"{name}={value!r:.80}",
-        expected=expected,
-        remedy="Use Retries(attempts=1) to turn retries off.",
-    )
+    remedy = "Use Retries(attempts=1) to turn retries off."
+    raise ArgumentError(f"{name}={value!r:.80}", expected=expected, remedy=remedy)
 
 
 class RetryState:
@@ -141,11 +138,9 @@ class Endpoint:
         """Check the arguments of a client, before anything is sent."""
         for name, seconds in (("timeout", timeout), ("connect_timeout", connect_timeout)):
             if type(seconds) not in (int, float) or not 0 < seconds < float("inf"):
-                raise ArgumentError(
-                    f"{name}={seconds!r:.80}",
-                    expected="a number of seconds above 0",
-                    remedy="Leave it out for the default.",
-                )
+                seen = f"{name}={seconds!r:.80}"
+                remedy = "Leave it out for the default."
+                raise ArgumentError(seen, expected="a number of seconds above 0", remedy=remedy)
         if namespace is not None:
             _check_name(namespace)
         return cls(_checked_url(url), namespace, timeout, connect_timeout, retries or Retries())
@@ -169,11 +164,9 @@ class Endpoint:
         if not request.in_namespace:
             return f"/{request.path}"
         if self.namespace is None:
-            raise ArgumentError(
-                f"{request} of no namespace",
-                expected="a client of a namespace",
-                remedy="Use Client(url, 'people'), or client.namespace('people').",
-            )
+            seen = f"{request} of no namespace"
+            remedy = "Use Client(url, 'people'), or client.namespace('people')."
+            raise ArgumentError(seen, expected="a client of a namespace", remedy=remedy)
         return f"/v1/namespaces/{self.namespace}/{request.path}".rstrip("/")
 
     def _timeout(self, request: Request) -> httpx.Timeout:
@@ -251,20 +244,15 @@ def to_answer(response: httpx.Response) -> Answer:
 def check_open(http: httpx.Client | httpx.AsyncClient) -> None:
     """Raise ServiceError if the client was closed."""
     if http.is_closed:
-        raise ServiceError(
-            "a client that was closed",
-            expected="an open client",
-            remedy="Make another client, or close this one later.",
-        )
+        remedy = "Make another client, or close this one later."
+        raise ServiceError("a client that was closed", expected="an open client", remedy=remedy)
 
 
 def _check_name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ArgumentError(
-            f"namespace {name!r:.80}",
-            expected="1 to 63 of a to z, 0 to 9, _ and -, the first a letter or a digit",
-            remedy="Name the namespace after its vectors, such as 'people'.",
-        )
+        expected = "1 to 63 of a to z, 0 to 9, _ and -, the first a letter or a digit"
+        remedy = "Name the namespace after its vectors, such as 'people'."
+        raise ArgumentError(f"namespace {name!r:.80}", expected=expected, remedy=remedy)
     return name
 
 
@@ -274,17 +262,12 @@ def _checked_url(url: str) -> str:
     except (httpx.InvalidURL, TypeError):
         parsed = httpx.URL()
     if parsed.userinfo:  # a secret: the message does not show it
-        raise ArgumentError(
-            "a URL with a user or a password",
-            expected="a URL without",
-            remedy="Pass the token as token=.",
-        )
+        seen = "a URL with a user or a password"
+        raise ArgumentError(seen, expected="a URL without", remedy="Pass the token as token=.")
     if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
-        raise ArgumentError(
-            f"url={url!r:.200}",
-            expected="http:// or https://, a host and its port",
-            remedy="Use the address that `linkstream serve` prints: http://127.0.0.1:7777.",
-        )
+        expected = "http:// or https://, a host and its port"
+        remedy = "Use the address that `linkstream serve` prints: http://127.0.0.1:7777."
+        raise ArgumentError(f"url={url!r:.200}", expected=expected, remedy=remedy)
     return str(parsed).rstrip("/")
 
 

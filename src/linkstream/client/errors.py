@@ -181,11 +181,9 @@ def _from_proxy(status: int, body: bytes) -> ServiceError:
     """Return the error for an answer that a proxy gave, not the service."""
     kind = _BY_STATUS.get(status, AnswerError)
     shown = body[:SHOWN].decode("utf-8", "replace")
-    return kind(
-        f"status {status} with {shown!r}",
-        expected="an answer of linkstream's service",
-        remedy="Check the URL, and proxies between the client and the service.",
-    )
+    seen = f"status {status} with {shown!r}"
+    remedy = "Check the URL, and proxies between the client and the service."
+    return kind(seen, expected="an answer of linkstream's service", remedy=remedy)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

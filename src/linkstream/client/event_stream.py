@@ -45,11 +45,9 @@ class MessageParser:
                 yield b"\n".join(self._data)
                 self._data, self._size = [], 0
         if self._size + len(self._rest) > MESSAGE_MAX:
-            raise AnswerError(
-                f"a message of more than {MESSAGE_MAX} bytes",
-                expected="events",
-                remedy="Check the URL, and proxies between the client and the service.",
-            )
+            seen = f"a message of more than {MESSAGE_MAX} bytes"
+            remedy = "Check the URL, and proxies between the client and the service."
+            raise AnswerError(seen, expected="events", remedy=remedy)
 
     def _add(self, line: bytes) -> None:
         name, _, value = line.partition(b":")

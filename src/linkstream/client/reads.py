@@ -178,11 +178,9 @@ def named(name: str) -> Steps[int]:
     for each in (yield from clusters(matching=name)):
         if each.name == name:
             return each.id
-    raise ArgumentError(
-        f"the name {name!r}",
-        expected="a name given by name() or enrol()",
-        remedy="List the names with clusters().",
-    )
+    seen = f"the name {name!r}"
+    remedy = "List the names with clusters()."
+    raise ArgumentError(seen, expected="a name given by name() or enrol()", remedy=remedy)
 
 
 # Explanations

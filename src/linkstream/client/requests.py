@@ -174,11 +174,9 @@ def key_header(key: str | None) -> dict[str, str]:
     if key is None:
         return {KEY: uuid.uuid4().hex}
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise ArgumentError(
-            f"idempotency_key={key!r:.80}",
-            expected="1 to 255 ASCII characters, without blanks at the ends",
-            remedy="Use the batch's name or number, or leave the key out.",
-        )
+        expected = "1 to 255 ASCII characters, without blanks at the ends"
+        remedy = "Use the batch's name or number, or leave the key out."
+        raise ArgumentError(f"idempotency_key={key!r:.80}", expected=expected, remedy=remedy)
     return {KEY: key}
 
 
@@ -250,18 +248,14 @@ def _weights(weight: npt.ArrayLike, rows: Rows) -> list[float]:
 
 def _payload_list(payloads: Iterable[Any]) -> list[Any]:
     if not isinstance(payloads, Iterable) or isinstance(payloads, (str, bytes, dict)):
-        raise ArgumentError(
-            f"payloads={payloads!r:.80}",
-            expected="a list with one payload for each vector",
-            remedy="Use None for a vector without a payload.",
-        )
+        seen = f"payloads={payloads!r:.80}"
+        remedy = "Use None for a vector without a payload."
+        raise ArgumentError(seen, expected="a list with one payload for each vector", remedy=remedy)
     return list(payloads)
 
 
 def _check_group(group: object) -> None:
     if not (group is None or isinstance(group, str)):
-        raise ArgumentError(
-            f"group of type {type(group).__name__}",
-            expected="a string",
-            remedy="Name the photo or recording in which the vectors were seen.",
-        )
+        seen = f"group of type {type(group).__name__}"
+        remedy = "Name the photo or recording in which the vectors were seen."
+        raise ArgumentError(seen, expected="a string", remedy=remedy)

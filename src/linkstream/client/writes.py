@@ -193,10 +193,7 @@ def undo(
 
 @as_in_links
 def settle(
-    apply: bool = False,
-    *,
-    thresholds: Thresholds | None = None,
-    idempotency_key: str | None = None,
+    apply: bool = False, *, thresholds: Thresholds | None = None, idempotency_key: str | None = None
 ) -> Steps[Settlement]:
     """As `Links.settle`."""
     verb = verbs.Settle(check_yes_no("apply", apply), thresholds=thresholds)
@@ -254,17 +251,13 @@ def _space(space: Space) -> dict[str, Any]:
 
 def _thresholds(thresholds: Thresholds | None, preset: str | None) -> dict[str, Any]:
     if (thresholds is None) == (preset is None):
-        raise ArgumentError(
-            f"thresholds={thresholds!r} and preset={preset!r}",
-            expected="one of them",
-            remedy="Pass either preset= or thresholds=.",
-        )
+        seen = f"thresholds={thresholds!r} and preset={preset!r}"
+        remedy = "Pass either preset= or thresholds=."
+        raise ArgumentError(seen, expected="one of them", remedy=remedy)
     if preset is not None:
         return {"preset": preset}
     if not isinstance(thresholds, Thresholds):
-        raise ArgumentError(
-            f"thresholds of type {type(thresholds).__name__}",
-            expected="linkstream.Thresholds",
-            remedy="Build them with Thresholds(cluster_similarity, ...).",
-        )
+        seen = f"thresholds of type {type(thresholds).__name__}"
+        remedy = "Build them with Thresholds(cluster_similarity, ...)."
+        raise ArgumentError(seen, expected="linkstream.Thresholds", remedy=remedy)
     return {"thresholds": asdict(thresholds)}

@@ -272,13 +272,9 @@ def first_of(last: str | None, since: int) -> int:
         return since
     if last.isascii() and last.isdigit() and len(last) < 19:
         return int(last) + 1
-    raise Refusal(
-        400,
-        "argument",
-        f"Last-Event-ID {last!r:.40}",
-        expected="the number of an event",
-        remedy="Leave the header out to begin at since=.",
-    )
+    seen = f"Last-Event-ID {last!r:.40}"
+    remedy = "Leave the header out to begin at since=."
+    raise Refusal(400, "argument", seen, expected="the number of an event", remedy=remedy)
 
 
 def _numbered(sequence: int, kind: str, values: dict[str, Any]) -> bytes:

@@ -100,13 +100,9 @@ class SecurityMiddleware:
     def _check(self, scope: Any) -> None:
         headers: dict[bytes, bytes] = {}
         if len(scope["headers"]) > HEADERS_MAX:
-            raise Refusal(
-                431,
-                "too-large",
-                f"{len(scope['headers'])} headers",
-                expected=f"at most {HEADERS_MAX}",
-                remedy="Send fewer headers.",
-            )
+            seen = f"{len(scope['headers'])} headers"
+            remedy = "Send fewer headers."
+            raise Refusal(431, "too-large", seen, expected=f"at most {HEADERS_MAX}", remedy=remedy)
         for name, value in scope["headers"]:
             if name in _ONCE and name in headers:
                 raise _bad_request(f"{name.decode()} twice", "this header once")
@@ -123,13 +119,9 @@ class SecurityMiddleware:
         if self._any_host:
             return
         if host is None or hostname(host) not in self._hosts:
-            raise Refusal(
-                403,
-                "host",
-                f"Host {host!r:.100}",
-                expected="a host name of the service",
-                remedy="Use the address of the service, or add the name to allowed_hosts.",
-            )
+            seen = f"Host {host!r:.100}"
+            remedy = "Use the address of the service, or add the name to allowed_hosts."
+            raise Refusal(403, "host", seen, expected="a host name of the service", remedy=remedy)
 
 
 class AddFastPath:
@@ -203,10 +195,5 @@ def _is_navigation(scope: Any) -> bool:
 
 
 def _fault() -> Refusal:
-    return Refusal(
-        500,
-        "fault",
-        "a fault of the service",
-        expected="no fault",
-        remedy="Acknowledged data is safe. See the log of the service, and report the fault.",
-    )
+    remedy = "Acknowledged data is safe. See the log of the service, and report the fault."
+    return Refusal(500, "fault", "a fault of the service", expected="no fault", remedy=remedy)

@@ -152,11 +152,9 @@ def check_size(rows: npt.NDArray[np.float32] | None, settings: Settings) -> None
 def check_name(name: str | None, settings: Settings) -> None:
     """Raise ArgumentError if the name of a cluster is too long."""
     if name is not None and len(name) > settings.name_max:
-        raise ArgumentError(
-            f"a name of {len(name)} characters",
-            expected=f"at most {settings.name_max}",
-            remedy="Choose a shorter name.",
-        )
+        seen = f"a name of {len(name)} characters"
+        remedy = "Choose a shorter name."
+        raise ArgumentError(seen, expected=f"at most {settings.name_max}", remedy=remedy)
 
 
 def check_media(request: Request, wanted: tuple[str, ...]) -> str:
@@ -181,11 +179,9 @@ def parse_json(body: bytes) -> Any:
     """Parse strict JSON: no NaN, no duplicate names, bounded depth."""
     for mark, most in MARKS_MAX.items():
         if body.count(mark) > most:
-            raise ArgumentError(
-                f"JSON with {body.count(mark)} of {mark.decode()!r}",
-                expected=f"at most {most}",
-                remedy="Send vectors as raw float32, and payloads in smaller batches.",
-            )
+            seen = f"JSON with {body.count(mark)} of {mark.decode()!r}"
+            remedy = "Send vectors as raw float32, and payloads in smaller batches."
+            raise ArgumentError(seen, expected=f"at most {most}", remedy=remedy)
     try:
         text = body.decode()
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)
@@ -196,11 +192,9 @@ def parse_json(body: bytes) -> Any:
         problem = "nested too deeply"
     except ValueError as error:  # also invalid UTF-8, and numbers of thousands of digits
         problem = f"{error!s:.200}"
-    raise ArgumentError(
-        f"a body that is not JSON ({problem})",
-        expected="JSON in UTF-8 as of RFC 8259",
-        remedy="Send finite numbers, and each name once in an object.",
-    )
+    seen = f"a body that is not JSON ({problem})"
+    remedy = "Send finite numbers, and each name once in an object."
+    raise ArgumentError(seen, expected="JSON in UTF-8 as of RFC 8259", remedy=remedy)
 
 
 def validate(values: Any, model: type[M]) -> M:
@@ -222,11 +216,9 @@ def validate(values: Any, model: type[M]) -> M:
 def invalid(problem: Any) -> ArgumentError:
     """Return the error for the first problem that pydantic found."""
     place = ".".join(str(part) for part in problem["loc"] if part not in ("body", "query"))
-    return ArgumentError(
-        f"{place or 'the body'!s:.100}: {problem['msg']!s:.200}",
-        expected="the schema of this route in /openapi.json",
-        remedy="Correct the request; nothing has changed.",
-    )
+    seen = f"{place or 'the body'!s:.100}: {problem['msg']!s:.200}"
+    remedy = "Correct the request; nothing has changed."
+    return ArgumentError(seen, expected="the schema of this route in /openapi.json", remedy=remedy)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -244,20 +236,16 @@ def _dimension(request: Request) -> int:
     text = query(request).get("dimension", "")
     if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0:
         return int(text)
-    raise ArgumentError(
-        f"dimension={text!r:.40} for raw float32",
-        expected="the dimension of the vectors in the query",
-        remedy="Send the body to …/vectors?dimension=256, for example.",
-    )
+    seen = f"dimension={text!r:.40} for raw float32"
+    remedy = "Send the body to …/vectors?dimension=256, for example."
+    raise ArgumentError(seen, expected="the dimension of the vectors in the query", remedy=remedy)
 
 
 def _raw(body: bytes, dimension: int) -> VectorBody:
     if len(body) % (4 * dimension):
-        raise VectorError(
-            f"{len(body)} bytes",
-            expected=f"whole vectors of {dimension} float32 numbers, 4 bytes each",
-            remedy="Send little-endian float32, row after row.",
-        )
+        expected = f"whole vectors of {dimension} float32 numbers, 4 bytes each"
+        remedy = "Send little-endian float32, row after row."
+        raise VectorError(f"{len(body)} bytes", expected=expected, remedy=remedy)
     return VectorBody(np.frombuffer(body, dtype="<f4").reshape(-1, dimension))
 
 
@@ -293,22 +281,16 @@ def _check_numbers(body: bytes, rows: Any) -> None:
         return
     for place, row in enumerate(rows if isinstance(rows, list) else ()):
         if isinstance(row, list) and any(type(value) is bool for value in row):
-            raise VectorError(
-                f"true or false in vector {place}",
-                expected="numbers",
-                remedy="Write 1 or 0 instead.",
-                row=place,
-            )
+            seen = f"true or false in vector {place}"
+            raise VectorError(seen, expected="numbers", remedy="Write 1 or 0 instead.", row=place)
 
 
 def _file(body: bytes, media: str, settings: Settings, alone: bool) -> VectorBody:
     magic = ARROW_MAGIC if media == ARROW else b"\x93NUMPY"
     if not body.startswith(magic):
-        raise ArgumentError(
-            f"a body that does not begin like {media}",
-            expected="the bytes of such a file",
-            remedy="Send the media type of the body as Content-Type.",
-        )
+        seen = f"a body that does not begin like {media}"
+        remedy = "Send the media type of the body as Content-Type."
+        raise ArgumentError(seen, expected="the bytes of such a file", remedy=remedy)
     stream = BytesIO(body)
     stream.name = "the body"
     payload = ALL if media == ARROW and not alone else ()

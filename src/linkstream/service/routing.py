@@ -86,13 +86,9 @@ def _check_loopback(host: str) -> None:
     except ValueError:  # no address: not from a network
         local = True
     if not local:
-        raise Refusal(
-            403,
-            "token",
-            "a call from another machine to a service without tokens",
-            expected="calls from this machine",
-            remedy="Make a token: linkstream token create.",
-        )
+        seen = "a call from another machine to a service without tokens"
+        remedy = "Make a token: linkstream token create."
+        raise Refusal(403, "token", seen, expected="calls from this machine", remedy=remedy)
 
 
 def allowed(request: Request, scope: str, namespace: str | None) -> Grant:
@@ -100,13 +96,9 @@ def allowed(request: Request, scope: str, namespace: str | None) -> Grant:
     grant = grant_of(request)
     if not grant.allows(scope, namespace):
         where = "all namespaces" if namespace is None else f"{namespace!r:.100}"
-        raise Refusal(
-            403,
-            "scope",
-            f"a token without {scope} for {where}",
-            expected=f"a token with {scope} or more",
-            remedy="See linkstream token create --help for how to make one.",
-        )
+        seen = f"a token without {scope} for {where}"
+        remedy = "See linkstream token create --help for how to make one."
+        raise Refusal(403, "scope", seen, expected=f"a token with {scope} or more", remedy=remedy)
     return grant
 
 

@@ -119,11 +119,9 @@ def check(settings: Settings) -> list[Address]:
     beyond = [address for address in addresses if not is_loopback(address[1][0])]
     if beyond and not tokens.live():
         folder = shlex.quote(str(settings.data))
-        raise ArgumentError(
-            f"the host {settings.host!r}, which other machines can reach, and no valid token",
-            expected="a token, or a loopback address",
-            remedy=f"Run: linkstream token create {folder} --scope '*=admin'",
-        )
+        seen = f"the host {settings.host!r}, which other machines can reach, and no valid token"
+        remedy = f"Run: linkstream token create {folder} --scope '*=admin'"
+        raise ArgumentError(seen, expected="a token, or a loopback address", remedy=remedy)
     return addresses
 
 
@@ -195,11 +193,9 @@ def _addresses(settings: Settings) -> list[Address]:
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (OSError, UnicodeError):
-        raise ArgumentError(
-            f"the host {settings.host!r}, which has no address",
-            expected="an address of this machine, or its name",
-            remedy="Try 127.0.0.1.",
-        ) from None
+        seen = f"the host {settings.host!r}, which has no address"
+        expected = "an address of this machine, or its name"
+        raise ArgumentError(seen, expected=expected, remedy="Try 127.0.0.1.") from None
     addresses = {name: family for family, _, _, _, name in found}
     return [(family, name) for name, family in addresses.items()]
 
@@ -209,22 +205,18 @@ def _check_folders(settings: Settings) -> None:
         made_later = name == "data" and folder is not None and folder.parent.is_dir()
         if folder is None or folder.is_dir() or (made_later and not os.path.lexists(folder)):
             continue
-        raise ArgumentError(
-            f"{name}: {str(folder)!r} is not a folder",
-            expected="an existing folder",
-            remedy="Make it first, or choose another folder.",
-        )
+        seen = f"{name}: {str(folder)!r} is not a folder"
+        remedy = "Make it first, or choose another folder."
+        raise ArgumentError(seen, expected="an existing folder", remedy=remedy)
 
 
 def _make_folder(settings: Settings) -> None:
     try:
         settings.data.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(
-            f"the data folder {str(settings.data)!r} cannot be made ({error.strerror})",
-            expected="a writable parent folder",
-            remedy="Choose another folder.",
-        ) from None
+        seen = f"the data folder {str(settings.data)!r} cannot be made ({error.strerror})"
+        remedy = "Choose another folder."
+        raise ArgumentError(seen, expected="a writable parent folder", remedy=remedy) from None
 
 
 def _listening(settings: Settings, addresses: list[Address]) -> list[socket.socket]:

@@ -187,13 +187,9 @@ class Protocol(HttpToolsProtocol):
 
 
 def _long_head() -> Refusal:
-    return Refusal(
-        431,
-        "too-large",
-        f"a head of more than {HEAD_MAX} bytes",
-        expected="a shorter head",
-        remedy="Send long values in the body.",
-    )
+    seen = f"a head of more than {HEAD_MAX} bytes"
+    remedy = "Send long values in the body."
+    return Refusal(431, "too-large", seen, expected="a shorter head", remedy=remedy)
 
 
 class Server(uvicorn.Server):

@@ -219,11 +219,8 @@ class Settings:
         given |= {name: value for name, value in (flags or {}).items() if value is not None}
         _check_names(given, "the flags", lambda name: f"--{name.replace('_', '-')}")
         if given.get("data") is None:
-            raise ArgumentError(
-                "no data folder",
-                expected="a folder for the stores",
-                remedy=f"Run: linkstream serve DATA, or set {PREFIX}DATA.",
-            )
+            remedy = f"Run: linkstream serve DATA, or set {PREFIX}DATA."
+            raise ArgumentError("no data folder", expected="a folder for the stores", remedy=remedy)
         return cls(**given)
 
 
@@ -235,11 +232,9 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise _wrong(f"{path}: {TABLE}", table, "a table", f"Write [{TABLE}] above the settings.")
     strays = [name for name, value in document.items() if not isinstance(value, dict)]
     if strays:
-        raise ArgumentError(
-            f"{path}: {strays[0]!r} outside of any table",
-            expected=f"settings in the table [{TABLE}]",
-            remedy=f"Write [{TABLE}] above it.",
-        )
+        seen = f"{path}: {strays[0]!r} outside of any table"
+        remedy = f"Write [{TABLE}] above it."
+        raise ArgumentError(seen, expected=f"settings in the table [{TABLE}]", remedy=remedy)
     _check_names(table, f"{path}", lambda name: name)
     for name in ("data", "tokens", "images"):
         if isinstance(table.get(name), str) and table[name]:
@@ -290,8 +285,6 @@ def _check_names(given: Mapping[str, Any], where: str, shown: Callable[[str], st
         if name in known:
             continue
         near = difflib.get_close_matches(name, known, n=1)
-        raise ArgumentError(
-            f"{shown(name)!r} in {where}",
-            expected=f"one of {', '.join(map(shown, known))}",
-            remedy=f"Did you mean {shown(near[0])}?" if near else "Leave it out.",
-        )
+        seen = f"{shown(name)!r} in {where}"
+        remedy = f"Did you mean {shown(near[0])}?" if near else "Leave it out."
+        raise ArgumentError(seen, expected=f"one of {', '.join(map(shown, known))}", remedy=remedy)

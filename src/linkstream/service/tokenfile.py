@@ -128,11 +128,9 @@ def write(path: Path, tokens: list[Token]) -> None:
     document = {"format": _FORMAT, "version": _VERSION, "tokens": records}
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     if len(text) > BYTES_MAX:
-        raise ArgumentError(
-            f"{len(tokens):,} tokens, which take {len(text):,} bytes",
-            expected=f"at most {BYTES_MAX:,} bytes",
-            remedy="Revoke some; see linkstream token list.",
-        )
+        seen = f"{len(tokens):,} tokens, which take {len(text):,} bytes"
+        remedy = "Revoke some; see linkstream token list."
+        raise ArgumentError(seen, expected=f"at most {BYTES_MAX:,} bytes", remedy=remedy)
     with atomic_file(path, "w") as stream:
         if os.name != "nt":
             os.fchmod(stream.fileno(), 0o600)
@@ -152,11 +150,9 @@ def locked(path: Path) -> Iterator[None]:
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise ArgumentError(
-            f"{str(folder)!r} cannot be opened ({error.strerror})",
-            expected="a folder for the token file",
-            remedy="Make it first.",
-        ) from None
+        seen = f"{str(folder)!r} cannot be opened ({error.strerror})"
+        remedy = "Make it first."
+        raise ArgumentError(seen, expected="a folder for the token file", remedy=remedy) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -181,11 +177,9 @@ def _bytes(path: Path) -> bytes:
         if not stat.S_ISREG(state.st_mode):
             raise ValueError("not a regular file")
         if os.name != "nt" and state.st_mode & 0o022:
-            raise ArgumentError(
-                f"mode {stat.S_IMODE(state.st_mode):o}, so others may write to it",
-                expected="a file that its owner alone may write to (chmod 600)",
-                remedy="",
-            )
+            seen = f"mode {stat.S_IMODE(state.st_mode):o}, so others may write to it"
+            expected = "a file that its owner alone may write to (chmod 600)"
+            raise ArgumentError(seen, expected=expected, remedy="")
         data = file.read(BYTES_MAX + 1)
     if len(data) > BYTES_MAX:
         raise ValueError(f"more than {BYTES_MAX:,} bytes")

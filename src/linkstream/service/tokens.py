@@ -188,12 +188,7 @@ def create(
 
 
 def rotate(
-    path: Path,
-    old: str,
-    *,
-    overlap: float,
-    seconds: float | None = None,
-    now: float | None = None,
+    path: Path, old: str, *, overlap: float, seconds: float | None = None, now: float | None = None
 ) -> tuple[Token, str, Token]:
     """Replace a token by a new one with the same scopes and label.
 
@@ -254,8 +249,5 @@ def _index(tokens: list[Token], token_id: str, path: Path) -> int:
     for index, token in enumerate(tokens):
         if token.id == token_id:
             return index
-    raise ArgumentError(
-        f"no token {token_id[:40]!r} in {str(path)!r}",
-        expected=f"one of {len(tokens)}",
-        remedy="See linkstream token list.",
-    )
+    seen = f"no token {token_id[:40]!r} in {str(path)!r}"
+    raise ArgumentError(seen, expected=f"one of {len(tokens)}", remedy="See linkstream token list.")

@@ -14,15 +14,7 @@ from linkstream import Space, Thresholds, __version__
 from linkstream.errors import ArgumentError
 from linkstream.service import requests, schemas
 from linkstream.service.responses import Refusal, json_response
-from linkstream.service.routing import (
-    Here,
-    N,
-    Namespace,
-    grant_of,
-    route,
-    sessions_of,
-    settings_of,
-)
+from linkstream.service.routing import Here, N, Namespace, grant_of, route, sessions_of, settings_of
 from linkstream.service.sessions import Session
 from linkstream.store import Store
 
@@ -118,11 +110,9 @@ async def metrics(request: Request) -> Response:
 def _options(body: schemas.Namespace, settings: Any) -> dict[str, Any]:
     """Return the arguments of `Store.open` for a namespace."""
     if (body.thresholds is None) == (body.preset is None):
-        raise ArgumentError(
-            "both thresholds and a preset" if body.preset else "neither thresholds nor a preset",
-            expected="one of them",
-            remedy="Send either thresholds or a preset.",
-        )
+        seen = "both thresholds and a preset" if body.preset else "neither thresholds nor a preset"
+        remedy = "Send either thresholds or a preset."
+        raise ArgumentError(seen, expected="one of them", remedy=remedy)
     chosen = body.model_dump(exclude_none=True)
     if body.thresholds is not None:
         chosen["thresholds"] = Thresholds(**body.thresholds.model_dump())

@@ -173,9 +173,7 @@ async def steps(session: Here, limit: Annotated[int, Query(ge=1, le=1000)] = 20)
 
 @route(router, "GET", f"{N}/events", "read", answer=schemas.Events)
 async def events(
-    session: Here,
-    since: Since = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+    session: Here, since: Since = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 1000
 ) -> Response:
     """Return typed and numbered events: docs/events.md."""
     return json_response(await session.read(lambda store: _page(store, since, limit)))
@@ -278,11 +276,9 @@ def _with_payloads(store: Store, numbers: list[int]) -> list[dict[str, Any]]:
 
 def _vector(store: Store, vector: int) -> dict[str, Any]:
     if not store.track_vectors:
-        raise NotTrackedError(
-            "a vector by number in a namespace that does not track vectors",
-            expected="a namespace made with track_vectors",
-            remedy="Store the IDs that adding returns.",
-        )
+        seen = "a vector by number in a namespace that does not track vectors"
+        remedy = "Store the IDs that adding returns."
+        raise NotTrackedError(seen, expected="a namespace made with track_vectors", remedy=remedy)
     payload = store.payloads([vector])[0]  # refuses unknown and removed vectors
     state = store.state()
     node = int(state.vectors[vector])
@@ -295,11 +291,9 @@ def _subcluster(store: Store, number: int) -> dict[str, Any]:
     state = store.state()
     row = int(np.searchsorted(state.numbers, number))
     if row == len(state.numbers) or state.numbers[row] != number:
-        raise UnknownIdError(
-            f"subcluster {number}",
-            expected="an existing subcluster",
-            remedy="It may have merged with another; see the map for those that exist.",
-        )
+        seen = f"subcluster {number}"
+        remedy = "It may have merged with another; see the map for those that exist."
+        raise UnknownIdError(seen, expected="an existing subcluster", remedy=remedy)
     cluster = int(state.clusters[row])
     name = next((each.name for each in store.clusters() if each.id == cluster), None)
     members = np.flatnonzero(state.vectors == number)[::-1][:SHOWN].tolist()

@@ -76,11 +76,9 @@ def _add_route(name: str, schema: type[BaseModel], answer: Answer) -> None:
 def _check_nothing_since(after: int | None) -> Callable[[int], None] | None:
     def check(event: int) -> None:
         if event != after:
-            raise UndoError(
-                f"event {event} comes next, not {after}",
-                expected="no event since",
-                remedy="Read the events since then; to= takes back everything from one event on.",
-            )
+            seen = f"event {event} comes next, not {after}"
+            remedy = "Read the events since then; to= takes back everything from one event on."
+            raise UndoError(seen, expected="no event since", remedy=remedy)
 
     return None if after is None else check
 
@@ -170,11 +168,8 @@ async def ask(request: Request, session: Here) -> Response:
     """Return the cluster that each vector would get; −1 for a new one. Nothing changes."""
     body = await requests.vector_body(request, settings_of(request), alone=True)
     if (body.payloads, body.group, body.weights) != (None, None, 1.0):
-        raise ArgumentError(
-            "payloads, weights or a group in a request that stores nothing",
-            expected="vectors alone",
-            remedy="Leave the other fields out.",
-        )
+        seen = "payloads, weights or a group in a request that stores nothing"
+        raise ArgumentError(seen, expected="vectors alone", remedy="Leave the other fields out.")
     ids = await session.read(lambda store: store.predict(body.rows))
     return _ids(request, None, ids)
 
