@@ -125,14 +125,8 @@ def feed(
     """Add the rows of a source to a store; yield each piece when it is durable.
 
     Pieces that are in the store already come first. To find them, up to 1,024 rows are read before
-    the first piece.
-
-    Args:
-        store: the store, open for writing.
-        source: the rows.
-        name: the name the user gave the source; part of the keys.
-        live: whether all rows are new; they are then added as they arrive, without keys.
-        stopped: asked before each piece; True ends the work.
+    the first piece. Rows that are `live` are all new: they are added as they arrive, without keys.
+    The user's `name` for the source is part of the keys. `stopped` is asked before each piece.
     """
     rows, digest = Rows(source), Digest(name, key_prefix(source, name))
     while not live:

@@ -43,21 +43,13 @@ class Declined(Exception):  # noqa: N818, RUF100  # an answer, not an error
 
 @dataclass
 class Run:
-    """One run of the command line.
+    """One run of the command line."""
 
-    Attributes:
-        command: name of the command; "" before it is known.
-        flags: options of the command as they are typed, by parameter name.
-        values: values of its arguments and options.
-        format: "text" or "json" if one was chosen, else None.
-        changed: what the command has changed so far, without a full stop; None if nothing.
-    """
-
-    command: str = ""
-    flags: dict[str, str] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    format: str | None = None
-    changed: str | None = None
+    command: str = ""  # "" before it is known
+    flags: dict[str, str] = field(default_factory=dict)  # options as typed, by parameter name
+    values: dict[str, Any] = field(default_factory=dict)  # of its arguments and options
+    format: str | None = None  # "text" or "json" if one was chosen
+    changed: str | None = None  # by the command so far, in words without a full stop
 
     @property
     def store(self) -> str | None:
@@ -95,11 +87,9 @@ def current() -> Run:
 
 
 def note_change(words: str | None) -> None:
-    """Note what the command has changed so far, for the message if it fails or is stopped.
+    """Replace the note of what the command has changed so far; None if nothing was changed.
 
-    Args:
-        words: a sentence without its full stop, such as "2,048 rows are in people.links". It
-            replaces the earlier note. None if nothing was changed after all.
+    The words, such as "2,048 rows are in people.links", come in the message of a failure or stop.
     """
     current().changed = words
 

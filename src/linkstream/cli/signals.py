@@ -78,11 +78,8 @@ def until_stopped(*, wanted: bool = True, endless: bool = False) -> Iterator[Cal
     """Only note the first Ctrl-C or SIGTERM inside the block; yield a function that asks for it.
 
     A second signal, or the end of `GRACE`, raises KeyboardInterrupt at once. Leaving the block
-    raises KeyboardInterrupt if a signal was noted.
-
-    Args:
-        wanted: False leaves the handlers alone; the function then returns False.
-        endless: whether SIGTERM is the normal end of the work; then it raises nothing.
+    raises KeyboardInterrupt if a signal was noted, except SIGTERM for `endless` work. If not
+    `wanted`, the handlers are left alone and the function returns False.
     """
     if not wanted or threading.current_thread() is not threading.main_thread():
         yield lambda: False

@@ -47,14 +47,10 @@ def writing(path: Path) -> Iterator[Store]:
             yield store
         finally:
             with suppress(LinkstreamError):  # a failed store cannot be read
-                _note_operations(store.journal.n_operations - before, path)
-
-
-def _note_operations(done: int, path: Path) -> None:
-    if done:
-        also = outcome.current().changed
-        words = f"{done:,} change{'s' * (done > 1)} made to {path}"
-        outcome.note_change(words if also is None else f"{words}; {also}")
+                if done := store.journal.n_operations - before:
+                    also = outcome.current().changed
+                    words = f"{done:,} change{'s' * (done > 1)} made to {path}"
+                    outcome.note_change(words if also is None else f"{words}; {also}")
 
 
 def perform(
@@ -62,11 +58,7 @@ def perform(
 ) -> Any:
     """Perform a verb on a store; return what the method of the store returns.
 
-    Args:
-        store: the store, open for writing.
-        verb: the name of a verb of `linkstream.clusterer.verbs`.
-        own: arguments that only the method of the store has, such as `step`.
-        **arguments: the fields of the verb; the verb has the defaults of the others.
+    `own` are arguments that only the method of the store has, such as `step`.
     """
     from linkstream.clusterer.verbs import VERBS
 

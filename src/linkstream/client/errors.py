@@ -143,10 +143,8 @@ def from_answer(status: int, headers: Mapping[str, str], body: bytes) -> Linkstr
     error: LinkstreamError
     try:
         values = json.loads(body)["error"]
-        kind, words = (
-            str(values["kind"]),
-            {w: str(values[w]) for w in ("seen", "expected", "remedy")},
-        )
+        kind = str(values["kind"])
+        words = {name: str(values[name]) for name in ("seen", "expected", "remedy")}
     except (ValueError, KeyError, TypeError, RecursionError):
         error = _from_proxy(status, body)
     else:

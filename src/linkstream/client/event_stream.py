@@ -57,17 +57,11 @@ class MessageParser:
 
 
 class EventFollower:
-    """Keeps the position in a stream of events, and the state of its retries.
-
-    Args:
-        since: the sequence number of the first event.
-        retries: how often a broken stream is opened again.
-    """
+    """Keeps the position in a stream of events, and the state of its retries."""
 
     def __init__(self, since: int, retries: Retries) -> None:
-        self._next = self._first = whole_number(
-            "since", since, "the first event to tell of", least=0
-        )
+        since = whole_number("since", since, "the first event to tell of", least=0)
+        self._next = self._first = since
         self._retry = RetryState(retries, "GET events/stream")
         self._parser = MessageParser()
 

@@ -37,25 +37,15 @@ Rows = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request.
-
-    Attributes:
-        method: the HTTP method.
-        path: below the namespace; below the service if `in_namespace` is False.
-        query: the query parameters.
-        headers: the headers, without those that every request has.
-        body: the bytes to send; None for none.
-        in_namespace: whether the path lies below the namespace.
-        slow: whether the answer may take minutes, as for `settle`.
-    """
+    """One HTTP request."""
 
     method: str
-    path: str
+    path: str  # below the namespace; below the service if `in_namespace` is False
     query: Query = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)  # besides those of every request
     body: bytes | None = None
     in_namespace: bool = True
-    slow: bool = False
+    slow: bool = False  # the answer may take minutes, as for `settle`
 
     def __str__(self) -> str:
         return f"{self.method} {self.path or '/'}"
@@ -86,10 +76,7 @@ class Answer:
             raise self._unreadable(repr(error)) from None
 
     def ids(self, n: int | None, name: str = "ids") -> npt.NDArray[np.int64]:
-        """Return the IDs, from bytes or from JSON; raise AnswerError unless there are n.
-
-        With n=None any number is accepted.
-        """
+        """Return the IDs, from bytes or JSON; raise AnswerError unless there are n, if given."""
         if self.headers.get("content-type", "").partition(";")[0].strip() == BINARY:
             complete = len(self.body) - len(self.body) % 8
             ids = np.frombuffer(self.body[:complete], dtype="<i8").astype(np.int64)

@@ -90,25 +90,18 @@ def clearing(room: int) -> tuple[Cell, ...]:
 
 
 class HexGrid:
-    """The cells of all subclusters.
-
-    Attributes:
-        cells: the cell of each subcluster, by number.
-        region: the region of each subcluster, by number; regions are numbered in order.
-    """
+    """The cells of all subclusters."""
 
     def __init__(self) -> None:
-        self.cells: dict[int, Cell] = {}
-        self.region: dict[int, int] = {}
+        self.cells: dict[int, Cell] = {}  # by the number of the subcluster
+        self.region: dict[int, int] = {}  # likewise; regions are numbered in order
         self._occupied: dict[Cell, int] = {}
         self._claims: dict[Cell, int] = {}
         self._firsts: list[Cell] = []  # the first cell of each region
         self._sizes: list[int] = []
         self._former: dict[int, tuple[Cell, int]] = {}
         self._full: dict[tuple[Cell, int], int] = {}  # shells around a cell that have no room
-        self._rims: dict[
-            tuple[int, int], float
-        ] = {}  # distance of the last cell found in a direction
+        self._rims: dict[tuple[int, int], float] = {}  # distance of the last cell, by direction
 
     @property
     def mean_size(self) -> float:
@@ -178,11 +171,8 @@ class HexGrid:
     def _restore(self, number: int) -> bool:
         """Return a removed subcluster to its old cell if the cell is free; tell whether it was."""
         cell, region = self._former.pop(number, (0, -1))
-        if (
-            region < 0
-            or cell in self._occupied
-            or self._claims.get(whole_cell(cell), region) != region
-        ):
+        taken = cell in self._occupied or self._claims.get(whole_cell(cell), region) != region
+        if region < 0 or taken:
             return False
         self._occupy(number, cell, region)
         return True

@@ -106,7 +106,8 @@ class LiveFeed:
         figures = await self.sample()
         yield frame("stats", figures)
         yield frame("history", {"points": list(self.points)})
-        since = await self._beginning()
+        known = self._newer(0)
+        since = known[0]["vector"] if known else 0
         corrections, last_sent, sent = self.corrections, time.monotonic(), figures
         while True:
             version = self.version
@@ -114,9 +115,8 @@ class LiveFeed:
             if found:
                 newest = int(found[-1]["vector"])
                 shown = await self._with_payloads(found[-SHOWN:])
-                yield frame(
-                    "decisions", {**shown, "more": newest + 1 - since - len(found[-SHOWN:])}
-                )
+                more = newest + 1 - since - len(found[-SHOWN:])
+                yield frame("decisions", {**shown, "more": more})
                 since = newest + 1
             if corrections != self.corrections:
                 corrections = self.corrections
@@ -132,11 +132,6 @@ class LiveFeed:
             await asyncio.sleep(PACE)
             await self.change(version, 1.0)
 
-    async def _beginning(self) -> int:
-        """Return the first decision that a new reader gets."""
-        newest = self._newer(0)
-        return newest[0]["vector"] if newest else 0
-
     def recent(self) -> list[Decision]:
         """Return the last decisions of each recent call."""
         batches = [_batch(noted) for noted in self._noted]
@@ -148,7 +143,8 @@ class LiveFeed:
         for batch in map(_batch, reversed(self._noted)):
             end = batch.first_sequence + len(batch.cluster)
             for number in range(end - 1, max(batch.first_sequence, since) - 1, -1):
-                found.append(_row(batch, number - batch.first_sequence))
+                decision = batch.at(number - batch.first_sequence)
+                found.append({"vector": number, **decision.to_dict()})
                 if len(found) == RECENT:
                     return found[::-1]
         found.sort(key=lambda row: int(row["vector"]))
@@ -255,13 +251,14 @@ async def _disconnected(receive: Any) -> None:
 
 def frame(kind: str, values: Any) -> bytes:
     """Return a frame without a number; a reader cannot resume from it."""
-    return f"event: {kind}\ndata: {_json(values)}\n\n".encode()
+    data = json.dumps(values, separators=(",", ":"))
+    return f"event: {kind}\ndata: {data}\n\n".encode()
 
 
 def frames(store: Store, since: int) -> list[Frame]:
     """Return the next events of a store as frames."""
     return [
-        (event.sequence, _numbered(event.sequence, event.kind, event.to_dict()))
+        (event.sequence, b"id: %d\n" % event.sequence + frame(event.kind, event.to_dict()))
         for event in islice(store.journal.events(since), PAGE)
     ]
 
@@ -277,14 +274,6 @@ def first_of(last: str | None, since: int) -> int:
     raise Refusal(400, "argument", seen, expected="the number of an event", remedy=remedy)
 
 
-def _numbered(sequence: int, kind: str, values: dict[str, Any]) -> bytes:
-    return f"id: {sequence}\nevent: {kind}\ndata: {_json(values)}\n\n".encode()
-
-
-def _json(values: Any) -> str:
-    return json.dumps(values, separators=(",", ":"))
-
-
 def _payloads(store: Store, numbers: list[int]) -> list[Any]:
     """Return the payloads of vectors; None for all if some were removed."""
     try:
@@ -295,7 +284,3 @@ def _payloads(store: Store, numbers: list[int]) -> list[Any]:
 
 def _batch(noted: Decision | Decisions) -> Decisions:
     return noted.as_batch() if isinstance(noted, Decision) else noted
-
-
-def _row(batch: Decisions, row: int) -> dict[str, Any]:
-    return {"vector": batch.first_sequence + row, **batch.at(row).to_dict()}

@@ -19,17 +19,9 @@ from linkstream.service.responses import Refusal, error_response, hidden_prefix
 from linkstream.service.routing import N
 from linkstream.service.settings import Settings
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' blob: data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 SECURITY_HEADERS = [
     (b"content-security-policy", POLICY.encode()),
@@ -170,7 +162,8 @@ def hostname(host: bytes) -> str:
 def _check_site(scope: Any, host: bytes | None, origin: bytes | None, site: bytes | None) -> None:
     """Refuse requests that a browser sends for the page of another site."""
     foreign = origin is not None and not _same_origin(origin, host)
-    if foreign or (site is not None and site not in _OWN_SITE and not _is_navigation(scope)):
+    follows_link = (scope["method"], scope["path"]) == ("GET", "/")  # to the dashboard
+    if foreign or (site is not None and site not in _OWN_SITE and not follows_link):
         raise Refusal(
             403,
             "origin",
@@ -187,11 +180,6 @@ def _same_origin(origin: bytes, host: bytes | None) -> bool:
 
 def _bad_request(seen: str, expected: str) -> Refusal:
     return Refusal(400, "http", seen, expected=expected, remedy="Send requests as curl does.")
-
-
-def _is_navigation(scope: Any) -> bool:
-    """Return whether a browser follows a link to the dashboard."""
-    return (scope["method"], scope["path"]) == ("GET", "/")
 
 
 def _fault() -> Refusal:

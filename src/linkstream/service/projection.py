@@ -64,10 +64,7 @@ class Layout:
 
 
 class Projection:
-    """A map that follows one clusterer: pass it the state from time to time.
-
-    Args:
-        limit: the most subclusters on the map.
+    """A map of at most `limit` subclusters: pass it the state of a clusterer from time to time.
 
     >>> from linkstream import Links
     >>> links, projection = Links(0.7, 0.6, 0.9), Projection()
@@ -87,9 +84,6 @@ class Projection:
         """Return the map of a state; subclusters seen before keep their cells.
 
         Costs n·d steps for each new cluster.
-
-        Args:
-            state: the state of the clusterer.
         """
         numbers = state.numbers.tolist()
         self.grid.retain(set(numbers))
@@ -139,16 +133,11 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class _Arrivals:
-    """Rows of the state that need a cell, in the order in which they get one.
+    """Rows of the state that need a cell, in the order in which they get one."""
 
-    Attributes:
-        there: rows that have a cell.
-        rows: rows that need one.
-        above: for each of `rows`, the row it is linked to, which comes earlier; −1 starts a region.
-    """
-
-    there: list[int]
-    rows: list[int] = field(default_factory=list)
+    there: list[int]  # rows that have a cell
+    rows: list[int] = field(default_factory=list)  # rows that need one
+    # For each of `rows`, the row it is linked to, which comes earlier; −1 starts a region.
     above: list[int] = field(default_factory=list)
 
     @classmethod

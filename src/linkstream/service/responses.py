@@ -29,18 +29,14 @@ if TYPE_CHECKING:
     from linkstream.service.settings import Settings
 
 # The first class that fits. Errors of the store are 503: a later attempt may succeed.
-_STATUS: tuple[tuple[type[LinkstreamError], int], ...] = (
-    (RemovedError, 410),
-    (UnknownIdError, 404),
-    (IdempotencyError, 409),
-    (ContradictionError, 409),
-    (UndoError, 409),
-    (ArgumentError, 400),
-    (NotTrackedError, 409),
-    (MissingExtraError, 415),
-    (DamagedStoreError, 503),
-    (StoreError, 503),
-    (SnapshotError, 503),
+_STATUS: tuple[tuple[int, tuple[type[LinkstreamError], ...]], ...] = (
+    (410, (RemovedError,)),
+    (404, (UnknownIdError,)),
+    (409, (IdempotencyError, ContradictionError, UndoError)),
+    (400, (ArgumentError,)),
+    (409, (NotTrackedError,)),
+    (415, (MissingExtraError,)),
+    (503, (DamagedStoreError, StoreError, SnapshotError)),
 )
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
@@ -91,25 +87,11 @@ def not_found(seen: str, expected: str, remedy: str) -> Refusal:
     return Refusal(404, "not-found", seen, expected=expected, remedy=remedy)
 
 
-def status_of(error: LinkstreamError) -> int:
-    """Return the HTTP status of an error."""
-    if isinstance(error, Refusal):
-        return error.status
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-
-
-def kind_of(error: LinkstreamError) -> str:
-    """Return the kind of an error: the name of its class, in lower case with hyphens."""
-    if isinstance(error, Refusal):
-        return error.kind
-    name = type(error).__name__.removesuffix("Error")
-    return _WORDS.sub("-", name).lower()
-
-
 def error_body(error: LinkstreamError) -> dict[str, Any]:
-    """Return the JSON body of an error."""
+    """Return the JSON body of an error; its kind is the name of the class, such as unknown-id."""
+    name = _WORDS.sub("-", type(error).__name__.removesuffix("Error")).lower()
     values: dict[str, Any] = {
-        "kind": kind_of(error),
+        "kind": error.kind if isinstance(error, Refusal) else name,
         "seen": error.seen,
         "expected": error.expected,
         "remedy": error.remedy,
@@ -129,8 +111,11 @@ def hidden_prefix(settings: Settings) -> str:
 
 def error_response(error: LinkstreamError, *, hidden: str = "") -> Response:
     """Return the response for an error, with the path prefix `hidden` removed from its texts."""
-    status = status_of(error)
-    headers = dict(error.headers) if isinstance(error, Refusal) else {}
+    if isinstance(error, Refusal):
+        status, headers = error.status, dict(error.headers)
+    else:
+        found = (status for status, kinds in _STATUS if isinstance(error, kinds))
+        status, headers = next(found, 500), {}
     if status == 503:
         headers.setdefault("Retry-After", str(RETRY))
     body = error_body(error)

@@ -155,8 +155,7 @@ def route(
         elif opened and getattr(settings_of(request), opened):
             return
         elif scope != "none":
-            namespace = request.path_params.get("namespace")
-            allowed(request, scope, namespace)
+            allowed(request, scope, request.path_params.get("namespace"))
 
     exists = path.startswith(N + "/") or (path == N and method == "GET")
     check = enter if exists else identify

@@ -72,7 +72,10 @@ class Protocol(HttpToolsProtocol):
         if self._head is not None:
             self._head += len(data)
             if self._head > HEAD_MAX and not self.transport.is_closing():
-                self._refuse(_long_head())
+                seen = f"a head of more than {HEAD_MAX} bytes"
+                remedy = "Send long values in the body."
+                expected = "a shorter head"
+                self._refuse(Refusal(431, "too-large", seen, expected=expected, remedy=remedy))
 
     def on_message_begin(self) -> None:
         """Start the timer; a request may begin in the same bytes in which another ended."""
@@ -159,15 +162,10 @@ class Protocol(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_started:
             self.transport.close()  # answered before the whole request was read
             return
-        self._refuse(
-            Refusal(
-                408,
-                "too-slow",
-                f"a request that was incomplete after {seconds:g} s",
-                expected="the whole request by then",
-                remedy="Send smaller requests, or raise receive_seconds.",
-            )
-        )
+        seen = f"a request that was incomplete after {seconds:g} s"
+        expected = "the whole request by then"
+        remedy = "Send smaller requests, or raise receive_seconds."
+        self._refuse(Refusal(408, "too-slow", seen, expected=expected, remedy=remedy))
 
     def _refuse(self, error: Refusal) -> None:
         """Send an error and close the connection."""
@@ -184,12 +182,6 @@ class Protocol(HttpToolsProtocol):
         self._cancel_requests()
         self.transport.write(b"\r\n".join([*head, b"", b""]) + body)
         self.transport.close()
-
-
-def _long_head() -> Refusal:
-    seen = f"a head of more than {HEAD_MAX} bytes"
-    remedy = "Send long values in the body."
-    return Refusal(431, "too-large", seen, expected="a shorter head", remedy=remedy)
 
 
 class Server(uvicorn.Server):

@@ -86,7 +86,9 @@ class Session:
     async def write(self, call: WriteRequest, size: int = 0) -> WriteRequest:
         """Do a call of the store; return it with its answer after the commit."""
         size += _PER_CALL
-        self._sessions.admit(self, size)
+        self._sessions.check_queue(self)
+        self._sessions.reserve(self, size)
+        self.load.calls += 1
         try:
             await self._send(call)
             if call.error is not None:
@@ -95,7 +97,8 @@ class Session:
             self._sessions.drop(self, error)
             raise
         finally:
-            self._sessions.release(self, size)
+            self.load.calls -= 1
+            self._sessions.release_bytes(self, size)
         self.live.note(call)
         return call
 
@@ -277,17 +280,6 @@ class Sessions:
         if session.load.calls >= most:
             seen = f"{session.load.calls} requests waiting at {session.name!r}"
             raise too_many(seen, f"at most {most}")
-
-    def admit(self, session: Session, size: int) -> None:
-        """Count a call while it waits; refuse it above the limits."""
-        self.check_queue(session)
-        self.reserve(session, size)
-        session.load.calls += 1
-
-    def release(self, session: Session, size: int) -> None:
-        """Stop counting a call."""
-        session.load.calls -= 1
-        self.release_bytes(session, size)
 
     async def _sample(self) -> None:
         """Sample each open namespace every second, for the charts of the dashboard."""

@@ -32,15 +32,10 @@ _log = logging.getLogger("linkstream.service")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The scopes of a caller.
+    """The scopes of a caller."""
 
-    Attributes:
-        scopes: "read", "write" or "admin" by namespace, or for "*".
-        token: the token; None if the service needs none.
-    """
-
-    scopes: Mapping[str, str]
-    token: Token | None = None
+    scopes: Mapping[str, str]  # "read", "write" or "admin" by namespace, or for "*"
+    token: Token | None = None  # None if the service needs none
 
     def allows(self, scope: str, namespace: str | None) -> bool:
         """Return whether the caller has a scope for a namespace; None: for the whole service.
@@ -68,10 +63,6 @@ class Tokens:
 
     If the file was there and is gone, is damaged or is empty, all calls are refused. Only a service
     that never had a token file is open.
-
-    Args:
-        path: the token file.
-        clock: returns seconds since 1970; for tests.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -172,12 +163,7 @@ def create(
 ) -> tuple[Token, str]:
     """Make a token; return it with its secret, which is not stored.
 
-    Args:
-        path: the token file; made if it does not exist.
-        scopes: "read", "write" or "admin" by namespace, or for "*".
-        label: a note, such as the owner of the token.
-        seconds: how long the token is valid; None for ever.
-        now: seconds since 1970; None for the clock.
+    The token is valid for `seconds`, or for ever. `now` replaces the clock.
     """
     now = time.time() if now is None else now
     ends = None if seconds is None else now + seconds
@@ -192,14 +178,8 @@ def rotate(
 ) -> tuple[Token, str, Token]:
     """Replace a token by a new one with the same scopes and label.
 
-    Returns the new token, its secret, and the old token with its new end.
-
-    Args:
-        path: the token file.
-        old: the ID of the old token, or its secret.
-        overlap: seconds for which the old token stays valid.
-        seconds: how long the new token is valid; None for as long as the old one was.
-        now: seconds since 1970; None for the clock.
+    Returns the new token, its secret, and the old token, which stays valid for `overlap` seconds.
+    `old` is an ID or a secret. Without `seconds` the new token is valid as long as the old one was.
     """
     now = time.time() if now is None else now
     with _edited(path) as tokens:

@@ -66,24 +66,18 @@ class Carver:
     def _images(self, number: int) -> Iterator[bytes]:
         """Yield the versions of a page, the newest first: from the log, then from the file."""
         for frame in reversed(self._frames.get(number, [])):
-            yield self._in_log(frame)
-        yield self._in_file(number)
+            assert self._log is not None
+            assert self._offset is not None
+            self._log.seek(self._offset(frame))
+            yield self._log.read(self.size)
+        self._file.seek((number - 1) * self.size)
+        yield self._file.read(self.size)
 
     def _is_there(self, number: int) -> bool:
         return 1 <= number <= self._n_pages or number in self._frames
 
     def _newest(self, number: int) -> bytes:
         return next(self._images(number))
-
-    def _in_log(self, frame: int) -> bytes:
-        assert self._log is not None
-        assert self._offset is not None
-        self._log.seek(self._offset(frame))
-        return self._log.read(self.size)
-
-    def _in_file(self, number: int) -> bytes:
-        self._file.seek((number - 1) * self.size)
-        return self._file.read(self.size)
 
     # Pages in use
 
@@ -153,7 +147,7 @@ class Carver:
         local = local if local <= most else least
         parts, left = [page[start : start + local]], length - local
         following = int.from_bytes(page[start + local : start + local + 4], "big")
-        if len(parts[0]) < local or not _is_row(parts[0]):
+        if len(parts[0]) < local or len(_types(parts[0])[0]) not in TABLES:
             return None
         while left > 0:
             if not self._is_there(following):
@@ -214,10 +208,6 @@ def _types(payload: bytes) -> tuple[list[int], int]:
         if len(types) > max(TABLES):
             raise ValueError("more columns than any table has")
     return types, start
-
-
-def _is_row(payload: bytes) -> bool:
-    return len(_types(payload)[0]) in TABLES
 
 
 def _values(payload: bytes) -> list[Any]:

@@ -66,7 +66,9 @@ class CommitLoop:
         group: list[WriteRequest] = []
         for run in runs(calls):
             call = run[0]
-            self._run_urgent(group, queues)
+            while (task := queues.next_urgent()) is not None:
+                self._commit(group)
+                task.run()
             if isinstance(call, WriteRequest) and not call.alone:
                 self._decide_run(run, group)
                 continue
@@ -81,12 +83,6 @@ class CommitLoop:
             self._commits.append(self._writer.submit(lambda: self._write_and_answer(group)))
         else:
             self._commit(group)
-
-    def _run_urgent(self, group: list[WriteRequest], queues: Queues) -> None:
-        """Run urgent tasks after committing the group."""
-        while (task := queues.next_urgent()) is not None:
-            self._commit(group)
-            task.run()
 
     def _commit(self, group: list[WriteRequest]) -> None:
         """Commit a group and everything before it; the group is empty then."""

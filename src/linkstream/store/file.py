@@ -148,9 +148,8 @@ def _open_sqlite(path: Path, *, read_only: bool) -> sqlite3.Connection:
         if not read_only:
             return _connection(uri + "rw", uri=True)
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-            connection = _connection(
-                uri + "rw", uri=True
-            )  # so that the last connection removes the log
+            # Writable, so that the last connection removes the log.
+            connection = _connection(uri + "rw", uri=True)
             connection.execute("PRAGMA query_only=ON")
             return connection
         if path.with_name(path.name + "-wal").exists():

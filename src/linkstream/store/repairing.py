@@ -89,15 +89,8 @@ def _decide_again(
     if not made:
         raise damaged(path, "no snapshot")
     models = [
-        Model.at(
-            connection,
-            path,
-            each,
-            snapshots.read(connection, path, each),
-            keep=keep,
-            running=running,
-        )
-        for each in made
+        Model.at(connection, path, each, saved, keep=keep, running=running)
+        for each, saved in ((each, snapshots.read(connection, path, each)) for each in made)
     ]
     model, *others = models
     expected = {other.number: other.links.state_hash() for other in others}

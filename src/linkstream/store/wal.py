@@ -38,25 +38,15 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Log:
-    """The content of a log, frame by frame.
+    """The content of a log; the arrays have one entry for each frame."""
 
-    Attributes:
-        header_intact: whether the header matches its checksum.
-        page_size: bytes of a page.
-        salts: the two numbers of this generation of the log.
-        pages: for each frame, the number of the page that it holds.
-        commits: for each frame, whether it ends a transaction.
-        near: for each frame, how many of its two salts are those of this generation.
-        chained: for each frame, whether its checksum follows from the one before.
-    """
-
-    header_intact: bool
-    page_size: int
-    salts: tuple[int, int]
-    pages: Words
-    commits: Flags
-    near: npt.NDArray[np.int64]
-    chained: Flags
+    header_intact: bool  # the header matches its checksum
+    page_size: int  # in bytes
+    salts: tuple[int, int]  # the two numbers of this generation of the log
+    pages: Words  # the number of the page that the frame holds
+    commits: Flags  # the frame ends a transaction
+    near: npt.NDArray[np.int64]  # how many of its two salts are those of this generation
+    chained: Flags  # its checksum follows from the one before
 
     @property
     def n_sound(self) -> int:

@@ -39,18 +39,12 @@ class Call:
     """Something that the writer thread has to do for a caller.
 
     A bare lock signals the answer, so that the writer thread never blocks on a caller that is gone.
-
-    Attributes:
-        answer: the result, once `finished`.
-        error: the exception to raise instead of an answer.
-        finished: whether the call was answered.
-        then: a callback for callers that do not wait; the thread that answers runs it.
     """
 
-    answer: Any = None
-    error: BaseException | None = None
+    answer: Any = None  # the result, once `finished`
+    error: BaseException | None = None  # to raise instead of an answer
     finished: bool = False
-    then: Callable[[Call], None] | None = None
+    then: Callable[[Call], None] | None = None  # for callers that do not wait, run when answered
     _gate: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -142,11 +136,7 @@ def request_of(
 ) -> WriteRequest:
     """Return the request for a verb; raise ArgumentError for arguments that are not usable.
 
-    Args:
-        verb: the call.
-        payloads: one JSON value for each vector; None: no payloads.
-        key: the idempotency key; None: no key.
-        step: for `undo`: whether to undo the whole last step.
+    `payloads` has one JSON value for each vector. With `step`, `undo` undoes the whole last step.
     """
     rows = None if verb.vectors is None else _rows(verb.vectors, one=verb.one_vector)
     arguments = _plain(verb.journal_arguments())
