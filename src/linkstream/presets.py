@@ -79,12 +79,7 @@ def preset(name: str) -> Preset:
 
 
 def other_dimension(seen: str, space: Space) -> DimensionError:
-    """Return the error for vectors of another dimension than their space.
-
-    Args:
-        seen: what was seen, for the message.
-        space: the space; the message names its preset or encoder.
-    """
+    """Return the error for vectors of another dimension than their space; it names the preset."""
     known = presets().get(space.model or "")
     if known is not None and known.space == space:
         maker = f"preset {known.name!r} is for {known.model}"

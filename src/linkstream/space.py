@@ -137,9 +137,7 @@ class Space:
         remedy = "Use one encoder and one space, or one clusterer for each space."
         if self.model != other.model:
             raise SpaceError(
-                f"vectors of model {other.model!r}",
-                expected=f"model {self.model!r}",
-                remedy=remedy,
+                f"vectors of model {other.model!r}", expected=f"model {self.model!r}", remedy=remedy
             )
         raise SpaceError(
             f"a space of model {other.model!r} with {other._mean_in_words()}",

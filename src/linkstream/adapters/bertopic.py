@@ -179,10 +179,7 @@ def _renumber(topic_model: Any, model: LinksTopics) -> tuple[npt.NDArray[np.int6
 
 
 def _count_again(
-    topic_model: Any,
-    documents: list[str],
-    topics: npt.NDArray[np.int64],
-    empty: dict[int, str],
+    topic_model: Any, documents: list[str], topics: npt.NDArray[np.int64], empty: dict[int, str]
 ) -> None:
     """Set the words, sizes and labels of all topics from all documents."""
     counting = _RestartedVectorizer(topic_model.vectorizer_model)

@@ -169,11 +169,7 @@ class Diarizer:
 
 
 def turns_of(
-    spans: Iterable[Sequence[float]],
-    ids: npt.ArrayLike,
-    *,
-    overlaps: str = "cut",
-    gap: float = 0.0,
+    spans: Iterable[Sequence[float]], ids: npt.ArrayLike, *, overlaps: str = "cut", gap: float = 0.0
 ) -> list[Turn]:
     """Return the turns of segments whose speakers are known.
 

@@ -31,7 +31,7 @@ NOT_APPLICABLE = {
     "check_estimators_dtypes": (
         "its whole numbers include a row of zeros, which has no direction; "
         "rows of any dtype that are not zero are accepted"
-    ),
+    )
 }
 
 

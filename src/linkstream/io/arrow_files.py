@@ -17,13 +17,7 @@ import numpy as np
 
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.errors import InputFileError
-from linkstream.io.arrow_metadata import (
-    FILE_MAGIC,
-    FILE_START,
-    RowGroup,
-    count_rows,
-    read_footer,
-)
+from linkstream.io.arrow_metadata import FILE_MAGIC, FILE_START, RowGroup, count_rows, read_footer
 from linkstream.io.source import (
     BLOCK_BYTES,
     SAVE_AGAIN,
@@ -245,11 +239,8 @@ def _batch_source(
 class _BatchReader:
     """Reads rows from batches of pyarrow.
 
-    Args:
-        batches: all batches.
-        columns: the column of the vectors, and those of the payload.
-        seek: returns the batches from a row on, and the row that the first of them begins with;
-            None if skipped rows have to be read.
+    `seek` returns the batches from a row on, and the row that the first of them begins with; it is
+    None if skipped rows have to be read.
     """
 
     def __init__(

@@ -178,15 +178,8 @@ class _Thrift:
 def count_rows(name: str, mapped: Any, start: int, ipc: Any) -> int:
     """Return the rows of all batches of an Arrow file or stream.
 
-    Args:
-        name: name of the file in error messages.
-        mapped: the file, opened by pyarrow.
-        start: offset of the first message; 0 for a stream.
-        ipc: the module `pyarrow.ipc`.
-
-    Raises:
-        InputFileError: a batch would unpack to hundreds of times its size.
-        ValueError: the messages end before the end of the file.
+    Raise InputFileError if a batch would unpack to hundreds of times its size, and ValueError if
+    the messages end before the end of the file.
     """
     rows = batches = 0
     mapped.seek(start)

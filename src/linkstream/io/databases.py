@@ -37,11 +37,7 @@ _ANY_WITH_USER = re.compile(r"[a-z][a-z0-9+.-]*:/.*@", re.IGNORECASE | re.DOTALL
 
 
 def is_address(source: object) -> bool:
-    """Return whether a text is the address of a database, well formed or not.
-
-    Args:
-        source: any argument of `open_vectors`.
-    """
+    """Return whether a text is the address of a database, well formed or not."""
     return isinstance(source, str) and _ADDRESS.match(source) is not None
 
 
@@ -204,11 +200,7 @@ class DatabaseSource(Source):
         return self._key_file is not None
 
     def note_keys(self, keys: Sequence[Any]) -> None:
-        """Store the keys of rows that were read, if IDs are to be written back.
-
-        Args:
-            keys: one key a row, of values that JSON has.
-        """
+        """Store the keys of rows that were read, as JSON, if IDs are to be written back."""
         if self._key_file is not None:
             self._key_file.writelines(json.dumps(key) + "\n" for key in keys)
 

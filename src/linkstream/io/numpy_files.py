@@ -263,10 +263,7 @@ def _parse_header(stream: ByteStream) -> tuple[tuple[int, ...], bool, np.dtype[A
     start = stream.read(8)
     if len(start) < 8:
         raise ValueError("it ends too soon")
-    readers = {
-        (1, 0): (2, npy.read_array_header_1_0),
-        (2, 0): (4, npy.read_array_header_2_0),
-    }
+    readers = {(1, 0): (2, npy.read_array_header_1_0), (2, 0): (4, npy.read_array_header_2_0)}
     version = (start[6], start[7])
     if start[:6] != NPY_MAGIC or version not in readers:
         raise ValueError(f"version {version}, which tables of numbers do not need")

@@ -53,14 +53,7 @@ def quoted(names: Sequence[str]) -> str:
 
 
 def default_column(names: Collection[str], vectors: list[str], seen: str, remedy: str) -> str:
-    """Return the default column of the vectors: a usual name, or the only column of vectors.
-
-    Args:
-        names: all columns.
-        vectors: the columns that hold vectors.
-        seen: beginning of the error message if there is no default.
-        remedy: end of that message.
-    """
+    """Return the default column of the vectors: a usual name, or the only column of vectors."""
     usual = [name for name in DEFAULT_COLUMNS if name in names]
     if not usual and len(vectors) != 1:
         expected = f"one, or a column {' or '.join(map(repr, DEFAULT_COLUMNS))}"
@@ -210,14 +203,7 @@ class Source:
         return self.row / self.n if self.n else 1.0
 
     def skip(self, rows: int) -> None:
-        """Skip the next rows.
-
-        Args:
-            rows: how many.
-
-        Raises:
-            InputFileError: fewer rows are left.
-        """
+        """Skip the next rows; raise InputFileError if fewer are left."""
         left = None if self.n is None else self.n - self.row
         there = left if left is not None and rows > left else self.reader.skip(self, rows)
         if there < rows:
@@ -230,14 +216,7 @@ class Source:
         self.row += rows
 
     def read(self, rows: int) -> Block:
-        """Return the next rows as one block.
-
-        Args:
-            rows: how many.
-
-        Raises:
-            InputFileError: fewer rows are left.
-        """
+        """Return the next rows as one block; raise InputFileError if fewer are left."""
         first = self.row
         parts: list[Vectors] = []
         payloads: Payloads = []
@@ -287,12 +266,7 @@ class Source:
         return max(1, min(self.options.block, BLOCK_BYTES // (8 * (self.dimension or 1))))
 
     def set_dimension(self, dimension: int, where: str) -> None:
-        """Set the dimension; raise InputFileError if it is not the expected one.
-
-        Args:
-            dimension: numbers in the vector that was read.
-            where: beginning of the error message, such as "faces.csv, line 3 has a vector".
-        """
+        """Set the dimension; raise InputFileError, which begins with `where`, if it is another."""
         if not 1 <= dimension <= DIMENSION_MAX:
             raise file_error(
                 f"{where} of dimension {dimension}",

@@ -262,11 +262,7 @@ class PaperLinks:
 
 
 def fixed_point(x: npt.ArrayLike) -> Vector:
-    """Return the direction of one vector as integers: x / ‖x‖ · 2³⁰, rounded.
-
-    Args:
-        x: the vector, cast to float32 first.
-    """
+    """Return the direction of one vector, cast to float32, as integers: x / ‖x‖ · 2³⁰, rounded."""
     values = np.asarray(x).astype(np.float32).tolist()
     squares = [value * value for value in values]
     squares += [0.0] * ((1 << (len(squares) - 1).bit_length()) - len(squares))
@@ -278,12 +274,7 @@ def fixed_point(x: npt.ArrayLike) -> Vector:
 
 
 def cosine(a: Vector, b: Vector) -> float:
-    """Return the cosine of two integer vectors; each product is exact and rounded once.
-
-    Args:
-        a: a vector, or a sum of vectors.
-        b: another one.
-    """
+    """Return the cosine of two integer vectors; each product is exact and rounded once."""
     assert a.dtype == b.dtype == np.int64
     return float(_dot(a.tolist(), b.tolist())) / (_length(a.tobytes()) * _length(b.tobytes()))
 

@@ -20,9 +20,6 @@ if _CONTEXT is not None:
 def quietly(compute: Callable[[], T]) -> T:
     """Return what a function returns; overflow and division by zero in it give no warning.
 
-    Args:
-        compute: the function, without parameters.
-
     >>> quietly(lambda: 1.0 / np.zeros(2))
     array([inf, inf])
     """

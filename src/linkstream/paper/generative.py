@@ -37,9 +37,6 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 def log_area(dimension: int) -> float:
     """Return the logarithm of 𝒜, the hypersurface area of S^(N-2) (equation 4).
 
-    Args:
-        dimension: N, from 2.
-
     >>> math.isclose(log_area(3), math.log(2 * math.pi))  # S¹ is a circle
     True
     """
@@ -49,24 +46,13 @@ def log_area(dimension: int) -> float:
 
 
 def log_normaliser(sigma: float, dimension: int) -> float:
-    """Return the logarithm of the integral of exp(-θ²/2σ²) over the sphere (equation 2).
-
-    Args:
-        sigma: σ, above 0.
-        dimension: N, from 2.
-    """
+    """Return the logarithm of the integral of exp(-θ²/2σ²) over the sphere (equation 2)."""
     law = angle_law(sigma, dimension)
     return log_area(dimension) + law.log_peak + math.log(law.mass)
 
 
 def log_density(theta: npt.ArrayLike, sigma: float, dimension: int) -> Floats:
-    """Return log f(θ), the density per area of the sphere (equation 2); -∞ outside [0, π].
-
-    Args:
-        theta: angles from the centre.
-        sigma: σ, above 0.
-        dimension: N, from 2.
-    """
+    """Return log f(θ), the density per area of the sphere (equation 2); -∞ outside [0, π]."""
     angles = np.asarray(theta, dtype=np.float64)
     inside = (angles >= 0.0) & (angles <= math.pi)
     value = -0.5 * (angles / sigma) ** 2 - log_normaliser(sigma, dimension)
@@ -74,37 +60,19 @@ def log_density(theta: npt.ArrayLike, sigma: float, dimension: int) -> Floats:
 
 
 def log_marginal(theta: npt.ArrayLike, sigma: float, dimension: int) -> Floats:
-    """Return the log density of the angle, 𝒜 (sin θ)^(N-2) f(θ) (equation 3); -∞ outside [0, π].
-
-    Args:
-        theta: angles from the centre.
-        sigma: σ, above 0.
-        dimension: N, from 2.
-    """
+    """Return the log density of the angle, 𝒜 (sin θ)^(N-2) f(θ) (equation 3); -∞ outside [0, π]."""
     angles = np.asarray(theta, dtype=np.float64)
     law = angle_law(sigma, dimension)
     return law.log_relative(angles) - math.log(law.mass)
 
 
 def marginal_cdf(theta: npt.ArrayLike, sigma: float, dimension: int) -> Floats:
-    """Return the fraction of a cluster's vectors within θ of the centre, to about 1e-14.
-
-    Args:
-        theta: angles from the centre.
-        sigma: σ, above 0.
-        dimension: N, from 2.
-    """
+    """Return the fraction of a cluster's vectors within θ of the centre, to about 1e-14."""
     return angle_law(sigma, dimension).cdf(np.asarray(theta, dtype=np.float64))
 
 
 def marginal_quantile(probability: npt.ArrayLike, sigma: float, dimension: int) -> Floats:
-    """Return the angle that a fraction of a cluster's vectors stays within: inverse `marginal_cdf`.
-
-    Args:
-        probability: fractions in [0, 1].
-        sigma: σ, above 0.
-        dimension: N, from 2.
-    """
+    """Return the angle that a fraction of a cluster's vectors stays within: the inverse cdf."""
     levels = np.asarray(probability, dtype=np.float64)
     if not np.all((levels >= 0.0) & (levels <= 1.0)):
         raise ArgumentError(
@@ -120,10 +88,6 @@ def typical_angle(sigma: float, dimension: int) -> float:
 
     The derivative of the log marginal is zero where (N-2) cot θ = θ/σ², that is
     θ tan θ = (N-2) σ². In dimension 2, θ_c is 0 for every finite σ.
-
-    Args:
-        sigma: σ, above 0.
-        dimension: N, from 2.
 
     >>> round(math.cos(typical_angle(sigma_of(math.acos(0.7), 256), 256)), 12)
     0.7
@@ -146,9 +110,7 @@ def typical_angle(sigma: float, dimension: int) -> float:
 def sigma_of(theta_c: float, dimension: int) -> float:
     """Return the σ of a typical angle, √(θ_c tan θ_c / (N-2)): the inverse of `typical_angle`.
 
-    Args:
-        theta_c: θ_c, in (0, π/2).
-        dimension: N, from 3; in dimension 2 every σ has its mode at 0.
+    θ_c is in (0, π/2) and N at least 3: in dimension 2 every σ has its mode at 0.
     """
     require_model(1.0, dimension)
     if dimension < 3 or not 0.0 < theta_c < math.pi / 2:
@@ -168,12 +130,6 @@ def sample_angles(
     The envelope is the Gaussian of variance 1/κ through the peak (see the head of this file). It
     accepts about seven proposals in ten for every N above 2, and one in two in dimension 2.
     Rejection is as fast as inverting the cdf and has no error but rounding.
-
-    Args:
-        count: the number of angles.
-        sigma: σ, above 0.
-        dimension: N, from 2.
-        rng: the generator to draw from.
     """
     law = angle_law(sigma, dimension)
     kept = [np.empty(0)]
@@ -193,12 +149,6 @@ def sample_cluster(
 
     Each vector leaves the centre in a uniform direction, by an angle of the marginal. The two are
     independent, because the density depends on the angle alone.
-
-    Args:
-        center: the centre, of any length above 0.
-        count: the number of vectors.
-        sigma: σ, above 0.
-        rng: the generator to draw from.
     """
     middle = normalise(center)
     if middle.ndim != 1:
@@ -222,13 +172,6 @@ def sample_stream(
 ) -> tuple[Floats, Labels]:
     """Draw a shuffled stream of unit vectors from clusters with uniform centres (section 2.1).
 
-    Args:
-        clusters: the number of clusters.
-        per_cluster: the number of vectors of each cluster.
-        dimension: N, from 2.
-        sigma: σ, above 0.
-        rng: the generator to draw from.
-
     Returns:
         X of shape (clusters × per_cluster, dimension), and the cluster of each row, from 0.
 
@@ -245,12 +188,7 @@ def sample_stream(
 
 
 def require_model(sigma: float, dimension: int) -> None:
-    """Raise ArgumentError unless σ > 0 and N is an integer of at least 2.
-
-    Args:
-        sigma: σ.
-        dimension: N.
-    """
+    """Raise ArgumentError unless σ > 0 and N is an integer of at least 2."""
     if not sigma > 0.0 or dimension < 2 or dimension != int(dimension):
         raise ArgumentError(
             f"σ = {sigma!r} in dimension {dimension!r}",
@@ -285,11 +223,7 @@ class AngleLaw:
         return float(self.below[-1])
 
     def log_relative(self, theta: Floats) -> Floats:
-        """Return the log marginal minus its value at the peak; -∞ outside [0, π].
-
-        Args:
-            theta: angles from the centre.
-        """
+        """Return the log marginal minus its value at the peak; -∞ outside [0, π]."""
         inside = (theta >= 0.0) & (theta <= math.pi)
         value = _log_shape(np.where(inside, theta, self.mode), self.slope, self.power)
         return np.where(inside, value - self.log_peak, -np.inf)
@@ -302,11 +236,7 @@ class AngleLaw:
         return theta, weight / weight.sum()
 
     def cdf(self, theta: Floats) -> Floats:
-        """Return the probability below each angle: a table of panels, plus part of one panel.
-
-        Args:
-            theta: angles from the centre.
-        """
+        """Return the probability below each angle: a table of panels, plus part of one panel."""
         inside = np.clip(theta, self.edges[0], self.edges[-1])
         panel = np.clip(np.searchsorted(self.edges, inside, side="right") - 1, 0, _PANELS - 1)
         start = self.edges[panel]
@@ -316,11 +246,7 @@ class AngleLaw:
         return np.minimum((self.below[panel] + part) / self.mass, 1.0)
 
     def quantile(self, levels: Floats) -> Floats:
-        """Return the inverse of `cdf`, by bisection within a panel.
-
-        Args:
-            levels: probabilities.
-        """
+        """Return the inverse of `cdf`, by bisection within a panel."""
         panel = np.searchsorted(self.below, levels * self.mass, side="right") - 1
         panel = np.clip(panel, 0, _PANELS - 1)
         low, high = self.edges[panel], self.edges[panel + 1]
@@ -331,12 +257,7 @@ class AngleLaw:
         return 0.5 * (low + high)
 
     def propose(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw angles from an envelope of the marginal; return them and the log of the envelope.
-
-        Args:
-            count: the number of angles.
-            rng: the generator to draw from.
-        """
+        """Draw angles from an envelope of the marginal; return them and the log of the envelope."""
         kappa = self.power + self.slope
         # On a circle with a wide σ the uniform distribution is the tighter envelope.
         if 2.0 * math.pi > kappa * math.pi * math.pi:
@@ -347,12 +268,7 @@ class AngleLaw:
 
 @lru_cache(maxsize=256)
 def angle_law(sigma: float, dimension: int) -> AngleLaw:
-    """Return the tabulated marginal of θ for one σ and N, from a cache (equation 3).
-
-    Args:
-        sigma: σ, above 0.
-        dimension: N, from 2.
-    """
+    """Return the tabulated marginal of θ for one σ and N, from a cache (equation 3)."""
     mode = typical_angle(sigma, dimension)
     slope, power = (1.0 / sigma) / sigma, dimension - 2
     log_peak = float(_log_shape(np.asarray(mode), slope, power))

@@ -1,7 +1,9 @@
 """The three lemmas of the paper, measured on given vectors (equations 9–11).
 
 Each lemma says that a quantity is almost always almost constant for large N. Each function returns
-δ and ε of its lemma for the given vectors, and so shows how far the approximation holds.
+δ and ε of its lemma for the given vectors, and so shows how far the approximation holds. `delta` is
+the δ for which ε is measured, and `epsilon` the ε for which δ is measured. `rng` draws the pairs if
+there are more than MOST_PAIRS.
 """
 
 from __future__ import annotations
@@ -53,12 +55,6 @@ def strangers_concentration(
 
     The quantity is the similarity of two vectors. If its mean is well above 0, the vectors sit in
     a cone and should be centred.
-
-    Args:
-        X: one vector per row, most of them of different clusters.
-        delta: the δ for which `beyond` is measured.
-        epsilon: the ε for which `delta` is measured.
-        rng: the generator to sample with; needed for more than MOST_PAIRS pairs.
     """
     rows = normalise(vector_rows(X))
     products = _pair_products(rows, rng)
@@ -75,14 +71,8 @@ def angle_concentration(
 ) -> Concentration:
     """Measure whether a cluster's vectors are at one angle from its centre (lemma 2, equation 10).
 
-    The quantity is the angle θ in radians; δ bounds |θ - θ_c|.
-
-    Args:
-        X: the vectors of one cluster, one per row.
-        center: the centre of the cluster.
-        theta_c: θ_c; None takes the median angle.
-        delta: the δ for which `beyond` is measured.
-        epsilon: the ε for which `delta` is measured.
+    The quantity is the angle θ in radians; δ bounds |θ - θ_c|. If `theta_c` is None, θ_c is the
+    median angle.
     """
     theta = angle(vector_rows(X), _vector(center))
     middle = float(np.median(theta)) if theta_c is None else theta_c
@@ -102,13 +92,6 @@ def residual_concentration(
     The quantity is the product of two vectors' components across the centre. The components are
     not scaled to unit length, so the product is at most sin²θ. If its mean is above 0, the centre
     is wrong or the cluster is elongated.
-
-    Args:
-        X: the vectors of one cluster, one per row.
-        center: the centre of the cluster.
-        delta: the δ for which `beyond` is measured.
-        epsilon: the ε for which `delta` is measured.
-        rng: the generator to sample with; needed for more than MOST_PAIRS pairs.
     """
     rows, middle = normalise(vector_rows(X)), normalise(_vector(center))
     across = rows - np.multiply.outer(rows @ middle, middle)

@@ -1,5 +1,7 @@
 """The distribution of the next vector of a cluster at finite N: equations 7 and 8, and s_p(k).
 
+`sigma` is σ, above 0; `dimension` is N, from 2; `k` is a number of vectors from 1 to infinity.
+
 *The model.* Equation 7 conditions on the k vectors. Links keeps only the centroid and the count of
 a subcluster, so we condition on these two. The prior of μ is uniform and clusters are isotropic.
 Hence, given the centroid, μ lies in a uniform direction from it, at an angle ψ whose distribution
@@ -55,12 +57,6 @@ def log_predictive(angle: npt.ArrayLike, k: float, sigma: float, dimension: int)
 
     ρ̂ is a density per area of the sphere and falls as the angle grows. It is reliable to about six
     standard deviations from the typical angle, and takes about 10 ms for each angle.
-
-    Args:
-        angle: angles of the new vector to the centroid.
-        k: the number of vectors, at least 1; infinity gives f itself.
-        sigma: σ, above 0.
-        dimension: N, from 2.
     """
     psi, weight = _centroid_angles(k, sigma, dimension)
     side, log_side = _side_cosines(dimension)
@@ -82,12 +78,6 @@ def cumulative(similarity: npt.ArrayLike, k: float, sigma: float, dimension: int
     ρ̂ falls with the angle, so the region of equation 8 is the cap around the centroid up to the
     vector. The integral is small for a vector near the centroid and near 1 for one at the edge of
     the cluster. It takes about 5 ms for each similarity.
-
-    Args:
-        similarity: similarities to the centroid.
-        k: the number of vectors, at least 1, or infinity.
-        sigma: σ, above 0.
-        dimension: N, from 2.
     """
     law = angle_law(sigma, dimension)
     turn, scale, weight = _mixture(k, sigma, dimension)
@@ -107,12 +97,6 @@ def finite_threshold(k: float, dimension: int, sigma: float, probability: float)
 
     This is s(k) at finite N, from equation 8. With p = ½ it tends to s(k) of equation 13 as N
     grows; s_p(∞) is the cosine of the p-quantile of θ. It is solved to 1e-10, in about 0.1 s.
-
-    Args:
-        k: the number of vectors, at least 1, or infinity.
-        dimension: N, from 2.
-        sigma: σ, above 0.
-        probability: p, in (0, 1).
 
     >>> s = finite_threshold(1, 256, 0.05, 0.5)
     >>> bool(abs(cumulative(s, 1, 0.05, 256) - 0.5) < 1e-6)
@@ -134,10 +118,6 @@ def stranger_similarity(dimension: int, probability: float) -> float:
 
     It is the similarity that a fraction ε of vectors reach to a vector or a centroid of another
     cluster.
-
-    Args:
-        dimension: N, from 2.
-        probability: ε, in (0, 1).
 
     >>> round(stranger_similarity(256, 0.01), 3)
     0.145

@@ -23,11 +23,7 @@ def angle(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """Return the angle between two vectors, in radians from 0 to π (equation 1).
 
     The result is precise to a few rounding errors at every angle; arccos(x·y) would lose half the
-    digits near 0 and π.
-
-    Args:
-        x: one or several vectors of any length above 0; the last axis holds the coordinates.
-        y: the same for the other side; leading axes broadcast.
+    digits near 0 and π. The last axis holds the coordinates; leading axes broadcast.
 
     >>> float(angle([1.0, 0.0], [0.0, 1.0])) == math.pi / 2
     True
@@ -47,10 +43,7 @@ def angle(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 def normalise(X: npt.ArrayLike) -> Floats:
     """Return vectors scaled to unit length, as a new float64 array.
 
-    Huge and tiny coordinates do not overflow.
-
-    Args:
-        X: one or several vectors; the last axis holds the coordinates.
+    The last axis holds the coordinates. Huge and tiny coordinates do not overflow.
 
     Raises:
         VectorError: a vector is zero or not finite; the error names its row.
@@ -71,9 +64,6 @@ def centroid(X: npt.ArrayLike) -> Floats:
     """Return the centroid that Links uses: the sum of the vectors, scaled to unit length.
 
     It is the unit vector with the greatest total similarity to the rows.
-
-    Args:
-        X: one vector per row.
 
     Raises:
         VectorError: the vectors cancel each other, so that their sum has no direction.
@@ -99,10 +89,6 @@ def model_centroid(X: npt.ArrayLike, t_c: float) -> Floats:
     It has the direction of `centroid`, but unit length only if every vector is exactly at θ_c from
     the centre and their components across it are perpendicular. Its length therefore measures how
     well the approximation holds.
-
-    Args:
-        X: one vector per row.
-        t_c: cos θ_c, in [0, 1].
 
     >>> model_centroid([[0.6, 0.8]], 0.7).round(12).tolist()
     [0.6, 0.8]
@@ -222,11 +208,7 @@ def _require_hemisphere(similarities: Floats) -> None:
 
 
 def vector_rows(X: npt.ArrayLike) -> Floats:
-    """Return X as float64 with one finite vector per row; raise VectorError if it is not so.
-
-    Args:
-        X: an array of shape (count, dimension).
-    """
+    """Return X as float64 with one finite vector per row; raise VectorError if it is not so."""
     array = _finite(X)
     if array.ndim != 2 or len(array) == 0:
         raise VectorError(

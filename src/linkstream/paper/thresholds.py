@@ -4,8 +4,8 @@ Every function takes Python numbers or NumPy arrays and performs the same IEEE o
 same order on both, so that scalar and vectorised callers get the same bits. The engines rely on
 that (docs/choices.md, "one formula, one operation order").
 
-Symbols are the paper's: `t_c` is T_c = cos θ_c, `t_p` is T_p, `k` and `k2` are the counts k and k'
-of two subclusters.
+Symbols are the paper's: `t_c` is T_c = cos θ_c, in (0, 1); `t_p` is T_p, in [T_c², 1]; `k` and `k2`
+are the counts k and k' of two subclusters, at least 1.
 """
 
 from __future__ import annotations
@@ -29,10 +29,6 @@ def vector_threshold(t_c: float, k: Number) -> Number:
 
     s(k) rises with k from T_c² to T_c (equation 15).
 
-    Args:
-        t_c: T_c, in (0, 1).
-        k: the number of vectors in the subcluster, at least 1.
-
     >>> vector_threshold(0.8, 1.0) == 0.8 * 0.8
     True
     """
@@ -44,11 +40,6 @@ def pair_threshold(t_c: float, k: Number, k2: Number) -> Number:
     """Return s(k, k'), the similarity of two centroids of one cluster (equation 16).
 
     s(k, 1) is s(k) (equation 17); s(k, k') tends to 1 as both counts grow (equation 18).
-
-    Args:
-        t_c: T_c, in (0, 1).
-        k: the number of vectors in one subcluster, at least 1.
-        k2: the number of vectors in the other one.
     """
     tan2 = 1.0 / (t_c * t_c) - 1.0
     return 1.0 / _sqrt((1.0 + tan2 / k) * (1.0 + tan2 / k2))
@@ -58,12 +49,6 @@ def anisotropic_pair_threshold(t_c: float, t_p: float, k: Number, k2: Number) ->
     """Return s~(k, k'): s(k, k') interpolated to end at T_p instead of 1 (equations 23 and 24).
 
     s~ never falls as a count rises: each operation is rounded correctly, hence monotone.
-
-    Args:
-        t_c: T_c, in (0, 1).
-        t_p: T_p, in [T_c², 1]; 1 gives s(k, k').
-        k: the number of vectors in one subcluster, at least 1.
-        k2: the number of vectors in the other one.
     """
     c2 = t_c * t_c
     slope = max(t_p - c2, 0.0) / (1.0 - c2)
@@ -71,13 +56,7 @@ def anisotropic_pair_threshold(t_c: float, t_p: float, k: Number, k2: Number) ->
 
 
 def anisotropic_vector_threshold(t_c: float, t_p: float, k: Number) -> Number:
-    """Return s~(k) = s~(k, 1), the least similarity that links a new vector (equation 25).
-
-    Args:
-        t_c: T_c, in (0, 1).
-        t_p: T_p, in [T_c², 1].
-        k: the number of vectors in the most similar subcluster.
-    """
+    """Return s~(k) = s~(k, 1), the least similarity that links a new vector (equation 25)."""
     return anisotropic_pair_threshold(t_c, t_p, k, k * 0.0 + 1.0)
 
 

@@ -13,13 +13,7 @@ from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError
 from linkstream.plots import style
-from linkstream.plots.style import (
-    FRAGMENT,
-    INK,
-    PALETTE,
-    Colours,
-    new_figure,
-)
+from linkstream.plots.style import FRAGMENT, INK, PALETTE, Colours, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,10 +36,7 @@ Rows = npt.NDArray[np.int64]
 
 
 def graph(
-    links: Clustering,
-    *,
-    vectors: npt.ArrayLike | None = None,
-    colours: Colours | None = None,
+    links: Clustering, *, vectors: npt.ArrayLike | None = None, colours: Colours | None = None
 ) -> Figure:
     """Draw the subclusters in the plane, with area by count, colour by cluster, and edges.
 
@@ -62,10 +53,7 @@ def graph(
 
 
 def draw_graph(
-    axes: Axes,
-    links: Clustering,
-    vectors: npt.ArrayLike | None,
-    colours: Colours | None,
+    axes: Axes, links: Clustering, vectors: npt.ArrayLike | None, colours: Colours | None
 ) -> None:
     """Draw the graph into a panel; see `graph`."""
     state, clusters = links.state(), style.by_size(links)

@@ -191,9 +191,7 @@ def _explain_fragments(axes: Axes) -> None:
 
 
 def _bars(
-    chosen: npt.NDArray[np.bool_],
-    when: npt.NDArray[np.float64],
-    ends: npt.NDArray[np.float64],
+    chosen: npt.NDArray[np.bool_], when: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]
 ) -> list[tuple[float, float]]:
     """Return runs of chosen vectors as (start, width); a gap in time of more than 1 % ends one."""
     jitter = 0.01 * (ends[:-1] - when[:-1])

@@ -63,12 +63,7 @@ class Corpus:
 
 
 def check_ids(ids: DataFrame, name: str) -> int:
-    """Return the number of rows; raise ArgumentError if an id is null or occurs twice.
-
-    Args:
-        ids: a frame of one column, `id`.
-        name: the caller's name of that column.
-    """
+    """Return the number of rows; raise ArgumentError if an id is null or occurs twice."""
     lacks, again = f.col("id").isNull(), f.col("id").isNotNull() & (f.col("rows") > 1)
     seen = (
         ids.groupBy("id")

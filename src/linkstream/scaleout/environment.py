@@ -98,12 +98,7 @@ def _version_output(java: str) -> str:
 
 
 def check_session(session: SparkSession, *, streams: bool) -> None:
-    """Raise EngineUnavailableError if a session cannot run the job.
-
-    Args:
-        session: the session of the caller; it is not changed.
-        streams: whether the job keeps state between batches.
-    """
+    """Raise EngineUnavailableError if a session cannot run the job, a stream or a batch."""
     check_packages()
     _check_workers(session)
     provider = session.conf.get(PROVIDER, "") or "Spark's default"

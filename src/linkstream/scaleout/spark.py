@@ -200,10 +200,7 @@ def _check_corpus(corpus: DataFrame, ids: FoundColumn) -> None:
 
 
 def _first_links(
-    thresholds: Thresholds | None,
-    preset: str | None,
-    begin: Links | None,
-    options: dict[str, Any],
+    thresholds: Thresholds | None, preset: str | None, begin: Links | None, options: dict[str, Any]
 ) -> Links:
     """Return the clusterer that each key or shard begins with."""
     if begin is not None and (thresholds is not None or preset is not None or options):

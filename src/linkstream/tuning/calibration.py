@@ -299,14 +299,12 @@ def _folds(units: Indices, seed: int) -> Indices:
 
 def _best_partitions(runs: GridRuns, scores: Sequence[Floats]) -> Partitions:
     """Return the partition of the best setting for each fold's scores, in the given order."""
-    partitions: Partitions = runs.partitions[np.argmax(scores, axis=1), 0]
-    return partitions
+    return np.asarray(runs.partitions[np.argmax(scores, axis=1), 0])
 
 
 def _shared(partitions: Partitions, folds: Indices, pairs: Pairs) -> npt.NDArray[np.bool_]:
     """Return whether each pair shares a cluster in the partition of its fold."""
-    same: npt.NDArray[np.bool_] = partitions[folds, pairs[:, 0]] == partitions[folds, pairs[:, 1]]
-    return same
+    return np.asarray(partitions[folds, pairs[:, 0]] == partitions[folds, pairs[:, 1]])
 
 
 def _at_most(hits: int, cases: int, rate: float) -> float:

@@ -130,6 +130,15 @@ class Point:
         return self if join is None else replace(self, join=join)
 
 
+def rounded_thresholds(squared: float, joined: float, pull: float) -> Thresholds:
+    """Return T_c from its square, T_s, and T_p this part of the way from T_c² to 1, rounded."""
+    t_c = round(math.sqrt(squared), _DIGITS)
+    t_p = t_c * t_c + pull * (1.0 - t_c * t_c)
+    # Rounded up, since T_p must not lie below T_c².
+    t_p = min(math.ceil(t_p * 10**_DIGITS) / 10**_DIGITS, 1.0)
+    return Thresholds(t_c, round(joined, _DIGITS), t_p)
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """The range of similarities to search, and the similarities of pairs of one identity."""
@@ -140,12 +149,8 @@ class Range:
 
     def thresholds(self, point: Point) -> Thresholds:
         """Return the thresholds of a point, rounded to four digits."""
-        squared = self._similarity(point.pair)
-        t_c = round(math.sqrt(squared), _DIGITS)
-        t_p = t_c * t_c + point.pull * (1.0 - t_c * t_c)
-        # Rounded up, since T_p must not lie below T_c².
-        t_p = min(math.ceil(t_p * 10**_DIGITS) / 10**_DIGITS, 1.0)
-        return Thresholds(t_c, round(self._similarity(point.join), _DIGITS), t_p)
+        squared, joined = self._similarity(point.pair), self._similarity(point.join)
+        return rounded_thresholds(squared, joined, point.pull)
 
     def first_points(self) -> Iterator[Point]:
         """Yield points with T_c² at quantiles of the pairs of one identity, and T_s around it."""
@@ -189,14 +194,9 @@ def similarity_range(X: Vectors, y: Labels, space: Space, *, seed: int) -> Range
 def best_neighbourhood(points: Floats, scores: Floats, complete: npt.NDArray[np.bool_]) -> int:
     """Return the trial whose neighbourhood scores best, among those judged in every order.
 
-    The score of a neighbourhood is the mean of its trials, weighted by distance. The median of
-    all trials is mixed in, so that a good trial without neighbours counts for less than one among
-    others as good.
-
-    Args:
-        points: a row for each trial: the number of its space, then its point.
-        scores: one for each trial; incomplete trials count as neighbours.
-        complete: which trials were judged in every order.
+    A point is the number of a space, then a point in it. The score of a neighbourhood is the mean
+    of its trials, weighted by distance. The median of all trials is mixed in, so that a good trial
+    without neighbours counts for less than one among others as good.
     """
     scaled = points * np.array([_SPACE_DISTANCE, 1.0, 1.0, 1.0])
     squared = np.sum((scaled[:, np.newaxis] - scaled[np.newaxis]) ** 2, axis=2)
@@ -241,5 +241,4 @@ def _pairs_of_strangers(y: Labels, rng: np.random.Generator) -> Labels:
 
 def _unit(rows: Floats) -> Floats:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, np.newaxis]
-    unit: Floats = rows / np.maximum(lengths, 1e-12)
-    return unit
+    return np.asarray(rows / np.maximum(lengths, 1e-12))

@@ -21,7 +21,6 @@ product of both.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +28,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links
 from linkstream.paper.thresholds import Thresholds
+from linkstream.tuning.candidates import rounded_thresholds
 from linkstream.tuning.inputs import Pairs
 from linkstream.tuning.measurements import Floats, Rows
 
@@ -160,12 +160,8 @@ def agreement(a: Partitions, b: Partitions) -> float:
 def disagreement(setting: Partitions, weights: Floats) -> tuple[float, float]:
     """Compare the first order of arrival with the others, over weighted pairs of vectors.
 
-    Args:
-        setting: the partition of each order of arrival.
-        weights: how often each vector counts; a vector forms no pair with itself.
-
-    Returns:
-        Of the pairs together in the first order, the share apart in another; and the reverse.
+    Return the share of the pairs together in the first order that are apart in another, and the
+    reverse. A vector forms no pair with itself.
     """
     itself = float(np.sum(weights * weights))
     total = float(np.sum(weights)) ** 2 - itself
@@ -188,13 +184,7 @@ def _settings(similarity: Rows) -> tuple[Thresholds, ...]:
     # Rounded, since the last bits of a similarity differ between machines.
     steps = np.minimum(low + np.arange(1, STEPS + 1) / (STEPS - 1) * (high - low), _CAP)
     values = steps.round(_DIGITS).tolist()
-    return tuple(_thresholds(squared, joined) for squared in values for joined in values)
-
-
-def _thresholds(squared: float, joined: float) -> Thresholds:
-    t_c = round(math.sqrt(squared), _DIGITS)
-    t_p = t_c * t_c + PULL * (1.0 - t_c * t_c)
-    return Thresholds(t_c, joined, math.ceil(t_p * 10**_DIGITS) / 10**_DIGITS)
+    return tuple(rounded_thresholds(each, join, PULL) for each in values for join in values)
 
 
 def _run(thresholds: Thresholds, rows: Rows) -> Partitions:

@@ -97,26 +97,12 @@ def sample_of_identities(who: Labels, size: int, rng: np.random.Generator) -> La
 
 
 def neighbourhoods(
-    rows: Rows,
-    drawn: Labels,
-    nearest: Labels,
-    mean: Floats,
-    rng: np.random.Generator,
+    rows: Rows, drawn: Labels, nearest: Labels, mean: Floats, rng: np.random.Generator
 ) -> tuple[Labels, Labels]:
-    """Make groups without labels: a group is the rows near a drawn row, after centring.
+    """Return the rows in groups made without labels, and the group of each.
 
-    A row near two drawn rows belongs to the first. A drawn row that belongs to another group
-    starts none.
-
-    Args:
-        rows: unit vectors.
-        drawn: a sample of the rows.
-        nearest: the nearest neighbour of each drawn row.
-        mean: the mean vector to subtract.
-        rng: source of random numbers.
-
-    Returns:
-        The rows that belong to groups, and the group of each.
+    A group is the rows near a drawn row, after centring. A row near two drawn rows belongs to the
+    first. A drawn row that belongs to another group starts none.
     """
     here = _centred(rows[drawn], mean)
     typical = float(np.median(np.einsum("ij,ij->i", here, _centred(rows[nearest], mean))))
@@ -148,15 +134,7 @@ def measure_groups(
     thresholds: Thresholds | None,
     rng: np.random.Generator,
 ) -> Groups:
-    """Measure the lemmas on a sample, with the group of each vector.
-
-    Args:
-        sample: unit vectors.
-        who: the group of each vector.
-        labelled: whether the groups are given by labels.
-        thresholds: the thresholds to test, or None.
-        rng: source of random numbers.
-    """
+    """Measure the lemmas on a sample, with the group of each vector."""
     strange = _strangers(sample, who, rng)
     big = _big_groups(sample, who)
     angles = np.concatenate([_angles(rows) for rows in big]) if big else np.empty(0)
@@ -180,10 +158,7 @@ def similarities_after_centring(
     """Return the mean similarity of strangers, and of two of one group, less the mean vector."""
     centred = _centred(sample, mean)
     strange, big = _strangers(centred, who, rng), _big_groups(centred, who)
-    return (
-        float(strange.mean()) if len(strange) else None,
-        _pair_similarity(big) if big else None,
-    )
+    return (float(strange.mean()) if len(strange) else None, _pair_similarity(big) if big else None)
 
 
 def _big_groups(sample: Rows, who: Labels) -> list[Floats]:

@@ -23,18 +23,10 @@ _DAMAGED = (ValueError, OSError, EOFError, SyntaxError, zipfile.BadZipFile, zlib
 def read_labels(
     source: str | None, *, vectors: str | os.PathLike[str], n: int, option: str = "--labels"
 ) -> npt.NDArray[Any]:
-    """Read the labels of n vectors, in the same order.
+    """Read the labels of n vectors, in the same order; raise InputFileError if they cannot be read.
 
-    Args:
-        source: name of an array in the `.npz` of the vectors, or a `.npy` file. None reads the
-            array `y` of the `.npz`.
-        vectors: the file with the vectors.
-        n: number of vectors.
-        option: the caller's name for `source`, for errors.
-
-    Raises:
-        InputFileError: there is no such array or file, it is damaged or pickled, or it does not
-            hold one label for each vector.
+    The source is a `.npy` file, or names an array in the `.npz` of the vectors; None reads `y`.
+    Errors name the source by the caller's `option`.
     """
     archive = Path(vectors)
     name = DEFAULT_KEY if source is None else source
@@ -52,15 +44,10 @@ def read_labels(
 
 
 def read_pairs(source: str, *, vectors: str | os.PathLike[str]) -> npt.NDArray[Any]:
-    """Read pairs of row numbers of a file of vectors.
+    """Read pairs of row numbers of a file of vectors; raise InputFileError if that fails.
 
-    Args:
-        source: name of an array in the `.npz` of the vectors, a `.npy` file, or a text file with
-            two whole numbers per line, separated by a comma or spaces; a header is skipped.
-        vectors: the file with the vectors.
-
-    Raises:
-        InputFileError: there is no such array or file, or it cannot be read.
+    The source names an array in the `.npz` of the vectors, a `.npy` file, or a text file with two
+    whole numbers per line, separated by a comma or spaces; a header is skipped.
     """
     archive, path = Path(vectors), Path(source)
     if f"{source}.npy" in _members(archive):

@@ -112,12 +112,7 @@ def cliff(
 ) -> Cliff:
     """Cluster the first vectors once for each T_s of a range.
 
-    Args:
-        rows: unit vectors in order of arrival.
-        thresholds: the thresholds to judge; None takes T_c from `pair`, and T_p = 1.
-        pair: similarity of two vectors of one identity.
-        neighbour: similarity of nearest neighbours.
-        labels: the identity of each vector, or None.
+    Without thresholds to judge, T_c is taken from `pair`, and T_p is 1.
     """
     # Somewhat below cos θ_c: at T_c = cos θ_c a cluster would reject half of its own vectors.
     t_c = max(math.sqrt(min(max(pair, 0.0), 0.98)) - 0.05, 0.1)

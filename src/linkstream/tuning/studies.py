@@ -28,13 +28,7 @@ _ATTRIBUTE = "linkstream"
 def open_study(path: str | os.PathLike[str] | None, fingerprint: dict[str, Any]) -> Study:
     """Open a study in memory, or create or resume one in a file.
 
-    Args:
-        path: the file; None for a study in memory.
-        fingerprint: the data and settings of the search, by name.
-
-    Raises:
-        ArgumentError: the file is not a study, or a study of other data or settings.
-        MissingExtraError: Optuna is not installed.
+    Raise ArgumentError if the file is not a study, or a study of another fingerprint.
     """
     study = _memory() if path is None else _file(Path(path))
     seen = study.user_attrs.get(_ATTRIBUTE)
