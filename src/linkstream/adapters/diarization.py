@@ -76,9 +76,7 @@ class Diarizer:
         self._stale: dict[str, set[int]] = {moment: set() for moment in MOMENTS}
         self._given: list[int] = []
         self._numbers = array("q")  # vector number of each segment
-        self._labels: npt.NDArray[np.int64] = np.empty(
-            0, dtype=np.int64
-        )  # of the last call of current()
+        self._labels = np.empty(0, dtype=np.int64)  # of the last call of current()
         self._speakers = _Speakers(links)
 
     def __len__(self) -> int:
@@ -138,9 +136,8 @@ class Diarizer:
         """Return the current label of each segment; mark segments whose label changed."""
         if not self._numbers:
             return self._labels
-        before = self._labels
         now = self.links.labels()[np.frombuffer(self._numbers, dtype=np.int64)]
-        changed = np.flatnonzero(now[: len(before)] != before)
+        changed = np.flatnonzero(now[: len(self._labels)] != self._labels)
         self._stale["current"].update(changed.tolist())
         self._labels = now
         return now

@@ -354,8 +354,7 @@ def _missing(name: str, row: int) -> InputFileError:
 def _lengths(column: Array) -> Vectors:
     if arrow("pyarrow.types").is_fixed_size_list(column.type):
         return np.full(len(column), column.type.list_size)
-    lengths: Vectors = np.diff(column.offsets.to_numpy(zero_copy_only=False))
-    return lengths
+    return np.asarray(np.diff(column.offsets.to_numpy(zero_copy_only=False)))
 
 
 def _values(column: Array) -> list[Any]:

@@ -306,8 +306,7 @@ def _read_all(stream: ByteStream, header: Header) -> npt.NDArray[Any]:
             raise file_error(f"{stream.name} ends after {done} bytes", f"{len(flat)}", SAVE_AGAIN)
         flat[done : done + len(block)] = np.frombuffer(block, dtype=np.uint8)
         done += len(block)
-    table: npt.NDArray[Any] = flat.view(header.dtype).reshape(header.shape, order=header.order)
-    return table
+    return np.asarray(flat.view(header.dtype).reshape(header.shape, order=header.order))
 
 
 def _open_member(

@@ -181,8 +181,7 @@ def main_plane(sums: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> tu
 def unit(rows: npt.NDArray[Any]) -> Points:
     """Return the rows scaled to length 1."""
     floats = rows.astype(np.float64)
-    found: Points = floats / np.linalg.norm(floats, axis=1, keepdims=True)
-    return found
+    return np.asarray(floats / np.linalg.norm(floats, axis=1, keepdims=True))
 
 
 def cluster_graphs(links: Clustering, *, limit: int = 1500) -> Figure:
@@ -275,8 +274,7 @@ def _edges_within(state: State, rows: Rows) -> npt.NDArray[np.intp]:
     position = np.full(len(state.numbers), -1)
     position[rows] = np.arange(len(rows))
     ends = position[np.searchsorted(state.numbers, state.edges)]
-    edges: npt.NDArray[np.intp] = ends[(ends >= 0).all(axis=1)]
-    return edges
+    return np.asarray(ends[(ends >= 0).all(axis=1)])
 
 
 def _label_cluster(

@@ -119,6 +119,11 @@ def heading(axes: Axes, words: str, **more: Any) -> None:
     axes.set_title(words, loc="left", fontsize=10, color=INK, **more)
 
 
+def figure_title(figure: Figure, words: str, *, fontsize: float = 14) -> None:
+    """Write the title of a figure at its left."""
+    figure.suptitle(words, x=0.012, ha="left", fontsize=fontsize, fontweight="bold", color=INK)
+
+
 def open_frame(axes: Axes, *sides: str) -> None:
     """Hide the frame of a panel on these sides."""
     axes.spines[list(sides)].set_visible(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links
 from linkstream.errors import ArgumentError
+from linkstream.plots import style
 from linkstream.plots.graphs import draw_graph
-from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, Colours, heading, new_figure
+from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, Colours, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +37,7 @@ def timeline(
     """
     who, given, when = _checked(y_true, ids, times)
     stands_for = _most_frequent(who, given) if matched is None else dict(matched)
-    identities = len(np.unique(who))
-    figure = new_figure(9.0, 1.2 + 0.42 * identities)
+    figure = new_figure(9.0, 1.2 + 0.42 * len(np.unique(who)))
     axes = figure.add_subplot()
     _draw_timeline(axes, who, given, when, stands_for, _colours_of(given, stands_for))
     axes.set_xlabel("order of arrival" if times is None else "time (s)")
@@ -74,11 +74,11 @@ def demo_picture(
     left, right = figure.subplots(1, 2, width_ratios=(1.75, 1.0))
     _draw_timeline(left, who, given, when, stands_for, colours)
     left.set_xlabel("order of arrival" if times is None else "time (s)")
-    heading(left, "IDs given at arrival, one row per speaker")
+    style.heading(left, "IDs given at arrival, one row per speaker")
     draw_graph(right, links, vectors, colours)
-    heading(right, "subclusters and their vectors at the end")
+    style.heading(right, "subclusters and their vectors at the end")
     if title:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+        style.figure_title(figure, title)
     if subtitle:
         figure.supxlabel(subtitle, x=0.012, ha="left", fontsize=8.5, color="#666666")
     return figure
@@ -149,7 +149,8 @@ def _draw_timeline(
         for cluster in np.unique(given[who == identity]).tolist():
             bars = _bars((who == identity) & (given == cluster), when, ends)
             _draw_bars(axes, bars, row, cluster, colours[cluster])
-    axes.set_yticks(range(len(identities)), _row_names(identities))
+    mark = "" if identities.dtype.kind in "US" else "#"
+    axes.set_yticks(range(len(identities)), [f"{mark}{identity}" for identity in identities])
     axes.set_ylim(len(identities) - 0.45, -0.55)
     axes.set_xlim(when[0], ends[-1])
     _label_ids(axes, identities, who, given, stands_for, colours)
@@ -199,13 +200,6 @@ def _bars(
     begins = np.flatnonzero(chosen & ~np.append(False, unbroken))
     stops = np.flatnonzero(chosen & ~np.append(unbroken, False))
     return [(float(when[a]), float(ends[b] - when[a])) for a, b in zip(begins, stops, strict=True)]
-
-
-def _row_names(identities: npt.NDArray[Any]) -> Sequence[str]:
-    return [
-        str(identity) if identities.dtype.kind in "US" else f"#{identity}"
-        for identity in identities
-    ]
 
 
 def _label_ids(

@@ -139,9 +139,11 @@ def doubts(runs: GridRuns, score: Floats, best: int, different: Pairs) -> list[s
     reasons = []
     if _rival(runs, score, best) > _RIVAL_MAX:
         reasons.append("very different thresholds give other clusters that score almost as well")
-    if len(different) and _least_precision(runs, different, best) < _PRECISION_MIN:
-        reasons.append("too few strangers were seen together to show that they are kept apart")
-    if not len(different) and runs.compactness[best] < _COMPACTNESS_MIN:
+    if len(different):
+        least_precision = 1.0 - _strangers_merged(runs, different)[1][best] / runs.together[best]
+        if least_precision < _PRECISION_MIN:
+            reasons.append("too few strangers were seen together to show that they are kept apart")
+    elif runs.compactness[best] < _COMPACTNESS_MIN:
         reasons.append("the clusters seem to contain finer ones")
     return reasons
 
@@ -270,11 +272,6 @@ def _rival(runs: GridRuns, score: Floats, best: int) -> float:
         if agreement(chosen, runs.partitions[other, 0]) < _DIFFERENT:
             return float(score[other] / score[best])
     return 0.0
-
-
-def _least_precision(runs: GridRuns, different: Pairs, best: int) -> float:
-    """Return a lower bound of the share of pairs put together that are right."""
-    return float(1.0 - _strangers_merged(runs, different)[1][best] / runs.together[best])
 
 
 def _pairs(counts: npt.NDArray[np.intp]) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.plots import FAINT, INK, PALETTE, new_figure
+from linkstream.plots.style import FAINT, INK, PALETTE, figure_title, new_figure
 from linkstream.tuning import studies
 from linkstream.tuning.diagnosis import Diagnosis
 from linkstream.tuning.result import TuneResult
@@ -47,14 +47,8 @@ def trials_figure(tuned: TuneResult) -> Figure:
     bar = figure.colorbar(shown, ax=[left, right], pad=0.015, aspect=30, extend="min")
     bar.set_label(tuned.objective.name, color=INK)
     bar.outline.set_visible(False)
-    figure.suptitle(
-        f"{len(scores)} trials; score of the chosen one: {tuned.score:.3f}",
-        x=0.012,
-        ha="left",
-        fontsize=13,
-        fontweight="bold",
-        color=INK,
-    )
+    title = f"{len(scores)} trials; score of the chosen one: {tuned.score:.3f}"
+    figure_title(figure, title, fontsize=13)
     return figure
 
 
@@ -156,9 +150,7 @@ def diagnosis_figure(diagnosis: Diagnosis) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(colors=INK, labelsize=8.5)
         panel(axes, diagnosis)
-    figure.suptitle(
-        diagnosis.headline(), x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK
-    )
+    figure_title(figure, diagnosis.headline())
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
     return figure
 
@@ -183,22 +175,13 @@ def _similarities(axes: Axes, diagnosis: Diagnosis) -> None:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_ylim(0.0, 1.65 * axes.dataLim.y1)
-    marks = _marked_similarities(diagnosis)
-    for height, (name, value) in zip((0.82, 0.74, 0.66), marks.items(), strict=False):
-        _mark(axes, name, value, height)
+    given = diagnosis.thresholds
+    if given is not None:
+        _mark(axes, "$T_c^2$", given.cluster_similarity**2, 0.82)
+        _mark(axes, "$T_s$", given.subcluster_similarity, 0.74)
+        _mark(axes, "$T_p$", given.pair_similarity_max, 0.66)
     _title(axes, "Similarities of the vectors", "similarity")
     axes.legend(loc="upper left", frameon=False, fontsize=8.5, labelcolor=INK)
-
-
-def _marked_similarities(diagnosis: Diagnosis) -> dict[str, float]:
-    given = diagnosis.thresholds
-    if given is None:
-        return {}
-    return {
-        "$T_c^2$": given.cluster_similarity**2,
-        "$T_s$": given.subcluster_similarity,
-        "$T_p$": given.pair_similarity_max,
-    }
 
 
 def _mark(
@@ -262,18 +245,11 @@ def _findings(axes: Axes, diagnosis: Diagnosis) -> None:
     height = 0.96
     for found in diagnosis.findings:
         lines = textwrap.wrap(found.title, _TITLE_WIDTH)
-        axes.text(
-            0.0,
-            height,
-            found.severity,
-            color=SEVERITY[found.severity],
-            fontsize=9,
-            fontweight="bold",
-            va="top",
-        )
-        bold = "bold" if found.severity == "warning" else "normal"
-        words = "\n".join(lines)
-        axes.text(0.19, height, words, color=INK, fontsize=9, va="top", fontweight=bold)
+        style: dict[str, Any] = {"fontsize": 9, "va": "top"}
+        colour, severity = SEVERITY[found.severity], found.severity
+        axes.text(0.0, height, severity, color=colour, fontweight="bold", **style)
+        weight = "bold" if severity == "warning" else "normal"
+        axes.text(0.19, height, "\n".join(lines), color=INK, fontweight=weight, **style)
         height -= 0.072 * len(lines)
 
 
@@ -308,20 +284,14 @@ def _spectrum(axes: Axes, diagnosis: Diagnosis) -> None:
     """Draw the variance along the main directions."""
     spectrum = diagnosis.spectrum
     shares = 100.0 * np.array(spectrum.shares)
-    _bars(axes, np.arange(1, len(shares) + 1), shares, PINK)
+    axes.bar(np.arange(1, len(shares) + 1), shares, width=0.85, color=PINK, linewidth=0.0)
+    axes.grid(axis="y", color=FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
     words = f"effective dimension {spectrum.effective_dimension:.0f} of {diagnosis.dimension}"
     axes.text(
         0.97, 0.93, words, transform=axes.transAxes, ha="right", va="top", fontsize=9, color=INK
     )
     _title(axes, "Variance by direction", "main direction", "% of the variance")
-
-
-def _bars(
-    axes: Axes, positions: npt.NDArray[np.int64], heights: npt.NDArray[np.float64], colour: str
-) -> None:
-    axes.bar(positions, heights, width=0.85, color=colour, linewidth=0.0)
-    axes.grid(axis="y", color=FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
 
 
 def _lengths(axes: Axes, diagnosis: Diagnosis) -> None:

@@ -196,7 +196,7 @@ class _Search:
                 points = points[: total - len(trials)]
                 self._judge(study, name, points, pool)
                 if progress is not None:
-                    progress(len(trials) + len(points), total, studies.best_score(study))
+                    progress(len(trials) + len(points), total, study.best_value)
 
     def _next_batch(self, trials: Sequence[FrozenTrial]) -> tuple[str, list[Point]]:
         """Return the space of the next batch, and its remaining points."""
@@ -222,12 +222,9 @@ class _Search:
         """Return the trial with the best neighbourhood, with its figures in every order."""
         trials = studies.finished(study)
         names = list(self._spaces)
-        points = np.array(
-            [
-                [names.index(studies.space_of(trial)), *astuple(studies.point_of(trial))]
-                for trial in trials
-            ]
-        )
+        numbers = [names.index(studies.space_of(trial)) for trial in trials]
+        cube = [astuple(studies.point_of(trial)) for trial in trials]
+        points = np.column_stack([numbers, cube])
         scores = np.array([statistics.fmean(studies.scores(trial)) for trial in trials])
         complete = np.array([len(studies.scores(trial)) == len(self._orders) for trial in trials])
         chosen = trials[best_neighbourhood(points, scores, complete)]
@@ -244,7 +241,9 @@ class _Search:
         candidates = [self._candidate(space, point) for point in points]
         firsts = list(pool.map(lambda candidate: self._in_order(candidate, 0), candidates))
         earlier = [studies.scores(trial)[0] for trial in studies.finished(study)]
-        needed = _needed([*earlier, *(judgement.score for judgement in firsts)])
+        scores = [*earlier, *(judgement.score for judgement in firsts)]
+        # The score in the first order from which on a trial is run in the other orders.
+        needed = min(statistics.median(scores), max(scores) - _HOPELESS)
         running = [
             [
                 pool.submit(self._in_order, candidate, k)
@@ -263,11 +262,6 @@ class _Search:
         settings = self._settings
         X, y = self._examples.X[rows], self._examples.y[rows]
         return judge(candidate, X, y, settings.objective, engine=settings.engine)
-
-
-def _needed(firsts: Sequence[float]) -> float:
-    """Return the score in the first order from which on a trial is run in the other orders."""
-    return min(statistics.median(firsts), max(firsts) - _HOPELESS)
 
 
 def _digest(array: npt.NDArray[Any]) -> str:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial
 
-_NAME = "linkstream"
-_ATTRIBUTE = "linkstream"
+_NAME = "linkstream"  # of a study, and of its attribute with the fingerprint
 
 
 def open_study(path: str | os.PathLike[str] | None, fingerprint: dict[str, Any]) -> Study:
@@ -31,9 +30,9 @@ def open_study(path: str | os.PathLike[str] | None, fingerprint: dict[str, Any])
     Raise ArgumentError if the file is not a study, or a study of another fingerprint.
     """
     study = _memory() if path is None else _file(Path(path))
-    seen = study.user_attrs.get(_ATTRIBUTE)
+    seen = study.user_attrs.get(_NAME)
     if seen is None and not study.trials:
-        study.set_user_attr(_ATTRIBUTE, fingerprint)
+        study.set_user_attr(_NAME, fingerprint)
     elif seen != fingerprint:
         raise _other_study(path, seen, fingerprint)
     _drop_unfinished(study)
@@ -117,11 +116,6 @@ def space_of(trial: FrozenTrial) -> str:
 def point_of(trial: FrozenTrial) -> Point:
     """Return the point of the trial."""
     return Point(**trial.params)
-
-
-def best_score(study: Study) -> float:
-    """Return the best score so far of a trial judged in every order."""
-    return float(study.best_value)
 
 
 def _memory() -> Study:
