@@ -12,7 +12,7 @@ import numpy.typing as npt
 from linkstream.engine import snapshot
 from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.forest import FULL
-from linkstream.engine.state import ARRAYS, State, indices_of
+from linkstream.engine.state import ARRAYS, State, damaged, indices_of
 from linkstream.errors import ArgumentError, SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger
@@ -124,11 +124,10 @@ def _options(meta: dict[str, Any]) -> tuple[Limits, int, bool]:
     try:
         limits = Limits(**meta.get("limits"))  # type: ignore[arg-type]
     except (TypeError, ArgumentError) as error:
-        raise _damaged(f"limits that cannot be ({error})", "what linkstream wrote") from None
+        raise damaged(f"limits that cannot be ({error})", "what linkstream wrote") from None
     if type(min_size) is not int or min_size < 1 or type(keeping) is not bool:
-        raise _damaged(
-            f"min_size {min_size!r}, keep_vectors {keeping!r}", "a number and a yes or no"
-        )
+        seen = f"min_size {min_size!r}, keep_vectors {keeping!r}"
+        raise damaged(seen, "a number and a yes or no")
     return limits, min_size, keeping
 
 
@@ -138,13 +137,12 @@ def _kept(
     if array is None and not (keeping and state.n_vectors):
         return None
     if array is None or not keeping or not state.track_vectors:
-        raise _damaged("vectors kept, and a header that knows nothing of them", "both or none")
+        raise damaged("vectors kept, and a header that knows nothing of them", "both or none")
     if array.dtype != np.int32 or array.shape != (state.n_vectors, state.dimension):
-        raise _damaged(
-            f"vectors of shape {array.shape}", f"{state.n_vectors} rows of {state.dimension}"
-        )
+        expected = f"{state.n_vectors} rows of {state.dimension}"
+        raise damaged(f"vectors of shape {array.shape}", expected)
     if not _sums_fit(array, state, ledger):
-        raise _damaged("vectors kept that do not sum to the subclusters", "the vectors added")
+        raise damaged("vectors kept that do not sum to the subclusters", "the vectors added")
     return array
 
 
@@ -154,13 +152,11 @@ def _undone(
     if array is None:
         return None
     if not keeping or array.dtype != np.int32 or array.shape[1:] != (state.dimension,):
-        raise _damaged(
-            f"undone vectors of shape {array.shape}",
-            f"rows of {state.dimension}, where vectors are kept",
-        )
+        expected = f"rows of {state.dimension}, where vectors are kept"
+        raise damaged(f"undone vectors of shape {array.shape}", expected)
     lengths, _ = _lengths_and_shares(array, np.zeros(state.dimension))
     if np.any(np.abs(lengths - 1.0) > _SLACK):
-        raise _damaged("undone vectors of another length than one", "the vectors undone")
+        raise damaged("undone vectors of another length than one", "the vectors undone")
     return array
 
 
@@ -207,18 +203,8 @@ def _space(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Spa
     try:
         space = Space(arrays.get("space_mean"), meta.get("model"), meta.get("space_dimension"))
     except ArgumentError as error:
-        raise _damaged(f"a space that cannot be ({error.seen})", error.expected) from None
+        raise damaged(f"a space that cannot be ({error.seen})", error.expected) from None
     if dimension and space.dimension not in (None, dimension):
-        raise _damaged(
-            f"a space of dimension {space.dimension}",
-            f"dimension {dimension}, as the subclusters have",
-        )
+        expected = f"dimension {dimension}, as the subclusters have"
+        raise damaged(f"a space of dimension {space.dimension}", expected)
     return space
-
-
-def _damaged(seen: str, expected: str) -> SnapshotError:
-    return SnapshotError(
-        seen,
-        expected=expected,
-        remedy="The file is damaged or was made by another program; use a backup.",
-    )

@@ -120,11 +120,7 @@ class _Absorption:
         if self.core.vectors is not None and group.members is not None:
             rows = np.ascontiguousarray(self.source.kept(group.members))
         answer = self.core.running().absorb(
-            group.total,
-            group.lights,
-            rows=rows,
-            flags=group.flags,
-            apart=self._is_barred(group),
+            group.total, group.lights, rows=rows, flags=group.flags, apart=self._is_barred(group)
         )
         self.places.numbers[group.number] = int(answer.subcluster[0])
         self._read_log()
@@ -154,7 +150,7 @@ class _Absorption:
     def _carry_graph_corrections(self) -> None:
         """Repeat the source's corrections of subclusters and clusters, its names and ignores."""
         core, places, state = self.core, self.places, self.state
-        for a, b in ties(state).tolist():
+        for a, b in state.edges[state.firm == PINNED].tolist():
             if places[a] != places[b]:
                 corrections.same(core, places[a], places[b], of="subclusters")
         for a, b in bars(state, self.laws):
@@ -327,12 +323,6 @@ def is_corrected(state: State, laws: Laws) -> bool:
     ledger = laws.ledger
     said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
     return bool(said or state.flags.any() or (state.firm == PINNED).any())
-
-
-def ties(state: State) -> Integers:
-    """Return the pairs of subclusters that corrections tie."""
-    tied: Integers = state.edges[state.firm == PINNED]
-    return tied
 
 
 def bars(state: State, laws: Laws) -> list[tuple[int, int]]:

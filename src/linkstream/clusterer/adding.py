@@ -10,7 +10,7 @@ import numpy.typing as npt
 from linkstream.clusterer import checks
 from linkstream.clusterer.change import Stopped, one_change
 from linkstream.clusterer.checks import check_group
-from linkstream.clusterer.core import Core, Fixed
+from linkstream.clusterer.core import Core, Fixed, Float32s
 from linkstream.clusterer.maintenance import run_maintenance
 from linkstream.engine import events
 from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine
@@ -32,9 +32,7 @@ def add(core: Core, x: npt.ArrayLike, weight: float = 1.0, group: str | None = N
 
 
 @one_change
-def _add_alone(
-    core: Core, rows: npt.NDArray[np.float32], weight: float, group: str | None
-) -> Decision:
+def _add_alone(core: Core, rows: Float32s, weight: float, group: str | None) -> Decision:
     return _add_rows(core, rows, weight, group).at(0)
 
 
@@ -60,7 +58,7 @@ def add_many(
 
 @one_change
 def _add_batch(
-    core: Core, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None
+    core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | None
 ) -> tuple[Decisions, npt.NDArray[np.int64]]:
     """Add vectors; return decisions and IDs. After this change no memory is needed any more."""
     core.last_decisions = decisions = _add_rows(core, rows, weight, group)
@@ -90,9 +88,7 @@ def add_group(
     return decisions.cluster.copy()
 
 
-def _add_rows(
-    core: Core, rows: npt.NDArray[np.float32], weight: npt.ArrayLike, group: str | None
-) -> Decisions:
+def _add_rows(core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | None) -> Decisions:
     """Add rows, or raise an error before anything has changed."""
     if group is not None:
         check_group(group)
@@ -147,9 +143,7 @@ def _maintained(core: Core, before: int, pieces: _Pieces) -> bool:
     return True
 
 
-def _add_each(
-    core: Core, rows: npt.NDArray[np.float32], lights: list[int], group: str | None
-) -> Decisions:
+def _add_each(core: Core, rows: Float32s, lights: list[int], group: str | None) -> Decisions:
     """Add vectors one by one: each in its group, or with its weight."""
     fixed = core.quantised(rows)
     core.check_room(len(rows))
@@ -205,12 +199,8 @@ def _add_together(core: Core, fixed: Fixed, lights: list[int], group: str | None
         taken = engine.place(
             q, light=light, outcome=place.outcome, target=place.target, rule=place.firm
         )
-        found = place.outcome != NEW
-        taken = replace(
-            taken,
-            similarity=place.similarity if found else None,
-            threshold=place.threshold if found else None,
-        )
+        figures = (None, None) if place.outcome == NEW else (place.similarity, place.threshold)
+        taken = replace(taken, similarity=figures[0], threshold=figures[1])
         pieces.append(taken.as_batch())
     core.up_to_date_ledger()
     run_maintenance(core, before, since=before)

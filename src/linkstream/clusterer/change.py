@@ -194,9 +194,7 @@ class Change:
         core.engine, self._open, self._ended = self._engine, None, True
 
 
-def one_change(
-    function: Callable[Concatenate[Core, P], R],
-) -> Callable[Concatenate[Core, P], R]:
+def one_change(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
     """Make a function of a core one change, unless it is called within another change."""
 
     @wraps(function)

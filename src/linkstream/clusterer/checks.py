@@ -10,20 +10,14 @@ import numpy.typing as npt
 from linkstream.engine.forest import FULL
 from linkstream.errors import ArgumentError
 from linkstream.identity.ledger import KINDS, is_name
+from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
 EVIDENCE = ("nearest", "cluster")  # what decides on a vector that joins no subcluster
 
 
 def whole_number(name: str, value: int, meaning: str, *, least: int = 1) -> int:
-    """Return an integer that is at least `least`; raise ArgumentError for anything else.
-
-    Args:
-        name: the parameter, for the message.
-        value: what the caller passed.
-        meaning: what the number says, for the message.
-        least: the smallest number allowed.
-    """
+    """Return a whole number of `least` or more; raise ArgumentError, with its meaning, if not."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(
             f"{name}={value!r:.80}",
@@ -100,6 +94,16 @@ def lights(weight: npt.ArrayLike, n: int) -> list[int]:
             remedy="1 is a vector of full quality; 0 asks without learning.",
         )
     return [FULL - max(round(value * FULL), 1) if value else FULL for value in given]
+
+
+def check_thresholds(thresholds: object) -> None:
+    """Raise ArgumentError unless `thresholds` is a Thresholds or None."""
+    if not (thresholds is None or isinstance(thresholds, Thresholds)):
+        raise ArgumentError(
+            f"thresholds of type {type(thresholds).__name__}",
+            expected="Thresholds or None",
+            remedy="None takes those of the clusterer.",
+        )
 
 
 def check_evidence(evidence: str) -> bool:

@@ -34,6 +34,7 @@ from linkstream.identity.ledger import Ledger, Rows
 from linkstream.saving import Saved
 
 Fixed = npt.NDArray[np.int32]
+Float32s = npt.NDArray[np.float32]
 
 
 class Core:
@@ -190,14 +191,14 @@ class Core:
 
     # Vectors from the caller
 
-    def check_rows(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    def check_rows(self, X: npt.ArrayLike) -> Float32s:
         """Return rows of the right shape and dimension, or raise VectorError."""
         try:
             return door.vectors(X, dimension=self.dimension)
         except DimensionError as error:
             raise self._with_encoder(error) from None
 
-    def check_row(self, x: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    def check_row(self, x: npt.ArrayLike) -> Float32s:
         """Return one vector as a block of one row, or raise VectorError."""
         try:
             return door.vector(x, dimension=self.dimension)
@@ -209,15 +210,15 @@ class Core:
         fixed = self.space.dimension is not None
         return presets.other_dimension(error.seen, self.space) if fixed else error
 
-    def quantised(self, rows: npt.NDArray[np.float32]) -> Fixed:
+    def quantised(self, rows: Float32s) -> Fixed:
         """Return rows as fixed-point numbers, or raise VectorError; nothing changes."""
         if self.space.mean is None:
             fixed, lengths = self.factory.quantise(rows)
             door.check_norms(rows, lengths)
-        else:
-            centred = self.space.centre(rows)
-            fixed, lengths = quantise(centred)
-            door.check_norms(centred, lengths)
+            return fixed
+        centred = self.space.centre(rows)
+        fixed, lengths = quantise(centred)
+        door.check_norms(centred, lengths)
         return fixed
 
     def kept(self, numbers: npt.ArrayLike) -> Fixed:

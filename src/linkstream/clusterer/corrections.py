@@ -230,10 +230,7 @@ def _refuse_names(core: Core, one: int, other: int, said: str) -> None:
 
 
 def _can_leave(core: Core, vectors: Sequence[int], leaves_others: bool) -> bool:
-    """Return whether vectors can be taken out of the subclusters that hold them.
-
-    If `leaves_others`, each of these subclusters must keep at least one other vector.
-    """
+    """Return whether vectors can leave their subclusters; `leaves_others`: none becomes empty."""
     if min(vectors) < 0:
         return False
     rest: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}

@@ -21,6 +21,7 @@ from linkstream.engine.state import State
 from linkstream.explanation import Explanation
 from linkstream.identity import paths, review, settling, suggestions
 from linkstream.identity.laws import Laws
+from linkstream.identity.ledger import Ledger
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Exemplars, Fetch, Question
 from linkstream.identity.settling import Settlement
@@ -70,18 +71,15 @@ class ReadSnapshot:
 
 def snapshot_for_read(core: Core) -> ReadSnapshot | None:
     """Return a snapshot that any thread may use later; None if nothing was added."""
+    return None if core.engine is None else _view(core, copy.deepcopy(core.up_to_date_ledger()))
+
+
+def _view(core: Core, ledger: Ledger | None = None) -> ReadSnapshot | None:
+    """Return a view that is valid until the ledger changes; None if nothing was added."""
     if core.engine is None:
         return None
-    ledger = copy.deepcopy(core.up_to_date_ledger())
+    ledger = ledger or core.up_to_date_ledger()
     return ReadSnapshot(core.state(), Laws.of(ledger), ledger.ignored, core.factory.unions)
-
-
-def _view(core: Core) -> ReadSnapshot | None:
-    """Return a view that is valid until the next change; None if nothing was added."""
-    if core.engine is None:
-        return None
-    laws = core.laws()
-    return ReadSnapshot(core.state(), laws, core.ledger.ignored, core.factory.unions)
 
 
 def explain(core: Core, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:

@@ -10,21 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer import (
-    absorb,
-    adding,
-    corrections,
-    maintenance,
-    removal,
-    snapshots,
-)
-from linkstream.clusterer.absorb import Absorbed
-from linkstream.clusterer.checks import (
-    check_evidence,
-    check_keep_vectors,
-    check_space,
-    whole_number,
-)
+from linkstream.clusterer import adding, checks, corrections, maintenance, removal, snapshots
+from linkstream.clusterer.absorb import Absorbed, absorb
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.reader import LinksReader
 from linkstream.engine.contract import Decision, Decisions
@@ -98,15 +85,15 @@ class Links(LinksReader):
             min_size: vectors that a cluster without a name needs to be more than pending.
         """
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
-        state = State(thresholds, 0, bool(track_vectors), check_evidence(evidence))
+        state = State(thresholds, 0, bool(track_vectors), checks.check_evidence(evidence))
         saved = Saved(
             state=state,
-            space=check_space(space),
+            space=checks.check_space(space),
             healing=Healing.of(heal),
             ledger=Ledger(tracked=state.track_vectors),
             limits=Limits(max_subclusters, max_idle),
-            min_size=whole_number("min_size", min_size, "how many vectors make a cluster"),
-            keeping=check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
+            min_size=checks.whole_number("min_size", min_size, "how many vectors make a cluster"),
+            keeping=checks.check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
         )
         super().__init__(Core(saved, engine=engine, threads=threads))
 
@@ -366,7 +353,7 @@ class Links(LinksReader):
             NotTrackedError: vectors are tracked or kept here, and not there.
             ContradictionError: corrections of the two contradict each other.
         """
-        return absorb.absorb(self.core, other)
+        return absorb(self.core, other)
 
     def without_vectors(self) -> Links:
         """Return a copy that knows its clusters but not their vectors, as a shard sends it.

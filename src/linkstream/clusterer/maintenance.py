@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.change import one_change
-from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.checks import check_thresholds, check_yes_no
 from linkstream.clusterer.core import Core
 from linkstream.engine.contract import Engine
 from linkstream.engine.state import State
-from linkstream.errors import ArgumentError
 from linkstream.identity import enforcement, settling
 from linkstream.identity.regrouping import Regrouping
 from linkstream.identity.settling import Settlement
@@ -22,10 +21,8 @@ from linkstream.paper.thresholds import Thresholds
 def run_maintenance(core: Core, before: int, *, since: int | None = None) -> Engine:
     """Heal, and apply limits, if the stream has passed a point where that is due.
 
-    Args:
-        core: the clusterer.
-        before: how many vectors there were when maintenance last ran.
-        since: first vector whose subcluster no limit may drop; None: the newest vector.
+    There were `before` vectors at the last run. No limit drops a subcluster of the vectors from
+    `since` on; None: of the newest vector.
     """
     engine = core.running()
     if core.healing is not None and core.healing.after(before) <= engine.n_vectors:
@@ -56,12 +53,7 @@ def settle(core: Core, apply: bool = False, *, thresholds: Thresholds | None = N
     """Compare all subclusters with one another; propose joins and cuts, or apply them."""
     if core.engine is None:
         return Settlement((), (), 0, 0, applied=apply)
-    if not (thresholds is None or isinstance(thresholds, Thresholds)):
-        raise ArgumentError(
-            f"thresholds of type {type(thresholds).__name__}",
-            expected="Thresholds or None",
-            remedy="None takes those of the clusterer.",
-        )
+    check_thresholds(thresholds)
     check_yes_no("apply", apply)
     state, laws = core.engine.state(), core.laws()
     test = thresholds or core.origin.thresholds

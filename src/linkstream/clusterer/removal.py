@@ -166,8 +166,7 @@ def _undone_from(core: Core, n: int, log: Timeline) -> Fixed | None:
     gone = core.kept(np.arange(n, core.n_vectors, dtype=np.int64))
     if core.undone is None or not log.taken:
         return gone
-    both: Fixed = np.concatenate([gone, core.undone])
-    return both
+    return np.concatenate([gone, core.undone])
 
 
 def _continue_from(core: Core, state: State, ledger: Ledger, reason: tuple[int, ...]) -> None:

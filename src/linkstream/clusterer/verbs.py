@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import adding, checks, corrections, maintenance, removal
-from linkstream.clusterer.core import Core
+from linkstream.clusterer.core import Core, Float32s
 from linkstream.clusterer.links import Links
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
@@ -163,9 +163,7 @@ class Verb:
         return arguments
 
     @classmethod
-    def from_journal(
-        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
-    ) -> Verb:
+    def from_journal(cls, arguments: Mapping[str, Any], rows: Float32s | None) -> Verb:
         """Return the verb that the journal holds: its arguments, and the vectors that came."""
         values = dict(arguments)
         for name, stored in cls.journal_names.items():
@@ -197,12 +195,9 @@ def signature(verb: str, *own: inspect.Parameter) -> inspect.Signature:
 
 
 def documentation(verb: str, own: Mapping[str, str], notes: str = "") -> str:
-    """Return the documentation of a verb for a surface.
+    """Return the documentation of a verb for a surface that has parameters of its `own`.
 
-    Args:
-        verb: the method of `Links`.
-        own: what the parameters mean that only the surface has.
-        notes: text instead of the paragraphs between the first one and the parameters.
+    `notes` replace the paragraphs between the first one and the parameters.
     """
     text, raises, errors = (inspect.getdoc(getattr(Links, verb)) or "").partition("\n\nRaises:")
     head, _, args = text.partition("\n\nArgs:\n")
@@ -378,9 +373,7 @@ class Remove(Verb):
         return {name: value for name, value in arguments.items() if name not in given}
 
     @classmethod
-    def from_journal(
-        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
-    ) -> Verb:
+    def from_journal(cls, arguments: Mapping[str, Any], rows: Float32s | None) -> Verb:
         """Return the verb by number, by coordinates, or by both."""
         given = {} if rows is None else {"x" if "vector" in arguments else "vector": rows[0]}
         return cls.parse({**arguments, **given})
@@ -419,20 +412,14 @@ class Settle(Verb):
         given = self.thresholds
         if isinstance(given, dict) and given.keys() == {each.name for each in fields(Thresholds)}:
             object.__setattr__(self, "thresholds", Thresholds(**given))
-        elif given is not None and not isinstance(given, Thresholds):
-            raise ArgumentError(
-                f"thresholds of type {type(given).__name__}",
-                expected="Thresholds or None",
-                remedy="None takes those of the clusterer.",
-            )
+        else:
+            checks.check_thresholds(given)
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return the thresholds, if they were given: the journal holds applied settlements."""
         return {} if self.thresholds is None else {"thresholds": _plain(self.thresholds)}
 
     @classmethod
-    def from_journal(
-        cls, arguments: Mapping[str, Any], rows: npt.NDArray[np.float32] | None
-    ) -> Verb:
+    def from_journal(cls, arguments: Mapping[str, Any], rows: Float32s | None) -> Verb:
         """Return the settlement, applied."""
         return cls.parse({**arguments, "apply": True})

@@ -39,9 +39,7 @@ def hidden(path: Path) -> Iterator[Path]:
 def _locked(path: Path) -> tuple[int, str]:
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SUFFIX, dir=path.parent)
-        with contextlib.suppress(
-            OSError
-        ):  # another process may have swept the file in the meantime
+        with contextlib.suppress(OSError):  # another process may have swept the file
             lock(handle)
             if os.path.samestat(os.fstat(handle), os.stat(name)):
                 return handle, name

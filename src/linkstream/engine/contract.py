@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.forest import TESTED
-from linkstream.engine.state import State
+from linkstream.engine.state import Fixed, State
 from linkstream.paper.thresholds import Thresholds
 
 Kind = Literal["joined", "linked", "new"]
@@ -144,10 +144,10 @@ class VectorStore(Protocol):
     def __len__(self) -> int:
         """Return the number of vectors."""
 
-    def append(self, rows: npt.NDArray[np.int32]) -> None:
+    def append(self, rows: Fixed) -> None:
         """Append vectors."""
 
-    def rows(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    def rows(self, numbers: npt.NDArray[np.int64]) -> Fixed:
         """Return the vectors of these numbers, each below the length."""
 
     def cut(self, size: int) -> None:
@@ -197,9 +197,7 @@ class Engine(Protocol):
     def rollback(self) -> None:
         """Take back all calls since `begin`: state, events, IDs and stored vectors."""
 
-    def add(
-        self, rows: npt.NDArray[np.int32] | npt.NDArray[np.float32], stop: Stop | None = None
-    ) -> Decisions:
+    def add(self, rows: Fixed | npt.NDArray[np.float32], stop: Stop | None = None) -> Decisions:
         """Add vectors in order of arrival; the result is that of adding them one by one.
 
         Args:
@@ -218,12 +216,12 @@ class Engine(Protocol):
         engine, or if the engine has no such path; the caller then uses `add`.
         """
 
-    def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
+    def ask(self, vectors: Fixed) -> Decisions:
         """Return what equations 20 and 21 say of each vector; cluster −1 if it would be new."""
 
     def place(
         self,
-        vector: npt.NDArray[np.int32],
+        vector: Fixed,
         *,
         light: int = 0,
         outcome: int = -1,
@@ -248,7 +246,7 @@ class Engine(Protocol):
         lights: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.int64] | None = None,
         *,
-        rows: npt.NDArray[np.int32] | None = None,
+        rows: Fixed | None = None,
         flags: int = 0,
         apart: bool = False,
     ) -> Decisions:
@@ -266,9 +264,7 @@ class Engine(Protocol):
             apart: each sum begins a cluster, whatever the tests decide.
         """
 
-    def withdraw(
-        self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
-    ) -> None:
+    def withdraw(self, vector: Fixed, *, light: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly.
 
         Args:
@@ -284,7 +280,7 @@ class Engine(Protocol):
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Append events that the engine does not produce itself: code and numbers of each."""
 
-    def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
+    def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:
         """Return the most similar subclusters, best first (tie: the older)."""
 
     def holder(self, member: int) -> int:

@@ -19,12 +19,7 @@ NORM_MIN, NORM_MAX = 1e-9, 1e9
 
 
 def vectors(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.float32]:
-    """Return rows of float32 of the right shape; `check_norms` checks their values.
-
-    Args:
-        values: rows of vectors.
-        dimension: the dimension they must have; None: any.
-    """
+    """Return rows of float32 of the right shape; `check_norms` checks their values."""
     array = _as_array(values)
     if array.shape == (0,):  # an empty list is an empty batch
         return np.empty((0, dimension or DIMENSION_MIN), dtype=np.float32)

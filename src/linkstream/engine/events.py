@@ -6,7 +6,7 @@ Replaying all events on an empty graph gives the same subclusters, edges and clu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -24,9 +24,7 @@ class Event:
     """A change; `vector` is the newest vector at that time, which caused it."""
 
     kind: ClassVar[str] = "event"  # the name of the class, in lower case
-    texts: ClassVar[
-        tuple[str, ...]
-    ] = ()  # fields that are texts; rows hold the numbers of the texts
+    texts: ClassVar[tuple[str, ...]] = ()  # fields whose numbers in rows stand for texts
     sequence: int
     vector: int
 
@@ -344,6 +342,12 @@ CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT, UNITED = range(8)
 WEIGHED, MOVED, REMOVED, VANISHED, TIED, RETIED, HELD, SETTLED, FLAGGED = range(8, 17)
 SAME, DIFFERENT, PINNED, RELOCATED, DROPPED, FORGOTTEN, NAMED, IGNORED = range(17, 25)
 GROUPED, ENROLLED, UNDONE, ABSORBED, RETRACTED, REDONE = range(25, 31)
+
+
+def methods(reader: type) -> dict[int, Callable[..., None]]:
+    """Return the methods of a class that are named after kinds of events, such as `_created`."""
+    named = {code: f"_{event.kind}" for code, event in enumerate(CLASSES)}
+    return {code: getattr(reader, name) for code, name in named.items() if hasattr(reader, name)}
 
 
 def row(code: int, vector: int, *numbers: int) -> tuple[int, ...]:

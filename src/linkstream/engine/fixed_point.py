@@ -26,10 +26,9 @@ _MASK = (1 << _LIMB) - 1
 
 
 def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the squared length of each row, summed in a fixed order.
+    """Return the squared length of each row, summed in one order on every machine.
 
-    The order: square, pad with zeros to a power of two, then add the upper half to the lower half
-    until one number is left. It is the same on every machine and fast to vectorise.
+    Squares are padded with zeros to a power of two; then the upper half is added to the lower one.
     """
     squares = rows * rows
     width = 1 << max(rows.shape[1] - 1, 0).bit_length()
@@ -38,8 +37,7 @@ def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     while width > 1:
         width //= 2
         folded = folded[:, :width] + folded[:, width:]
-    sums: npt.NDArray[np.float64] = folded[:, 0]
-    return sums
+    return folded[:, 0]
 
 
 def norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -34,6 +34,14 @@ class Node:
         """Return the weight of the vectors as the k of the paper's formulas."""
         return mass(self.count, self.light)
 
+    def take_in(self, gone: Node) -> None:
+        """Count the vectors of another node in this one."""
+        self.count += gone.count
+        self.light += gone.light
+        self.flags |= gone.flags
+        self.first_seen = min(self.first_seen, gone.first_seen)
+        self.last_seen = max(self.last_seen, gone.last_seen)
+
     @property
     def locked(self) -> bool:
         """Return whether the centroid is fixed."""
@@ -80,6 +88,22 @@ def remove_edge(a: Node, b: Node) -> int:
         end.neighbours.remove(other.number)
         end.rules.pop(other.number, None)
     return rule
+
+
+def move_edges(nodes: Mapping[int, Node], gone: Node, heir: Node | None) -> None:
+    """Move the edges of a node to one of its neighbours; remove them if there is no heir."""
+    for number in list(gone.neighbours):
+        rule = remove_edge(gone, nodes[number])
+        if heir is not None and number != heir.number:
+            add_edge(heir, nodes[number], rule=rule)
+
+
+def find_root(root: dict[int, int] | list[int], node: int) -> int:
+    """Return the root of a node's tree in a disjoint-set forest, and shorten the path to it."""
+    while root[node] != node:
+        root[node] = root[root[node]]
+        node = root[node]
+    return node
 
 
 def part_of(nodes: Mapping[int, Node], start: Node) -> set[int]:

@@ -6,16 +6,16 @@ nodes and clusters as they were before their first change, so that `rollback` ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from linkstream.engine.fixed_point import dot, dots, similarity
-from linkstream.engine.forest import CLAIM, TESTED, ClusterStats, Node, add_edge, remove_edge
+from linkstream.engine.forest import CLAIM, TESTED, ClusterStats, Node, add_edge, move_edges
 from linkstream.engine.rows import Rows
-from linkstream.engine.state import Integers, State
+from linkstream.engine.state import PER_NODE, Integers, State
 from linkstream.paper.thresholds import Thresholds
 
 
@@ -77,12 +77,8 @@ class Graph:
         self.save(node, absorbed, *map(self.nodes.__getitem__, absorbed.neighbours))
         united = self.rows.sum(node.number) + self.rows.sum(absorbed.number)
         node.square = dot(united, united)
-        node.count += absorbed.count
-        node.light += absorbed.light
         self.clusters[node.cluster].claims -= bool(node.flags & absorbed.flags & CLAIM)
-        node.flags |= absorbed.flags
-        node.first_seen = min(node.first_seen, absorbed.first_seen)
-        node.last_seen = max(node.last_seen, absorbed.last_seen)
+        node.take_in(absorbed)
         self.rows.set(node.number, united, node.square)
         self.move_edges(absorbed, node)
         self.release(absorbed)
@@ -90,10 +86,7 @@ class Graph:
     def move_edges(self, gone: Node, heir: Node | None) -> None:
         """Move the edges of a node to one of its neighbours; remove them if there is no heir."""
         self.save(gone, *map(self.nodes.__getitem__, gone.neighbours))
-        for number in list(gone.neighbours):
-            rule = remove_edge(gone, self.nodes[number])
-            if heir is not None and number != heir.number:
-                add_edge(heir, self.nodes[number], rule=rule)
+        move_edges(self.nodes, gone, heir)
 
     def release(self, node: Node) -> None:
         """Remove a node that has no edges."""
@@ -166,32 +159,38 @@ class Graph:
 
     def columns(self) -> dict[str, Any]:
         """Return nodes and edges as the arrays of `State`, in its order."""
-        nodes = [self.nodes[number] for number in sorted(self.nodes)]
-        edges = [(a.number, b) for a in nodes for b in sorted(a.neighbours) if a.number < b]
-        return {
-            "numbers": column(node.number for node in nodes),
-            "clusters": column(node.cluster for node in nodes),
-            "counts": column(node.count for node in nodes),
-            "first_seen": column(node.first_seen for node in nodes),
-            "last_seen": column(node.last_seen for node in nodes),
-            "light": column(node.light for node in nodes),
-            "flags": column(node.flags for node in nodes),
-            "sums": self.rows.sums([node.number for node in nodes]),
-            "edges": np.array(edges, dtype=np.int64).reshape(-1, 2),
-            "firm": column(self.nodes[a].rules.get(b, TESTED) for a, b in edges),
-        }
+        return {**columns_of(self.nodes), "sums": self.rows.sums(sorted(self.nodes))}
 
     def read(self, state: State) -> None:
         """Add the nodes and edges of a state to an empty graph."""
-        columns = [state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen]
-        columns += [state.light, state.flags]
-        rows = zip(*(values.tolist() for values in columns), strict=True)
-        for i, (number, cluster, count, *rest) in enumerate(rows):
-            total = state.sums[i]
-            self.clusters.setdefault(cluster, ClusterStats())
-            self.add_node(Node(number, cluster, count, dot(total, total), *rest), total)
-        for (a, b), rule in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
-            add_edge(self.nodes[a], self.nodes[b], rule=rule)
+        for node, total in zip(nodes_of(state).values(), state.sums, strict=False):
+            node.square = dot(total, total)
+            self.clusters.setdefault(node.cluster, ClusterStats())
+            self.add_node(node, total)
+
+
+def nodes_of(state: State) -> dict[int, Node]:
+    """Return the nodes of a state by number, with their edges; squares are 0."""
+    nodes = {}
+    rows = zip(*(getattr(state, name).tolist() for name in PER_NODE), strict=True)
+    for number, cluster, count, *rest in rows:
+        nodes[number] = Node(number, cluster, count, 0, *rest)
+    for (a, b), rule in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
+        add_edge(nodes[a], nodes[b], rule=rule)
+    return nodes
+
+
+def columns_of(nodes: Mapping[int, Node]) -> dict[str, Any]:
+    """Return nodes and edges as the arrays of `State`, in its order, without sums."""
+    ordered = [nodes[number] for number in sorted(nodes)]
+    edges = [(a.number, b) for a in ordered for b in sorted(a.neighbours) if a.number < b]
+    fields = ("number", "cluster", "count", "first_seen", "last_seen", "light", "flags")
+    names = zip(PER_NODE, fields, strict=True)
+    return {
+        **{name: column(getattr(node, own) for node in ordered) for name, own in names},
+        "edges": np.array(edges, dtype=np.int64).reshape(-1, 2),
+        "firm": column(nodes[a].rules.get(b, TESTED) for a, b in edges),
+    }
 
 
 def column(values: Iterable[int]) -> Integers:

@@ -11,6 +11,7 @@ one order.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,12 @@ class Unions:
     kept: Integers
     gone: Integers
     margins: Floats
+
+    @classmethod
+    def of(cls, kept: Iterable[int], gone: Iterable[int], margins: Iterable[float]) -> Unions:
+        """Make the columns arrays."""
+        ours, theirs = (np.array(column, dtype=np.int64) for column in (kept, gone))
+        return cls(ours, theirs, np.array(margins, dtype=np.float64))
 
 
 def centroids(sums: Integers) -> Floats:
@@ -78,12 +85,7 @@ def unions(table: Floats, squares: Floats, masses: Floats, thresholds: Threshold
     while (pair := forest.best()) is not None:
         found.append(pair)
         forest.unite(*pair[:2])
-    kept, gone, margins = zip(*found, strict=True) if found else ((), (), ())
-    return Unions(
-        np.array(kept, dtype=np.int64),
-        np.array(gone, dtype=np.int64),
-        np.array(margins, dtype=np.float64),
-    )
+    return Unions.of(*(zip(*found, strict=True) if found else ((), (), ())))
 
 
 class _Groups:

@@ -5,7 +5,9 @@ The checks are linear in the log and vectorised; they run on every snapshot that
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,30 +23,15 @@ _RANGES = {
     "weight": (0, FULL),
     "firmness": (0, PINNED + 1),
     "flags": (0, (LOCKED | CLAIM) + 1),
-    "of": (0, 3),
-    "side": (0, 3),
-    "on": (0, 2),
-    "asked": (0, 2),
-    "reason": (0, 3),
-    "locked": (0, 2),
-    "cuts": (0, 2**32),
-    "joins": (0, 2**32),
-    "size": (0, 2**32),
-    "subclusters": (0, 2**32),
-    "a": (0, 2**32),
-    "b": (0, 2**32),
-    "to": (0, 2**62),
-    "correction": (0, 2**62),
-    "undone": (0, 2**62),
+    **dict.fromkeys(("on", "asked", "locked"), (0, 2)),
+    **dict.fromkeys(("of", "side", "reason"), (0, 3)),
+    **dict.fromkeys(("cuts", "joins", "size", "subclusters", "a", "b"), (0, 2**32)),
+    **dict.fromkeys(("to", "correction", "undone"), (0, 2**62)),
 }
 # Fields that name a subcluster, cluster or vector and may be −1: none.
 _OPTIONAL = {
-    (events.Moved, "partner"),
-    (events.Vanished, "heir"),
-    (events.Removed, "member"),
-    (events.Dropped, "member"),
-    (events.Pinned, "member"),
-    (events.Retracted, "subcluster"),
+    *((events.Moved, "partner"), (events.Vanished, "heir"), (events.Removed, "member")),
+    *((events.Dropped, "member"), (events.Pinned, "member"), (events.Retracted, "subcluster")),
 }
 _ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
 _BACK = (events.UNDONE, events.RETRACTED, events.REDONE)  # events that name an earlier event
@@ -58,30 +45,19 @@ def _lowest(event: type[events.Event], name: str, kind: int) -> int:
     return -1 if (event, name) in _OPTIONAL else 0
 
 
-def _table(entry: type[events.Event], values: list[int], rest: int) -> list[int]:
-    return values + [rest] * (events.WIDTH - 2 - len(values))
+def _table(entry: Callable[[type[events.Event], str, int], int], rest: int) -> npt.NDArray[Any]:
+    """Return an entry for each number of a row, by code; `rest` where a class has no field."""
+    rows = []
+    for event, kinds in zip(events.CLASSES, events.KINDS_OF_NUMBERS, strict=True):
+        names = [field.name for field in fields(event)[2:]]
+        row = [entry(event, name, kind) for name, kind in zip(names, kinds, strict=False)]
+        rows.append(row + [rest] * (events.WIDTH - 2 - len(row)))
+    return np.array(rows)
 
 
-_NAMES = [[field.name for field in fields(event)[2:]] for event in events.CLASSES]
-_LOW = np.array(
-    [
-        _table(event, [_lowest(event, *of) for of in zip(names, kinds, strict=False)], -1)
-        for event, names, kinds in zip(events.CLASSES, _NAMES, events.KINDS_OF_NUMBERS, strict=True)
-    ]
-)
-_ENDS = np.array(
-    [
-        _table(event, [_RANGES.get(name, (0, 2**32))[1] for name in names], 0)
-        for event, names in zip(events.CLASSES, _NAMES, strict=True)
-    ]
-)
-# Whether each number of a row names a text, by code.
-TEXTS = np.array(
-    [
-        _table(event, [name in event.texts for name in names], False)
-        for event, names in zip(events.CLASSES, _NAMES, strict=True)
-    ]
-)
+_LOW = _table(_lowest, -1)
+_ENDS = _table(lambda event, name, kind: _RANGES.get(name, (0, 2**32))[1], 0)
+TEXTS = _table(lambda event, name, kind: name in event.texts, False)  # whether it names a text
 KINDS = np.array(events.KINDS_OF_NUMBERS)
 
 
@@ -101,11 +77,7 @@ def numbers_fit(
     before = vectors[: int(np.argmax(undone))] if undone.any() else vectors
     if vectors.min() < 0 or vectors.max() >= latest or np.any(before[1:] < before[:-1]):
         return False
-    ends = {
-        events.SUBCLUSTER: free_subcluster,
-        events.CLUSTER: free_cluster,
-        events.VECTOR: latest,
-    }
+    ends = {events.SUBCLUSTER: free_subcluster, events.CLUSTER: free_cluster, events.VECTOR: latest}
     high = _ENDS.copy()
     for kind, end in ends.items():
         high[kind == KINDS] = end

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import astuple
 from typing import ClassVar, cast
 
 import numpy as np
@@ -18,9 +19,9 @@ from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, St
 from linkstream.engine.corrections import absent
 from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
 from linkstream.engine.forest import TESTED
-from linkstream.engine.linkage import Unions
+from linkstream.engine.linkage import Floats, Unions
 from linkstream.engine.log import refuse_forgotten
-from linkstream.engine.state import State
+from linkstream.engine.state import Fixed, State
 from linkstream.errors import EngineUnavailableError
 from linkstream.paper.thresholds import Thresholds
 
@@ -121,12 +122,10 @@ class NativeEngine:
         """Take back all calls since `begin`; this needs no memory."""
         self._core.rollback()
 
-    def add(
-        self, rows: npt.NDArray[np.int32] | npt.NDArray[np.float32], stop: Stop | None = None
-    ) -> Decisions:
+    def add(self, rows: Fixed | npt.NDArray[np.float32], stop: Stop | None = None) -> Decisions:
         """Add vectors in order of arrival until `stop` returns True."""
         if rows.dtype == np.int32:
-            return Decisions(*self._core.add(cast("npt.NDArray[np.int32]", rows), stop))
+            return Decisions(*self._core.add(cast("Fixed", rows), stop))
         floats = cast("npt.NDArray[np.float32]", rows)
         columns = self._core.add_floats(floats, NORM_MIN, NORM_MAX, stop)
         if columns is None:  # a norm is out of bounds
@@ -140,13 +139,13 @@ class NativeEngine:
             return None
         return cast("Decision | None", self._core.add_one(x, NORM_MIN, NORM_MAX, _decision))
 
-    def ask(self, vectors: npt.NDArray[np.int32]) -> Decisions:
+    def ask(self, vectors: Fixed) -> Decisions:
         """Return what equations 20 and 21 say of each vector; change nothing."""
         return Decisions(*self._core.ask(vectors))
 
     def place(
         self,
-        vector: npt.NDArray[np.int32],
+        vector: Fixed,
         *,
         light: int = 0,
         outcome: int = -1,
@@ -165,7 +164,7 @@ class NativeEngine:
         lights: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.int64] | None = None,
         *,
-        rows: npt.NDArray[np.int32] | None = None,
+        rows: Fixed | None = None,
         flags: int = 0,
         apart: bool = False,
     ) -> Decisions:
@@ -174,9 +173,7 @@ class NativeEngine:
             totals, sizes = totals[np.newaxis], np.array([len(lights)], dtype=np.int64)
         return Decisions(*self._core.absorb(totals, sizes, lights, rows, flags, apart))
 
-    def withdraw(
-        self, vector: npt.NDArray[np.int32], *, light: int, target: int, member: int
-    ) -> None:
+    def withdraw(self, vector: Fixed, *, light: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
         try:
             self._core.withdraw(vector[np.newaxis], light, target, member)
@@ -188,14 +185,12 @@ class NativeEngine:
         padded = [events.row(code, 0, *numbers) for code, *numbers in rows]
         self._core.note(np.array(padded, dtype=np.int64).reshape(-1, events.WIDTH))
 
-    def ranked(self, vector: npt.NDArray[np.int32], limit: int) -> list[Candidate]:
+    def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:
         """Return the most similar subclusters, best first (tie: the older)."""
-        join = self.thresholds.subcluster_similarity
+        join, found = self.thresholds.subcluster_similarity, self._core.ranked(vector[None], limit)
         return [
             Candidate(subcluster, cluster, count, similarity, join, link)
-            for subcluster, cluster, count, similarity, link in self._core.ranked(
-                vector[np.newaxis], limit
-            )
+            for subcluster, cluster, count, similarity, link in found
         ]
 
     def flag(self, number: int, flags: int) -> None:
@@ -269,30 +264,11 @@ def _decision(
     return Decision(cluster, subcluster, KINDS[kind], similarity, threshold, sequence)
 
 
-def quantise(
-    rows: npt.NDArray[np.float32],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+def quantise(rows: npt.NDArray[np.float32]) -> tuple[Fixed, Floats]:
     """Return the fixed-point rows and lengths of `fixed_point.quantise`, bit for bit."""
     return _core.quantise(rows)
 
 
-def unions(
-    table: npt.NDArray[np.float64],
-    squares: npt.NDArray[np.float64],
-    masses: npt.NDArray[np.float64],
-    thresholds: Thresholds,
-) -> Unions:
+def unions(table: Floats, squares: Floats, masses: Floats, thresholds: Thresholds) -> Unions:
     """Return the pairs and margins of `linkage.unions`, bit for bit."""
-    kept, gone, margins = _core.unions(
-        table,
-        squares,
-        masses,
-        thresholds.cluster_similarity,
-        thresholds.subcluster_similarity,
-        thresholds.pair_similarity_max,
-    )
-    return Unions(
-        np.array(kept, dtype=np.int64),
-        np.array(gone, dtype=np.int64),
-        np.array(margins, dtype=np.float64),
-    )
+    return Unions.of(*_core.unions(table, squares, masses, *astuple(thresholds)))

@@ -107,8 +107,7 @@ class Placement:
     def _vanish(self, node: Node) -> None:
         """Remove an empty subcluster; its edges move to its heir.
 
-        The heir is a neighbour by an edge that is not pinned, if there is one; of these the one
-        with the most vectors, then the oldest.
+        Heir: a neighbour by an edge that is not pinned, then of the most vectors, then the oldest.
         """
         graph = self._graph
         heir = max(
@@ -124,7 +123,7 @@ class Placement:
             self._cluster_sums.close(node.cluster)
             del graph.clusters[node.cluster]
         graph.release(node)
-        heir_number = heir.number if heir else -1
-        self._journal.record(events.VANISHED, node.number, heir_number, node.cluster)
+        to = heir.number if heir else -1
+        self._journal.record(events.VANISHED, node.number, to, node.cluster)
         if heir is not None:
             self._update(heir)

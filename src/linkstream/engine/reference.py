@@ -27,11 +27,10 @@ from linkstream.engine.graph import Graph, column
 from linkstream.engine.log import GIVEN, EventLog, Journal
 from linkstream.engine.members import Members
 from linkstream.engine.placement import Contribution, Placement
-from linkstream.engine.state import Integers, State
+from linkstream.engine.state import Fixed, Integers, State
 from linkstream.engine.update import Update
 from linkstream.paper.thresholds import Thresholds
 
-Fixed = npt.NDArray[np.int32]
 Row = tuple[int, int, int, float, float]  # cluster, subcluster, kind, similarity, threshold
 
 
@@ -194,9 +193,8 @@ class ReferenceEngine:
         """Place one vector by the tests or by a given outcome; see `contract.Engine`."""
         is_new, journal = member < 0, self._journal
         with self._change():
-            given = outcome >= 0
-            verdict = self._corrections.given(outcome, target, rule) if given else None
-            verdict = verdict or self._tested(vector)
+            given = self._corrections.given(outcome, target, rule) if outcome >= 0 else None
+            verdict = given or self._tested(vector)
             part = Contribution(share(vector, light), light, self.n_vectors if is_new else member)
             self._corrections.check_sum(verdict, part.share)
             if is_new:
@@ -208,10 +206,8 @@ class ReferenceEngine:
                 self._arrived(node, vector)
             else:
                 self._members.moved(member, node.number)
-        figures = verdict.similarity, verdict.threshold
-        return Decisions.of(part.member, [(node.cluster, node.number, verdict.kind, *figures)]).at(
-            0
-        )
+        row = node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
+        return Decisions.of(part.member, [row]).at(0)
 
     def withdraw(self, vector: Fixed, *, light: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
@@ -272,11 +268,8 @@ class ReferenceEngine:
         found.sort(key=lambda pair: (-pair[1], pair[0].number))
         join = self.thresholds.subcluster_similarity
         return [
-            Candidate(
-                *(node.number, node.cluster, node.count),
-                *(score, join, self.thresholds.edge(node.mass, 1)),
-            )
-            for node, score in found[:limit]
+            Candidate(n.number, n.cluster, n.count, score, join, self.thresholds.edge(n.mass, 1))
+            for n, score in found[:limit]
         ]
 
     def holder(self, member: int) -> int:

@@ -11,6 +11,7 @@ of the exact similarity, with room for the roundings of the exact one; that is `
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +55,7 @@ class Rows:
 
     def sum(self, number: int) -> npt.NDArray[np.int64]:
         """Return the sum of one subcluster."""
-        total: npt.NDArray[np.int64] = self._sums[self._rows[number]]
-        return total
+        return cast("npt.NDArray[np.int64]", self._sums[self._rows[number]])
 
     def sums(self, numbers: list[int]) -> npt.NDArray[np.int64]:
         """Return the sums of several subclusters as a new array."""
@@ -81,8 +81,7 @@ class Rows:
         return self._above(estimates, np.partition(estimates, -limit)[-limit] - 2.0 * self._bound)
 
     def _above(self, estimates: npt.NDArray[np.float64], bar: float) -> list[int]:
-        found: list[int] = self._numbers[np.flatnonzero(estimates >= bar)].tolist()
-        return found
+        return cast("list[int]", self._numbers[np.flatnonzero(estimates >= bar)].tolist())
 
     def _estimates(self, q: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         vector = q.astype(np.float64)
@@ -92,8 +91,7 @@ class Rows:
     def _grow(self, rows: int) -> None:
         if rows <= len(self._numbers):
             return
-        more = len(self._numbers)
         sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
         units = np.concatenate([self._units, np.zeros_like(self._units)])
-        numbers = np.concatenate([self._numbers, np.full(more, -1, dtype=np.int64)])
+        numbers = np.concatenate([self._numbers, np.full_like(self._numbers, -1)])
         self._sums, self._units, self._numbers = sums, units, numbers

@@ -44,17 +44,15 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 def encode(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     """Return bytes from which `decode` reads the same header and arrays."""
-    stored = {name: _little_endian(array) for name, array in arrays.items()}
+    stored = {
+        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in arrays.items()
+    }
     layout = [[name, array.dtype.str, list(array.shape)] for name, array in stored.items()]
     header = json.dumps({"meta": dict(meta), "arrays": layout}, sort_keys=True).encode()
     header += b" " * (-len(header) % _ALIGNED)
-    body = b"".join(
-        [
-            _PREFIX.pack(MAGIC, VERSION, len(header)),
-            header,
-            *(array.tobytes() for array in stored.values()),
-        ]
-    )
+    prefix = _PREFIX.pack(MAGIC, VERSION, len(header))
+    body = b"".join([prefix, header, *(array.tobytes() for array in stored.values())])
     return body + hashlib.sha256(body).digest()
 
 
@@ -63,11 +61,8 @@ def decode(
 ) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a snapshot; raise SnapshotError if it is damaged.
 
-    Args:
-        data: the bytes of the snapshot.
-        meta: names of all parts of the header that are allowed.
-        arrays: names of all arrays that are allowed.
-        views: names of arrays to return as read-only views of `data` if they are aligned.
+    `meta` and `arrays` are the names that are allowed; `views` are the names of arrays to return as
+    read-only views of `data` if they are aligned.
     """
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise _damaged(f"{len(data)} bytes", f"at least {_PREFIX.size + _DIGEST_SIZE}")
@@ -170,7 +165,7 @@ def _meta(steps: _Steps, known: Collection[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in steps.members():
         if name in found or name not in known:
-            raise _damaged(f"a header that tells of {name!r:.60}", f"{_list(known)}, each once")
+            raise _damaged(f"a header that tells of {name!r:.60}", f"{', '.join(known)}, each once")
         found[name] = steps.value()
     return found
 
@@ -186,7 +181,7 @@ def _layout(steps: _Steps, known: Collection[str]) -> Layout:
             raise _damaged(f"an array described as {seen!a}", "name, dtype and shape")
         name, dtype, *shape = entry.groups()
         if name in found or name not in known:
-            raise _damaged(f"an array {name!r}", f"{_list(known)}, each once")
+            raise _damaged(f"an array {name!r}", f"{', '.join(known)}, each once")
         found[name] = DTYPES[dtype], tuple(int(n) for n in shape if n is not None)
         steps.offset = entry.end()
     return found
@@ -208,17 +203,6 @@ def _read_arrays(layout: Layout, payload: memoryview, views: Collection[str]) ->
     return arrays
 
 
-def _list(names: Collection[str]) -> str:
-    return ", ".join(names)
-
-
-def _little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-
-
 def _damaged(seen: str, expected: str) -> SnapshotError:
-    return SnapshotError(
-        seen,
-        expected=expected,
-        remedy="The file is damaged or is not a linkstream snapshot; use a backup.",
-    )
+    remedy = "The file is damaged or is not a linkstream snapshot; use a backup."
+    return SnapshotError(seen, expected=expected, remedy=remedy)

@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from linkstream.engine import events, logrules
 from linkstream.engine.fixed_point import DIMENSION_MAX, VECTORS_MAX
-from linkstream.engine.forest import CLAIM, FULL, LOCKED, PINNED
-from linkstream.engine.log import UNTRACKED_LIMIT
+from linkstream.engine.forest import CLAIM, FULL, LOCKED, PINNED, find_root
+from linkstream.engine.log import GIVEN, UNTRACKED_LIMIT
 from linkstream.errors import SnapshotError, ThresholdError
 from linkstream.paper.thresholds import Thresholds
 
+Fixed = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 
 # The compiled engine numbers subclusters with 32 bits; one number means "none". A state with fewer
@@ -32,32 +33,9 @@ NUMBERS_LEFT = 2**24
 EVENTS_MAX = 2**62 - 2**40  # the compiled engine can number events below 2**62
 
 # Name → dimensions of each array; all are int64. The order is the order of the digest.
-ARRAYS = {
-    "numbers": 1,
-    "clusters": 1,
-    "counts": 1,
-    "first_seen": 1,
-    "last_seen": 1,
-    "light": 1,
-    "flags": 1,
-    "sums": 2,
-    "edges": 2,
-    "firm": 1,
-    "vectors": 1,
-    "events": 2,
-}
-
-COUNTERS = (
-    "dimension",
-    "track_vectors",
-    "cluster_evidence",
-    "n_vectors",
-    "n_events",
-    "next_subcluster",
-    "next_cluster",
-    "free_subcluster",
-    "free_cluster",
-)
+PER_NODE = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags")
+ARRAYS = {**dict.fromkeys(PER_NODE, 1), "sums": 2, "edges": 2, "firm": 1, "vectors": 1, "events": 2}
+COUNTERS = ("dimension", "track_vectors", "cluster_evidence", "n_vectors", "n_events", *GIVEN)
 THRESHOLD_NAMES = tuple(field.name for field in fields(Thresholds))
 
 
@@ -111,10 +89,7 @@ class State:
 
     def scalars(self) -> dict[str, float | int]:
         """Return thresholds and counters by name, in the order of the digest."""
-        return {
-            **asdict(self.thresholds),
-            **{name: int(getattr(self, name)) for name in COUNTERS},
-        }
+        return {**asdict(self.thresholds), **{name: int(getattr(self, name)) for name in COUNTERS}}
 
     def arrays(self) -> dict[str, Integers]:
         """Return the arrays by name, in the order of the digest."""
@@ -171,8 +146,7 @@ class State:
 
     def masses(self) -> npt.NDArray[np.float64]:
         """Return the weight of each subcluster as the k of the paper's formulas."""
-        k: npt.NDArray[np.float64] = np.maximum(self.counts - self.light / FULL, 1.0)
-        return k
+        return np.maximum(self.counts - self.light / FULL, 1.0)
 
     def check(self) -> None:
         """Raise SnapshotError, naming the rule, if no stream can lead to this state."""
@@ -181,21 +155,21 @@ class State:
                 raise _impossible(rule)
 
 
+def damaged(seen: str, expected: str) -> SnapshotError:
+    """Return the error for a snapshot that linkstream cannot have written."""
+    remedy = "The file is damaged or was made by another program; use a backup."
+    return SnapshotError(seen, expected=expected, remedy=remedy)
+
+
 def _impossible(rule: str) -> SnapshotError:
-    return SnapshotError(
-        f"a state that breaks the rule that {rule}",
-        expected="a state written by linkstream",
-        remedy="The file is damaged or was made by another program; use a backup.",
-    )
+    return damaged(f"a state that breaks the rule that {rule}", "a state written by linkstream")
 
 
 def _sizes_agree(state: State) -> bool:
     n = len(state.numbers)
-    per_node = [state.clusters, state.counts, state.first_seen, state.last_seen]
-    per_node += [state.light, state.flags]
     vectors = state.n_vectors if state.track_vectors else 0
     return (
-        all(len(column) == n for column in per_node)
+        all(len(getattr(state, name)) == n for name in PER_NODE)
         and (state.sums.shape == (n, state.dimension) if n else state.sums.size == 0)
         and state.edges.shape[1] == 2
         and len(state.firm) == len(state.edges)
@@ -296,15 +270,8 @@ def _edges_make_the_clusters(state: State) -> bool:
     if not np.all(np.isin(state.edges, state.numbers)):
         return False
     root = list(range(len(state.numbers)))
-
-    def find(node: int) -> int:
-        while root[node] != node:
-            root[node] = root[root[node]]
-            node = root[node]
-        return node
-
     for left, right in np.searchsorted(state.numbers, state.edges).tolist():
-        one, other = find(left), find(right)
+        one, other = find_root(root, left), find_root(root, right)
         if one == other or state.clusters[left] != state.clusters[right]:
             return False
         root[one] = other

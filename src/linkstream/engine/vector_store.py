@@ -30,8 +30,7 @@ class ReferenceVectorStore:
 
     def rows(self, numbers: npt.NDArray[np.int64]) -> Fixed:
         """Return the vectors of these numbers."""
-        found: Fixed = self._rows[: self._size][numbers]
-        return found
+        return self._rows[: self._size][numbers]
 
     def cut(self, size: int) -> None:
         """Keep only the first `size` vectors."""

@@ -82,12 +82,8 @@ class Comparison:
             rows, columns = np.nonzero(values > floor)
             top = values[rows, columns]
             order = np.lexsort((columns, rows, -top))[:limit]
-            found += zip(
-                (-top[order]).tolist(),
-                (rows[order] + start).tolist(),
-                columns[order].tolist(),
-                strict=True,
-            )
+            pairs = -top[order], rows[order] + start, columns[order]
+            found += zip(*(column.tolist() for column in pairs), strict=True)
             found = sorted(found)[:limit]
         return np.array([pair[1:] for pair in found], dtype=np.int64).reshape(-1, 2)
 

@@ -7,25 +7,17 @@ the first n events.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from linkstream.engine import events
+from linkstream.engine import events, forest
 from linkstream.engine.contract import VectorStore
 from linkstream.engine.corrections import share
-from linkstream.engine.forest import (
-    FULL,
-    PINNED,
-    SETTLED,
-    TESTED,
-    Node,
-    add_edge,
-    part_of,
-    remove_edge,
-)
+from linkstream.engine.forest import FULL, PINNED, SETTLED, TESTED, Node
+from linkstream.engine.graph import column, columns_of, nodes_of
 from linkstream.engine.state import Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
@@ -60,13 +52,7 @@ class Fold:
 
     def begin(self, base: Base) -> None:
         """Return a fold that starts from a base."""
-        state = base.state
-        columns = [state.numbers, state.clusters, state.counts, state.first_seen, state.last_seen]
-        columns += [state.light, state.flags]
-        for number, cluster, count, *rest in zip(*(c.tolist() for c in columns), strict=True):
-            self.nodes[number] = Node(number, cluster, count, 0, *rest)
-        for (a, b), firm in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
-            add_edge(self.nodes[a], self.nodes[b], rule=firm)
+        state, self.nodes = base.state, nodes_of(base.state)
         self.holders = state.vectors.tolist()
         self.lights = dict(base.ledger.lights)
         self.next_subcluster, self.next_cluster = state.next_subcluster, state.next_cluster
@@ -85,7 +71,7 @@ class Fold:
             number = self.heirs[number]
         return number if number in self.nodes else -1
 
-    # Vectors
+    # One player for each kind of event: its vector, its numbers. First of vectors:
 
     def _created(self, vector: int, number: int, cluster: int, *_: int) -> None:
         self._born(vector, number, cluster)
@@ -94,11 +80,11 @@ class Fold:
     def _linked(self, vector: int, number: int, partner: int, cluster: int, *_: int) -> None:
         self._born(vector, number, cluster)
         firm = PINNED if self._enrolling else self.evidence_firm
-        add_edge(self.nodes[number], self.nodes[partner], rule=firm)
+        forest.add_edge(self.nodes[number], self.nodes[partner], rule=firm)
         self._arrived(number)
 
     def _joined(self, vector: int, number: int, *_: int) -> None:
-        self._held(vector, number)
+        self._put(vector, number)
         self._arrived(number)
 
     def _arrived(self, number: int) -> None:
@@ -113,7 +99,7 @@ class Fold:
         self.next_subcluster = number + 1
         self.next_cluster = max(self.next_cluster, cluster + 1)
 
-    def _held(self, member: int, number: int) -> None:
+    def _put(self, member: int, number: int) -> None:
         """Put a vector into an existing node."""
         node = self.nodes[number]
         light = FULL if node.locked else self._light
@@ -136,11 +122,11 @@ class Fold:
     def _moved(self, _vector: int, member: int, number: int, partner: int, cluster: int) -> None:
         self._light = self.lights.get(member, 0)
         if number in self.nodes:
-            self._held(member, number)
+            self._put(member, number)
         else:
             self._born(member, number, cluster)
             if partner >= 0:
-                add_edge(self.nodes[number], self.nodes[partner], rule=PINNED)
+                forest.add_edge(self.nodes[number], self.nodes[partner], rule=PINNED)
         self._light = 0
         self.holders[member] = number
 
@@ -148,10 +134,7 @@ class Fold:
 
     def _merged(self, _vector: int, number: int, absorbed: int, *_: int) -> None:
         node, gone = self.nodes[number], self.nodes[absorbed]
-        node.count, node.light = node.count + gone.count, node.light + gone.light
-        node.flags |= gone.flags
-        node.first_seen = min(node.first_seen, gone.first_seen)
-        node.last_seen = max(node.last_seen, gone.last_seen)
+        node.take_in(gone)
         self._inherit(gone, node)
         self.heirs[absorbed] = number
 
@@ -159,17 +142,14 @@ class Fold:
         self._inherit(self.nodes[number], self.nodes[heir] if heir >= 0 else None)
 
     def _inherit(self, gone: Node, heir: Node | None) -> None:
-        for other in list(gone.neighbours):
-            firm = remove_edge(gone, self.nodes[other])
-            if heir is not None and other != heir.number:
-                add_edge(heir, self.nodes[other], rule=firm)
+        forest.move_edges(self.nodes, gone, heir)
         del self.nodes[gone.number]
 
     def _severed(self, _vector: int, a: int, b: int, *_: int) -> None:
-        remove_edge(self.nodes[a], self.nodes[b])
+        forest.remove_edge(self.nodes[a], self.nodes[b])
 
     def _rejoined(self, _vector: int, a: int, b: int, *_: int) -> None:
-        add_edge(self.nodes[a], self.nodes[b])
+        forest.add_edge(self.nodes[a], self.nodes[b])
 
     def _split(self, _vector: int, number: int, _partner: int, _cluster: int, fresh: int) -> None:
         self.next_cluster = max(self.next_cluster, fresh + 1)
@@ -179,22 +159,22 @@ class Fold:
         self, _vector: int, a: int, b: int, kept: int, gone: int, firm: int = SETTLED
     ) -> None:
         self._relabel(a if self.nodes[a].cluster == gone else b, kept)
-        add_edge(self.nodes[a], self.nodes[b], rule=firm)
+        forest.add_edge(self.nodes[a], self.nodes[b], rule=firm)
 
     def _tied(self, vector: int, a: int, b: int, kept: int, gone: int) -> None:
         self._united(vector, a, b, kept, gone, PINNED)
 
     def _relabel(self, start: int, cluster: int) -> None:
-        for number in part_of(self.nodes, self.nodes[start]):
+        for number in forest.part_of(self.nodes, self.nodes[start]):
             self.nodes[number].cluster = cluster
 
     def _retied(self, _vector: int, a: int, b: int, old: int, old_partner: int) -> None:
-        remove_edge(self.nodes[old], self.nodes[old_partner])
-        add_edge(self.nodes[a], self.nodes[b], rule=PINNED)
+        forest.remove_edge(self.nodes[old], self.nodes[old_partner])
+        forest.add_edge(self.nodes[a], self.nodes[b], rule=PINNED)
 
-    def _held_edge(self, _vector: int, a: int, b: int, firm: int, *_: int) -> None:
-        remove_edge(self.nodes[a], self.nodes[b])
-        add_edge(self.nodes[a], self.nodes[b], rule=firm)
+    def _held(self, _vector: int, a: int, b: int, firm: int, *_: int) -> None:
+        forest.remove_edge(self.nodes[a], self.nodes[b])
+        forest.add_edge(self.nodes[a], self.nodes[b], rule=firm)
 
     def _settled(self, _vector: int, *_: int) -> None:
         for node in self.nodes.values():
@@ -209,26 +189,7 @@ class Fold:
         self._enrolling = size
 
 
-_PLAYERS: dict[int, Callable[..., None]] = {
-    events.CREATED: Fold._created,
-    events.JOINED: Fold._joined,
-    events.LINKED: Fold._linked,
-    events.MERGED: Fold._merged,
-    events.SEVERED: Fold._severed,
-    events.REJOINED: Fold._rejoined,
-    events.SPLIT: Fold._split,
-    events.UNITED: Fold._united,
-    events.WEIGHED: Fold._weighed,
-    events.MOVED: Fold._moved,
-    events.REMOVED: Fold._removed,
-    events.VANISHED: Fold._vanished,
-    events.TIED: Fold._tied,
-    events.RETIED: Fold._retied,
-    events.HELD: Fold._held_edge,
-    events.SETTLED: Fold._settled,
-    events.FLAGGED: Fold._flagged,
-    events.ENROLLED: Fold._enrolled,
-}
+_PLAYERS: dict[int, Callable[..., None]] = events.methods(Fold)
 
 
 def state_after(present: State, timeline: Timeline, keep: VectorStore, base: Base) -> State:
@@ -259,26 +220,16 @@ def _folded(present: State, timeline: Timeline, keep: VectorStore, base: Base) -
     fold = Fold(SETTLED if present.cluster_evidence else TESTED)
     fold.begin(base)
     fold.play(timeline.rows)
-    numbers = sorted(fold.nodes)
-    nodes = [fold.nodes[number] for number in numbers]
-    edges = [(a.number, b) for a in nodes for b in sorted(a.neighbours) if a.number < b]
-    vectors = _column(fold.holder(vector) for vector in range(len(fold.holders)))
+    columns = columns_of(fold.nodes)
+    vectors = column(fold.holder(vector) for vector in range(len(fold.holders)))
     return replace(
         present,
         n_vectors=len(vectors),
         next_subcluster=fold.next_subcluster,
         next_cluster=fold.next_cluster,
-        numbers=_column(numbers),
-        clusters=_column(node.cluster for node in nodes),
-        counts=_column(node.count for node in nodes),
-        first_seen=_column(node.first_seen for node in nodes),
-        last_seen=_column(node.last_seen for node in nodes),
-        light=_column(node.light for node in nodes),
-        flags=_column(node.flags for node in nodes),
-        sums=_sums(present, _column(numbers), vectors, fold.lights, keep),
-        edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-        firm=_column(fold.nodes[a].rules.get(b, TESTED) for a, b in edges),
+        sums=_sums(present, columns["numbers"], vectors, fold.lights, keep),
         vectors=vectors,
+        **columns,
     )
 
 
@@ -324,7 +275,3 @@ def _changed(present: State, vectors: Integers, lights: dict[int, int]) -> Integ
     differ = np.flatnonzero(now != then)
     light = vectors[[vector for vector in lights if vector < len(vectors)]]
     return np.unique(np.concatenate([now[differ], then[differ], light.astype(np.int64)]))
-
-
-def _column(values: Iterable[int]) -> Integers:
-    return np.array(list(values), dtype=np.int64)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Engine
 from linkstream.engine.fixed_point import dot, similarity
 from linkstream.engine.forest import SETTLED, TESTED
+from linkstream.engine.state import Fixed
 from linkstream.identity.comparison import Totals
 
 _SCALE = 2**40  # similarities as whole numbers: sums of them are exact in any order
@@ -35,9 +36,7 @@ class Place:
 NOWHERE = Place(-1, NEW, -1, float("nan"), float("nan"))
 
 
-def assign(
-    engine: Engine, vectors: npt.NDArray[np.int32], *, barred: Collection[int]
-) -> list[Place]:
+def assign(engine: Engine, vectors: Fixed, *, barred: Collection[int]) -> list[Place]:
     """Return the place of each vector of a group; clusters in `barred` hold others of the group."""
     totals = Totals.of(engine.state()) if engine.cluster_evidence and len(vectors) else None
     options = [_places(engine, vector, barred, totals) for vector in vectors]
@@ -50,7 +49,7 @@ def assign(
     ]
 
 
-def nearest(engine: Engine, vector: npt.NDArray[np.int32]) -> dict[int, Candidate]:
+def nearest(engine: Engine, vector: Fixed) -> dict[int, Candidate]:
     """Return the most similar subcluster of each cluster near a vector (tie: the older)."""
     limit, found = 32, engine.ranked(vector, 32)
     while len(found) == limit and found[-1].similarity >= engine.thresholds.lowest:
@@ -63,7 +62,7 @@ def nearest(engine: Engine, vector: npt.NDArray[np.int32]) -> dict[int, Candidat
     return first
 
 
-def nearest_in(engine: Engine, vector: npt.NDArray[np.int32], cluster: int) -> Place:
+def nearest_in(engine: Engine, vector: Fixed, cluster: int) -> Place:
     """Return the place of a vector in a given cluster: at its most similar subcluster."""
     limit = 32
     while True:
@@ -76,7 +75,7 @@ def nearest_in(engine: Engine, vector: npt.NDArray[np.int32], cluster: int) -> P
 
 
 def _places(
-    engine: Engine, vector: npt.NDArray[np.int32], barred: Collection[int], totals: Totals | None
+    engine: Engine, vector: Fixed, barred: Collection[int], totals: Totals | None
 ) -> list[Place]:
     t_s = engine.thresholds.subcluster_similarity
     near = nearest(engine, vector)
@@ -85,8 +84,7 @@ def _places(
         if c.similarity >= t_s:
             places.append(Place(cluster, JOINED, c.subcluster, c.similarity, t_s))
         elif totals is None and c.similarity >= c.link_threshold:
-            where = (cluster, LINKED, c.subcluster, c.similarity, c.link_threshold)
-            places.append(Place(*where))
+            places.append(Place(cluster, LINKED, c.subcluster, c.similarity, c.link_threshold))
     if totals is not None:
         joined = {place.cluster for place in places}
         places += [p for p in _wholes(engine, vector, totals, near) if p.cluster not in joined]
@@ -94,10 +92,7 @@ def _places(
 
 
 def _wholes(
-    engine: Engine,
-    vector: npt.NDArray[np.int32],
-    totals: Totals,
-    near: dict[int, Candidate],
+    engine: Engine, vector: Fixed, totals: Totals, near: dict[int, Candidate]
 ) -> list[Place]:
     """Return places in clusters that pass equation 21 as wholes."""
     q = vector.astype(np.int64)
@@ -168,5 +163,4 @@ def _cheapest(costs: npt.NDArray[np.int64]) -> list[int]:
     result = np.empty(n, dtype=np.int64)
     held = owner >= 0
     result[owner[held]] = np.flatnonzero(held)
-    found: list[int] = result.tolist()
-    return found
+    return list(result.tolist())

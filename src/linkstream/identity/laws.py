@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.engine.forest import PINNED
+from linkstream.engine.forest import PINNED, find_root
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ContradictionError
 from linkstream.identity.ledger import ENROLLED, GONE, KINDS, SPOKEN, VECTORS, Law, Ledger
@@ -129,19 +129,12 @@ class Laws:
 def blocs(state: State) -> list[list[int]]:
     """Return groups of subclusters that pinned edges tie, by number; groups by their oldest."""
     root = {number: number for number in state.numbers.tolist()}
-
-    def find(number: int) -> int:
-        while root[number] != number:
-            root[number] = root[root[number]]
-            number = root[number]
-        return number
-
     for a, b in state.edges[state.firm == PINNED].tolist():
-        one, other = sorted((find(a), find(b)))
+        one, other = sorted((find_root(root, a), find_root(root, b)))
         root[other] = one
     found: dict[int, list[int]] = {}
     for number in root:
-        found.setdefault(find(number), []).append(number)
+        found.setdefault(find_root(root, number), []).append(number)
     return [found[number] for number in sorted(found)]
 
 

@@ -155,10 +155,9 @@ class Ledger:
     def mates(self, node: int) -> dict[int, str]:
         """Return the subclusters that groups keep apart from this one, and why."""
         found: dict[int, str] = {}
-        for pin in map(self.pins.__getitem__, sorted(self._at.get(node, []))):
-            for mate in map(
-                self.pins.__getitem__, self.groups[pin.group] if pin.group >= 0 else []
-            ):
+        for pin in self.at(node):
+            group = self.groups[pin.group] if pin.group >= 0 else []
+            for mate in map(self.pins.__getitem__, group):
                 if mate is not pin and mate.node != GONE:
                     reason = f"vectors {pin.vector} and {mate.vector} were seen together"
                     found.setdefault(mate.node, reason)
@@ -316,6 +315,8 @@ class Ledger:
     def _united(self, _s: int, _v: int, _a: int, _b: int, kept: int, gone: int) -> None:
         self._end(gone, kept)
 
+    _tied = _united
+
     def _weighed(self, _s: int, vector: int, weight: int, *_: int) -> None:
         if self.tracked:
             self._steps.put(self.lights, vector, FULL - weight)
@@ -386,26 +387,5 @@ class Ledger:
         self._first, self._since = -1, sequence
 
 
-_READERS: dict[int, Callable[..., None]] = {
-    events.CREATED: Ledger._created,
-    events.JOINED: Ledger._joined,
-    events.LINKED: Ledger._linked,
-    events.MERGED: Ledger._merged,
-    events.UNITED: Ledger._united,
-    events.TIED: Ledger._united,
-    events.WEIGHED: Ledger._weighed,
-    events.MOVED: Ledger._moved,
-    events.REMOVED: Ledger._removed,
-    events.VANISHED: Ledger._vanished,
-    events.FLAGGED: Ledger._flagged,
-    events.SAME: Ledger._same,
-    events.DIFFERENT: Ledger._different,
-    events.PINNED: Ledger._pinned,
-    events.RELOCATED: Ledger._relocated,
-    events.NAMED: Ledger._named,
-    events.IGNORED: Ledger._ignored,
-    events.GROUPED: Ledger._grouped,
-    events.ENROLLED: Ledger._enrolled,
-    events.RETRACTED: Ledger._retracted,
-}
+_READERS: dict[int, Callable[..., None]] = events.methods(Ledger)
 _WAKING = (events.PINNED, events.GROUPED, events.ENROLLED, events.FLAGGED)

@@ -9,18 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from linkstream.engine import events as kinds
 from linkstream.engine import linkage
-from linkstream.engine.events import (
-    Event,
-    Linked,
-    Merged,
-    Moved,
-    Rejoined,
-    Retied,
-    Tied,
-    United,
-    Vanished,
-)
+from linkstream.engine.events import Event
 from linkstream.engine.state import State
 from linkstream.identity.comparison import similarities
 from linkstream.identity.laws import Laws
@@ -29,6 +20,7 @@ from linkstream.identity.regrouping import neighbours_of, way
 from linkstream.identity.suggestions import edge_figures, nearest
 from linkstream.identity.timeline import standing
 
+_MAKERS = kinds.Linked, kinds.Rejoined, kinds.United, kinds.Tied, kinds.Retied, kinds.Moved
 _FIRM = ("", ", firm", ", a person's word")
 
 
@@ -189,14 +181,12 @@ def _makers(events: Sequence[Event]) -> dict[tuple[int, int], int]:
     """Return the event that last made each edge; an edge moves with its ends through merges."""
     made: dict[tuple[int, int], int] = {}
     for event in standing(events):
-        if isinstance(event, (Linked, Rejoined, United, Tied, Retied)) or (
-            isinstance(event, Moved) and event.partner >= 0
-        ):
+        if isinstance(event, _MAKERS) and event.partner >= 0:
             a, b = sorted((event.subcluster, event.partner))
             made[a, b] = event.sequence
-        elif isinstance(event, Merged):
+        elif isinstance(event, kinds.Merged):
             made = _renamed(made, event.absorbed, event.subcluster)
-        elif isinstance(event, Vanished) and event.heir >= 0:
+        elif isinstance(event, kinds.Vanished) and event.heir >= 0:
             made = _renamed(made, event.subcluster, event.heir)
     return made
 
@@ -205,8 +195,8 @@ def _renamed(
     made: dict[tuple[int, int], int], absorbed: int, survivor: int
 ) -> dict[tuple[int, int], int]:
     moved = {}
-    for (a, b), sequence in made.items():
-        ends = sorted(survivor if end == absorbed else end for end in (a, b))
+    for edge, sequence in made.items():
+        ends = sorted(survivor if end == absorbed else end for end in edge)
         if ends[0] != ends[1]:
             moved[ends[0], ends[1]] = sequence
     return moved

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkstream.engine import events, logrules
 from linkstream.engine.forest import FULL, LOCKED
-from linkstream.engine.state import Integers, State, indices_of
+from linkstream.engine.state import Integers, State, damaged, indices_of
 from linkstream.errors import SnapshotError
 from linkstream.identity import laws
 from linkstream.identity.ledger import (
@@ -41,14 +41,7 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
         "lights": sorted(map(list, ledger.lights.items())),
         "pins": [[pin.node, pin.vector, pin.group] for pin in ledger.pins],
         "laws": [
-            [
-                int(law.together),
-                law.sequence,
-                law.text,
-                law.mover,
-                *map(list, law.sides),
-                law.level,
-            ]
+            [int(law.together), law.sequence, law.text, law.mover, *map(list, law.sides), law.level]
             for law in ledger.laws
         ],
         "groups": [list(group) for group in ledger.groups],
@@ -118,13 +111,7 @@ def _build(values: Any, state: State) -> Ledger:
 
 
 def _law(
-    together: Any,
-    sequence: Any,
-    text: Any,
-    mover: Any,
-    a: Any,
-    b: Any,
-    level: Any = None,
+    together: Any, sequence: Any, text: Any, mover: Any, a: Any, b: Any, level: Any = None
 ) -> Law:
     """Return the law of a row; old files have no level."""
     if level is None:
@@ -139,9 +126,8 @@ def _whole(values: list[Any], low: int, high: int) -> bool:
 
 def _all_there(values: Collection[Any], present: Integers) -> bool:
     """Return whether all values are integers among those present."""
-    return not values or (
-        _whole(list(values), 0, 2**62) and bool(np.isin(list(values), present).all())
-    )
+    given = list(values)
+    return not given or (_whole(given, 0, 2**62) and bool(np.isin(given, present).all()))
 
 
 def _numbers_fit(ledger: Ledger, state: State) -> bool:
@@ -235,14 +221,12 @@ def _pins_are_where_their_vectors_are(ledger: Ledger, state: State) -> bool:
 
 
 def _corrections_fit(ledger: Ledger, _state: State) -> bool:
+    return all(_sides_fit(ledger, law) for law in ledger.laws)
+
+
+def _sides_fit(ledger: Ledger, law: Law) -> bool:
     """Return whether both sides of a correction are of its level."""
-    return all(
-        _sides_fit(law, [[ledger.pins[p].vector for p in s] for s in law.sides])
-        for law in ledger.laws
-    )
-
-
-def _sides_fit(law: Law, sides: list[list[int]]) -> bool:
+    sides = [[ledger.pins[pin].vector for pin in side] for side in law.sides]
     if law.mover >= 0:  # of a vector, and of what it is with or apart from
         return law.level == VECTORS and {*sides[0]} <= {law.mover} and {*sides[1]} <= {-1}
     if law.level in (VECTORS, ENROLLED):
@@ -257,10 +241,6 @@ def _groups_fit(ledger: Ledger, _state: State) -> bool:
     return sorted(told) == own
 
 
-def _obeyed(ledger: Ledger, state: State) -> bool:
-    return laws.obeyed(ledger, state)
-
-
 _RULES = (
     ("numbers are whole and were given", _numbers_fit),
     ("keys are texts", _texts_fit),
@@ -271,16 +251,12 @@ _RULES = (
     ("constraints and groups are between pins, and pins where their vectors are", _pins_fit),
     ("constraints speak of vectors or of wholes, each as it was made", _corrections_fit),
     ("pins and groups agree", _groups_fit),
-    ("the graph obeys the constraints", _obeyed),
+    ("the graph obeys the constraints", laws.obeyed),
 )
 
 
 def _impossible(rule: str) -> SnapshotError:
-    return SnapshotError(
-        f"a ledger where it does not hold that {rule}",
-        expected="what linkstream wrote",
-        remedy="The file is damaged or was made by another program; use a backup.",
-    )
+    return damaged(f"a ledger where it does not hold that {rule}", "what linkstream wrote")
 
 
 _ENDS = (events.MERGED, events.VANISHED)
@@ -403,8 +379,5 @@ def _settled(heirs: Integers) -> Integers:
 
 
 def _impossible_log(rule: str) -> SnapshotError:
-    return SnapshotError(
-        f"a log of events where it does not hold that {rule}",
-        expected="the log that led to this state",
-        remedy="The file is damaged or was made by another program; use a backup.",
-    )
+    seen = f"a log of events where it does not hold that {rule}"
+    return damaged(seen, "the log that led to this state")

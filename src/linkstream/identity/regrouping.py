@@ -7,15 +7,16 @@ one, then the older. Every step is an event, so that replay gives the same resul
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from linkstream.engine import events
 from linkstream.engine.forest import CLAIM, PINNED, SETTLED, TESTED
+from linkstream.engine.graph import column
 from linkstream.engine.log import UNTRACKED_LIMIT
-from linkstream.engine.state import Integers, State
+from linkstream.engine.state import State
 
 Edge = tuple[int, int]
 
@@ -111,9 +112,9 @@ class Regrouping:
         fresh = self.next_cluster > self.state.free_cluster
         return replace(
             self.state,
-            clusters=_column(self.clusters[number] for number in self.state.numbers.tolist()),
+            clusters=column(self.clusters[number] for number in self.state.numbers.tolist()),
             edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-            firm=_column(self.firm[edge] for edge in edges),
+            firm=column(self.firm[edge] for edge in edges),
             next_cluster=self.next_cluster if fresh else self.state.next_cluster,
             free_cluster=self.next_cluster,
             events=log,
@@ -176,7 +177,3 @@ def way(neighbours: Mapping[int, set[int]], start: int, end: int) -> list[int]:
 def edge_of(a: int, b: int) -> Edge:
     """Return an edge by its ends, the older first."""
     return (a, b) if a < b else (b, a)
-
-
-def _column(values: Iterable[int]) -> Integers:
-    return np.array(list(values), dtype=np.int64)

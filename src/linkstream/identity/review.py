@@ -148,15 +148,13 @@ def _cuts(state: State, wholes: Comparison, parts: Parts, even: float) -> list[_
 
 def _chance(lead: Floats) -> Floats:
     """Return the logistic function of margins beyond even odds."""
-    odds: Floats = 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
-    return odds
+    return 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
 
 
 def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:
-    """Return the margin at which "same" and "different" are equally likely.
+    """Return the margin at which "same" and "different" are equally likely, from corrections.
 
-    Estimated from clusters that corrections keep apart and parts that they hold together: the
-    most likely midpoint of a logistic function, with a normal prior of width PRIOR.
+    It is the most likely midpoint of a logistic function, with a normal prior of width PRIOR.
     """
     similarity, threshold = wholes.figures(np.unique(np.sort(wholes.barred, axis=1), axis=0))
     apart, together = similarity - threshold, parts.margin[state.firm == PINNED]
@@ -329,8 +327,7 @@ def _some(numbers: Integers) -> Integers:
 
 
 def _cosines(rows: npt.NDArray[np.int32], units: Floats) -> Floats:
-    found: Floats = directions(rows.astype(np.int64)) @ units.T / CENTROID_SCALE**2
-    return found
+    return directions(rows.astype(np.int64)) @ units.T / CENTROID_SCALE**2
 
 
 def _first(numbers: Integers, rank: Floats, limit: int) -> tuple[int, ...]:

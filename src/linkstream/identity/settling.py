@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import linkage
+from linkstream.engine.forest import find_root
 from linkstream.engine.linkage import Floats, Integers, Unions
-from linkstream.engine.state import State
-from linkstream.errors import ArgumentError, SnapshotError
+from linkstream.engine.state import State, damaged
+from linkstream.errors import ArgumentError
 from linkstream.identity.comparison import Totals, gathered
 from linkstream.identity.laws import Laws, blocs
 from linkstream.identity.regrouping import Regrouping
@@ -90,12 +91,7 @@ def _pair(change: Join | Cut) -> str:
 
 
 def settle(
-    state: State,
-    thresholds: Thresholds,
-    unite: Unite,
-    *,
-    laws: Laws = NO_LAWS,
-    asked: bool = False,
+    state: State, thresholds: Thresholds, unite: Unite, *, laws: Laws = NO_LAWS, asked: bool = False
 ) -> tuple[Settlement, State]:
     """Return the changes that margin linkage proposes, and the state with them applied.
 
@@ -148,10 +144,7 @@ def _bar(table: Floats, pairs: Integers) -> None:
 def _unlike(table: Floats, squares: Floats, k: Floats) -> npt.NDArray[np.bool_]:
     """Return which pairs have a mean similarity below ALIKE times that within either."""
     within = (squares - k) / (k * np.maximum(k - 1.0, 1.0))
-    unlike: npt.NDArray[np.bool_] = table / (k[:, np.newaxis] * k) < ALIKE * np.maximum(
-        within[:, np.newaxis], within
-    )
-    return unlike
+    return table / np.outer(k, k) < ALIKE * np.maximum(within[:, np.newaxis], within)
 
 
 def _change(
@@ -224,17 +217,10 @@ class _Trees:
                 self.crossing.append((a, b))
 
     def together(self, a: int, b: int) -> bool:
-        return self._find(a) == self._find(b)
+        return find_root(self._root, a) == find_root(self._root, b)
 
     def tie(self, a: int, b: int) -> None:
-        self._root[self._find(a)] = self._find(b)
-
-    def _find(self, number: int) -> int:
-        root = self._root
-        while root[number] != number:
-            root[number] = root[root[number]]
-            number = root[number]
-        return number
+        self._root[find_root(self._root, a)] = find_root(self._root, b)
 
 
 def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[float]:
@@ -248,8 +234,7 @@ def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[flo
     ends = place[np.searchsorted(state.numbers, np.array(tree.crossing))]
     products = (units[ends[:, 0]] * units[ends[:, 1]]).sum(axis=1) / linkage.CENTROID_SCALE**2
     required = thresholds.edges(masses[ends[:, 0]], masses[ends[:, 1]])
-    margins: list[float] = (products - required).tolist()
-    return margins
+    return list((products - required).tolist())
 
 
 MODES = ("join", "settle")
@@ -308,11 +293,7 @@ class Healing:
         try:
             return cls(**values)  # type: ignore[arg-type]
         except (TypeError, ArgumentError) as error:
-            raise SnapshotError(
-                f"healing that cannot be ({error})",
-                expected="what linkstream wrote",
-                remedy="The file is damaged or was made by another program; use a backup.",
-            ) from None
+            raise damaged(f"healing that cannot be ({error})", "what linkstream wrote") from None
 
     @classmethod
     def of(cls, given: object) -> Healing | None:

@@ -14,36 +14,17 @@ from typing import Any
 import numpy as np
 
 from linkstream.engine import events
-from linkstream.engine.events import (
-    Created,
-    Event,
-    Forgotten,
-    Moved,
-    Named,
-    Redone,
-    Split,
-    Tied,
-    Undone,
-    United,
-    Vanished,
-)
+from linkstream.engine.events import Event
 from linkstream.errors import UndoError
 from linkstream.identity.ledger import Rows
 
-# What a person does; all up to the next of these, or the next vector, is one change.
-_DEEDS = (
-    events.SAME,
-    events.DIFFERENT,
-    events.RELOCATED,
-    events.DROPPED,
-    events.NAMED,
-    events.IGNORED,
-    events.GROUPED,
-    events.ENROLLED,
-    events.ABSORBED,
-)
+# What a person does, and arrivals of vectors; all up to the next of these is one change.
 _ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
 _BLOCKS = (events.GROUPED, events.ENROLLED, events.ABSORBED)  # several vectors, one change
+_DEEDS = (
+    *(events.SAME, events.DIFFERENT, events.RELOCATED, events.DROPPED, events.NAMED),
+    *(events.IGNORED, *_BLOCKS, *_ARRIVALS),
+)
 
 Stretches = list[tuple[int, int]]  # of places in a log, first and end
 
@@ -150,7 +131,7 @@ class Timeline:
         while block >= 0 and self.rows[block, 0] not in _BLOCKS:
             block -= 1
         if self.rows[place, 0] in _ARRIVALS:
-            if block >= 0 and self._arrivals(block, place) <= self.rows[block, 3]:
+            if block >= 0 and n_arrivals(self.rows[block : place + 1]) <= self.rows[block, 3]:
                 return block
             if place and self.rows[place - 1, 0] == events.WEIGHED:
                 return place - 1
@@ -158,17 +139,11 @@ class Timeline:
 
     def _begins(self, place: int) -> bool:
         code = int(self.rows[place, 0])
-        if code == events.SETTLED:
-            return bool(self.rows[place, 4])  # asked for
-        if code == events.RETRACTED:
+        if code in (events.SETTLED, events.RETRACTED):
             return bool(self.rows[place, 4])  # asked for
         if code == events.FORGOTTEN:
             return not self.rows[place, 3]  # a person's word
-        return code in _ARRIVALS or code in _DEEDS
-
-    def _arrivals(self, block: int, place: int) -> int:
-        """Return how many vectors were added from one row to another."""
-        return n_arrivals(self.rows[block : place + 1])
+        return code in _DEEDS
 
 
 def n_arrivals(rows: Rows) -> int:
@@ -194,12 +169,12 @@ def standing(log: Iterable[Event]) -> list[Event]:
     kept: list[Event] = []
     taken: dict[int, list[Event]] = {}  # by each undo that can be redone
     for event in log:
-        if isinstance(event, Undone):
+        if isinstance(event, events.Undone):
             gone = []
             while kept and kept[-1].sequence >= event.to:
                 gone.append(kept.pop())
             taken[event.sequence] = gone[::-1]
-        elif isinstance(event, Redone):
+        elif isinstance(event, events.Redone):
             kept += taken.pop(event.undone, [])
         else:
             kept.append(event)
@@ -242,11 +217,11 @@ def history_of(cluster: int, log: Iterable[Event]) -> History:
     chapters: list[Event] = []
     survivor = None
     for event in log:
-        over = any(isinstance(chapter, (Forgotten, Vanished)) for chapter in chapters)
+        over = any(isinstance(chapter, (events.Forgotten, events.Vanished)) for chapter in chapters)
         if _line(cluster, event, born=bool(chapters), over=over) is None:
             continue
         chapters.append(event)
-        if isinstance(event, (United, Tied)) and event.gone == cluster:
+        if isinstance(event, (events.United, events.Tied)) and event.gone == cluster:
             survivor = event.cluster
     return History(cluster, tuple(chapters), survivor)
 
@@ -254,22 +229,22 @@ def history_of(cluster: int, log: Iterable[Event]) -> History:
 def _line(cluster: int, event: Event, *, born: bool, over: bool = False) -> str | None:
     """Return what an event did to an ID; None if nothing."""
     match event:
-        case Created(cluster=here) if here == cluster:
+        case events.Created(cluster=here) if here == cluster:
             return "born"
-        case Moved(cluster=here, member=member) if here == cluster and not born:
+        case events.Moved(cluster=here, member=member) if here == cluster and not born:
             return f"born when vector {member} was taken out"
-        case Split(cluster=here, new_cluster=fresh) if fresh == cluster:
+        case events.Split(cluster=here, new_cluster=fresh) if fresh == cluster:
             return f"split off from cluster {here}"
-        case Split(cluster=here, new_cluster=fresh) if here == cluster:
+        case events.Split(cluster=here, new_cluster=fresh) if here == cluster:
             return f"cluster {fresh} split off"
-        case United(cluster=kept, gone=gone) | Tied(cluster=kept, gone=gone) if gone == cluster:
-            return f"joined into cluster {kept}"
-        case United(cluster=kept, gone=gone) | Tied(cluster=kept, gone=gone) if kept == cluster:
-            return f"cluster {gone} joined it"
-        case Forgotten(cluster=here) if here == cluster:
+        case events.United() | events.Tied() if event.gone == cluster:
+            return f"joined into cluster {event.cluster}"
+        case events.United() | events.Tied() if event.cluster == cluster:
+            return f"cluster {event.gone} joined it"
+        case events.Forgotten(cluster=here) if here == cluster:
             return "forgotten"
-        case Vanished(cluster=here, heir=-1) if here == cluster and not over:
+        case events.Vanished(cluster=here, heir=-1) if here == cluster and not over:
             return "its last subcluster vanished"
-        case Named(cluster=here, name=name) if here == cluster:
+        case events.Named(cluster=here, name=name) if here == cluster:
             return f"named {name!r}" if name else "its name taken away"
     return None
