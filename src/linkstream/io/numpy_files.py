@@ -46,27 +46,15 @@ UNPACK_FLOOR = 64 * 2**20
 FORTRAN_MAX = 256 * 2**20  # bytes of an array in Fortran order, which is unpacked as a whole
 
 _HEADER_MAX = 2**16
+# ValueError includes UnicodeError.
 _HEADER_ERRORS = (
-    ValueError,  # also UnicodeError
-    TypeError,
-    KeyError,
-    SyntaxError,
-    RecursionError,
-    MemoryError,
+    *(ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError),
     tokenize.TokenError,
 )
-# What zipfile raises on a damaged or hostile archive.
+# What zipfile raises on a damaged or hostile archive; OSError for offsets outside the file.
 _ARCHIVE_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,  # offsets outside the file
-    NotImplementedError,
-    RuntimeError,
-    ValueError,  # also UnicodeError
-    OverflowError,
-    LookupError,
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, NotImplementedError),
+    *(RuntimeError, ValueError, OverflowError, LookupError),
 )
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _SUFFIX = ".npy"

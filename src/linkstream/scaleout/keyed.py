@@ -48,18 +48,9 @@ HEADING = "linkstream_settings"
 SETTING_CHARACTERS = 60  # of a setting in the name of a field
 # In a fixed order, without settings that later versions add: checkpoints outlive versions.
 SETTING_NAMES = (
-    "cluster_similarity",
-    "subcluster_similarity",
-    "pair_similarity_max",
-    "model",
-    "mean",
-    "evidence",
-    "heal",
-    "max_subclusters",
-    "max_idle",
-    "min_size",
-    "track_vectors",
-    "keep_vectors",
+    *("cluster_similarity", "subcluster_similarity", "pair_similarity_max", "model", "mean"),
+    *("evidence", "heal", "max_subclusters", "max_idle", "min_size"),
+    *("track_vectors", "keep_vectors"),
 )
 
 Settings = dict[str, str]
