@@ -99,8 +99,21 @@ class Case:
                 store.add_many(EXTRA)
                 answers[f"{name}, extra"] = state_of(store)
             shutil.rmtree(path.parent)
+        if self._scenario.begun is not None:
+            answers |= self._begun()
         assert (answers["before"] == answers["after"]) != self._scenario.changes
         return answers | {"later": self._later_of("after")}
+
+    def _begun(self):
+        """Where a store is after the first of several operations."""
+        path = self._copied("begun")
+        with opened(path, self.job.engine) as store:
+            self._scenario.begun(store)
+            states = {"begun": state_of(store)}
+            store.add_many(EXTRA)
+            states["begun, extra"] = state_of(store)
+        shutil.rmtree(path.parent)
+        return states
 
     def _later_of(self, name):
         path = self._copied(name)
@@ -145,7 +158,7 @@ class Case:
 
     def _afterwards(self, store, k):
         """Use the store that ran out of memory; whether it took what was added."""
-        known = [self.expected["before"], self.expected["after"]]
+        known = [self.expected.get(name) for name in ("before", "begun", "after")]
         with suppress(*CLOSED):
             assert list(state_of(store)) in known, "it shows another state"
         extra = False
@@ -163,12 +176,13 @@ class Case:
         with opened(path, self.job.engine) as store:
             place = list(state_of(store))
             store.verify()
-        where = [name for name in ("after", "before") if place == self.expected[name + suffix]]
+        names = ("after", "before", "begun")
+        where = [name for name in names if place == self.expected.get(name + suffix)]
         if not where:
             return ["BAD", f"{how}, and another state{suffix} when opened again"]
         if how == "returned" and where[0] != "after":
             return ["BAD", "returned, and is not there when opened again"]
-        if extra:
+        if extra or where[0] == "begun":
             return ["good", f"{how}, the state {where[0]}, and went on"]
         return self._again(path, how, where[0])
 

@@ -21,7 +21,8 @@ EXTRA = LATER[20:24]
 class Scenario:
     """A call on an open store, or on the path of one; arguments are picked beforehand.
 
-    `unclosed`: the store's log holds what was done, as after a kill.
+    `unclosed`: the store's log holds what was done, as after a kill. `begun` does the first of
+    several operations that are acknowledged one by one: a failure may come after it.
     """
 
     call: Callable[..., Any]
@@ -29,6 +30,7 @@ class Scenario:
     opened: bool = True
     unclosed: bool = False
     changes: bool = True
+    begun: Callable[[Store], Any] | None = None
 
 
 def opened(path, engine, **options):
@@ -64,7 +66,10 @@ SCENARIOS = {
     "add": Scenario(lambda store: store.add(COMING[0], payload={"file": "a.jpg"})),
     "add_many": Scenario(lambda store: store.add_many(COMING, idempotency_key="a batch")),
     "add_many of hundreds": Scenario(lambda store: store.add_many(operations.crowd(600, seed=5))),
-    "feed": Scenario(lambda store: [ids.tolist() for ids in store.feed([COMING])]),
+    "feed": Scenario(
+        lambda store: [ids.tolist() for ids in store.feed([COMING, LATER[:5]])],
+        begun=lambda store: store.add_many(COMING),
+    ),
     "add_group": Scenario(lambda store: store.add_group(COMING[:4], group="photo")),
     "enrol": Scenario(lambda store: store.enrol("Zoe", COMING[:3])),
     "same": verb("same", operations.of_two_clusters),
