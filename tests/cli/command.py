@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from unittest import mock
 
 from linkstream.cli import run as run_command
+from linkstream.store import Store
 
 # Warnings are errors in the commands, too.
 COMMAND = [sys.executable, "-W", "error", "-c", "from linkstream.cli import main; main()"]
+STORE = "people.links"  # in the fixture `folder`
 
 
 @dataclass
@@ -116,3 +118,15 @@ def refused(done, code=2):
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
     return done.stderr
+
+
+def said(folder, *words):
+    """Return the JSON that a command prints; fail if the command does."""
+    done = run(*words, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def opened(folder):
+    """Return the store of the folder, open for reading."""
+    return Store.open(folder / STORE, read_only=True)

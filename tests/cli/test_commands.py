@@ -7,23 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from cli.command import json_lines, refused, run, run_before_people
+from cli.command import STORE, json_lines, opened, refused, run, run_before_people, said
 from linkstream.cli.app import COMMANDS
 from linkstream.presets import presets
-from linkstream.store import Store
 from linkstream.tuning.labels import read_pairs
-
-STORE = "people.links"
-
-
-def said(folder, *words):
-    done = run(*words, cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
-
-
-def opened(folder):
-    return Store.open(folder / STORE, read_only=True)
 
 
 def test_move_puts_a_vector_into_another_cluster_and_undo_brings_it_back(folder):

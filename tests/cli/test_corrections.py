@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from cli.command import json_lines, refused, run, run_on_a_terminal
-from linkstream.store import Store
-
-STORE = "people.links"
-
-
-def said(folder, *words):
-    done = run(*words, cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
-
-
-def opened(folder):
-    return Store.open(folder / STORE, read_only=True)
+from cli.command import STORE, json_lines, opened, refused, run, run_on_a_terminal, said
 
 
 def hash_of(folder):
