@@ -66,7 +66,7 @@ def at_random(rng: np.random.Generator) -> Ask:
 
     def ask(links: Links) -> tuple[int, int] | None:
         state = links.state()
-        edges = state.edges[state.firm != PINNED]
+        edges = state.edges[state.edge_rules != PINNED]
         if len(edges) and rng.random() < 0.5:
             a, b = edges[rng.integers(len(edges))].tolist()
             return a, b

@@ -13,7 +13,7 @@ class Map:
     def __init__(self):
         self.subcluster = []  # of each vector; −1 for one that was removed
         self.cluster = {}  # of each subcluster
-        self.edges = {}  # pairs, the older subcluster first → firmness
+        self.edges = {}  # pairs, the older subcluster first → rule
         self.rejoined_edges = set()  # edges no end of which was touched since they were re-joined
         self.aliases = {}  # a cluster that is gone → the one that holds it; −1 for none
         self.names = {}
@@ -25,7 +25,7 @@ class Map:
 class Replay:
     """What the events alone say; each event must also agree with the map it is played onto.
 
-    `whole_clusters`: edges of vectors that were linked are firm (evidence="cluster").
+    `whole_clusters`: edges of vectors that were linked are rule (evidence="cluster").
     """
 
     def __init__(self, events=(), *, whole_clusters=False):
@@ -133,10 +133,8 @@ class Replay:
         assert self.cluster[event.partner] == event.cluster
         self._arrive(event)
         self.cluster[event.subcluster] = event.cluster
-        firmness = SETTLED if self.whole_clusters else TESTED
-        self.edges[_edge(event.subcluster, event.partner)] = (
-            PINNED if self.map.to_enrol else firmness
-        )
+        rule = SETTLED if self.whole_clusters else TESTED
+        self.edges[_edge(event.subcluster, event.partner)] = PINNED if self.map.to_enrol else rule
         self._enrol(event.cluster)
 
     def weighed(self, event):
@@ -179,7 +177,7 @@ class Replay:
         forgotten = event.cluster in self.map.aliases
         assert forgotten or not any(node in edge for edge in self.edges)
         assert forgotten or event.cluster not in self.cluster.values()
-        self.map.edges = {edge: firm for edge, firm in self.edges.items() if node not in edge}
+        self.map.edges = {edge: rule for edge, rule in self.edges.items() if node not in edge}
         self.map.subcluster = [-1 if owner == node else owner for owner in self.subcluster]
         if not forgotten:
             self._leave(event.cluster, -1)
@@ -218,7 +216,7 @@ class Replay:
             assert self.cluster[subcluster] == event.cluster
             self.cluster[subcluster] = event.new_cluster
 
-    def united(self, event, firmness=SETTLED):
+    def united(self, event, rule=SETTLED):
         ends = (event.subcluster, event.partner)
         assert {self.cluster[end] for end in ends} == {event.cluster, event.gone}
         leaving = next(end for end in ends if self.cluster[end] == event.gone)
@@ -226,7 +224,7 @@ class Replay:
             assert self.cluster[subcluster] == event.gone
             self.cluster[subcluster] = event.cluster
         assert event.gone not in self.cluster.values()
-        self.edges[_edge(*ends)] = firmness
+        self.edges[_edge(*ends)] = rule
         self._leave(event.gone, event.cluster)
 
     def tied(self, event):
@@ -245,7 +243,7 @@ class Replay:
 
     def settled(self, event):
         if event.asked:
-            self.map.edges = {edge: max(firm, SETTLED) for edge, firm in self.edges.items()}
+            self.map.edges = {edge: max(rule, SETTLED) for edge, rule in self.edges.items()}
 
     def flagged(self, event):
         assert event.subcluster in self.cluster
@@ -305,8 +303,8 @@ class Replay:
     def _take_over(self, heir, gone):
         """Edges of a subcluster that is no more."""
         self.map.edges = {
-            _edge(*(heir if end == gone else end for end in edge)): firm
-            for edge, firm in self.edges.items()
+            _edge(*(heir if end == gone else end for end in edge)): rule
+            for edge, rule in self.edges.items()
         }
 
     def _touch(self, *nodes):

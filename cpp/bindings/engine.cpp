@@ -176,45 +176,47 @@ class BoundEngine {
     });
   }
 
-  auto place(Vectors vector, std::int64_t light, int outcome, std::int64_t target,
+  auto place(Vectors vector, std::int64_t missing_weight, int outcome, std::int64_t target,
              std::int64_t member, int rule) {
     const std::int32_t* q = one(vector);
     const Decision d =
-        locked([&] { return engine_.place(q, {light, outcome, target, member, rule}); });
+        locked([&] { return engine_.place(q, {missing_weight, outcome, target, member, rule}); });
     return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
                            d.threshold);
   }
 
-  void withdraw(Vectors vector, std::int64_t light, std::int64_t target, std::int64_t member) {
+  void withdraw(Vectors vector, std::int64_t missing_weight, std::int64_t target,
+                std::int64_t member) {
     const std::int32_t* q = one(vector);
-    locked([&] { engine_.withdraw(q, light, target, member); });
+    locked([&] { engine_.withdraw(q, missing_weight, target, member); });
   }
 
   void flag(std::int64_t number, std::int64_t flags) {
     locked([&] { engine_.flag(number, flags); });
   }
 
-  // Groups of vectors by their sums; `sizes` says how many of the lights and rows each one has.
-  Columns absorb(EventRows sums, Numbers sizes, Numbers lights, std::optional<Vectors> rows,
-                 std::int64_t flags, bool apart) {
+  // Groups of vectors by their sums; `sizes` says how many weights and rows each one has.
+  Columns absorb(EventRows sums, Numbers sizes, Numbers missing_weights,
+                 std::optional<Vectors> rows, std::int64_t flags, bool apart) {
     const std::size_t n = sizes.shape(0);
     if (sums.shape(0) != n || sums.shape(1) != dimension_) {
       throw nb::value_error("not one sum of the engine's dimension for each size");
     }
-    const bool fits = !rows || (rows->shape(0) == lights.shape(0) && rows->shape(1) == dimension_);
+    const bool fits =
+        !rows || (rows->shape(0) == missing_weights.shape(0) && rows->shape(1) == dimension_);
     if (!fits) throw nb::value_error("not one row of the engine's dimension for each weight");
     std::vector<VectorGroup> groups;
     std::size_t first = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t size = sizes.data()[i];
-      if (size < 1 || static_cast<std::size_t>(size) > lights.shape(0) - first) {
+      if (size < 1 || static_cast<std::size_t>(size) > missing_weights.shape(0) - first) {
         throw nb::value_error("not one weight for each vector");
       }
-      groups.push_back({sums.data() + i * dimension_, lights.data() + first,
+      groups.push_back({sums.data() + i * dimension_, missing_weights.data() + first,
                         static_cast<std::size_t>(size), flags});
       first += static_cast<std::size_t>(size);
     }
-    if (first != lights.shape(0)) throw nb::value_error("not one weight for each vector");
+    if (first != missing_weights.shape(0)) throw nb::value_error("not one weight for each vector");
     const std::int32_t* vectors = rows ? rows->data() : nullptr;
     Answers answers(n);
     locked([&] {
@@ -400,13 +402,13 @@ void bind_engine(nb::module_& m) {
            nb::sig("def add_one(self, vector: object, least: float, most: float, "
                    "made: collections.abc.Callable[..., object]) -> typing.Any"))
       .def("ask", &BoundEngine::ask, nb::arg("vectors"))
-      .def("place", &BoundEngine::place, nb::arg("vector"), nb::arg("light"), nb::arg("outcome"),
-           nb::arg("target"), nb::arg("member"), nb::arg("rule"))
-      .def("withdraw", &BoundEngine::withdraw, nb::arg("vector"), nb::arg("light"),
+      .def("place", &BoundEngine::place, nb::arg("vector"), nb::arg("missing_weight"),
+           nb::arg("outcome"), nb::arg("target"), nb::arg("member"), nb::arg("rule"))
+      .def("withdraw", &BoundEngine::withdraw, nb::arg("vector"), nb::arg("missing_weight"),
            nb::arg("target"), nb::arg("member"))
       .def("flag", &BoundEngine::flag, nb::arg("number"), nb::arg("flags"))
-      .def("absorb", &BoundEngine::absorb, nb::arg("totals"), nb::arg("sizes"), nb::arg("lights"),
-           nb::arg("rows").none(), nb::arg("flags"), nb::arg("apart"))
+      .def("absorb", &BoundEngine::absorb, nb::arg("totals"), nb::arg("sizes"),
+           nb::arg("missing_weights"), nb::arg("rows").none(), nb::arg("flags"), nb::arg("apart"))
       .def("note", &BoundEngine::note, nb::arg("rows"))
       .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))

@@ -25,13 +25,13 @@ inline nb::dict dict_of(const State& state, std::size_t dimension) {
   result["counts"] = column(state.counts);
   result["first_seen"] = column(state.first_seen);
   result["last_seen"] = column(state.last_seen);
-  result["light"] = column(state.light);
+  result["missing_weight"] = column(state.missing_weight);
   result["flags"] = column(state.flags);
   Array<std::int64_t> sums({state.numbers.size(), dimension});
   std::copy(state.sums.begin(), state.sums.end(), sums.data());
   result["sums"] = std::move(sums);
   result["edges"] = table<2>(state.edges);
-  result["firm"] = column(state.firm);
+  result["edge_rules"] = column(state.edge_rules);
   result["vectors"] = column(state.vectors);
   result["events"] = table<kEventWidth>(state.events);
   return result;
@@ -70,12 +70,12 @@ inline State state_of(const nb::dict& given) {
   state.counts = taken(given, "counts");
   state.first_seen = taken(given, "first_seen");
   state.last_seen = taken(given, "last_seen");
-  state.light = taken(given, "light");
+  state.missing_weight = taken(given, "missing_weight");
   state.flags = taken(given, "flags");
   state.sums = taken(given, "sums");
   state.vectors = taken(given, "vectors");
   state.edges = taken_rows<2>(given, "edges");
-  state.firm = taken(given, "firm");
+  state.edge_rules = taken(given, "edge_rules");
   state.events = taken_rows<kEventWidth>(given, "events");
   return state;
 }
@@ -87,12 +87,12 @@ inline bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
 inline bool sizes_fit(const State& state, std::size_t dimension, bool track_vectors) {
   const std::size_t n = state.numbers.size();
   for (const auto* column : {&state.clusters, &state.counts, &state.first_seen, &state.last_seen,
-                             &state.light, &state.flags}) {
+                             &state.missing_weight, &state.flags}) {
     if (column->size() != n) return false;
   }
   const auto vectors = static_cast<std::size_t>(state.n_vectors);
   return state.n_vectors >= 0 && state.sums.size() == n * dimension &&
-         state.firm.size() == state.edges.size() &&
+         state.edge_rules.size() == state.edges.size() &&
          state.vectors.size() == (track_vectors ? vectors : 0);
 }
 
@@ -115,14 +115,14 @@ inline bool nodes_fit(const State& state) {
     if (i && state.numbers[i] <= state.numbers[i - 1]) return false;
     const bool fits = within(state.numbers[i], 0, state.next_subcluster - 1) &&
                       within(state.counts[i], 1, kVectorsMax) &&
-                      within(state.light[i], 0, kFull * state.counts[i]) &&
+                      within(state.missing_weight[i], 0, kFull * state.counts[i]) &&
                       within(state.flags[i], 0, kLocked | kClaim);
     if (!fits) return false;
   }
   return std::all_of(state.vectors.begin(), state.vectors.end(),
                      [&](std::int64_t number) { return number == -1 || live(number); }) &&
          std::all_of(state.edges.begin(), state.edges.end(), lives) &&
-         std::all_of(state.firm.begin(), state.firm.end(),
+         std::all_of(state.edge_rules.begin(), state.edge_rules.end(),
                      [](std::int64_t rule) { return within(rule, kTested, kPinned); });
 }
 

@@ -42,7 +42,7 @@ class Saved:
     ledger: Ledger
     limits: Limits = field(default_factory=Limits)
     min_size: int = 1
-    keeping: bool = False
+    keep_vectors: bool = False
     kept: npt.NDArray[np.int32] | None = None
     undone: npt.NDArray[np.int32] | None = None
 
@@ -60,7 +60,7 @@ def pack(saved: Saved) -> bytes:
         "ledger": records.to_plain(saved.ledger),
         "limits": asdict(saved.limits),
         "min_size": saved.min_size,
-        "keep_vectors": saved.keeping,
+        "keep_vectors": saved.keep_vectors,
     }
     if saved.space.mean is None and saved.space.dimension is not None:
         meta["space_dimension"] = saved.space.dimension
@@ -73,7 +73,7 @@ def unpack(data: bytes) -> Saved:
     """Return what `pack` was given; raise SnapshotError if it is not valid."""
     meta, arrays = snapshot.decode(data, meta=_META, arrays=_ARRAYS, views=("kept",))
     state = State.from_parts(meta.get("state"), arrays)
-    limits, min_size, keeping = _options(meta)
+    limits, min_size, keep_vectors = _options(meta)
     ledger = records.from_plain(meta.get("ledger"), state)
     records.check_log(state, ledger)
     return Saved(
@@ -83,9 +83,9 @@ def unpack(data: bytes) -> Saved:
         ledger=ledger,
         limits=limits,
         min_size=min_size,
-        keeping=keeping,
-        kept=_kept(arrays.get("kept"), state, ledger, keeping),
-        undone=_undone(arrays.get("undone"), state, keeping),
+        keep_vectors=keep_vectors,
+        kept=_kept(arrays.get("kept"), state, ledger, keep_vectors),
+        undone=_undone(arrays.get("undone"), state, keep_vectors),
     )
 
 
@@ -95,8 +95,8 @@ def check(saved: Saved) -> None:
         saved.state.check()
         ledger = records.from_plain(records.to_plain(saved.ledger), saved.state)
         records.check_log(saved.state, ledger)
-        _kept(saved.kept, saved.state, ledger, saved.keeping)
-        _undone(saved.undone, saved.state, saved.keeping)
+        _kept(saved.kept, saved.state, ledger, saved.keep_vectors)
+        _undone(saved.undone, saved.state, saved.keep_vectors)
     except SnapshotError as error:
         raise SnapshotError(
             f"{error.seen}, in memory",
@@ -120,23 +120,23 @@ def digest(saved: Saved) -> str:
 
 
 def _options(meta: dict[str, Any]) -> tuple[Limits, int, bool]:
-    min_size, keeping = meta.get("min_size"), meta.get("keep_vectors")
+    min_size, keep_vectors = meta.get("min_size"), meta.get("keep_vectors")
     try:
         limits = Limits(**meta.get("limits"))  # type: ignore[arg-type]
     except (TypeError, ArgumentError) as error:
         raise damaged(f"limits that cannot be ({error})", "what linkstream wrote") from None
-    if type(min_size) is not int or min_size < 1 or type(keeping) is not bool:
-        seen = f"min_size {min_size!r}, keep_vectors {keeping!r}"
+    if type(min_size) is not int or min_size < 1 or type(keep_vectors) is not bool:
+        seen = f"min_size {min_size!r}, keep_vectors {keep_vectors!r}"
         raise damaged(seen, "a number and a yes or no")
-    return limits, min_size, keeping
+    return limits, min_size, keep_vectors
 
 
 def _kept(
-    array: npt.NDArray[Any] | None, state: State, ledger: Ledger, keeping: bool
+    array: npt.NDArray[Any] | None, state: State, ledger: Ledger, keep_vectors: bool
 ) -> npt.NDArray[np.int32] | None:
-    if array is None and not (keeping and state.n_vectors):
+    if array is None and not (keep_vectors and state.n_vectors):
         return None
-    if array is None or not keeping or not state.track_vectors:
+    if array is None or not keep_vectors or not state.track_vectors:
         raise damaged("vectors kept, and a header that knows nothing of them", "both or none")
     if array.dtype != np.int32 or array.shape != (state.n_vectors, state.dimension):
         expected = f"{state.n_vectors} rows of {state.dimension}"
@@ -147,11 +147,11 @@ def _kept(
 
 
 def _undone(
-    array: npt.NDArray[Any] | None, state: State, keeping: bool
+    array: npt.NDArray[Any] | None, state: State, keep_vectors: bool
 ) -> npt.NDArray[np.int32] | None:
     if array is None:
         return None
-    if not keeping or array.dtype != np.int32 or array.shape[1:] != (state.dimension,):
+    if not keep_vectors or array.dtype != np.int32 or array.shape[1:] != (state.dimension,):
         expected = f"rows of {state.dimension}, where vectors are kept"
         raise damaged(f"undone vectors of shape {array.shape}", expected)
     lengths, _ = _lengths_and_shares(array, np.zeros(state.dimension))
@@ -173,8 +173,8 @@ def _sums_fit(kept: npt.NDArray[np.int32], state: State, ledger: Ledger) -> bool
     """
     direction = np.cos(np.arange(state.dimension) ** 2 + 1.0)
     lengths, along = _lengths_and_shares(kept, direction)
-    for vector, light in ledger.lights.items():
-        along[vector] *= 1.0 - light / FULL
+    for vector, missing_weight in ledger.missing_weights.items():
+        along[vector] *= 1.0 - missing_weight / FULL
     places = indices_of(state, state.vectors)
     if places is None or np.any(np.abs(lengths - 1.0) > _SLACK):
         return False

@@ -57,7 +57,7 @@ def attempt(do, engine):
 class Operations:
     """Random operations on several engines; the first is a reference engine that tracks vectors.
 
-    `light` holds, for each vector, what it lacks to the full weight where it is.
+    `missing_weight` holds, for each vector, what it lacks to the full weight where it is.
     """
 
     def __init__(self, stream, seed, monkeypatch, *, evidence=False, kernels=KERNELS):
@@ -65,7 +65,7 @@ class Operations:
         self.patch = monkeypatch
         self.kernels = kernels
         self.fixed = quantise(np.asarray(stream.vectors, dtype=np.float32))[0]
-        self.light = []
+        self.missing_weight = []
         dimension = self.fixed.shape[1]
         start = State(Thresholds(*stream.thresholds), dimension, cluster_evidence=evidence)
         self.stores = []
@@ -86,7 +86,7 @@ class Operations:
 
     def store(self, kind):
         store = kind(self.fixed.shape[1])
-        store.append(self.fixed[: len(self.light)])
+        store.append(self.fixed[: len(self.missing_weight)])
         self.stores.append(store)
         return store
 
@@ -112,7 +112,7 @@ class Operations:
                 for number in range(-1, self.guide.state().free_subcluster + 1):
                     assert engine.cluster_of(number) == self.guide.cluster_of(number)
                 if engine.track_vectors:
-                    holders = [engine.holder(member) for member in range(len(self.light))]
+                    holders = [engine.holder(member) for member in range(len(self.missing_weight))]
                     assert holders == self.guide.state().vectors.tolist()
                     np.testing.assert_array_equal(engine.labels(), self.guide.labels())
         self.assert_sums()
@@ -122,10 +122,10 @@ class Operations:
         state = self.guide.state()
         for row, number in enumerate(state.numbers):
             members = np.flatnonzero(state.vectors == number)
-            shares = [share(self.fixed[i], self.light[i]) for i in members]
+            shares = [share(self.fixed[i], self.missing_weight[i]) for i in members]
             np.testing.assert_array_equal(np.sum(shares, axis=0), state.sums[row])
             assert state.counts[row] == len(members)
-            assert state.light[row] == sum(self.light[i] for i in members)
+            assert state.missing_weight[row] == sum(self.missing_weight[i] for i in members)
 
     def exchange(self):
         """Each engine goes on from another's state, with numbers skipped as an undo would."""
@@ -141,7 +141,7 @@ class Operations:
         )
         for kept in self.stores:
             np.testing.assert_array_equal(
-                kept.rows(np.arange(len(kept))), self.fixed[: len(self.light)]
+                kept.rows(np.arange(len(kept))), self.fixed[: len(self.missing_weight)]
             )
         self.stores = []
         self.engines = self.made(tracked, untracked)
@@ -160,7 +160,7 @@ class Operations:
 
     def add(self):
         n = int(self.rng.integers(1, 12))
-        rows = self.fixed[len(self.light) : len(self.light) + n]
+        rows = self.fixed[len(self.missing_weight) : len(self.missing_weight) + n]
 
         def do(engine):
             decisions = engine.add(rows)
@@ -168,7 +168,7 @@ class Operations:
 
         for decision in self.everywhere(do):
             full = decision.kind == "joined" and self.locked_then(decision.subcluster)
-            self.light.append(FULL if full else 0)
+            self.missing_weight.append(FULL if full else 0)
 
     def locked_then(self, number):
         """Whether a subcluster that has just been joined is locked; it may have merged since."""
@@ -183,14 +183,16 @@ class Operations:
         return {"outcome": outcome, "target": target, "rule": int(self.rng.integers(PINNED + 1))}
 
     def place(self):
-        member = len(self.light)
-        light = int(self.rng.choice([0, 1, 64, 200, 255, self.rng.integers(256)]))
-        options = {"light": light} | (self.outcome() if self.rng.random() < 0.6 else {})
+        member = len(self.missing_weight)
+        missing_weight = int(self.rng.choice([0, 1, 64, 200, 255, self.rng.integers(256)]))
+        options = {"missing_weight": missing_weight} | (
+            self.outcome() if self.rng.random() < 0.6 else {}
+        )
         row = self.fixed[member]
         decision = self.everywhere(lambda engine: engine.place(row, **options))
         if decision is not None:
             only_counts = decision.kind == "joined" and self.locked_then(decision.subcluster)
-            self.light.append(FULL if only_counts else light)
+            self.missing_weight.append(FULL if only_counts else missing_weight)
 
     def withdraw(self):
         """One of the vectors that are there; its number, or None where that may not be."""
@@ -199,27 +201,29 @@ class Operations:
         if not len(there):
             return None
         member = int(self.rng.choice(there))
-        light, target = self.light[member], int(state.vectors[member])
+        missing_weight, target = self.missing_weight[member], int(state.vectors[member])
 
         def do(engine):
             known = member if engine.track_vectors else -1
-            engine.withdraw(self.fixed[member], light=light, target=target, member=known)
+            engine.withdraw(
+                self.fixed[member], missing_weight=missing_weight, target=target, member=known
+            )
             return True
 
         if not self.everywhere(do):
             return None
-        self.light[member] = 0
+        self.missing_weight[member] = 0
         return member
 
     def move(self):
         member = self.withdraw()
         if member is None:
             return
-        options = {"light": int(self.rng.choice([0, 100]))} | self.outcome()
+        options = {"missing_weight": int(self.rng.choice([0, 100]))} | self.outcome()
         row = self.fixed[member]
         locked = options["outcome"] == JOINED and self.locked(options["target"])
         if self.everywhere(lambda engine: engine.place(row, member=member, **options)):
-            self.light[member] = FULL if locked else options["light"]
+            self.missing_weight[member] = FULL if locked else options["missing_weight"]
 
     def flag(self):
         numbers = self.guide.state().numbers.tolist()
@@ -243,7 +247,7 @@ class Operations:
 def test_whatever_is_done_the_engines_agree_bit_for_bit(kind, seed, evidence, monkeypatch):
     operations = Operations(make(kind, seed, n=160), seed, monkeypatch, evidence=evidence)
     for step in range(400):
-        if len(operations.light) > 140:
+        if len(operations.missing_weight) > 140:
             break
         operations.anything()
         if step % 9 == 0:
@@ -260,7 +264,7 @@ def test_whatever_is_done_the_engines_agree_bit_for_bit(kind, seed, evidence, mo
 def test_whatever_is_done_for_long_the_engines_agree(kind, seed, evidence, monkeypatch):
     operations = Operations(make(kind, seed, n=800), seed, monkeypatch, evidence=evidence)
     step = 0
-    while len(operations.light) < 780:
+    while len(operations.missing_weight) < 780:
         operations.anything()
         step += 1
         if step % 20 == 0:
@@ -289,7 +293,7 @@ def test_budgets_hold_whatever_is_withdrawn_from_a_hub():
         for engine in engines:
             if there:
                 where = int(holders[member])
-                engine.withdraw(fixed[member], light=0, target=where, member=member)
+                engine.withdraw(fixed[member], missing_weight=0, target=where, member=member)
             else:
                 engine.add(fixed[len(holders) : len(holders) + 3])
     assert_same(*(engine.state() for engine in engines))
@@ -327,10 +331,15 @@ def test_vectors_that_come_and_go_leave_sums_as_they_were(n):
     numbers = before.numbers.tolist()
     rng = np.random.default_rng(0)
     for i, j in zip(*(rng.integers(50, size=n).tolist() for _ in range(2)), strict=True):
-        row, light = fixed[50 + i], 5 * i
+        row, missing_weight = fixed[50 + i], 5 * i
         target = numbers[j % len(numbers)]
-        assert engine.place(row, light=light, outcome=JOINED, target=target).subcluster == target
-        engine.withdraw(row, light=light, target=target, member=-1)
+        assert (
+            engine.place(
+                row, missing_weight=missing_weight, outcome=JOINED, target=target
+            ).subcluster
+            == target
+        )
+        engine.withdraw(row, missing_weight=missing_weight, target=target, member=-1)
     after = engine.state()
     for name in ("numbers", "clusters", "counts", "light", "sums", "edges", "firm"):
         np.testing.assert_array_equal(before.arrays()[name], after.arrays()[name])
@@ -343,11 +352,13 @@ def cancelling(engine, fixed):
     """Operations after which the vectors of a subcluster would sum to zero."""
     return {
         "the only vector of a locked one": lambda: engine.withdraw(
-            fixed[0], light=0, target=0, member=0
+            fixed[0], missing_weight=0, target=0, member=0
         ),
         "the opposite": lambda: engine.place(-fixed[1], outcome=JOINED, target=1),
-        "no share": lambda: engine.place(fixed[2], light=FULL, outcome=NEW),
-        "no share, linked": lambda: engine.place(fixed[2], light=FULL, outcome=LINKED, target=0),
+        "no share": lambda: engine.place(fixed[2], missing_weight=FULL, outcome=NEW),
+        "no share, linked": lambda: engine.place(
+            fixed[2], missing_weight=FULL, outcome=LINKED, target=0
+        ),
     }
 
 
@@ -371,8 +382,8 @@ def test_a_subcluster_of_nothing_is_refused_before_anything_changes(make_engine)
 @pytest.mark.parametrize(
     "options",
     [
-        {"light": -1},
-        {"light": 257},
+        {"missing_weight": -1},
+        {"missing_weight": 257},
         {"outcome": 3},
         {"outcome": JOINED, "target": 7},
         {"outcome": JOINED},
@@ -397,8 +408,8 @@ def test_the_core_refuses_orders_that_make_no_sense(options):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"light": -1},
-        {"light": 3},
+        {"missing_weight": -1},
+        {"missing_weight": 3},
         {"target": 1},
         {"target": 9},
         {"member": -1},
@@ -411,7 +422,7 @@ def test_the_core_refuses_to_withdraw_what_is_not_there(changes):
     engine.add(fixed[[0, 1, 0]])
     before = engine.state()
     with pytest.raises(ValueError, match=r"\w"):
-        engine.withdraw(fixed[0], **({"light": 0, "target": 0, "member": 0} | changes))
+        engine.withdraw(fixed[0], **({"missing_weight": 0, "target": 0, "member": 0} | changes))
     assert_same(before, engine.state())
 
 
@@ -441,9 +452,9 @@ def test_every_way_in_keeps_the_vector():
     engine.add(fixed[:200])
     assert engine.add(rows[200:597]) is not None
     assert engine.add_one(rows[597]) is not None
-    engine.place(fixed[598], light=100)
+    engine.place(fixed[598], missing_weight=100)
     engine.place(fixed[599], outcome=NEW)
-    engine.withdraw(fixed[599], light=0, target=engine.state().vectors[599], member=599)
+    engine.withdraw(fixed[599], missing_weight=0, target=engine.state().vectors[599], member=599)
     engine.place(fixed[599], outcome=NEW, member=598)
     expected = fixed[[*range(598), 598, 599]]
     np.testing.assert_array_equal(kept.rows(np.arange(len(kept))), expected)

@@ -21,7 +21,7 @@ class Comparison:
         self.check_edges()
 
     def check_graph(self, links, state):
-        """The graph is the model's: sums bit for bit, edges with their firmness, IDs."""
+        """The graph is the model's: sums bit for bit, edges with their rule, IDs."""
         model = self.model
         nodes = sorted(model.members)
         assert links.labels().tolist() == model.labels()
@@ -30,7 +30,7 @@ class Comparison:
         assert state.counts.tolist() == [model.count(node) for node in nodes]
         assert state.sums.tolist() == [model.sum(node).tolist() for node in nodes]
         assert state.flags.tolist() == [model.flags.get(node, 0) for node in nodes]
-        assert state.light.tolist() == [model.lightness(node) for node in nodes]
+        assert state.missing_weight.tolist() == [model.missing_weight_of(node) for node in nodes]
         seen = zip(state.first_seen.tolist(), state.last_seen.tolist(), strict=True)
         assert list(seen) == [model.seen[node] for node in nodes]
         assert edges_of(state) == model.edges
@@ -85,13 +85,13 @@ class Comparison:
 
         A vector of little weight is judged as it came; its share is a hair away from that.
         """
-        for (a, b), firm in self.model.edges.items():
-            if firm == TESTED and (a, b) not in self.model.unjudged:
+        for (a, b), rule in self.model.edges.items():
+            if rule == TESTED and (a, b) not in self.model.unjudged:
                 assert self.model.margin(a, b) >= -1e-6
 
 
 def edges_of(state):
-    return dict(zip(map(tuple, state.edges.tolist()), state.firm.tolist(), strict=True))
+    return dict(zip(map(tuple, state.edges.tolist()), state.edge_rules.tolist(), strict=True))
 
 
 def plain_events(events):

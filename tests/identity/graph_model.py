@@ -1,4 +1,4 @@
-"""The graph of Links with weights, locks, claims, firm edges and removal, as naively as can be.
+"""The graph of Links with weights, locks, claims, rule edges and removal, as naively as can be.
 
 It extends paper/algorithm.py and shares no code with the engines: a node is the list of
 its member vectors, every sum is added up from the kept vectors each time, every component is
@@ -22,13 +22,13 @@ def pair(a, b):
 
 
 class GraphModel(PaperLinks):
-    """Nodes are lists of members; `edges` maps a pair (the older first) to its firmness."""
+    """Nodes are lists of members; `edges` maps a pair (the older first) to its rule."""
 
     def __init__(self, t_c, t_s, t_p, *, whole_clusters=False):
         super().__init__(t_c, t_s, t_p)
         self.whole_clusters = whole_clusters
         self.edges = {}
-        self.light = []  # of each vector: 256ths that it weighs less than a full one, where it is
+        self.missing_weight = []  # of each vector where it is, in 256ths
         self.flags = {}
         self.seen = {}  # node → its first and last vector's numbers; removal leaves them
         self.became = {}  # a node that is no more → the node that holds its members, or None
@@ -37,9 +37,9 @@ class GraphModel(PaperLinks):
     # What can be asked of the state.
 
     def share(self, member):
-        light = self.light[member]
+        missing_weight = self.missing_weight[member]
         q = self.vectors[member]
-        return (q * (FULL - light) + FULL // 2) // FULL if light else q
+        return (q * (FULL - missing_weight) + FULL // 2) // FULL if missing_weight else q
 
     def sum(self, node):
         return self.total([node])
@@ -48,11 +48,11 @@ class GraphModel(PaperLinks):
         return sum(self.share(i) for node in nodes for i in self.members[node])
 
     def mass(self, nodes):
-        light = sum(self.light[i] for node in nodes for i in self.members[node])
-        return max(self.size(nodes) - light / FULL, 1.0)
+        missing_weight = sum(self.missing_weight[i] for node in nodes for i in self.members[node])
+        return max(self.size(nodes) - missing_weight / FULL, 1.0)
 
-    def lightness(self, node):
-        return sum(self.light[i] for i in self.members[node])
+    def missing_weight_of(self, node):
+        return sum(self.missing_weight[i] for i in self.members[node])
 
     def needed(self, a, b):
         return anisotropic_pair_threshold(self.t_c, self.t_p, self.mass([a]), self.mass([b]))
@@ -79,25 +79,25 @@ class GraphModel(PaperLinks):
 
     # Section 3.3, and outcomes that are given.
 
-    def take(self, q, *, light=0, outcome=None, target=None, firm=TESTED):
+    def take(self, q, *, missing_weight=0, outcome=None, target=None, rule=TESTED):
         """A new vector: where the outcome is not given, the paper's tests say it."""
         similarity = threshold = None
         if outcome is None:
-            outcome, target, similarity, threshold, firm = self.assess(q)
+            outcome, target, similarity, threshold, rule = self.assess(q)
         member = len(self.vectors)
         self.vectors.append(q)
-        self.light.append(light)
-        if light:
-            self.log("weighed", FULL - light)
-        node = self.place(member, outcome, target, firm)
+        self.missing_weight.append(missing_weight)
+        if missing_weight:
+            self.log("weighed", FULL - missing_weight)
+        node = self.place(member, outcome, target, rule)
         return Answer(outcome, similarity, threshold, self.cluster[node], node)
 
-    def put(self, member, outcome, target=None, firm=PINNED):
+    def put(self, member, outcome, target=None, rule=PINNED):
         """A vector that was withdrawn, in a new place."""
-        return self.place(member, outcome, target, firm)
+        return self.place(member, outcome, target, rule)
 
     def assess(self, q):
-        """Outcome, whom to join or link to, similarity, threshold, firmness of the edge."""
+        """Outcome, whom to join or link to, similarity, threshold, rule of the edge."""
         near = {node: cosine(q, self.sum(node)) for node in sorted(self.members)}
         nearest = max(near, key=near.get, default=None)
         similarity = -math.inf if nearest is None else near[nearest]
@@ -132,7 +132,7 @@ class GraphModel(PaperLinks):
             return "new", None, similarity, threshold, TESTED
         return "linked", nearest if nearest in nodes else min(nodes), similarity, threshold, SETTLED
 
-    def place(self, member, outcome, target, firm):
+    def place(self, member, outcome, target, rule):
         new = member == len(self.vectors) - 1 and not self.settled_in(member)
         if outcome == "joined":
             self.members[target].append(member)
@@ -141,14 +141,14 @@ class GraphModel(PaperLinks):
             self.arrived(new, "joined", member, target, None)
             if not self.locked(target):
                 return self.update(target)
-            self.light[member] = FULL
+            self.missing_weight[member] = FULL
             return target
         node = self.next_subcluster
         self.next_subcluster += 1
         self.members[node] = [member]
         self.seen[node] = member, member
         if outcome == "linked":
-            self.edges[pair(node, target)] = firm
+            self.edges[pair(node, target)] = rule
             self.cluster[node] = self.cluster[target]
         else:
             self.cluster[node] = self.new_cluster()
@@ -233,8 +233,8 @@ class GraphModel(PaperLinks):
         node = self.node_of(member)
         taken = self.share(member)
         self.members[node].remove(member)
-        if self.light[member] == FULL:
-            self.light[member] = 0  # a lock made it a visitor; elsewhere it counts in full
+        if self.missing_weight[member] == FULL:
+            self.missing_weight[member] = 0  # a lock made it a visitor; elsewhere it counts in full
         self.log("removed", member, node, self.cluster[node])
         if not self.members[node]:
             self.vanish(node)

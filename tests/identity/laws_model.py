@@ -324,8 +324,8 @@ class LawsModel(GraphModel):
         """The edges that were law before."""
         bonds = self.pairs(True)
         released = []
-        for edge, firm in sorted(self.edges.items()):
-            if firm == PINNED and edge not in bonds:
+        for edge, rule in sorted(self.edges.items()):
+            if rule == PINNED and edge not in bonds:
                 self.hold(*edge, TESTED)
                 self.unjudged.add(edge)
                 released.append(edge)
@@ -420,10 +420,10 @@ class LawsModel(GraphModel):
         self.log("tied", a, b, kept, gone)
         self.leave(gone, kept)
 
-    def hold(self, a, b, firm):
-        if self.edges[pair(a, b)] != firm:
-            self.edges[pair(a, b)] = firm
-            self.log("held", a, b, firm)
+    def hold(self, a, b, rule):
+        if self.edges[pair(a, b)] != rule:
+            self.edges[pair(a, b)] = rule
+            self.log("held", a, b, rule)
 
     # Forgetting.
 
@@ -434,7 +434,7 @@ class LawsModel(GraphModel):
             del self.members[node], self.cluster[node], self.seen[node]
             self.flags.pop(node, None)
             self.became[node] = None
-            self.edges = {edge: firm for edge, firm in self.edges.items() if node not in edge}
+            self.edges = {edge: rule for edge, rule in self.edges.items() if node not in edge}
         self.leave(cluster, -1)
 
     def tend(self, before):

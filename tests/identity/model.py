@@ -253,7 +253,7 @@ class Model(LawsModel):
         self.begin()
         if group is not None:
             return self.place_together([x], weight, group, told)[0]
-        answer = self.take(fixed_point(x), light=light_of(weight))
+        answer = self.take(fixed_point(x), missing_weight=missing_weight_of(weight))
         self.tend(len(self.vectors) - 1)
         return answer
 
@@ -286,11 +286,16 @@ class Model(LawsModel):
             self.keys[key] = place
         answers = []
         for q, cluster, row in zip(fixed, told, options, strict=True):
-            outcome, target, similarity, threshold, firm = row.get(
+            outcome, target, similarity, threshold, rule = row.get(
                 cluster, ("new", None, None, None, TESTED)
             )
             self.groups[place].append(len(self.vectors))
-            how = {"light": light_of(weight), "outcome": outcome, "target": target, "firm": firm}
+            how = {
+                "missing_weight": missing_weight_of(weight),
+                "outcome": outcome,
+                "target": target,
+                "rule": rule,
+            }
             answer = self.take(q, **how)
             answers.append(answer._replace(similarity=similarity, threshold=threshold))
         self.tend(before)
@@ -302,7 +307,7 @@ class Model(LawsModel):
         for cluster in sorted(self.live() - taken):
             nodes = self.nodes_of(cluster)
             outcome, nearest, similarity = self.nearest_in(q, cluster)
-            threshold, firm = self.t_s, TESTED
+            threshold, rule = self.t_s, TESTED
             if outcome == "linked" and self.whole_clusters:
                 if not self.total(nodes).any():
                     continue
@@ -310,14 +315,14 @@ class Model(LawsModel):
                     self.t_s, anisotropic_pair_threshold(self.t_c, self.t_p, 1.0, 1.0)
                 ):
                     nearest = min(nodes)
-                similarity, firm = cosine(q, self.total(nodes)), SETTLED
+                similarity, rule = cosine(q, self.total(nodes)), SETTLED
                 threshold = anisotropic_pair_threshold(self.t_c, self.t_p, self.mass(nodes), 1.0)
             elif outcome == "linked":
                 threshold = anisotropic_pair_threshold(
                     self.t_c, self.t_p, self.mass([nearest]), 1.0
                 )
             if similarity >= threshold:
-                found[cluster] = outcome, nearest, similarity, threshold, firm
+                found[cluster] = outcome, nearest, similarity, threshold, rule
         return found
 
     def enrol(self, name, X, locked=True):
@@ -331,7 +336,7 @@ class Model(LawsModel):
             if cluster is not None:
                 outcome, target = "linked", self.nearest_in(q, cluster)[1]
             self.names[self.next_cluster if cluster is None else cluster] = name
-            answer = self.take(q, outcome=outcome, target=target, firm=PINNED)
+            answer = self.take(q, outcome=outcome, target=target, rule=PINNED)
             cluster = answer.cluster
             nodes.append(answer.subcluster)
         first, *others = (Pin(-1, vector) for vector in range(before, len(self.vectors)))
@@ -384,7 +389,7 @@ class Model(LawsModel):
         self.enforce()
 
 
-def light_of(weight):
+def missing_weight_of(weight):
     return FULL - max(round(weight * FULL), 1)
 
 

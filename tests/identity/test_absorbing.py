@@ -130,8 +130,8 @@ def test_vectors_of_less_weight_weigh_as_little_here():
     two.add([0, 1, 0], weight=0.25)
     two.add([0, 0.98, 0.2])
     one.absorb(two)
-    light = one.state().light
-    assert light.tolist() == [0, 192]
+    missing_weight = one.state().missing_weight
+    assert missing_weight.tolist() == [0, 192]
     check(one)
 
 
@@ -409,14 +409,16 @@ def test_weights_ids_that_are_gone_and_what_is_ignored_come_along():
     links.remove(1)
     links.ignore(2)
     bare = links.without_vectors()
-    assert bare.state().light.tolist() == links.state().light.tolist()
+    assert bare.state().missing_weight.tolist() == links.state().missing_weight.tolist()
     assert (bare.resolve(1), bare.n_clusters) == (-1, 2)
     assert [cluster.ignored for cluster in bare.clusters()] == [False, True]
     again = fresh()
     again = again.without_vectors()
     assert again.n_vectors == 0
     again.absorb(bare)
-    assert sorted(again.state().light.tolist()) == sorted(links.state().light.tolist())
+    assert sorted(again.state().missing_weight.tolist()) == sorted(
+        links.state().missing_weight.tolist()
+    )
 
 
 def test_ids_that_healing_joined_still_lead_to_one():

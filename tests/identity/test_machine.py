@@ -1,6 +1,6 @@
 """All verbs of Links in any order, on both engines, against a naive model (model.py).
 
-After each operation (trial.py): the engines have one hash; labels, edges with their firmness,
+After each operation (trial.py): the engines have one hash; labels, edges with their rules,
 cluster IDs, sums and events are the model's; replaying the events gives the same map; no
 constraint is violated; no ID is used again. Refused operations change nothing, undo restores the
 hash, redo brings back what undo took, a snapshot goes on as if nothing had happened.
@@ -164,7 +164,16 @@ def test_not_tracking_vectors_changes_nothing_that_clusters_are_told(seed):
         answers = [attempt(links, verb, arguments, options) for links in all_of_them]
         assert all(answer == answers[0] for answer in answers)
         states = [links.state() for links in all_of_them]
-        for name in ("numbers", "clusters", "counts", "sums", "edges", "firm", "light", "flags"):
+        for name in (
+            "numbers",
+            "clusters",
+            "counts",
+            "sums",
+            "edges",
+            "edge_rules",
+            "missing_weight",
+            "flags",
+        ):
             first = getattr(states[0], name)
             assert all(np.array_equal(getattr(state, name), first) for state in states)
         if rng.random() < 0.1:

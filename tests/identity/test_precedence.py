@@ -278,7 +278,7 @@ def test_what_the_evidence_holds_stays_when_a_correction_is_retracted(engine):
     links.retract(links.corrections()[0].number)
     assert links.n_clusters == 1
     assert links.state().edges.tolist() == edges
-    assert not links.state().firm.any()
+    assert not links.state().edge_rules.any()
 
 
 def test_another_correction_still_holds_what_a_retracted_one_tied(engine):

@@ -98,10 +98,19 @@ def test_without_what_is_told_the_answer_is_what_is_told(evidence, kind):
 
 def _only(state, stays):
     """A state with some of its subclusters alone; enough to ask."""
-    names = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags", "sums")
+    names = (
+        "numbers",
+        "clusters",
+        "counts",
+        "first_seen",
+        "last_seen",
+        "missing_weight",
+        "flags",
+        "sums",
+    )
     left = {name: getattr(state, name)[stays] for name in names}
     inside = np.isin(state.edges, left["numbers"]).all(axis=1)
-    return replace(state, **left, edges=state.edges[inside], firm=state.firm[inside])
+    return replace(state, **left, edges=state.edges[inside], edge_rules=state.edge_rules[inside])
 
 
 @engines

@@ -54,7 +54,7 @@ def asked_at_random(links, y, count, seed):
     rng = np.random.default_rng(seed)
     for _ in range(count):
         state = links.state()
-        edges = state.edges[state.firm != PINNED]
+        edges = state.edges[state.edge_rules != PINNED]
         if len(edges) and rng.random() < 0.5:
             a, b = rng.choice(edges).tolist()
         else:

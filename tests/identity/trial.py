@@ -214,7 +214,7 @@ class Trial(Comparison):
 
     def settle(self, *_):
         """The model takes over the graph; the checks after each operation see to the rest."""
-        law = {edge for edge, firm in self.model.edges.items() if firm == PINNED}
+        law = {edge for edge, rule in self.model.edges.items() if rule == PINNED}
         said = [links.settle(apply=True).to_dict() for links in self.links]
         assert all(one == said[0] for one in said)
         if not self.model.vectors and self.links[0].dimension is None:

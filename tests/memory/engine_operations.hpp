@@ -120,14 +120,13 @@ struct World {
 std::uint64_t look(World& world) {
   const State state = world.engine->state();
   Digest digest;
-  for (const std::int64_t value :
-       {state.n_vectors, state.n_events, state.next_subcluster, state.next_cluster,
-        state.free_subcluster, state.free_cluster}) {
+  for (const std::int64_t value : {state.n_vectors, state.n_events, state.next_subcluster,
+                                   state.next_cluster, state.free_subcluster, state.free_cluster}) {
     digest.add(value);
   }
-  for (const auto* values : {&state.numbers, &state.clusters, &state.counts, &state.first_seen,
-                             &state.last_seen, &state.light, &state.flags, &state.sums, &state.firm,
-                             &state.vectors}) {
+  for (const auto* values :
+       {&state.numbers, &state.clusters, &state.counts, &state.first_seen, &state.last_seen,
+        &state.missing_weight, &state.flags, &state.sums, &state.edge_rules, &state.vectors}) {
     digest.add(*values);
   }
   digest.add(state.edges);
@@ -156,9 +155,9 @@ World made(const Options& options) {
   static const Thresholds thresholds{0.75, 0.9, 0.9};
   World world;
   if (options.tracked) world.vector_store = std::make_shared<VectorStore>(kDimension);
-  world.engine =
-      std::make_unique<Engine>(thresholds, kDimension, options.tracked, options.evidence,
-                               *kernel_named("portable"), 1, Skip::kWithinBudget, world.vector_store);
+  world.engine = std::make_unique<Engine>(thresholds, kDimension, options.tracked, options.evidence,
+                                          *kernel_named("portable"), 1, Skip::kWithinBudget,
+                                          world.vector_store);
   return world;
 }
 
@@ -234,7 +233,7 @@ Operation withdrawing(World& world, bool several) {
 }
 
 struct Sums {
-  std::vector<std::int64_t> values, lights;
+  std::vector<std::int64_t> values, missing_weights;
   Fixed rows;
   std::vector<VectorGroup> groups;
 };
@@ -243,13 +242,14 @@ struct Sums {
 std::shared_ptr<Sums> sums(std::size_t n, std::int64_t flags) {
   auto all = std::make_shared<Sums>();
   all->rows = fixed(crowd(3 * n, 13));
-  all->lights.assign(3 * n, 0);
+  all->missing_weights.assign(3 * n, 0);
   all->values.assign(n * kDimension, 0);
   for (std::size_t i = 0; i < 3 * n * kDimension; ++i) {
     all->values[i / (3 * kDimension) * kDimension + i % kDimension] += all->rows[i];
   }
   for (std::size_t i = 0; i < n; ++i) {
-    all->groups.push_back({all->values.data() + i * kDimension, all->lights.data() + 3 * i, 3, flags});
+    all->groups.push_back(
+        {all->values.data() + i * kDimension, all->missing_weights.data() + 3 * i, 3, flags});
   }
   return all;
 }
@@ -288,9 +288,9 @@ Operation restoring(World& world) {
 template <class E, class = void>
 struct HasChanges : std::false_type {};
 template <class E>
-struct HasChanges<E, std::void_t<decltype(std::declval<E&>().begin()),
-                                 decltype(std::declval<E&>().commit()),
-                                 decltype(std::declval<E&>().rollback())>> : std::true_type {};
+struct HasChanges<
+    E, std::void_t<decltype(std::declval<E&>().begin()), decltype(std::declval<E&>().commit()),
+                   decltype(std::declval<E&>().rollback())>> : std::true_type {};
 
 template <class E, class Work>
 void as_one(E& engine, Work work) {
@@ -335,7 +335,9 @@ Operation changing(World& world) {
 std::vector<Scenario> scenarios() {
   const Options plain{}, evidence{true, true}, untracked{false};
   const Options empty{true, false, true}, empty_evidence{true, true, true};
-  const auto still = [](const Operation& operation) { return [operation](World&) { return operation; }; };
+  const auto still = [](const Operation& operation) {
+    return [operation](World&) { return operation; };
+  };
   return {
       {"add one", plain, still(adding(1))},
       {"add a batch", plain, still(adding(12))},

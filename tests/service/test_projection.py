@@ -17,7 +17,16 @@ from linkstream.service.projection import Layout, Projection
 
 T = Thresholds(0.7, 0.85, 0.8)
 STEP = 40
-ROWS = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags", "sums")
+ROWS = (
+    "numbers",
+    "clusters",
+    "counts",
+    "first_seen",
+    "last_seen",
+    "missing_weight",
+    "flags",
+    "sums",
+)
 
 
 def stream(clusters=12, count=600, dimension=48, seed=0):
@@ -60,11 +69,11 @@ def made(rows, clusters, counts=None, edges=()):
         counts=counts,
         first_seen=blank,
         last_seen=blank,
-        light=blank,
+        missing_weight=blank,
         flags=blank,
         sums=np.rint(rows * counts[:, np.newaxis] * 2.0**30).astype(np.int64),
         edges=ties,
-        firm=np.zeros(len(ties), dtype=np.int64),
+        edge_rules=np.zeros(len(ties), dtype=np.int64),
     )
 
 

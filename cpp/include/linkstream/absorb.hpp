@@ -34,20 +34,20 @@ class Absorb {
   Verdict test(std::size_t index, bool locked) {
     const IncomingSum& x = arrivals[index];
     const Nearest found = arrivals.nearest(index);
-    const double k = mass(x.n, x.light);
+    const double k = mass(x.n, x.missing_weight);
     const bool joins = !locked && (found.row == kNoRow || !graph_.node(found.row).locked());
     return assess_(found, x, k, joins);
   }
 
   // Adds the vectors to one subcluster and records each. Returns the row; the caller updates it.
-  Row put(const Verdict& verdict, const IncomingSum& x, const std::int64_t* lights) {
+  Row put(const Verdict& verdict, const IncomingSum& x, const std::int64_t* missing_weights) {
     const std::int64_t first = journal_.n_vectors;
     const bool joined = verdict.kind == Kind::kJoined;
     const Row row = joined ? join(verdict.partner, x) : make(verdict, x);
     const std::int64_t number = graph_.number(row), cluster = graph_.cluster(row);
     for (std::int64_t i = 0; i < x.n; ++i) {
       journal_.newest = first + i;
-      if (lights[i]) journal_.record(Code::kWeighed, kFull - lights[i]);
+      if (missing_weights[i]) journal_.record(Code::kWeighed, kFull - missing_weights[i]);
       if (i > 0 || joined) {
         journal_.record(Code::kJoined, number, cluster);
       } else if (verdict.partner == kNoRow) {
@@ -67,11 +67,11 @@ class Absorb {
     ClusterStats& stats = graph_.forest.components[node.component];
     cluster_sums_.add(node.component, x);
     graph_.add_sum(row, x, graph_.product(x, graph_.rows.sum(row), node.count));
-    node.light += x.light;
+    node.missing_weight += x.missing_weight;
     node.first_seen = std::min(node.first_seen, journal_.n_vectors);
     node.last_seen = std::max(node.last_seen, journal_.n_vectors + x.n - 1);
     stats.vectors += x.n;
-    stats.light += x.light;
+    stats.missing_weight += x.missing_weight;
     return row;
   }
 
@@ -83,13 +83,13 @@ class Absorb {
     Node& node = graph_.node(row);
     node.count = x.n;
     node.count_limit = 2 * x.n;
-    node.light = x.light;
+    node.missing_weight = x.missing_weight;
     node.first_seen = journal_.n_vectors;
     node.last_seen = journal_.n_vectors + x.n - 1;
     node.component = component;
     cluster_sums_.add(component, x);
     graph_.forest.components[component].vectors += x.n;
-    graph_.forest.components[component].light += x.light;
+    graph_.forest.components[component].missing_weight += x.missing_weight;
     std::copy(x.sum, x.sum + graph_.dimension(), graph_.rows.sum(row));
     graph_.encode(row);
     members_.created();

@@ -25,7 +25,7 @@ inline constexpr std::int64_t kSubclustersMax = 0xfffffffe;  // likewise; one nu
 // and the subcluster to join or to link to; its number if it was withdrawn (-1: it is new); the rule
 // of its edge.
 struct Order {
-  std::int64_t light = 0;
+  std::int64_t missing_weight = 0;
   int outcome = -1;
   std::int64_t target = -1;
   std::int64_t member = -1;
@@ -63,7 +63,7 @@ class Corrections {
 
   // Checks what can be checked before the outcome is known.
   void check(const Order& order) const {
-    check_vector(order.light, order.member);
+    check_vector(order.missing_weight, order.member);
     refuse_unless(order.member == -1 || order.outcome >= 0,
                   "a withdrawn vector without an outcome");
     refuse_unless(journal_.free_subcluster < kSubclustersMax, "no subcluster numbers left");
@@ -81,13 +81,13 @@ class Corrections {
     return verdict;
   }
 
-  // Returns what a vector adds to a sum if it lacks `light` 256ths of the full weight.
-  IncomingVector share_of(const std::int32_t* q, std::int64_t light) {
+  // Returns what a vector adds to a sum if it lacks `missing_weight` 256ths of the full weight.
+  IncomingVector share_of(const std::int32_t* q, std::int64_t missing_weight) {
     const std::size_t dimension = graph_.dimension();
-    if (light) {
+    if (missing_weight) {
       share_.resize(dimension);
       for (std::size_t i = 0; i < dimension; ++i) {
-        share_[i] = static_cast<std::int32_t>((q[i] * (kFull - light) + kFull / 2) >> 8);
+        share_[i] = static_cast<std::int32_t>((q[i] * (kFull - missing_weight) + kFull / 2) >> 8);
       }
       q = share_.data();
     }
@@ -109,15 +109,16 @@ class Corrections {
   }
 
   // Returns a sum that arrives; refuses one that is too long for this number of vectors.
-  IncomingSum incoming_sum(const std::int64_t* sum, const std::int64_t* lights, std::size_t n,
-                           std::int64_t flags) const {
+  IncomingSum incoming_sum(const std::int64_t* sum, const std::int64_t* missing_weights,
+                           std::size_t n, std::int64_t flags) const {
     const auto count = static_cast<std::int64_t>(n);
     refuse_unless(count >= 1 && count <= kVectorsMax, "no vectors, or too many");
     refuse_unless(flags >= 0 && flags <= (kLocked | kClaim), "flags out of range");
-    std::int64_t light = 0;
+    std::int64_t missing_weight = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      refuse_unless(lights[i] >= 0 && lights[i] <= kFull, "a weight out of range");
-      light += lights[i];
+      refuse_unless(missing_weights[i] >= 0 && missing_weights[i] <= kFull,
+                    "a weight out of range");
+      missing_weight += missing_weights[i];
     }
     const std::int64_t most = count * ((std::int64_t{1} << 30) + 1);
     Integer square = 0;
@@ -128,24 +129,24 @@ class Corrections {
     }
     refuse_unless(square > 0, kNothingLeft);
     refuse_unless(square <= longest(count), "the sum is too long for this number of vectors");
-    return {sum, count, light, square, root(square)};
+    return {sum, count, missing_weight, square, root(square)};
   }
 
   // Takes a vector's share out of the subcluster that holds it, exactly.
-  void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target,
+  void withdraw(const std::int32_t* q, std::int64_t missing_weight, std::int64_t target,
                 std::int64_t member) {
-    check_vector(light, member);
+    check_vector(missing_weight, member);
     const Row row = live_row(target);
     if (members_.tracked()) {
       refuse_unless(member >= 0 && members_.holder(member) == target,
                     "a vector that the subcluster does not hold");
     }
     const Node& node = graph_.node(row);
-    const IncomingVector share = share_of(q, light);
+    const IncomingVector share = share_of(q, missing_weight);
     const Integer product = product_of(row, share);
     if (node.count > 1) {
       const Integer left = node.square - 2 * product + share.square;
-      const std::int64_t weighs_less = node.light - light;
+      const std::int64_t weighs_less = node.missing_weight - missing_weight;
       refuse_unless(left > 0, kNothingLeft);
       refuse_unless(left <= longest(node.count - 1),
                     "a vector whose removal leaves no possible sum of vectors");
@@ -153,7 +154,7 @@ class Corrections {
                     "a weight that the subcluster does not hold");
     }
     if (member >= 0) members_.removed(member);
-    placement_.withdraw(row, {share, light, member}, product);
+    placement_.withdraw(row, {share, missing_weight, member}, product);
   }
 
   // Sets the flags of a subcluster.
@@ -173,8 +174,8 @@ class Corrections {
  private:
   static constexpr const char* kNothingLeft = "a subcluster whose vectors would sum to zero";
 
-  void check_vector(std::int64_t light, std::int64_t member) const {
-    refuse_unless(light >= 0 && light <= kFull, "a weight out of range");
+  void check_vector(std::int64_t missing_weight, std::int64_t member) const {
+    refuse_unless(missing_weight >= 0 && missing_weight <= kFull, "a weight out of range");
     refuse_unless(member >= -1 && member < journal_.n_vectors, "no such vector");
   }
 

@@ -44,7 +44,7 @@ struct Decision {
 // the flags of their subcluster.
 struct VectorGroup {
   const std::int64_t* sum;
-  const std::int64_t* lights;
+  const std::int64_t* missing_weights;
   std::size_t n;
   std::int64_t flags;
 };
@@ -219,13 +219,14 @@ class Engine {
     Change change(*this);
     if (is_new) make_room(1);
     const Verdict verdict = order.outcome < 0 ? tested(q) : corrections_.given(order);
-    const IncomingVector share = corrections_.share_of(q, order.light);
+    const IncomingVector share = corrections_.share_of(q, order.missing_weight);
     const Integer product = corrections_.check_sum(verdict, share);
     if (is_new) journal_.newest = journal_.n_vectors;
-    if (is_new && order.light) journal_.record(Code::kWeighed, kFull - order.light);
+    if (is_new && order.missing_weight)
+      journal_.record(Code::kWeighed, kFull - order.missing_weight);
     const std::int64_t member = is_new ? journal_.n_vectors : order.member;
     // A new node holds the share, not the vector that was assessed.
-    const Row row = apply(verdict, {share, order.light, member}, product, kNothing);
+    const Row row = apply(verdict, {share, order.missing_weight, member}, product, kNothing);
     if (is_new) {
       arrived(row, q);
     } else {
@@ -237,10 +238,10 @@ class Engine {
   }
 
   // Takes a vector's share out of the subcluster that holds it, exactly.
-  void withdraw(const std::int32_t* q, std::int64_t light, std::int64_t target,
+  void withdraw(const std::int32_t* q, std::int64_t missing_weight, std::int64_t target,
                 std::int64_t member) {
     Change change(*this);
-    corrections_.withdraw(q, light, target, member);
+    corrections_.withdraw(q, missing_weight, target, member);
     change.done();
   }
 
@@ -415,7 +416,8 @@ class Engine {
     std::vector<IncomingSum> all;
     std::size_t n = 0;
     for (const VectorGroup& group : groups) {
-      all.push_back(corrections_.incoming_sum(group.sum, group.lights, group.n, group.flags));
+      all.push_back(
+          corrections_.incoming_sum(group.sum, group.missing_weights, group.n, group.flags));
       n += group.n;
     }
     make_room(n);
@@ -424,7 +426,7 @@ class Engine {
 
   Decision absorbed(const Verdict& verdict, const IncomingSum& x, const VectorGroup& group,
                     const std::int32_t* vectors) {
-    Row row = absorb_.put(verdict, x, group.lights);
+    Row row = absorb_.put(verdict, x, group.missing_weights);
     if (vector_store_ && vectors) vector_store_->append(vectors, group.n);
     if (group.flags) corrections_.flag(graph_.number(row), group.flags);
     if (verdict.kind == Kind::kJoined) row = update_(row);

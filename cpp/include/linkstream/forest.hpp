@@ -33,10 +33,10 @@ inline constexpr std::uint8_t kLocked = 1, kClaim = 2;
 
 inline constexpr std::int64_t kFull = 256;  // the weight of a vector of full weight
 
-// Returns the weight of `count` vectors that lack `light` 256ths, as k; at least 1.
-inline double mass(std::int64_t count, std::int64_t light) {
+// Returns the weight of `count` vectors that lack `missing_weight` 256ths, as k; at least 1.
+inline double mass(std::int64_t count, std::int64_t missing_weight) {
   constexpr double part = 1.0 / static_cast<double>(kFull);
-  return std::max(static_cast<double>(count) - static_cast<double>(light) * part, 1.0);
+  return std::max(static_cast<double>(count) - static_cast<double>(missing_weight) * part, 1.0);
 }
 
 struct HeldEdge {
@@ -53,7 +53,7 @@ struct Node {
   std::int64_t count_limit = 0;  // expiries hold while the count is at most this
   std::int64_t first_seen = 0;
   std::int64_t last_seen = 0;
-  std::int64_t light = 0;  // the weight that the vectors lack: 256 count - their weight
+  std::int64_t missing_weight = 0;  // the weight that the vectors lack: 256 count - their weight
   std::uint32_t component = 0;
   std::uint32_t mark = 0;
   std::uint32_t hasty = 0;  // edges due at every touch, when all were last tested
@@ -62,7 +62,7 @@ struct Node {
   std::vector<HeldEdge> edges;
   std::unique_ptr<float[]> anchor;  // direction when all of its many edges were tested
 
-  double mass() const { return linkstream::mass(count, light); }
+  double mass() const { return linkstream::mass(count, missing_weight); }
   bool locked() const { return flags & kLocked; }
   bool claims() const { return flags & kClaim; }
 
@@ -81,10 +81,10 @@ struct Node {
 struct ClusterStats {
   std::int64_t cluster;
   std::int64_t vectors = 0;
-  std::int64_t light = 0;
+  std::int64_t missing_weight = 0;
   std::int64_t claims = 0;
 
-  double mass() const { return linkstream::mass(vectors, light); }
+  double mass() const { return linkstream::mass(vectors, missing_weight); }
 };
 
 inline constexpr float kAlways = -std::numeric_limits<float>::infinity();

@@ -38,7 +38,7 @@ struct IncomingVector {
 struct IncomingSum {
   const std::int64_t* sum;
   std::int64_t n;
-  std::int64_t light;
+  std::int64_t missing_weight;
   Integer square;
   double root;
 };
@@ -222,7 +222,7 @@ class Graph {
         dot(kernel, rows.sum(row), kept.count, rows.sum(gone), other.count, dimension());
     const double turned = turn(kept.square, product, other.square);
     grow(row, product, other.square, other.count);
-    kept.light += other.light;
+    kept.missing_weight += other.missing_weight;
     forest.components[kept.component].claims -= kept.claims() && other.claims();
     kept.flags |= other.flags;
     kept.first_seen = std::min(kept.first_seen, other.first_seen);
@@ -279,7 +279,7 @@ class Graph {
     struct {
       Integer square;
       double root;
-      std::int64_t number, count, count_limit, first_seen, last_seen, light;
+      std::int64_t number, count, count_limit, first_seen, last_seen, missing_weight;
       std::uint32_t component;
       std::uint8_t flags;
     } node;
@@ -298,10 +298,11 @@ class Graph {
       const std::int64_t* sum = rows.sum(row);
       sums_.insert(sums_.end(), sum, sum + dimension());
     }
-    images_.push_back({row,
-                       offset,
-                       {node.square, node.root, node.number, node.count, node.count_limit,
-                        node.first_seen, node.last_seen, node.light, node.component, node.flags}});
+    images_.push_back(
+        {row,
+         offset,
+         {node.square, node.root, node.number, node.count, node.count_limit, node.first_seen,
+          node.last_seen, node.missing_weight, node.component, node.flags}});
     node.saved = true;
   }
 
@@ -314,7 +315,7 @@ class Graph {
     node.count_limit = image.node.count_limit;
     node.first_seen = image.node.first_seen;
     node.last_seen = image.node.last_seen;
-    node.light = image.node.light;
+    node.missing_weight = image.node.missing_weight;
     node.component = image.node.component;
     node.flags = image.node.flags;
     node.saved = false;
@@ -333,7 +334,7 @@ class Graph {
       const Node& counted = node(row);
       ClusterStats& component = forest.components[counted.component];
       component.vectors += counted.count;
-      component.light += counted.light;
+      component.missing_weight += counted.missing_weight;
       component.claims += counted.claims();
     });
   }

@@ -19,7 +19,7 @@ namespace linkstream {
 // What a vector adds to a sum, what it lacks to the full weight in 256ths, and its number.
 struct Contribution {
   const IncomingVector& share;
-  std::int64_t light;
+  std::int64_t missing_weight;
   std::int64_t member;
 };
 
@@ -40,7 +40,7 @@ class Placement {
     Node& node = graph_.node(row);
     ClusterStats& stats = graph_.forest.components[node.component];
     const bool locked = node.locked();
-    const std::int64_t light = locked ? kFull : part.light;
+    const std::int64_t missing_weight = locked ? kFull : part.missing_weight;
     arrive(Code::kJoined, part.member, node.number, -1, stats.cluster);
     if (locked) {
       node.count += 1;
@@ -48,11 +48,11 @@ class Placement {
       graph_.add_vector(row, part.share, product);
       cluster_sums_.add(node.component, part.share);
     }
-    node.light += light;
+    node.missing_weight += missing_weight;
     node.first_seen = std::min(node.first_seen, part.member);
     node.last_seen = std::max(node.last_seen, part.member);
     stats.vectors += 1;
-    stats.light += light;
+    stats.missing_weight += missing_weight;
     return locked ? row : update_(row);
   }
 
@@ -87,9 +87,9 @@ class Placement {
     } else {
       node.count -= 1;
     }
-    node.light -= part.light;
+    node.missing_weight -= part.missing_weight;
     stats.vectors -= 1;
-    stats.light -= part.light;
+    stats.missing_weight -= part.missing_weight;
     if (last) {
       vanish(row);
     } else if (turns) {
@@ -126,12 +126,12 @@ class Placement {
     Node& node = graph_.node(row);
     node.count = 1;
     node.count_limit = 2;
-    node.light = part.light;
+    node.missing_weight = part.missing_weight;
     node.first_seen = node.last_seen = part.member;
     node.component = component;
     cluster_sums_.add(component, part.share);
     graph_.forest.components[component].vectors += 1;
-    graph_.forest.components[component].light += part.light;
+    graph_.forest.components[component].missing_weight += part.missing_weight;
     std::copy(part.share.q, part.share.q + graph_.dimension(), graph_.rows.sum(row));
     graph_.encode(row);
     members_.created();
@@ -146,7 +146,7 @@ class Placement {
     const std::int64_t number = node.number, cluster = stats.cluster;
     Edge tie = 0;
     const Row heir = heir_of(row, tie);
-    stats.light -= node.light;
+    stats.missing_weight -= node.missing_weight;
     stats.claims -= node.claims();
     if (heir != kNoRow) {
       cluster_sums_.take(component, row);

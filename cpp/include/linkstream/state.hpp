@@ -17,10 +17,10 @@ namespace linkstream {
 struct State {
   std::int64_t n_vectors = 0, n_events = 0, next_subcluster = 0, next_cluster = 0;
   std::int64_t free_subcluster = 0, free_cluster = 0;
-  std::vector<std::int64_t> numbers, clusters, counts, first_seen, last_seen, light, flags;
+  std::vector<std::int64_t> numbers, clusters, counts, first_seen, last_seen, missing_weight, flags;
   std::vector<std::int64_t> sums;  // one row a node
   std::vector<std::array<std::int64_t, 2>> edges;
-  std::vector<std::int64_t> firm;  // the rule of each edge; "firm" is its name in files
+  std::vector<std::int64_t> edge_rules;
   std::vector<std::int64_t> vectors;
   std::vector<EventRow> events;
 };
@@ -39,7 +39,7 @@ inline void write_nodes(State& state, const Graph& graph) {
     state.counts.push_back(node.count);
     state.first_seen.push_back(node.first_seen);
     state.last_seen.push_back(node.last_seen);
-    state.light.push_back(node.light);
+    state.missing_weight.push_back(node.missing_weight);
     state.flags.push_back(node.flags);
     const std::int64_t* sum = graph.rows.sum(row);
     state.sums.insert(state.sums.end(), sum, sum + graph.dimension());
@@ -51,7 +51,7 @@ inline void write_nodes(State& state, const Graph& graph) {
     std::sort(later.begin(), later.end());
     for (const auto& [other, rule] : later) {
       state.edges.push_back({node.number, other});
-      state.firm.push_back(rule);
+      state.edge_rules.push_back(rule);
     }
   }
 }
@@ -74,14 +74,14 @@ inline void read_nodes(const State& state, Graph& graph) {
     node.count_limit = 2 * count;
     node.first_seen = state.first_seen[i];
     node.last_seen = state.last_seen[i];
-    node.light = state.light[i];
+    node.missing_weight = state.missing_weight[i];
     node.flags = static_cast<std::uint8_t>(state.flags[i]);
     const auto component =
         std::lower_bound(ids.begin(), ids.end(), state.clusters[i]) - ids.begin();
     node.component = static_cast<std::uint32_t>(component);
     ClusterStats& stats = graph.forest.components[node.component];
     stats.vectors += count;
-    stats.light += node.light;
+    stats.missing_weight += node.missing_weight;
     stats.claims += node.claims();
     graph.encode(row);
   }
@@ -92,7 +92,7 @@ inline void read_nodes(const State& state, Graph& graph) {
   };
   for (std::size_t i = 0; i < state.edges.size(); ++i) {
     graph.forest.add_edge(row_of(state.edges[i][0]), row_of(state.edges[i][1]), kAlways, kAlways,
-                          static_cast<EdgeRule>(state.firm[i]));
+                          static_cast<EdgeRule>(state.edge_rules[i]));
   }
 }
 

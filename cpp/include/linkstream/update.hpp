@@ -182,11 +182,11 @@ class Update {
       const Node& node = graph_.node(member);
       graph_.move_to(fresh, member);
       part.vectors += node.count;
-      part.light += node.light;
+      part.missing_weight += node.missing_weight;
       part.claims += node.claims();
     }
     rest.vectors -= part.vectors;
-    rest.light -= part.light;
+    rest.missing_weight -= part.missing_weight;
     rest.claims -= part.claims;
     const bool leaves = part.claims != rest.claims     ? part.claims < rest.claims
                         : part.vectors != rest.vectors ? part.vectors < rest.vectors

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from linkstream.client import errors
 from linkstream.clusterer import Links
-from linkstream.clusterer.checks import lights
+from linkstream.clusterer.checks import missing_weights
 from linkstream.clusterer.verbs import documentation
 from linkstream.engine import door
 from linkstream.engine.fixed_point import norms
@@ -228,7 +228,7 @@ def post_vectors(
 
 
 def _weights(weight: npt.ArrayLike, rows: Rows) -> list[float]:
-    lights(weight, len(rows))  # raises ArgumentError for weights that are not valid
+    missing_weights(weight, len(rows))  # raises ArgumentError for weights that are not valid
     weights: list[float] = np.broadcast_to(np.asarray(weight, float), len(rows)).tolist()
     return weights
 

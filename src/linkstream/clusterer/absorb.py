@@ -87,7 +87,7 @@ class _Absorption:
         """Add all subclusters of the source; return the new number of each of its vectors."""
         core = self.core
         numbers = np.full(self.source.n_vectors, -1, dtype=np.int64)
-        groups = vector_groups(self.state, self.laws.ledger.lights)
+        groups = vector_groups(self.state, self.laws.ledger.missing_weights)
         for batch in batches(groups, _BATCH):
             if core.stop is not None and core.stop():
                 raise Stopped
@@ -107,9 +107,9 @@ class _Absorption:
         """Add groups that no correction mentions, in one call of the engine."""
         engine = self.core.running()
         totals = np.stack([group.total for group in groups])
-        sizes = np.array([len(group.lights) for group in groups], dtype=np.int64)
-        lights = np.concatenate([group.lights for group in groups])
-        answer = engine.absorb(totals, lights, sizes)
+        sizes = np.array([len(group.missing_weights) for group in groups], dtype=np.int64)
+        missing_weights = np.concatenate([group.missing_weights for group in groups])
+        answer = engine.absorb(totals, missing_weights, sizes)
         there = [group.number for group in groups]
         self.places.numbers.update(zip(there, answer.subcluster.tolist(), strict=True))
         self._read_log()
@@ -119,9 +119,9 @@ class _Absorption:
         rows = None
         if self.core.vectors is not None and group.members is not None:
             rows = np.ascontiguousarray(self.source.kept(group.members))
-        answer = self.core.running().absorb(
-            group.total, group.lights, rows=rows, flags=group.flags, apart=self._is_barred(group)
-        )
+        missing, flags, apart = group.missing_weights, group.flags, self._is_barred(group)
+        engine = self.core.running()
+        answer = engine.absorb(group.total, missing, rows=rows, flags=flags, apart=apart)
         self.places.numbers[group.number] = int(answer.subcluster[0])
         self._read_log()
 
@@ -150,7 +150,7 @@ class _Absorption:
     def _carry_graph_corrections(self) -> None:
         """Repeat the source's corrections of subclusters and clusters, its names and ignores."""
         core, places, state = self.core, self.places, self.state
-        for a, b in state.edges[state.firm == PINNED].tolist():
+        for a, b in state.edges[state.edge_rules == PINNED].tolist():
             if places[a] != places[b]:
                 corrections.same(core, places[a], places[b], of="subclusters")
         for a, b in bars(state, self.laws):
@@ -269,7 +269,7 @@ class VectorGroup:
     cluster: int
     total: Integers
     members: Integers | None
-    lights: Integers
+    missing_weights: Integers
     flags: int
 
     def direction(self) -> npt.NDArray[np.int32]:
@@ -278,23 +278,23 @@ class VectorGroup:
         return np.ascontiguousarray(rows[0])
 
 
-def vector_groups(state: State, lights: Mapping[int, int]) -> Iterator[VectorGroup]:
-    """Yield the subclusters in the order in which they are added; `lights` by vector."""
+def vector_groups(state: State, missing_weights: Mapping[int, int]) -> Iterator[VectorGroup]:
+    """Yield the subclusters in the order in which they are added; `missing_weights` by vector."""
     order = np.lexsort((state.numbers, -state.masses()))
     members = _members(state) if state.track_vectors else None
     for row in order.tolist():
         mine = None if members is None else members[row]
         if mine is None:
-            lighter = _spread(int(state.counts[row]), int(state.light[row]))
+            missing = _spread(int(state.counts[row]), int(state.missing_weight[row]))
         else:
-            lighter = np.array([lights.get(n, 0) for n in mine.tolist()], dtype=np.int64)
+            missing = np.array([missing_weights.get(n, 0) for n in mine.tolist()], dtype=np.int64)
         yield VectorGroup(
             row=row,
             number=int(state.numbers[row]),
             cluster=int(state.clusters[row]),
             total=np.ascontiguousarray(state.sums[row]),
             members=mine,
-            lights=lighter,
+            missing_weights=missing,
             flags=int(state.flags[row]),
         )
 
@@ -308,21 +308,21 @@ def _members(state: State) -> list[Integers]:
     return [order[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _spread(count: int, light: int) -> Integers:
+def _spread(count: int, missing_weight: int) -> Integers:
     """Return weights that add up to a total, if single weights are not known."""
-    lighter = np.zeros(count, dtype=np.int64)
-    whole, rest = divmod(light, FULL)
-    lighter[:whole] = FULL
+    missing = np.zeros(count, dtype=np.int64)
+    whole, rest = divmod(missing_weight, FULL)
+    missing[:whole] = FULL
     if rest:
-        lighter[whole] = rest
-    return lighter
+        missing[whole] = rest
+    return missing
 
 
 def is_corrected(state: State, laws: Laws) -> bool:
     """Return whether corrections, names or prototypes must be carried over."""
     ledger = laws.ledger
     said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
-    return bool(said or state.flags.any() or (state.firm == PINNED).any())
+    return bool(said or state.flags.any() or (state.edge_rules == PINNED).any())
 
 
 def bars(state: State, laws: Laws) -> list[tuple[int, int]]:
@@ -340,11 +340,11 @@ def batches(groups: Iterable[VectorGroup], vectors: int) -> Iterator[list[Vector
     some: list[VectorGroup] = []
     held = 0
     for group in groups:
-        if some and held + len(group.lights) > vectors:
+        if some and held + len(group.missing_weights) > vectors:
             yield some
             some, held = [], 0
         some.append(group)
-        held += len(group.lights)
+        held += len(group.missing_weights)
     if some:
         yield some
 

@@ -74,8 +74,8 @@ def add_group(
     rows = core.check_rows(X)
     if not len(rows):
         return np.empty(0, dtype=np.int64)
-    lights = checks.lights(weight, len(rows))
-    if FULL in lights:
+    missing_weights = checks.missing_weights(weight, len(rows))
+    if FULL in missing_weights:
         raise ArgumentError(
             "a group with a vector of weight 0",
             expected="weights above 0",
@@ -84,7 +84,7 @@ def add_group(
     fixed = core.quantised(rows)
     core.check_room(len(rows))
     core.start_engine(rows.shape[1])
-    core.last_decisions = decisions = _add_together(core, fixed, lights, group)
+    core.last_decisions = decisions = _add_together(core, fixed, missing_weights, group)
     return decisions.cluster.copy()
 
 
@@ -93,7 +93,7 @@ def _add_rows(core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | No
     if group is not None:
         check_group(group)
     if group is not None or type(weight) not in (int, float) or weight != 1:
-        return _add_each(core, rows, checks.lights(weight, len(rows)), group)
+        return _add_each(core, rows, checks.missing_weights(weight, len(rows)), group)
     core.check_room(len(rows))
     if core.engine is None:
         fixed = core.quantised(rows)
@@ -143,23 +143,23 @@ def _maintained(core: Core, before: int, pieces: _Pieces) -> bool:
     return True
 
 
-def _add_each(core: Core, rows: Float32s, lights: list[int], group: str | None) -> Decisions:
+def _add_each(core: Core, rows: Float32s, missing: list[int], group: str | None) -> Decisions:
     """Add vectors one by one: each in its group, or with its weight."""
     fixed = core.quantised(rows)
     core.check_room(len(rows))
     pieces, stop = _Pieces(core.n_vectors), core.stop
-    for q, light in zip(fixed, lights, strict=True):
+    for q, missing_weight in zip(fixed, missing, strict=True):
         if pieces and stop is not None and stop():
             break
-        if light == FULL:
+        if missing_weight == FULL:
             pieces.add(_asked(core, q, group))
             continue
         engine = core.start_engine(rows.shape[1])
         before = engine.n_vectors
         if group is not None:
-            pieces.add(_add_together(core, q[np.newaxis], [light], group))
+            pieces.add(_add_together(core, q[np.newaxis], [missing_weight], group))
         else:
-            pieces.add(engine.place(q, light=light).as_batch())
+            pieces.add(engine.place(q, missing_weight=missing_weight).as_batch())
             if not _maintained(core, before, pieces):
                 break
     return pieces.joined()
@@ -187,7 +187,9 @@ def _mates(core: Core, group: str | None) -> set[int]:
     return {engine.cluster_of(node) for node in ledger.nodes(pins)}
 
 
-def _add_together(core: Core, fixed: Fixed, lights: list[int], group: str | None) -> Decisions:
+def _add_together(
+    core: Core, fixed: Fixed, missing_weights: list[int], group: str | None
+) -> Decisions:
     """Add vectors of one group, each to a cluster of its own."""
     engine, ledger = core.running(), core.up_to_date_ledger()
     before = engine.n_vectors
@@ -195,9 +197,9 @@ def _add_together(core: Core, fixed: Fixed, lights: list[int], group: str | None
     text = -1 if group is None else ledger.number(group)
     engine.note([(events.GROUPED, text, len(fixed))])
     pieces = []
-    for q, light, place in zip(fixed, lights, places, strict=True):
+    for q, missing, place in zip(fixed, missing_weights, places, strict=True):
         taken = engine.place(
-            q, light=light, outcome=place.outcome, target=place.target, rule=place.firm
+            q, missing_weight=missing, outcome=place.outcome, target=place.target, rule=place.rule
         )
         figures = (None, None) if place.outcome == NEW else (place.similarity, place.threshold)
         taken = replace(taken, similarity=figures[0], threshold=figures[1])

@@ -77,10 +77,10 @@ def check_space(space: object) -> Space:
     return space or Space()
 
 
-def lights(weight: npt.ArrayLike, n: int) -> list[int]:
+def missing_weights(weight: npt.ArrayLike, n: int) -> list[int]:
     """Return how many 256ths each of n vectors weighs less than 1; FULL means weight 0.
 
-    >>> lights(0.5, 2), lights([1.0, 0.0, 0.001], 3)
+    >>> missing_weights(0.5, 2), missing_weights([1.0, 0.0, 0.001], 3)
     ([128, 128], [0, 256, 255])
     """
     try:

@@ -67,7 +67,7 @@ class Core:
         self.factory = choice.choose(engine, threads)
         self.engine_options: dict[str, Any] = {"engine": engine, "threads": threads}
         self.space, self.healing, self.limits = saved.space, saved.healing, saved.limits
-        self.min_size, self.keep_vectors = saved.min_size, saved.keeping
+        self.min_size, self.keep_vectors = saved.min_size, saved.keep_vectors
         self.lock = threading.RLock()
         self.change: Change | None = None
         self.last_decisions: Decisions | None = None

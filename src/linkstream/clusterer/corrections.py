@@ -98,14 +98,14 @@ def move(core: Core, vector: int, cluster: int) -> Decision:
             remedy="It is there already; same() keeps it there.",
         )
     _refuse_move(core, vector, target)
-    q, light = core.kept([vector])[0], core.ledger.lights.get(vector, 0)
-    refuse_hollow(core, node, q, light)
+    q, missing_weight = core.kept([vector])[0], core.ledger.missing_weights.get(vector, 0)
+    refuse_hollow(core, node, q, missing_weight)
     engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
-    engine.withdraw(q, light=light, target=node, member=vector)
+    engine.withdraw(q, missing_weight=missing_weight, target=node, member=vector)
     place = nearest_in(engine, q, target)
     decision = engine.place(
         q,
-        light=core.up_to_date_ledger().lights.get(vector, 0),
+        missing_weight=core.up_to_date_ledger().missing_weights.get(vector, 0),
         outcome=place.outcome,
         target=place.target,
         member=vector,
@@ -237,7 +237,7 @@ def _can_leave(core: Core, vectors: Sequence[int], leaves_others: bool) -> bool:
     for vector, q in zip(vectors, core.kept(vectors), strict=True):
         node = core.running().holder(vector)
         count, total = rest.get(node) or core.running().total_of(node)
-        count, total = count - 1, total - share(q, core.ledger.lights.get(vector, 0))
+        count, total = count - 1, total - share(q, core.ledger.missing_weights.get(vector, 0))
         if is_hollow(count, total):
             return False
         rest[node] = count, total
@@ -279,11 +279,11 @@ def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], pl
 def _lift(core: Core, vector: int, q: Fixed, *, to: int) -> None:
     """Take a vector out into a cluster of its own, or into that of vector `to`."""
     engine = core.running()
-    light = core.up_to_date_ledger().lights.get(vector, 0)
-    engine.withdraw(q, light=light, target=engine.holder(vector), member=vector)
+    missing_weight = core.up_to_date_ledger().missing_weights.get(vector, 0)
+    engine.withdraw(q, missing_weight=missing_weight, target=engine.holder(vector), member=vector)
     engine.place(
         q,
-        light=core.up_to_date_ledger().lights.get(vector, 0),
+        missing_weight=core.up_to_date_ledger().missing_weights.get(vector, 0),
         outcome=NEW if vector == to else LINKED,
         target=-1 if vector == to else engine.holder(to),
         member=vector,

@@ -93,7 +93,7 @@ class Links(LinksReader):
             ledger=Ledger(tracked=state.track_vectors),
             limits=Limits(max_subclusters, max_idle),
             min_size=checks.whole_number("min_size", min_size, "how many vectors make a cluster"),
-            keeping=checks.check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
+            keep_vectors=checks.check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
         )
         super().__init__(Core(saved, engine=engine, threads=threads))
 

@@ -40,16 +40,16 @@ def remove(
         node = core.holder(vector)  # type: ignore[arg-type]
         number = int(vector)  # type: ignore[arg-type]
         q = core.kept([number])[0] if x is None else _given(core, x)
-        light = core.up_to_date_ledger().lights.get(number, 0)
+        missing_weight = core.up_to_date_ledger().missing_weights.get(number, 0)
     else:
         number, q = -1, _given(core, vector)
         node = _likely_holder(core, q, cluster)
-        light = checks.lights(1.0 if weight is None else weight, 1)[0]
-        light = FULL if node in core.up_to_date_ledger().locked else light
-    refuse_hollow(core, node, q, light)
+        missing_weight = checks.missing_weights(1.0 if weight is None else weight, 1)[0]
+        missing_weight = FULL if node in core.up_to_date_ledger().locked else missing_weight
+    refuse_hollow(core, node, q, missing_weight)
     engine = core.running()
     engine.note([(events.DROPPED, number)])
-    engine.withdraw(q, light=light, target=node, member=number)
+    engine.withdraw(q, missing_weight=missing_weight, target=node, member=number)
     enforce(core)
 
 
@@ -88,10 +88,10 @@ def forget(core: Core, cluster: int) -> None:
     enforce(core)
 
 
-def refuse_hollow(core: Core, node: int, q: Fixed, light: int) -> None:
+def refuse_hollow(core: Core, node: int, q: Fixed, missing_weight: int) -> None:
     """Raise ArgumentError if a subcluster would be left with vectors but no direction."""
     count, total = core.running().total_of(node)
-    if is_hollow(count - 1, total - share(q, light)):
+    if is_hollow(count - 1, total - share(q, missing_weight)):
         raise ArgumentError(
             f"a vector that subcluster {node} cannot do without",
             expected="one of the vectors that make it up, and not the only prototype of others",

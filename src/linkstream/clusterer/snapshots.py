@@ -32,7 +32,7 @@ def saved(core: Core) -> Saved:
         ledger=ledger,
         limits=core.limits,
         min_size=core.min_size,
-        keeping=core.keep_vectors,
+        keep_vectors=core.keep_vectors,
     )
 
 
@@ -40,7 +40,7 @@ def saved_without_history(core: Core) -> Saved:
     """Return what a store saves: no event log, no vectors. Later changes do not affect it."""
     whole = saved(core)
     state = replace(whole.state, events=whole.state.events[:0])
-    return replace(whole, state=state, ledger=copy.deepcopy(whole.ledger), keeping=False)
+    return replace(whole, state=state, ledger=copy.deepcopy(whole.ledger), keep_vectors=False)
 
 
 def _saved_with_vectors(core: Core) -> Saved:
@@ -89,8 +89,9 @@ def without_vectors(core: Core) -> Core:
     state = replace(
         whole.state, track_vectors=False, vectors=nothing, events=whole.state.events[:0]
     )
-    ledger = replace(copy.deepcopy(whole.ledger), lights={})  # the state holds the weights
-    return Core(replace(whole, state=state, ledger=ledger, keeping=False), engine=core.factory.name)
+    ledger = replace(copy.deepcopy(whole.ledger), missing_weights={})  # the state holds the weights
+    bare = replace(whole, state=state, ledger=ledger, keep_vectors=False)
+    return Core(bare, engine=core.factory.name)
 
 
 @one_change

@@ -158,7 +158,8 @@ class Verb:
             arguments.pop("weight", None)
             weight = vars(self)["weight"]
             n = 1 if self.one_vector else len(cast("npt.NDArray[Any]", self.vectors))
-            if not (type(weight) is float and weight == 1.0) and any(checks.lights(weight, n)):
+            full = type(weight) is float and weight == 1.0
+            if not full and any(checks.missing_weights(weight, n)):
                 arguments["weight"] = np.asarray(weight, dtype=np.float64).tolist()
         return arguments
 

@@ -26,7 +26,7 @@ class IncomingSum:
 
     total: Integers
     n: int
-    light: int
+    missing_weight: int
     square: int
 
 
@@ -49,17 +49,17 @@ class Absorb:
         """Return the outcome of a sum; a locked subcluster neither joins nor is joined."""
         nearest = self._assess.nearest(x.total, x.square)
         joins = not locked and (nearest is None or not nearest.node.locked)
-        return self._assess(nearest, x.total, x.square, mass(x.n, x.light), joins=joins)
+        return self._assess(nearest, x.total, x.square, mass(x.n, x.missing_weight), joins=joins)
 
-    def put(self, verdict: Verdict, x: IncomingSum, lights: list[int]) -> Node:
+    def put(self, verdict: Verdict, x: IncomingSum, missing_weights: list[int]) -> Node:
         """Add the vectors to one subcluster, record each, and return the subcluster."""
         journal, first = self._journal, self._journal.n_vectors
         joined = verdict.kind == JOINED
         node = self._join(verdict, x) if joined else self._make(verdict, x)
-        for i, light in enumerate(lights):
+        for i, missing_weight in enumerate(missing_weights):
             journal.newest = first + i
-            if light:
-                journal.record(events.WEIGHED, FULL - light)
+            if missing_weight:
+                journal.record(events.WEIGHED, FULL - missing_weight)
             if i > 0 or joined:
                 journal.record(events.JOINED, node.number, node.cluster)
             elif verdict.partner is None:
@@ -73,7 +73,7 @@ class Absorb:
     def _join(self, verdict: Verdict, x: IncomingSum) -> Node:
         node, first = verdict.partner, self._journal.n_vectors
         assert node is not None, "a subcluster to join"
-        self._graph.add_vectors(node, x.n, x.light, first, first + x.n - 1)
+        self._graph.add_vectors(node, x.n, x.missing_weight, first, first + x.n - 1)
         self._placement.change_sum(node, x.total)
         return node
 
@@ -85,7 +85,7 @@ class Absorb:
             graph.save(partner)
             cluster = partner.cluster
         number, last = self._journal.new_subcluster(), first + x.n - 1
-        node = Node(number, cluster, x.n, x.square, first, last, x.light)
+        node = Node(number, cluster, x.n, x.square, first, last, x.missing_weight)
         graph.add_node(node, x.total)
         self._cluster_sums.add(cluster, x.total, x.square)
         if partner is not None:

@@ -159,7 +159,7 @@ class Engine(Protocol):
 
     Vectors come in by `add` (rows in order of arrival; `add_one` is its fast path for one vector),
     by `place` (one vector of less weight, or with a given outcome) and by `absorb` (sums of
-    vectors). Weights: `light` is what a vector lacks to the full weight, in 256ths; 0 is full
+    vectors). `missing_weight` is what a vector lacks to the full weight, in 256ths: 0 is full
     weight, 256 is weight zero.
     """
 
@@ -223,7 +223,7 @@ class Engine(Protocol):
         self,
         vector: Fixed,
         *,
-        light: int = 0,
+        missing_weight: int = 0,
         outcome: int = -1,
         target: int = -1,
         member: int = -1,
@@ -233,7 +233,7 @@ class Engine(Protocol):
 
         Args:
             vector: the vector, a row of its own.
-            light: what it lacks to the full weight, in 256ths.
+            missing_weight: what it lacks to the full weight, in 256ths.
             outcome: JOINED, LINKED or NEW; −1: as the tests of equations 20 and 21 decide.
             target: the subcluster to join or to link to; −1 for NEW.
             member: the number of a vector that was withdrawn; −1: the vector is new.
@@ -243,7 +243,7 @@ class Engine(Protocol):
     def absorb(
         self,
         totals: npt.NDArray[np.int64],
-        lights: npt.NDArray[np.int64],
+        missing_weights: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.int64] | None = None,
         *,
         rows: Fixed | None = None,
@@ -257,19 +257,19 @@ class Engine(Protocol):
 
         Args:
             totals: a sum, or rows of sums.
-            lights: what each vector lacks to the full weight, in 256ths, sum after sum.
+            missing_weights: what each vector lacks to the full weight, in 256ths, sum after sum.
             sizes: how many vectors each sum has; None: there is one sum.
             rows: the vectors, to be stored; None: they are not stored.
             flags: set on the subcluster of each sum (forest.LOCKED, CLAIM).
             apart: each sum begins a cluster, whatever the tests decide.
         """
 
-    def withdraw(self, vector: Fixed, *, light: int, target: int, member: int) -> None:
+    def withdraw(self, vector: Fixed, *, missing_weight: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly.
 
         Args:
             vector: the vector as it was added.
-            light: what it lacks to the full weight, in 256ths.
+            missing_weight: what it lacks to the full weight, in 256ths.
             target: the subcluster that holds it.
             member: its number; −1 if vectors are not tracked.
         """

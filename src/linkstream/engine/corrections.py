@@ -17,18 +17,18 @@ from linkstream.engine.forest import FULL, Node
 from linkstream.engine.graph import Graph
 from linkstream.engine.members import Members
 from linkstream.engine.placement import Contribution, Placement
-from linkstream.engine.state import Integers
+from linkstream.engine.state import Fixed, Integers
 from linkstream.errors import ArgumentError
 
 
-def share(vectors: npt.NDArray[np.integer], light: int) -> Integers:
-    """Return what vectors add to a sum if each lacks `light` 256ths of the full weight.
+def share(vectors: npt.NDArray[np.integer], missing_weight: int) -> Integers:
+    """Return what vectors add to a sum if each lacks `missing_weight` 256ths of the full weight.
 
     >>> share(np.array([[512, -3]]), 128)
     array([[256,  -1]])
     """
     wide = vectors.astype(np.int64)
-    return (wide * (FULL - light) + FULL // 2) >> 8 if light else wide
+    return (wide * (FULL - missing_weight) + FULL // 2) >> 8 if missing_weight else wide
 
 
 class Corrections:
@@ -49,23 +49,23 @@ class Corrections:
         if not added.any():
             raise _nothing_left()
 
-    def withdraw(self, vector: npt.NDArray[np.int32], light: int, target: int, member: int) -> None:
+    def withdraw(self, vector: Fixed, missing_weight: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
-        node, taken = self._graph.nodes[target], share(vector, light)
+        node, taken = self._graph.nodes[target], share(vector, missing_weight)
         if node.count > 1:
-            _check_rest(node, self._graph.rows.sum(target) - taken, light)
+            _check_rest(node, self._graph.rows.sum(target) - taken, missing_weight)
         self._members.moved(member, -1)
-        self._placement.withdraw(node, Contribution(taken, light, member))
+        self._placement.withdraw(node, Contribution(taken, missing_weight, member))
 
 
-def _check_rest(node: Node, left: Integers, light: int) -> None:
+def _check_rest(node: Node, left: Integers, missing_weight: int) -> None:
     """Raise ArgumentError if `left` cannot be the sum of the other vectors of a subcluster."""
     if not left.any():
         raise _nothing_left()
     rest, slack = node.count - 1, math.isqrt(len(left))
     if dot(left, left) > (rest * (2**30 + slack)) ** 2:
         raise absent("a vector whose removal leaves no possible sum of vectors")
-    if not 0 <= node.light - light <= FULL * rest:
+    if not 0 <= node.missing_weight - missing_weight <= FULL * rest:
         raise absent("a weight that the subcluster does not hold")
 
 

@@ -24,7 +24,7 @@ class Node:
     square: int
     first_seen: int
     last_seen: int
-    light: int = 0  # the weight that the vectors lack, in 256ths: 256·count − their weight
+    missing_weight: int = 0  # the weight that the vectors lack, in 256ths: 256·count − their weight
     flags: int = 0
     neighbours: set[int] = field(default_factory=set)
     rules: dict[int, int] = field(default_factory=dict)  # by neighbour, where not TESTED
@@ -32,12 +32,12 @@ class Node:
     @property
     def mass(self) -> float:
         """Return the weight of the vectors as the k of the paper's formulas."""
-        return mass(self.count, self.light)
+        return mass(self.count, self.missing_weight)
 
     def take_in(self, gone: Node) -> None:
         """Count the vectors of another node in this one."""
         self.count += gone.count
-        self.light += gone.light
+        self.missing_weight += gone.missing_weight
         self.flags |= gone.flags
         self.first_seen = min(self.first_seen, gone.first_seen)
         self.last_seen = max(self.last_seen, gone.last_seen)
@@ -53,24 +53,24 @@ class ClusterStats:
     """A cluster: its vectors, the weight they lack, and how many of its nodes claim its ID."""
 
     size: int = 0
-    light: int = 0
+    missing_weight: int = 0
     claims: int = 0
 
     def count(self, node: Node, sign: int = 1) -> None:
         """Add a node to the statistics; subtract it with sign −1."""
         self.size += sign * node.count
-        self.light += sign * node.light
+        self.missing_weight += sign * node.missing_weight
         self.claims += sign * bool(node.flags & CLAIM)
 
     @property
     def mass(self) -> float:
         """Return the weight of all vectors as k."""
-        return mass(self.size, self.light)
+        return mass(self.size, self.missing_weight)
 
 
-def mass(count: int, light: int) -> float:
-    """Return the weight of `count` vectors that lack `light` 256ths, as k; at least 1."""
-    return max(count - light / FULL, 1.0)
+def mass(count: int, missing_weight: int) -> float:
+    """Return the weight of `count` vectors that lack `missing_weight` 256ths, as k; at least 1."""
+    return max(count - missing_weight / FULL, 1.0)
 
 
 def add_edge(a: Node, b: Node, *, rule: int = TESTED) -> None:

@@ -55,15 +55,15 @@ class Graph:
         self.clusters[cluster] = ClusterStats()
         return cluster
 
-    def add_vectors(self, node: Node, n: int, light: int, first: int, last: int) -> None:
+    def add_vectors(self, node: Node, n: int, missing_weight: int, first: int, last: int) -> None:
         """Count `n` vectors numbered from `first` to `last` in a node; its sum stays."""
         self.save(node)
         node.count += n
-        node.light += light
+        node.missing_weight += missing_weight
         node.first_seen = min(node.first_seen, first)
         node.last_seen = max(node.last_seen, last)
         self.clusters[node.cluster].size += n
-        self.clusters[node.cluster].light += light
+        self.clusters[node.cluster].missing_weight += missing_weight
 
     def add_sum(self, node: Node, added: Integers, square: int) -> None:
         """Add to the sum of a node: ‖S+q‖² = ‖S‖² + 2 q·S + ‖q‖² exactly."""
@@ -175,7 +175,7 @@ def nodes_of(state: State) -> dict[int, Node]:
     rows = zip(*(getattr(state, name).tolist() for name in PER_NODE), strict=True)
     for number, cluster, count, *rest in rows:
         nodes[number] = Node(number, cluster, count, 0, *rest)
-    for (a, b), rule in zip(state.edges.tolist(), state.firm.tolist(), strict=True):
+    for (a, b), rule in zip(state.edges.tolist(), state.edge_rules.tolist(), strict=True):
         add_edge(nodes[a], nodes[b], rule=rule)
     return nodes
 
@@ -184,12 +184,12 @@ def columns_of(nodes: Mapping[int, Node]) -> dict[str, Any]:
     """Return nodes and edges as the arrays of `State`, in its order, without sums."""
     ordered = [nodes[number] for number in sorted(nodes)]
     edges = [(a.number, b) for a in ordered for b in sorted(a.neighbours) if a.number < b]
-    fields = ("number", "cluster", "count", "first_seen", "last_seen", "light", "flags")
+    fields = ("number", "cluster", "count", "first_seen", "last_seen", "missing_weight", "flags")
     names = zip(PER_NODE, fields, strict=True)
     return {
         **{name: column(getattr(node, own) for node in ordered) for name, own in names},
         "edges": np.array(edges, dtype=np.int64).reshape(-1, 2),
-        "firm": column(nodes[a].rules.get(b, TESTED) for a, b in edges),
+        "edge_rules": column(nodes[a].rules.get(b, TESTED) for a, b in edges),
     }
 
 

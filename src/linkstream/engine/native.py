@@ -21,7 +21,7 @@ from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
 from linkstream.engine.forest import TESTED
 from linkstream.engine.linkage import Floats, Unions
 from linkstream.engine.log import refuse_forgotten
-from linkstream.engine.state import Fixed, State
+from linkstream.engine.state import FIELDS, Fixed, State
 from linkstream.errors import EngineUnavailableError
 from linkstream.paper.thresholds import Thresholds
 
@@ -147,7 +147,7 @@ class NativeEngine:
         self,
         vector: Fixed,
         *,
-        light: int = 0,
+        missing_weight: int = 0,
         outcome: int = -1,
         target: int = -1,
         member: int = -1,
@@ -155,13 +155,13 @@ class NativeEngine:
     ) -> Decision:
         """Place one vector by the tests or by a given outcome; see `contract.Engine`."""
         sequence = self.n_vectors if member < 0 else member
-        row = self._core.place(vector[np.newaxis], light, outcome, target, member, rule)
+        row = self._core.place(vector[np.newaxis], missing_weight, outcome, target, member, rule)
         return Decisions.of(sequence, [row]).at(0)
 
     def absorb(
         self,
         totals: npt.NDArray[np.int64],
-        lights: npt.NDArray[np.int64],
+        missing_weights: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.int64] | None = None,
         *,
         rows: Fixed | None = None,
@@ -170,13 +170,13 @@ class NativeEngine:
     ) -> Decisions:
         """Add vectors by their sums; see `contract.Engine`."""
         if sizes is None:
-            totals, sizes = totals[np.newaxis], np.array([len(lights)], dtype=np.int64)
-        return Decisions(*self._core.absorb(totals, sizes, lights, rows, flags, apart))
+            totals, sizes = totals[np.newaxis], np.array([len(missing_weights)], dtype=np.int64)
+        return Decisions(*self._core.absorb(totals, sizes, missing_weights, rows, flags, apart))
 
-    def withdraw(self, vector: Fixed, *, light: int, target: int, member: int) -> None:
+    def withdraw(self, vector: Fixed, *, missing_weight: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
         try:
-            self._core.withdraw(vector[np.newaxis], light, target, member)
+            self._core.withdraw(vector[np.newaxis], missing_weight, target, member)
         except ValueError as error:
             raise absent(str(error)) from None
 
@@ -249,7 +249,8 @@ class NativeEngine:
             threads=threads,
             vector_store=vector_store,
         )
-        engine._core.restore({**state.scalars(), **state.arrays()})
+        arrays = {FIELDS[name]: array for name, array in state.arrays().items()}
+        engine._core.restore({**state.scalars(), **arrays})
         return engine
 
 

@@ -23,7 +23,7 @@ class Contribution:
     """What a vector adds to a sum, the weight it lacks in 256ths, and its number."""
 
     share: Integers
-    light: int
+    missing_weight: int
     member: int
 
 
@@ -39,8 +39,8 @@ class Placement:
     def join(self, node: Node, part: Contribution) -> Node:
         """Add a vector to a subcluster; return the node that holds it. A locked one only counts."""
         self._arrive(events.JOINED, part.member, node.number, -1, node.cluster)
-        light = FULL if node.locked else part.light
-        self._graph.add_vectors(node, 1, light, part.member, part.member)
+        missing_weight = FULL if node.locked else part.missing_weight
+        self._graph.add_vectors(node, 1, missing_weight, part.member, part.member)
         if node.locked:
             return node
         self.change_sum(node, part.share)
@@ -66,7 +66,8 @@ class Placement:
         graph.save(node)
         stats = graph.clusters[node.cluster]
         node.count, stats.size = node.count - 1, stats.size - 1
-        node.light, stats.light = node.light - part.light, stats.light - part.light
+        node.missing_weight -= part.missing_weight
+        stats.missing_weight -= part.missing_weight
         self._journal.record(events.REMOVED, part.member, node.number, node.cluster)
         if not node.count:
             self._vanish(node)
@@ -99,7 +100,7 @@ class Placement:
 
     def _new_node(self, cluster: int, part: Contribution) -> Node:
         number, square = self._journal.new_subcluster(), dot(part.share, part.share)
-        node = Node(number, cluster, 1, square, part.member, part.member, part.light)
+        node = Node(number, cluster, 1, square, part.member, part.member, part.missing_weight)
         self._graph.add_node(node, part.share)
         self._cluster_sums.add(cluster, part.share, square)
         return node

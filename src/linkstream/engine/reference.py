@@ -184,7 +184,7 @@ class ReferenceEngine:
         self,
         vector: Fixed,
         *,
-        light: int = 0,
+        missing_weight: int = 0,
         outcome: int = -1,
         target: int = -1,
         member: int = -1,
@@ -195,12 +195,13 @@ class ReferenceEngine:
         with self._change():
             given = self._corrections.given(outcome, target, rule) if outcome >= 0 else None
             verdict = given or self._tested(vector)
-            part = Contribution(share(vector, light), light, self.n_vectors if is_new else member)
+            number, q = self.n_vectors if is_new else member, share(vector, missing_weight)
+            part = Contribution(q, missing_weight, number)
             self._corrections.check_sum(verdict, part.share)
             if is_new:
                 journal.newest = self.n_vectors
-            if is_new and light:
-                journal.record(events.WEIGHED, FULL - light)
+            if is_new and missing_weight:
+                journal.record(events.WEIGHED, FULL - missing_weight)
             node = self._apply(verdict, part)
             if is_new:
                 self._arrived(node, vector)
@@ -209,10 +210,10 @@ class ReferenceEngine:
         row = node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
         return Decisions.of(part.member, [row]).at(0)
 
-    def withdraw(self, vector: Fixed, *, light: int, target: int, member: int) -> None:
+    def withdraw(self, vector: Fixed, *, missing_weight: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
         with self._change():
-            self._corrections.withdraw(vector, light, target, member)
+            self._corrections.withdraw(vector, missing_weight, target, member)
 
     def flag(self, number: int, flags: int) -> None:
         """Set the flags of a subcluster."""
@@ -228,7 +229,7 @@ class ReferenceEngine:
     def absorb(
         self,
         totals: Integers,
-        lights: Integers,
+        missing_weights: Integers,
         sizes: Integers | None = None,
         *,
         rows: Fixed | None = None,
@@ -236,8 +237,8 @@ class ReferenceEngine:
         apart: bool = False,
     ) -> Decisions:
         """Add vectors by their sums; see `contract.Engine`."""
-        ends = np.array([len(lights)]) if sizes is None else np.cumsum(sizes)
-        parts = np.split(lights, ends[:-1])
+        ends = np.array([len(missing_weights)]) if sizes is None else np.cumsum(sizes)
+        parts = np.split(missing_weights, ends[:-1])
         first = self.n_vectors
         with self._change():
             decided = [
@@ -248,11 +249,11 @@ class ReferenceEngine:
                 self._vector_store.append(rows)
         return Decisions.of(first, decided)
 
-    def _absorb_one(self, total: Integers, lights: Integers, flags: int, apart: bool) -> Row:
-        x = IncomingSum(total, len(lights), int(lights.sum()), dot(total, total))
+    def _absorb_one(self, total: Integers, missing: Integers, flags: int, apart: bool) -> Row:
+        x = IncomingSum(total, len(missing), int(missing.sum()), dot(total, total))
         locked = bool(flags & LOCKED)
         verdict = Verdict() if apart else self._absorb.test(x, locked=locked)
-        node = self._absorb.put(verdict, x, lights.tolist())
+        node = self._absorb.put(verdict, x, missing.tolist())
         if flags:
             self._placement.flag(node, flags)
         if verdict.kind == JOINED:

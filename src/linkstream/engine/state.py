@@ -32,9 +32,11 @@ SUBCLUSTERS_MAX = 2**32 - 2
 NUMBERS_LEFT = 2**24
 EVENTS_MAX = 2**62 - 2**40  # the compiled engine can number events below 2**62
 
-# Name → dimensions of each array; all are int64. The order is the order of the digest.
-PER_NODE = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags")
-ARRAYS = {**dict.fromkeys(PER_NODE, 1), "sums": 2, "edges": 2, "firm": 1, "vectors": 1, "events": 2}
+# Name in files → dimensions of each array, in the order of the digest; all are int64.
+_COLUMNS = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags")
+ARRAYS = {**dict.fromkeys(_COLUMNS, 1), "sums": 2, "edges": 2, "firm": 1, "vectors": 1, "events": 2}
+FIELDS = dict(zip(ARRAYS, ARRAYS, strict=True)) | {"light": "missing_weight", "firm": "edge_rules"}
+PER_NODE = tuple(FIELDS[name] for name in _COLUMNS)
 COUNTERS = ("dimension", "track_vectors", "cluster_evidence", "n_vectors", "n_events", *GIVEN)
 THRESHOLD_NAMES = tuple(field.name for field in fields(Thresholds))
 
@@ -51,11 +53,11 @@ class State:
         numbers, clusters, counts, first_seen, last_seen, sums: one entry a subcluster: its
             number, its cluster's ID, its number of vectors, the sequence of the first and the
             last of them, Σq.
-        light: of each subcluster, what its vectors lack to their full weight, in 256ths.
+        missing_weight: of each subcluster, what its vectors lack to their full weight, in 256ths.
         flags: of each subcluster, forest.LOCKED and forest.CLAIM.
         cluster_evidence: whether vectors are tested against clusters, not against J alone.
         edges: pairs of subcluster numbers, the older first.
-        firm: the rule of each edge (forest.TESTED, SETTLED or PINNED).
+        edge_rules: the rule of each edge (forest.TESTED, SETTLED or PINNED).
         vectors: subcluster of each vector, in order of arrival, −1 for a removed vector; empty if
             vectors are not tracked.
         events: the event rows kept, the newest last; `n_events` counts all there ever were.
@@ -79,11 +81,11 @@ class State:
     counts: Integers = field(default_factory=lambda: _empty(0))
     first_seen: Integers = field(default_factory=lambda: _empty(0))
     last_seen: Integers = field(default_factory=lambda: _empty(0))
-    light: Integers = field(default_factory=lambda: _empty(0))
+    missing_weight: Integers = field(default_factory=lambda: _empty(0))
     flags: Integers = field(default_factory=lambda: _empty(0))
     sums: Integers = field(default_factory=lambda: _empty(0, 0))
     edges: Integers = field(default_factory=lambda: _empty(0, 2))
-    firm: Integers = field(default_factory=lambda: _empty(0))
+    edge_rules: Integers = field(default_factory=lambda: _empty(0))
     vectors: Integers = field(default_factory=lambda: _empty(0))
     events: Integers = field(default_factory=lambda: _empty(0, events.WIDTH))
 
@@ -92,8 +94,8 @@ class State:
         return {**asdict(self.thresholds), **{name: int(getattr(self, name)) for name in COUNTERS}}
 
     def arrays(self) -> dict[str, Integers]:
-        """Return the arrays by name, in the order of the digest."""
-        return {name: getattr(self, name) for name in ARRAYS}
+        """Return the arrays by their names in files, in the order of the digest."""
+        return {name: getattr(self, FIELDS[name]) for name in ARRAYS}
 
     @classmethod
     def from_parts(cls, scalars: object, arrays: Mapping[str, npt.NDArray[Any]]) -> State:
@@ -116,7 +118,7 @@ class State:
             if values[name] > 1:
                 raise _impossible(f"{name} is 1 or 0")
             values[name] = bool(values[name])
-        values.update((name, arrays[name]) for name in ARRAYS)
+        values.update((FIELDS[name], arrays[name]) for name in ARRAYS)
         state = cls(thresholds=thresholds, **values)
         state.check()
         return state
@@ -129,15 +131,14 @@ class State:
         """
         unused = {"n_events", "events", "free_subcluster", "free_cluster"}
         unused |= set() if self.cluster_evidence else {"cluster_evidence"}
-        unused |= {name for name in ("light", "flags", "firm") if not getattr(self, name).any()}
-        sha = hashlib.sha256()
-        scalars = self.scalars()
+        sha, scalars, arrays = hashlib.sha256(), self.scalars(), self.arrays()
+        unused |= {name for name in ("light", "flags", "firm") if not arrays[name].any()}
         if not self.n_vectors and not self.next_subcluster:  # nothing was ever added
             scalars["dimension"] = 0
         for name, value in scalars.items():
             if name not in unused:
                 sha.update(f"{name}={value!r};".encode())
-        for name, array in self.arrays().items():
+        for name, array in arrays.items():
             if name not in unused:
                 shape = array.shape if len(array) or name != "sums" else (0, 0)
                 sha.update(f"{name}{shape};".encode())
@@ -146,7 +147,7 @@ class State:
 
     def masses(self) -> npt.NDArray[np.float64]:
         """Return the weight of each subcluster as the k of the paper's formulas."""
-        return np.maximum(self.counts - self.light / FULL, 1.0)
+        return np.maximum(self.counts - self.missing_weight / FULL, 1.0)
 
     def check(self) -> None:
         """Raise SnapshotError, naming the rule, if no stream can lead to this state."""
@@ -172,7 +173,7 @@ def _sizes_agree(state: State) -> bool:
         all(len(getattr(state, name)) == n for name in PER_NODE)
         and (state.sums.shape == (n, state.dimension) if n else state.sums.size == 0)
         and state.edges.shape[1] == 2
-        and len(state.firm) == len(state.edges)
+        and len(state.edge_rules) == len(state.edges)
         and state.events.shape[1] == events.WIDTH
         and len(state.vectors) == vectors
     )
@@ -211,7 +212,7 @@ def _counts_add_up(state: State) -> bool:
 
 def _weights_fit_counts(state: State) -> bool:
     return _within(state.flags, 0, (LOCKED | CLAIM) + 1) and bool(
-        np.all((state.light >= 0) & (state.light <= FULL * state.counts))
+        np.all((state.missing_weight >= 0) & (state.missing_weight <= FULL * state.counts))
     )
 
 
@@ -262,7 +263,7 @@ def indices_of(state: State, numbers: Integers) -> Integers | None:
 def _edges_make_the_clusters(state: State) -> bool:
     """Return whether edges join live nodes, are in order, and form one tree for each cluster."""
     a, b = state.edges[:, 0], state.edges[:, 1]
-    if not _within(state.firm, 0, PINNED + 1):
+    if not _within(state.edge_rules, 0, PINNED + 1):
         return False
     order = np.lexsort((b, a))
     if not (np.all(a < b) and np.array_equal(order, np.arange(len(order)))):

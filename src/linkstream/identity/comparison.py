@@ -123,14 +123,13 @@ class Parts:
     def of(cls, state: State, totals: Totals) -> Parts:
         """Return the parts of all edges; costs one addition of sums for each edge."""
         ends = np.searchsorted(state.numbers, state.edges)
-        child, sums, counts, light = _below(state, ends)
+        child, sums, counts, missing = _below(state, ends)
         place = totals.place[child]
-        whole_light = gathered(state.light, totals.place, len(totals.ids))
+        whole_missing = gathered(state.missing_weight, totals.place, len(totals.ids))
         rest = totals.counts[place] - counts[child]
-        lighter = whole_light[place] - light[child]
         threshold = state.thresholds.edges(
-            np.maximum(counts[child] - light[child] / FULL, 1.0),
-            np.maximum(rest - lighter / FULL, 1.0),
+            np.maximum(counts[child] - missing[child] / FULL, 1.0),
+            np.maximum(rest - (whole_missing[place] - missing[child]) / FULL, 1.0),
         )
         similarity = similarities(
             directions(sums[child]), directions(totals.sums[place] - sums[child])
@@ -148,13 +147,13 @@ class Parts:
 def _below(state: State, ends: Integers) -> tuple[Integers, Integers, Integers, Integers]:
     """Return the lower end of each edge of the rooted trees, and the sum below each row."""
     order, above, child = _hung(len(state.numbers), ends)
-    sums, counts, light = state.sums.copy(), state.counts.copy(), state.light.copy()
+    sums, counts, missing = (a.copy() for a in (state.sums, state.counts, state.missing_weight))
     for row in reversed(order):
         if above[row] >= 0:
             sums[above[row]] += sums[row]
             counts[above[row]] += counts[row]
-            light[above[row]] += light[row]
-    return child, sums, counts, light
+            missing[above[row]] += missing[row]
+    return child, sums, counts, missing
 
 
 def _hung(n: int, ends: Integers) -> tuple[list[int], list[int], Integers]:
@@ -208,8 +207,8 @@ class Totals:
         ids, first, place = np.unique(state.clusters, return_index=True, return_inverse=True)
         sums = gathered(state.sums, place, len(ids))
         counts = gathered(state.counts, place, len(ids))
-        light = gathered(state.light, place, len(ids))
-        masses = np.maximum(counts - light / FULL, 1.0)
+        missing_weight = gathered(state.missing_weight, place, len(ids))
+        masses = np.maximum(counts - missing_weight / FULL, 1.0)
         return cls(ids, sums, counts, masses, state.numbers[first], place)
 
 

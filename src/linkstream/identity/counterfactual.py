@@ -109,7 +109,7 @@ def _of_wholes(state: State, vector: npt.NDArray[np.int32], without: int = -1) -
         row = int(np.searchsorted(state.numbers, without))
         place = totals.place[row]
         rest = (totals.place == place) & (state.numbers != without)
-        masses[place] = max(state.counts[rest].sum() - state.light[rest].sum() / FULL, 1.0)
+        masses[place] = max(state.counts[rest].sum() - state.missing_weight[rest].sum() / FULL, 1.0)
         sums[place] = state.sums[rest].sum(axis=0)
     q = vector.astype(np.float64)
     lengths = np.sqrt(np.square(sums).sum(axis=1)) * np.sqrt(q @ q)

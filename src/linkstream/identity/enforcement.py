@@ -58,7 +58,7 @@ def judge(graph: Regrouping, edges: Iterable[Edge]) -> None:
     greatest margin (tie: the older). If whole clusters are the evidence, the parts are compared.
     """
     for a, b in edges:
-        if graph.firm.get((a, b)) != TESTED:
+        if graph.rules.get((a, b)) != TESTED:
             continue
         if graph.state.cluster_evidence:
             if _wholes_hold(graph, a, b):
@@ -82,7 +82,7 @@ def _wholes_hold(graph: Regrouping, a: int, b: int) -> bool:
     if not (one.any() and other.any()):
         return False
     masses = [
-        max(float(state.counts[part].sum()) - float(state.light[part].sum()) / FULL, 1.0)
+        max(float(state.counts[part].sum()) - float(state.missing_weight[part].sum()) / FULL, 1.0)
         for part in rows
     ]
     return similarity(dot(one, other), dot(one, one), dot(other, other)) >= (
@@ -128,8 +128,8 @@ def _part(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
 def _release(graph: Regrouping, laws: Laws) -> list[Edge]:
     """Let equation 22 test edges that no law holds any more; return them."""
     released = []
-    for (a, b), firm in list(graph.firm.items()):
-        if firm == PINNED and b not in laws.bonds.get(a, {}):
+    for (a, b), rule in list(graph.rules.items()):
+        if rule == PINNED and b not in laws.bonds.get(a, {}):
             graph.hold(a, b, TESTED)
             released.append((a, b))
     return released
@@ -147,5 +147,5 @@ def margin(graph: Regrouping, edge: Edge) -> float:
 def _weakest(graph: Regrouping, a: int, b: int) -> Edge | None:
     """Return the edge of least margin between two subclusters that no law holds, if any."""
     edges = itertools.starmap(edge_of, itertools.pairwise(way(graph.neighbours, a, b)))
-    loose = [edge for edge in edges if graph.firm[edge] != PINNED]
+    loose = [edge for edge in edges if graph.rules[edge] != PINNED]
     return min(loose, key=lambda edge: (margin(graph, edge), edge), default=None)

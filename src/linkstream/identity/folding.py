@@ -40,21 +40,21 @@ class Base:
 class Fold:
     """A graph built from events; nodes have no sums."""
 
-    evidence_firm: int  # firmness of an edge by which a vector is linked
+    evidence_rule: int  # rule of an edge by which a vector is linked
     nodes: dict[int, Node] = field(default_factory=dict)
     holders: list[int] = field(default_factory=list)  # node of each vector when it came; −1 removed
     heirs: dict[int, int] = field(default_factory=dict)  # a merged node → the one that holds it
-    lights: dict[int, int] = field(default_factory=dict)
+    missing_weights: dict[int, int] = field(default_factory=dict)
     next_subcluster: int = 0
     next_cluster: int = 0
     _enrolling: int = 0
-    _light: int = 0
+    _missing_weight: int = 0
 
     def begin(self, base: Base) -> None:
         """Return a fold that starts from a base."""
         state, self.nodes = base.state, nodes_of(base.state)
         self.holders = state.vectors.tolist()
-        self.lights = dict(base.ledger.lights)
+        self.missing_weights = dict(base.ledger.missing_weights)
         self.next_subcluster, self.next_cluster = state.next_subcluster, state.next_cluster
 
     def play(self, rows: Rows) -> None:
@@ -79,8 +79,8 @@ class Fold:
 
     def _linked(self, vector: int, number: int, partner: int, cluster: int, *_: int) -> None:
         self._born(vector, number, cluster)
-        firm = PINNED if self._enrolling else self.evidence_firm
-        forest.add_edge(self.nodes[number], self.nodes[partner], rule=firm)
+        rule = PINNED if self._enrolling else self.evidence_rule
+        forest.add_edge(self.nodes[number], self.nodes[partner], rule=rule)
         self._arrived(number)
 
     def _joined(self, vector: int, number: int, *_: int) -> None:
@@ -89,45 +89,45 @@ class Fold:
 
     def _arrived(self, number: int) -> None:
         self.holders.append(number)
-        self._light = 0
+        self._missing_weight = 0
         self._enrolling = max(self._enrolling - 1, 0)
 
     def _born(self, member: int, number: int, cluster: int) -> None:
-        if self._light:
-            self.lights[member] = self._light
-        self.nodes[number] = Node(number, cluster, 1, 0, member, member, self._light)
+        if self._missing_weight:
+            self.missing_weights[member] = self._missing_weight
+        self.nodes[number] = Node(number, cluster, 1, 0, member, member, self._missing_weight)
         self.next_subcluster = number + 1
         self.next_cluster = max(self.next_cluster, cluster + 1)
 
     def _put(self, member: int, number: int) -> None:
         """Put a vector into an existing node."""
         node = self.nodes[number]
-        light = FULL if node.locked else self._light
-        node.count, node.light = node.count + 1, node.light + light
+        missing_weight = FULL if node.locked else self._missing_weight
+        node.count, node.missing_weight = node.count + 1, node.missing_weight + missing_weight
         node.first_seen, node.last_seen = min(node.first_seen, member), max(node.last_seen, member)
-        if light:
-            self.lights[member] = light
+        if missing_weight:
+            self.missing_weights[member] = missing_weight
 
     def _weighed(self, _vector: int, weight: int, *_: int) -> None:
-        self._light = FULL - weight
+        self._missing_weight = FULL - weight
 
     def _removed(self, _vector: int, member: int, number: int, *_: int) -> None:
         node = self.nodes[number]
-        light = self.lights.get(member, 0)
-        node.count, node.light = node.count - 1, node.light - light
-        if light == FULL:  # a locked node counted it, and did not learn
-            del self.lights[member]
+        missing_weight = self.missing_weights.get(member, 0)
+        node.count, node.missing_weight = node.count - 1, node.missing_weight - missing_weight
+        if missing_weight == FULL:  # a locked node counted it, and did not learn
+            del self.missing_weights[member]
         self.holders[member] = -1
 
     def _moved(self, _vector: int, member: int, number: int, partner: int, cluster: int) -> None:
-        self._light = self.lights.get(member, 0)
+        self._missing_weight = self.missing_weights.get(member, 0)
         if number in self.nodes:
             self._put(member, number)
         else:
             self._born(member, number, cluster)
             if partner >= 0:
                 forest.add_edge(self.nodes[number], self.nodes[partner], rule=PINNED)
-        self._light = 0
+        self._missing_weight = 0
         self.holders[member] = number
 
     # The graph
@@ -156,10 +156,10 @@ class Fold:
         self._relabel(number, fresh)
 
     def _united(
-        self, _vector: int, a: int, b: int, kept: int, gone: int, firm: int = SETTLED
+        self, _vector: int, a: int, b: int, kept: int, gone: int, rule: int = SETTLED
     ) -> None:
         self._relabel(a if self.nodes[a].cluster == gone else b, kept)
-        forest.add_edge(self.nodes[a], self.nodes[b], rule=firm)
+        forest.add_edge(self.nodes[a], self.nodes[b], rule=rule)
 
     def _tied(self, vector: int, a: int, b: int, kept: int, gone: int) -> None:
         self._united(vector, a, b, kept, gone, PINNED)
@@ -172,9 +172,9 @@ class Fold:
         forest.remove_edge(self.nodes[old], self.nodes[old_partner])
         forest.add_edge(self.nodes[a], self.nodes[b], rule=PINNED)
 
-    def _held(self, _vector: int, a: int, b: int, firm: int, *_: int) -> None:
+    def _held(self, _vector: int, a: int, b: int, rule: int, *_: int) -> None:
         forest.remove_edge(self.nodes[a], self.nodes[b])
-        forest.add_edge(self.nodes[a], self.nodes[b], rule=firm)
+        forest.add_edge(self.nodes[a], self.nodes[b], rule=rule)
 
     def _settled(self, _vector: int, *_: int) -> None:
         for node in self.nodes.values():
@@ -227,7 +227,7 @@ def _folded(present: State, timeline: Timeline, keep: VectorStore, base: Base) -
         n_vectors=len(vectors),
         next_subcluster=fold.next_subcluster,
         next_cluster=fold.next_cluster,
-        sums=_sums(present, columns["numbers"], vectors, fold.lights, keep),
+        sums=_sums(present, columns["numbers"], vectors, fold.missing_weights, keep),
         vectors=vectors,
         **columns,
     )
@@ -248,11 +248,11 @@ def ledger_after(present: Ledger, timeline: Timeline, base: Base, state: State) 
 
 
 def _sums(
-    present: State, numbers: Integers, vectors: Integers, lights: dict[int, int], keep: VectorStore
+    present: State, numbers: Integers, vectors: Integers, missing: dict[int, int], keep: VectorStore
 ) -> Integers:
     """Return the sums of nodes: the current sum if a node has the same vectors, else a new sum."""
     sums = np.zeros((len(numbers), present.dimension), dtype=np.int64)
-    changed = _changed(present, vectors, lights)
+    changed = _changed(present, vectors, missing)
     same = np.isin(numbers, present.numbers) & ~np.isin(numbers, changed)
     sums[same] = present.sums[np.searchsorted(present.numbers, numbers[same])]
     members = np.flatnonzero(np.isin(vectors, numbers[~same]) & (vectors >= 0))
@@ -260,18 +260,18 @@ def _sums(
         block = members[start : start + _BLOCK]
         rows = keep.rows(block).astype(np.int64)
         for place, member in enumerate(block.tolist()):
-            if member in lights:
-                rows[place] = share(rows[place], lights[member])
+            if member in missing:
+                rows[place] = share(rows[place], missing[member])
         sums += gathered(rows, np.searchsorted(numbers, vectors[block]), len(numbers))
     return sums
 
 
-def _changed(present: State, vectors: Integers, lights: dict[int, int]) -> Integers:
+def _changed(present: State, vectors: Integers, missing: dict[int, int]) -> Integers:
     """Return nodes whose vectors differ from the current ones, or have less than full weight."""
     n = max(len(vectors), len(present.vectors))
     now, then = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     now[: len(present.vectors)] = present.vectors
     then[: len(vectors)] = vectors
     differ = np.flatnonzero(now != then)
-    light = vectors[[vector for vector in lights if vector < len(vectors)]]
-    return np.unique(np.concatenate([now[differ], then[differ], light.astype(np.int64)]))
+    partial = vectors[[vector for vector in missing if vector < len(vectors)]]
+    return np.unique(np.concatenate([now[differ], then[differ], partial.astype(np.int64)]))

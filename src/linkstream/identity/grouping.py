@@ -30,7 +30,7 @@ class Place:
     target: int
     similarity: float
     threshold: float
-    firm: int = TESTED
+    rule: int = TESTED
 
 
 NOWHERE = Place(-1, NEW, -1, float("nan"), float("nan"))

@@ -129,7 +129,7 @@ class Laws:
 def blocs(state: State) -> list[list[int]]:
     """Return groups of subclusters that pinned edges tie, by number; groups by their oldest."""
     root = {number: number for number in state.numbers.tolist()}
-    for a, b in state.edges[state.firm == PINNED].tolist():
+    for a, b in state.edges[state.edge_rules == PINNED].tolist():
         one, other = sorted((find_root(root, a), find_root(root, b)))
         root[other] = one
     found: dict[int, list[int]] = {}

@@ -77,7 +77,7 @@ class Ledger:
     names: dict[int, str] = field(default_factory=dict)
     ignored: set[int] = field(default_factory=set)
     locked: set[int] = field(default_factory=set)  # subclusters
-    lights: dict[int, int] = field(default_factory=dict)  # vectors of less than full weight
+    missing_weights: dict[int, int] = field(default_factory=dict)  # vectors without full weight
     pins: list[Pin] = field(default_factory=list)
     laws: list[Law] = field(default_factory=list)
     groups: list[list[int]] = field(default_factory=list)  # pins
@@ -120,7 +120,7 @@ class Ledger:
         twin = copy.copy(self)
         twin.texts, twin.aliases, twin.names = [*self.texts], {**self.aliases}, {**self.names}
         twin.ignored, twin.locked = {*self.ignored}, {*self.locked}
-        twin.lights, twin.keys = {**self.lights}, {**self.keys}
+        twin.missing_weights, twin.keys = {**self.missing_weights}, {**self.keys}
         twin.pins = [Pin(pin.node, pin.vector, pin.group) for pin in self.pins]
         twin.laws = [replace(law, sides=([*law.sides[0]], [*law.sides[1]])) for law in self.laws]
         twin.groups = [[*group] for group in self.groups]
@@ -303,7 +303,7 @@ class Ledger:
 
     def _joined(self, _s: int, vector: int, node: int, cluster: int, *_: int) -> None:
         if node in self.locked and self.tracked:
-            self._steps.put(self.lights, vector, FULL)
+            self._steps.put(self.missing_weights, vector, FULL)
         self._arrived(vector, node, cluster)
 
     def _linked(self, _s: int, vector: int, node: int, _p: int, cluster: int, *_: int) -> None:
@@ -319,16 +319,16 @@ class Ledger:
 
     def _weighed(self, _s: int, vector: int, weight: int, *_: int) -> None:
         if self.tracked:
-            self._steps.put(self.lights, vector, FULL - weight)
+            self._steps.put(self.missing_weights, vector, FULL - weight)
 
     def _removed(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
-        if self.lights.get(member) == FULL:  # a locked subcluster counted it, and did not learn
-            self._steps.pop(self.lights, member)
+        if self.missing_weights.get(member) == FULL:  # a locked subcluster did not learn from it
+            self._steps.pop(self.missing_weights, member)
         self._shift(node, GONE, lambda pin: pin.vector == member >= 0)
 
     def _moved(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
         if node in self.locked:
-            self._steps.put(self.lights, member, FULL)
+            self._steps.put(self.missing_weights, member, FULL)
         self._shift(GONE, node, lambda pin: pin.vector == member)
 
     def _vanished(self, _s: int, _v: int, node: int, heir: int, cluster: int, *_: int) -> None:

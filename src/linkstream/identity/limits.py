@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.log import UNTRACKED_LIMIT
-from linkstream.engine.state import State
+from linkstream.engine.state import PER_NODE, State
 from linkstream.errors import ArgumentError
 from linkstream.identity.regrouping import neighbours_of
 
@@ -149,12 +149,11 @@ def _without(state: State, going: Flags, rows: list[tuple[int, ...]]) -> State:
     tied = np.isin(state.edges, state.numbers[kept]).all(axis=1)
     there = np.isin(state.vectors, state.numbers[kept])
     log = np.concatenate([state.events, np.array(rows, dtype=np.int64)])
-    columns = ("numbers", "clusters", "counts", "first_seen", "last_seen", "light", "flags", "sums")
     return replace(
         state,
-        **{name: getattr(state, name)[kept] for name in columns},
+        **{name: getattr(state, name)[kept] for name in (*PER_NODE, "sums")},
         edges=state.edges[tied],
-        firm=state.firm[tied],
+        edge_rules=state.edge_rules[tied],
         vectors=np.where(there, state.vectors, -1),
         events=log if state.track_vectors else log[-UNTRACKED_LIMIT:],
         n_events=state.n_events + len(rows),

@@ -172,7 +172,7 @@ def _steps(state: State, way: list[int], events: Sequence[Event]) -> list[Step]:
         edge = (a, b) if a < b else (b, a)
         i = place[edge]
         margin = float(similarity[i] - threshold[i])
-        figures = float(similarity[i]), float(threshold[i]), margin, int(state.firm[i])
+        figures = float(similarity[i]), float(threshold[i]), margin, int(state.edge_rules[i])
         steps.append(Step((a, b), *figures, made.get(edge)))
     return steps
 

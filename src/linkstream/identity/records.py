@@ -38,7 +38,7 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
         "names": sorted(map(list, ledger.names.items())),
         "ignored": sorted(ledger.ignored),
         "locked": sorted(ledger.locked),
-        "lights": sorted(map(list, ledger.lights.items())),
+        "lights": sorted(map(list, ledger.missing_weights.items())),
         "pins": [[pin.node, pin.vector, pin.group] for pin in ledger.pins],
         "laws": [
             [int(law.together), law.sequence, law.text, law.mover, *map(list, law.sides), law.level]
@@ -83,7 +83,7 @@ def signature(ledger: Ledger) -> tuple[Any, ...]:
     used = (
         sorted(ledger.names.items()),
         sorted(ledger.ignored),
-        sorted(ledger.lights.items()),
+        sorted(ledger.missing_weights.items()),
         [law for law in laws if law[3] and law[4]],
         sorted(group for group in groups if group),
         sorted((key, groups[group]) for key, group in ledger.keys.items() if groups[group]),
@@ -99,7 +99,7 @@ def _build(values: Any, state: State) -> Ledger:
         names=dict(values["names"]),
         ignored=set(values["ignored"]),
         locked=set(values["locked"]),
-        lights=dict(values["lights"]),
+        missing_weights=dict(values["lights"]),
         laws=[_law(*row) for row in values["laws"]],
         groups=[list(group) for group in values["groups"]],
         keys=dict(values["keys"]),
@@ -139,8 +139,8 @@ def _numbers_fit(ledger: Ledger, state: State) -> bool:
         and _all_there(ledger.names.keys(), state.clusters)
         and _all_there(ledger.ignored, state.clusters)
         and _all_there(ledger.locked, state.numbers)
-        and _whole([*ledger.lights], 0, n)
-        and _whole([*ledger.lights.values()], 1, FULL + 1)
+        and _whole([*ledger.missing_weights], 0, n)
+        and _whole([*ledger.missing_weights.values()], 1, FULL + 1)
         and _whole(nodes, GONE, state.free_subcluster)
         and _all_there([node for node in nodes if node != GONE], state.numbers)
         and _whole([pin.vector for pin in ledger.pins], -1, n)
@@ -184,14 +184,14 @@ def _locks_fit(ledger: Ledger, state: State) -> bool:
 def _weights_fit(ledger: Ledger, state: State) -> bool:
     """Return whether weights of vectors add up to those of their subclusters."""
     if not state.track_vectors:
-        return not ledger.lights
-    if not ledger.lights:
-        return not state.light.any()
-    places = indices_of(state, state.vectors[list(ledger.lights)])
+        return not ledger.missing_weights
+    if not ledger.missing_weights:
+        return not state.missing_weight.any()
+    places = indices_of(state, state.vectors[list(ledger.missing_weights)])
     assert places is not None, "the state was checked before"
-    weights = np.array([0, *ledger.lights.values()])
+    weights = np.array([0, *ledger.missing_weights.values()])
     summed = np.bincount(np.append(-1, places) + 1, weights, minlength=len(state.numbers) + 1)
-    return np.array_equal(summed[1:], state.light)
+    return np.array_equal(summed[1:], state.missing_weight)
 
 
 def _pins_fit(ledger: Ledger, state: State) -> bool:

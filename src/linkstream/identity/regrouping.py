@@ -31,7 +31,7 @@ class Regrouping:
     clusters: dict[int, int] = field(init=False)
     counts: dict[int, int] = field(init=False)
     neighbours: dict[int, set[int]] = field(init=False)
-    firm: dict[Edge, int] = field(init=False)
+    rules: dict[Edge, int] = field(init=False)
     next_cluster: int = field(init=False)
     rows: list[tuple[int, ...]] = field(init=False, default_factory=list)
 
@@ -42,13 +42,13 @@ class Regrouping:
         self.places = {number: place for place, number in enumerate(numbers)}
         self.neighbours = neighbours_of(self.state)
         edges = map(tuple, self.state.edges.tolist())
-        self.firm = dict(zip(edges, self.state.firm.tolist(), strict=True))
+        self.rules = dict(zip(edges, self.state.edge_rules.tolist(), strict=True))
         self.next_cluster = self.state.free_cluster
 
     def begin(self, cuts: int, joins: int, *, asked: bool) -> None:
         """Begin a settlement: all edges become settled."""
         self._record(events.SETTLED, cuts, joins, int(asked))
-        self.firm = {edge: max(firm, SETTLED) for edge, firm in self.firm.items()}
+        self.rules = {edge: max(rule, SETTLED) for edge, rule in self.rules.items()}
 
     def cut(self, a: int, b: int) -> None:
         """Cut an edge; one part keeps the ID, the other gets a new one."""
@@ -77,14 +77,14 @@ class Regrouping:
         self._add(*new, TESTED)
         self._record(events.REJOINED, *new, cluster)
 
-    def tie(self, a: int, b: int, firm: int = SETTLED) -> None:
+    def tie(self, a: int, b: int, rule: int = SETTLED) -> None:
         """Join two clusters by an edge between two of their subclusters."""
         one, other = self.clusters[a], self.clusters[b]
         kept, gone = sorted((one, other), key=lambda cluster: (cluster not in self.named, cluster))
         for number in self.part(a if gone == one else b):
             self.clusters[number] = kept
-        self._add(a, b, firm)
-        self._record(events.TIED if firm == PINNED else events.UNITED, a, b, kept, gone)
+        self._add(a, b, rule)
+        self._record(events.TIED if rule == PINNED else events.UNITED, a, b, kept, gone)
 
     def retie(self, a: int, b: int, old: Edge) -> None:
         """Replace an edge of a cluster by a pinned one."""
@@ -92,11 +92,11 @@ class Regrouping:
         self._add(a, b, PINNED)
         self._record(events.RETIED, a, b, *old)
 
-    def hold(self, a: int, b: int, firm: int) -> None:
+    def hold(self, a: int, b: int, rule: int) -> None:
         """Set the rule of an edge."""
-        if self.firm[edge_of(a, b)] != firm:
-            self.firm[edge_of(a, b)] = firm
-            self._record(events.HELD, a, b, firm)
+        if self.rules[edge_of(a, b)] != rule:
+            self.rules[edge_of(a, b)] = rule
+            self._record(events.HELD, a, b, rule)
 
     def part(self, start: int) -> set[int]:
         """Return the numbers of the nodes connected with `start`."""
@@ -104,7 +104,7 @@ class Regrouping:
 
     def finish(self) -> State:
         """Return the new state; its log continues the old one."""
-        edges = sorted(self.firm)
+        edges = sorted(self.rules)
         rows = np.array(self.rows, dtype=np.int64).reshape(-1, events.WIDTH)
         log = np.concatenate([self.state.events, rows])
         if not self.state.track_vectors:
@@ -114,7 +114,7 @@ class Regrouping:
             self.state,
             clusters=column(self.clusters[number] for number in self.state.numbers.tolist()),
             edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-            firm=column(self.firm[edge] for edge in edges),
+            edge_rules=column(self.rules[edge] for edge in edges),
             next_cluster=self.next_cluster if fresh else self.state.next_cluster,
             free_cluster=self.next_cluster,
             events=log,
@@ -136,15 +136,15 @@ class Regrouping:
             todo += new
         return seen
 
-    def _add(self, a: int, b: int, firm: int) -> None:
+    def _add(self, a: int, b: int, rule: int) -> None:
         self.neighbours[a].add(b)
         self.neighbours[b].add(a)
-        self.firm[edge_of(a, b)] = firm
+        self.rules[edge_of(a, b)] = rule
 
     def _remove(self, a: int, b: int) -> None:
         self.neighbours[a].remove(b)
         self.neighbours[b].remove(a)
-        del self.firm[edge_of(a, b)]
+        del self.rules[edge_of(a, b)]
 
     def _record(self, code: int, *numbers: int) -> None:
         self.rows.append(events.row(code, max(self.state.n_vectors - 1, 0), *numbers))

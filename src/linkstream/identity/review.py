@@ -142,7 +142,7 @@ def _joins(wholes: Comparison, even: float, limit: int) -> list[_Candidate]:
 
 def _cuts(state: State, wholes: Comparison, parts: Parts, even: float) -> list[_Candidate]:
     gains = parts.sizes.min(axis=1) * _chance(even - parts.margin)
-    asked = (state.firm != PINNED) & ~np.isin(_clusters(state, wholes), wholes.left_out)
+    asked = (state.edge_rules != PINNED) & ~np.isin(_clusters(state, wholes), wholes.left_out)
     return [_Candidate("cut", float(gains[i]), (i,)) for i in np.flatnonzero(asked).tolist()]
 
 
@@ -157,7 +157,7 @@ def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:
     It is the most likely midpoint of a logistic function, with a normal prior of width PRIOR.
     """
     similarity, threshold = wholes.figures(np.unique(np.sort(wholes.barred, axis=1), axis=0))
-    apart, together = similarity - threshold, parts.margin[state.firm == PINNED]
+    apart, together = similarity - threshold, parts.margin[state.edge_rules == PINNED]
     even = 0.0
     for _ in range(30):  # Newton's steps on a concave function, none of them far
         doubt_apart, doubt_together = _chance(apart - even), _chance(even - together)

@@ -125,12 +125,12 @@ def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[S
     similarity, threshold = edge_figures(state)
     totals = Totals.of(state)
     parts = Parts.of(state, totals)
-    blended = (parts.margin < similarity - threshold) | (state.firm != TESTED)
+    blended = (parts.margin < similarity - threshold) | (state.edge_rules != TESTED)
     scores = np.where(blended, parts.similarity, similarity)
     required = np.where(blended, parts.threshold, threshold)
     place = totals.place[np.searchsorted(state.numbers, state.edges[:, 0])]
     clusters = totals.ids[place]
-    asked = (state.firm != PINNED) & ~np.isin(clusters, list(ignored))
+    asked = (state.edge_rules != PINNED) & ~np.isin(clusters, list(ignored))
     order = np.argsort(np.where(asked, scores - required, np.inf), kind="stable")
     return [
         SplitSuggestion(
@@ -140,7 +140,7 @@ def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[S
             similarity=float(scores[i]),
             threshold=float(required[i]),
             margin=float(scores[i] - required[i]),
-            firm=bool(state.firm[i] == SETTLED),
+            firm=bool(state.edge_rules[i] == SETTLED),
             evidence="parts" if blended[i] else "edge",
         )
         for i in order[: min(limit, int(asked.sum()))].tolist()

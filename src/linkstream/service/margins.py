@@ -89,9 +89,9 @@ def figures(store_like: HasState, *, recent: Iterable[Decision] | None = None) -
             "subclusters": len(state.numbers),
             "clusters": len(np.unique(state.clusters)),
         },
-        "edges": {"total": int((state.firm == TESTED).sum()), **_shown(edges)},
-        "firm": {"total": int((state.firm == SETTLED).sum()), **_shown(firm)},
-        "law": int((state.firm == PINNED).sum()),
+        "edges": {"total": int((state.edge_rules == TESTED).sum()), **_shown(edges)},
+        "firm": {"total": int((state.edge_rules == SETTLED).sum()), **_shown(firm)},
+        "law": int((state.edge_rules == PINNED).sum()),
         "pairs": {"clusters": compared, **_shown(pairs)},
         "recent": None if decisions is None else _recent(decisions),
         "similarity_bins": dict(zip(("low", "width", "count"), _SIMILARITY, strict=True)),
@@ -108,7 +108,7 @@ def _shown(some: Group) -> dict[str, Any]:
 
 def _edges(state: State) -> Group:
     """Return the edges that equation 22 tests, with the masses of their ends."""
-    tested = _picked(np.flatnonzero(state.firm == TESTED))
+    tested = _picked(np.flatnonzero(state.edge_rules == TESTED))
     masses = state.masses()[np.searchsorted(state.numbers, state.edges[tested])]
     return _similarity(state, tested), masses
 
@@ -117,12 +117,13 @@ def _similarity(state: State, edges: Integers) -> Floats:
     """Return the similarities of the ends of edges."""
     if not len(edges):
         return np.empty(0)
-    return edge_figures(replace(state, edges=state.edges[edges], firm=state.firm[edges]))[0]
+    part = replace(state, edges=state.edges[edges], edge_rules=state.edge_rules[edges])
+    return edge_figures(part)[0]
 
 
 def _firm(state: State) -> Group:
     """Return the settled edges, with the masses of the parts they hold together."""
-    firm = _picked(np.flatnonzero(state.firm == SETTLED))
+    firm = _picked(np.flatnonzero(state.edge_rules == SETTLED))
     if not len(firm):
         return np.empty(0), np.empty((0, 2))
     parts = Parts.of(state, Totals.of(state))
@@ -151,7 +152,7 @@ def _biggest(state: State) -> State:
         return state
     sizes = np.bincount(place, weights=state.counts)
     kept = np.isin(place, np.argsort(-sizes, kind="stable")[:COMPARED])
-    columns = ("numbers", "clusters", "counts", "light", "sums")
+    columns = ("numbers", "clusters", "counts", "missing_weight", "sums")
     part: dict[str, Any] = {name: getattr(state, name)[kept] for name in columns}
     return replace(state, **part)
 

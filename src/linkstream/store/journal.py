@@ -87,8 +87,8 @@ class Operation:
 
     def taken(self) -> npt.NDArray[np.int64]:
         """Return which of its rows got numbers: all but those of weight 0."""
-        lights = checks.lights(self.arguments.get("weight", 1.0), self.n_rows)
-        return np.flatnonzero(np.array(lights, dtype=np.int64) != FULL)
+        missing_weights = checks.missing_weights(self.arguments.get("weight", 1.0), self.n_rows)
+        return np.flatnonzero(np.array(missing_weights, dtype=np.int64) != FULL)
 
     def row(self, position: int) -> int:
         """Return the row of a vector.

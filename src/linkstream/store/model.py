@@ -139,7 +139,7 @@ class Model:
 
     def _add_in_slices(self, arguments: dict[str, Any], rows: Rows) -> tuple[Any, Events]:
         self.links.core.quantised(rows)  # raise errors before any change
-        checks.lights(arguments.get("weight", 1.0), len(rows))
+        checks.missing_weights(arguments.get("weight", 1.0), len(rows))
         weight = np.broadcast_to(np.asarray(arguments.get("weight", 1.0)), len(rows))
         ids, events, first_event = [], [], self.n_events
         for start in range(0, len(rows), _SLICE):

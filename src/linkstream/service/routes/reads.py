@@ -251,7 +251,7 @@ def _tree(store: Store, cluster: int) -> dict[str, Any]:
             "similarity": float(similarity[row]),
             "threshold": float(threshold[row]),
             "margin": float(similarity[row] - threshold[row]),
-            "firm": int(state.firm[row]),
+            "firm": int(state.edge_rules[row]),
         }
         for row in np.flatnonzero(within).tolist()
     ]
