@@ -95,6 +95,6 @@ def shoot() -> Callable[[Page, str], None]:
     SHOTS.mkdir(parents=True, exist_ok=True)
 
     def shot(page: Page, name: str) -> None:
-        page.screenshot(path=SHOTS / f"{name}.png")
+        page.screenshot(path=SHOTS / f"{name}.png", animations="disabled")
 
     return shot

@@ -10,7 +10,15 @@ from linkstream.service.running import background
 from linkstream.service.settings import Settings
 from page.served import Served, around, direction, png
 
-VIEWS = ("live", "map", "cluster", "cluster/0", "review", "thresholds")
+# View → elements that the view shows once its data have come.
+VIEWS = {
+    "live": (".sizes li", ".decision"),
+    "map": (".map-row", "canvas[data-settled=true]"),
+    "cluster": (".cluster-row",),
+    "cluster/0": (".member", ".tree-edge"),
+    "review": (".question",),
+    "thresholds": (".histogram-bars rect", ".verdict [data-kind]"),
+}
 LOOKS = {
     "light": {},
     "dark": {"dark": True},
@@ -51,14 +59,12 @@ def test_every_view_has_its_picture(voices, open_page, shoot, looks):
 
 
 def picture_all(page, url, look, shoot):
-    for view in VIEWS:
+    for view, content in VIEWS.items():
         page.goto(f"{url}/#/{view}?in=voices")
         expect(page.locator(f".view-{view.split('/')[0]} h1")).to_be_visible()
-        if view == "live":
-            expect(page.locator(".sizes li").first).to_be_visible()
-            expect(page.locator(".decision").first).to_be_visible()
+        for part in content:
+            expect(page.locator(part).first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-        page.wait_for_timeout(150)
         shoot(page, f"{look}-{view.replace('/', '-')}")
 
 
