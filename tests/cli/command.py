@@ -97,15 +97,18 @@ def on_a_terminal(words, cwd, environment, typed=""):
     process = subprocess.Popen(words, cwd=cwd, env=environment, **pipes)
     os.close(theirs)
     os.write(ours, typed.encode())
-    shown = b""
-    try:
-        while block := os.read(ours, 65536):
-            shown += block
-    except OSError:  # the other end is closed
-        pass
-    finally:
-        os.close(ours)
+    shown = read_to_end(ours)
+    os.close(ours)
     return process.wait(timeout=60), shown.decode()
+
+
+def read_to_end(terminal):
+    """Return the rest of what a terminal shows, until the command has closed its side."""
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux answers EIO at the end
+        while block := os.read(terminal, 65536):
+            shown += block
+    return shown
 
 
 def json_lines(text):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.command import COMMAND, begin, run
+from cli.command import COMMAND, begin, read_to_end, run
 from linkstream.cli import EXIT_CODES
 from linkstream.store import Store
 
@@ -143,8 +143,8 @@ def test_an_interrupt_at_a_question_is_told_once(fresh):
     while b"Forget cluster 0?" not in shown:
         shown += os.read(ours, 65536)
     process.send_signal(signal.SIGINT)
+    shown += read_to_end(ours)
     assert process.wait(timeout=60) == 130
-    shown += os.read(ours, 65536)
     os.close(ours)
     assert shown.count(b"Interrupted. Nothing was changed.") == 1
     assert b"Not done" not in shown
