@@ -1,4 +1,4 @@
-"""The command line as its users meet it: with pipes or with a terminal."""
+"""Helpers that run the command line with pipes or with a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Done:
 
 
 def run(*arguments, cwd, stdin=b""):
-    """Run a command into pipes, within this process: much quicker, and all but the same."""
+    """Run a command with pipes, within this process, which is quicker."""
     out, err = io.StringIO(), io.StringIO()
     words = ["linkstream", *map(str, arguments)]
     given = io.TextIOWrapper(io.BytesIO(stdin))
@@ -49,21 +49,21 @@ def run(*arguments, cwd, stdin=b""):
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         return True
 
 
 def run_before_people(*arguments, cwd):
-    """Run a command on what says it is a terminal, within this process."""
+    """Run a command on a pretended terminal, within this process."""
     looks = {"TERM": "dumb", "COLUMNS": "100", "LINES": "50"}
     with mock.patch.dict(os.environ, looks), mock.patch.object(io, "StringIO", Terminal):
         return run(*arguments, cwd=cwd)
 
 
 def shown(*arguments, cwd):
-    """What a command that succeeds shows on a terminal, without what moves the cursor."""
+    """Return what a successful command shows on a terminal, without control sequences."""
     done = run_before_people(*arguments, cwd=cwd)
     assert done.returncode == 0, done.stderr
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout).splitlines()
@@ -71,27 +71,27 @@ def shown(*arguments, cwd):
 
 
 def run_apart(*arguments, cwd, **options):
-    """Run a command into pipes, as a process of its own."""
+    """Run a command with pipes, in a process of its own."""
     words = [*COMMAND, *map(str, arguments)]
     options = {"capture_output": True, "text": True, "timeout": 60, "check": False} | options
     return subprocess.run(words, cwd=cwd, **options)
 
 
 def begin(*arguments, cwd, **options):
-    """Begin a command as a process of its own, with pipes."""
+    """Start a command with pipes, in a process of its own."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*COMMAND, *map(str, arguments)], cwd=cwd, **pipes | options)
 
 
 def run_on_a_terminal(*arguments, cwd, typed=""):
-    """Run a command on a terminal: exit code, and all that was shown."""
+    """Run a command on a terminal; return the exit code and the text shown."""
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "120"}
     environment.pop("NO_COLOR", None)
     return on_a_terminal([*COMMAND, *map(str, arguments)], cwd, environment, typed)
 
 
 def on_a_terminal(words, cwd, environment, typed=""):
-    """Run anything on a terminal: exit code, and all that was shown."""
+    """Run any program on a terminal; return the exit code and the text shown."""
     ours, theirs = pty.openpty()
     pipes = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     process = subprocess.Popen(words, cwd=cwd, env=environment, **pipes)
@@ -116,7 +116,7 @@ def json_lines(text):
 
 
 def refused(done, code=2):
-    """The error of a command that was refused, as one line without a traceback."""
+    """Return the error of a refused command; check that it is one line."""
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""A store to work on: voices of five speakers, clustered."""
+"""A store with the clustered voices of five speakers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = 300
 
 
 def write_pairs(folder, y, n=40):
-    """Pairs of rows of one speaker, and of two, as linkstream calibrate reads them."""
+    """Write pairs of rows of one speaker and of two, for `linkstream calibrate`."""
     rng = np.random.default_rng(0)
     pairs = np.sort(rng.integers(len(y), size=(20 * n, 2)), axis=1)
     pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
@@ -47,6 +47,6 @@ def template(tmp_path_factory):
 
 @pytest.fixture
 def folder(template, tmp_path):
-    """A folder with the store people.links of 300 vectors, and the files it came from."""
+    """Return a folder with the store people.links of 300 vectors and its source files."""
     shutil.copytree(template, tmp_path / "work")
     return tmp_path / "work"

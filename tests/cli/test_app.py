@@ -1,4 +1,4 @@
-"""The door of the command line: what it lists, how it ends, how it completes."""
+"""The command line as a whole: help, exit codes, completion."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_help_has_an_example(tmp_path, name):
     assert "\x1b" not in done.stdout
 
 
-def test_the_help_reads_no_command_and_nothing_that_is_slow_to_read(tmp_path):
+def test_the_help_imports_no_command_and_no_slow_module(tmp_path):
     words = (
         "import sys; from linkstream.cli import main; sys.argv = ['linkstream', '--help']\n"
         "try: main()\n"
@@ -59,20 +59,20 @@ def test_an_unknown_command_or_option_is_a_wrong_argument(tmp_path):
 # How it ends
 
 
-def test_without_a_store_nothing_is_made(tmp_path):
+def test_a_missing_store_is_not_created(tmp_path):
     for name in ("inspect", "events", "verify", "undo", "plot", "compact"):
         refused(run(name, "none.links", cwd=tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_that_another_writes_to_is_told_by_its_own_code(folder):
+def test_a_locked_store_has_its_own_exit_code(folder):
     with Store.open(folder / "people.links"):
         message = refused(run("name", "people.links", 0, "Ann", cwd=folder), code=4)
         assert run("inspect", "people.links", cwd=folder).returncode == 0
     assert "another writer" in message
 
 
-def test_a_damaged_store_is_told_by_its_own_code(folder):
+def test_a_damaged_store_has_its_own_exit_code(folder):
     path = folder / "people.links"
     data = bytearray(path.read_bytes())
     data[40_000:80_000] = bytes(40_000)
@@ -80,14 +80,14 @@ def test_a_damaged_store_is_told_by_its_own_code(folder):
     assert "people.links" in refused(run("verify", "people.links", cwd=folder), code=5)
 
 
-def test_a_missing_extra_is_told_by_its_own_code(folder, monkeypatch):
+def test_a_missing_extra_has_its_own_exit_code(folder, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install" in refused(run("plot", "people.links", cwd=folder), code=3)
 
 
-def test_a_disk_that_refuses_breaks_the_work_off(folder, monkeypatch):
+def test_a_full_disk_stops_the_command(folder, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -97,7 +97,7 @@ def test_a_disk_that_refuses_breaks_the_work_off(folder, monkeypatch):
     assert "Kept: all of people.links; " in told
 
 
-def test_a_reader_that_leaves_early_is_no_error(folder):
+def test_closing_the_pipe_early_is_not_an_error(folder):
     words = " ".join(f"'{word}'" for word in [*COMMAND, "events", "people.links"])
     script = f"set -o pipefail; {words} | head -1"
     done = subprocess.run(
@@ -108,7 +108,7 @@ def test_a_reader_that_leaves_early_is_no_error(folder):
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
-def test_a_pipe_nobody_reads_is_told_by_its_own_code(folder):
+def test_a_closed_pipe_has_its_own_exit_code(folder):
     reader, writer = os.pipe()
     os.close(reader)
     done = run_apart(
@@ -127,7 +127,7 @@ def test_ctrl_c_ends_a_command_quietly(tmp_path):
     assert "Traceback" not in out + err
 
 
-def test_the_codes_in_use_are_all_told_of():
+def test_every_exit_code_in_use_is_documented():
     assert sorted(EXIT_CODES) == [0, 1, 2, 3, 4, 5, 6, 130, 141]
 
 
@@ -136,7 +136,7 @@ def test_the_codes_in_use_are_all_told_of():
 HOSTILE = "\x1b[2J[red]Ann[/red] \u202e$\\frac{1}$ :boom: \x07\n日本"
 
 
-def test_a_hostile_name_is_shown_and_does_nothing(folder):
+def test_control_characters_of_a_name_are_escaped(folder):
     assert run("name", "people.links", 0, HOSTILE, cwd=folder).returncode == 0
     for words in (
         ("inspect", "people.links"),
@@ -155,7 +155,7 @@ def test_a_hostile_name_is_shown_and_does_nothing(folder):
             assert "\\x1b[2J[red]Ann[/red]" in shown
 
 
-def test_a_name_that_is_no_text_is_refused(folder):
+def test_a_name_that_is_not_valid_text_is_refused(folder):
     name = b"\xff\xfe".decode(errors="surrogateescape")
     assert run("name", "people.links", 0, name, cwd=folder).returncode == 2
 

@@ -31,14 +31,14 @@ def folder(tmp_path, voices):
 
 
 def failed(done):
-    """The error of a command that was refused, as one line without a traceback."""
+    """Return the error of a refused command; check that it is one line."""
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
     return done.stderr
 
 
-def test_into_a_pipe_each_decision_is_a_line(folder, voices):
+def test_a_pipe_gets_one_line_for_each_decision(folder, voices):
     done = run("cluster", "voices.npy", *THRESHOLDS, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     links = Links(T_C, T_S, T_P)
@@ -64,7 +64,7 @@ def test_the_ids_of_a_npy_are_those_of_the_lines(folder, voices):
     np.testing.assert_array_equal(ids, Links(T_C, T_S, T_P).add_many(voices))
 
 
-def test_a_saved_clusterer_goes_on(folder, voices):
+def test_a_saved_clusterer_continues(folder, voices):
     options = ("--output", "ids.npy", "--save", "model.links")
     assert run("cluster", "voices.npy", *THRESHOLDS, *options, cwd=folder).returncode == 0
     links = Links(T_C, T_S, T_P)
@@ -79,7 +79,7 @@ def test_an_array_of_an_archive_is_chosen_by_key(folder, voices):
     assert "'first', 'second'" in failed(run("cluster", "two.npz", *THRESHOLDS, cwd=folder))
 
 
-def test_on_a_terminal_there_is_a_table(folder):
+def test_a_terminal_gets_a_table(folder):
     code, shown = run_on_a_terminal("cluster", "voices.npy", *THRESHOLDS, cwd=folder)
     assert code == 0
     for words in ("200/200", "200 vectors", "The biggest clusters", "--output ids.npy"):
@@ -87,7 +87,7 @@ def test_on_a_terminal_there_is_a_table(folder):
     assert '{"vector"' not in shown
 
 
-def test_on_a_terminal_lines_come_when_asked_for(folder):
+def test_a_terminal_gets_lines_if_requested(folder):
     code, shown = run_on_a_terminal(
         "cluster", "voices.npy", *THRESHOLDS, "--output", "-", cwd=folder
     )
@@ -102,7 +102,7 @@ def test_a_file_that_is_missing_or_holds_objects_is_refused(folder):
 
 
 @pytest.mark.parametrize("output", ["ids.npy", "ids.jsonl"])
-def test_a_bad_row_is_named_by_its_place_in_the_file_and_no_output_is_left(folder, voices, output):
+def test_a_bad_row_is_named_by_its_index_and_no_output_is_left(folder, voices, output):
     rows = np.concatenate([voices] * 6)
     rows[1100] = np.nan
     np.save(folder / "bad.npy", rows)
@@ -119,7 +119,7 @@ def test_thresholds_out_of_range_are_refused(folder):
 @pytest.mark.parametrize(
     "options", [("--output", "ids.csv"), ("--output", "no/ids.npy"), ("--save", "no/model.links")]
 )
-def test_a_target_that_cannot_be_written_is_told_before_the_work(folder, options):
+def test_an_output_that_cannot_be_written_is_refused_at_the_start(folder, options):
     failed(run("cluster", "voices.npy", *THRESHOLDS, *options, cwd=folder))
 
 
@@ -129,7 +129,7 @@ def test_a_file_without_rows_gives_no_ids(folder):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_reader_that_leaves_early_is_no_error_to_see(folder):
+def test_closing_the_pipe_early_prints_no_error(folder):
     words = [*COMMAND, "cluster", "voices.npy", *map(str, THRESHOLDS)]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, text=True) as process:
@@ -137,14 +137,14 @@ def test_a_reader_that_leaves_early_is_no_error_to_see(folder):
         assert process.stderr.read() == ""
 
 
-def test_a_preset_stands_for_thresholds(folder):
+def test_a_preset_sets_the_thresholds(folder):
     done = run("cluster", "voices.npy", "--preset", "ge2e-windows", cwd=folder)
     assert (done.returncode, len(json_lines(done.stdout))) == (0, 200)
 
 
 @pytest.mark.parametrize("file", ["voices.npy", "voices.jsonl"])
 @pytest.mark.parametrize("store", [(), ("--store", "faces.links")])
-def test_a_preset_for_another_dimension_is_refused_and_makes_no_store(folder, file, store):
+def test_a_preset_for_another_dimension_is_refused_and_creates_no_store(folder, file, store):
     (folder / "voices.jsonl").write_text(f"{[1.0] * 256}\n", "utf-8")
     done = run("cluster", file, "--preset", "arcface", *store, cwd=folder)
     assert (
@@ -154,7 +154,7 @@ def test_a_preset_for_another_dimension_is_refused_and_makes_no_store(folder, fi
     assert {path.name for path in folder.iterdir()} == {"voices.npy", "voices.jsonl"}
 
 
-def test_a_file_of_another_dimension_than_the_store_is_told_by_its_encoder(folder):
+def test_the_error_for_another_dimension_names_the_encoder(folder):
     store = ("--store", "faces.links", "--preset", "arcface")
     np.save(folder / "faces.npy", np.ones((2, 512)))
     assert run("cluster", "faces.npy", *store, cwd=folder).returncode == 0
@@ -163,7 +163,7 @@ def test_a_file_of_another_dimension_than_the_store_is_told_by_its_encoder(folde
     assert "choose a preset or thresholds for your encoder" in told
 
 
-def test_evidence_and_healing_may_be_asked_for(folder, voices):
+def test_evidence_and_healing_can_be_set(folder, voices):
     options = (*THRESHOLDS, "--heal", "settle", "--evidence", "cluster")
     done = run("cluster", "voices.npy", *options, cwd=folder)
     ids = [line["cluster"] for line in json_lines(done.stdout)]

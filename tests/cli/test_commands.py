@@ -1,4 +1,4 @@
-"""`move`, `calibrate`, `settle`, `review`, `enrol`, `presets`; and what all commands have."""
+"""`move`, `calibrate`, `settle`, `review`, `enrol`, `presets`; options of all commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_move_puts_a_vector_into_another_cluster_and_undo_brings_it_back(folder)
         assert store.state_hash() == before
 
 
-def test_settle_proposes_and_changes_only_when_told_to(folder):
+def test_settle_changes_nothing_without_its_option(folder):
     with opened(folder) as store:
         before, expected = store.state_hash(), store.settle().to_dict()
     assert said(folder, "settle", STORE) == json.loads(json.dumps(expected))
@@ -38,7 +38,7 @@ def test_settle_proposes_and_changes_only_when_told_to(folder):
         assert store.n_clusters == expected["n_clusters_after"] < expected["n_clusters_before"]
 
 
-def test_the_answers_to_a_review_are_commands_that_work(folder):
+def test_the_commands_that_a_review_prints_work(folder):
     lines = json_lines(run("review", STORE, "--limit", 3, cwd=folder).stdout)
     with opened(folder) as store:
         expected = [question.to_dict() for question in store.review_queue(limit=3)]
@@ -66,7 +66,7 @@ def test_presets_are_listed_with_their_thresholds(tmp_path):
     assert all(len(line["thresholds"]) == 3 for line in lines)
 
 
-def test_calibrate_without_evidence_says_that_it_cannot_decide(folder):
+def test_calibrate_without_evidence_reports_that_it_cannot_decide(folder):
     noise = np.random.default_rng(0).standard_normal((60, 16))
     np.save(folder / "noise.npy", noise)
     done = run("calibrate", "noise.npy", cwd=folder)
@@ -103,7 +103,7 @@ def test_every_command_has_a_short_help_and_a_format(tmp_path):
         assert "--format" in done.stdout, name
 
 
-def test_the_format_overrides_what_a_pipe_or_a_terminal_would_choose(folder):
+def test_the_format_option_overrides_the_default_of_pipe_and_terminal(folder):
     for words in (("inspect", STORE), ("presets",), ("verify", STORE), ("review", STORE)):
         text = run(*words, "--format", "text", cwd=folder).stdout
         assert not text.startswith("{"), words
@@ -121,16 +121,16 @@ def test_the_format_overrides_what_a_pipe_or_a_terminal_would_choose(folder):
 @pytest.mark.parametrize(
     ("typed", "meant"), [("culster", "cluster"), ("inspct", "inspect"), ("delete", "forget")]
 )
-def test_a_typo_gets_the_nearest_command_named(tmp_path, typed, meant):
+def test_the_error_for_a_mistyped_command_names_the_nearest_one(tmp_path, typed, meant):
     assert f"Did you mean {meant}" in refused(run(typed, cwd=tmp_path))
 
 
-def test_a_typo_in_an_option_gets_the_nearest_one_named(folder):
+def test_the_error_for_a_mistyped_option_names_the_nearest_one(folder):
     assert "Did you mean --cluster?" in refused(run("inspect", STORE, "--cluste", 0, cwd=folder))
 
 
 @pytest.mark.parametrize("words", [("forget", STORE, 0), ("compact", STORE)])
-def test_without_a_terminal_nothing_is_destroyed_unless_told_yes(folder, words):
+def test_without_a_terminal_destructive_commands_need_yes(folder, words):
     run("forget", STORE, "--vector", 5, "--yes", cwd=folder)
     before = {path.name: path.read_bytes() for path in folder.glob("people.links")}
     told = refused(run(*words, cwd=folder))
@@ -139,7 +139,7 @@ def test_without_a_terminal_nothing_is_destroyed_unless_told_yes(folder, words):
     assert run(*words, "--yes", cwd=folder).returncode == 0
 
 
-def test_an_export_replaces_a_file_only_by_force(folder):
+def test_an_export_replaces_a_file_only_with_force(folder):
     said(folder, "export", STORE, "table.csv")
     (folder / "table.csv").write_text("mine")
     assert "--force" in refused(run("export", STORE, "table.csv", cwd=folder))
@@ -148,7 +148,7 @@ def test_an_export_replaces_a_file_only_by_force(folder):
     assert len((folder / "table.csv").read_text()) > 1000
 
 
-def test_an_export_to_stdout_is_json_lines_and_makes_no_folder(folder):
+def test_an_export_to_stdout_is_json_lines_and_creates_no_folder(folder):
     lines = json_lines(run("export", STORE, "-", cwd=folder).stdout)
     assert [line["vector"] for line in lines] == list(range(300))
     said(folder, "export", STORE, "table.jsonl")
@@ -156,14 +156,14 @@ def test_an_export_to_stdout_is_json_lines_and_makes_no_folder(folder):
     assert not (folder / "-").exists()
 
 
-def test_an_ending_that_is_no_table_makes_no_folder(folder):
+def test_an_unknown_file_extension_creates_no_folder(folder):
     assert "e.csv" in refused(run("export", STORE, "e.xlsx", cwd=folder))
     assert not (folder / "e.xlsx").exists()
     said(folder, "export", STORE, "people.v2/")
     assert (folder / "people.v2").is_dir()
 
 
-def test_a_store_made_for_rows_that_are_refused_is_removed(folder):
+def test_a_new_store_is_removed_if_its_rows_are_refused(folder):
     bad = np.load(folder / "voices.npy")
     bad[3] = np.nan
     np.save(folder / "bad.npy", bad)

@@ -14,19 +14,19 @@ def hash_of(folder):
 
 
 def biggest(folder):
-    """The biggest cluster of several subclusters."""
+    """Return the biggest cluster of several subclusters."""
     with opened(folder) as store:
         several = [c for c in store.clusters() if len(c.subclusters) > 1]
     return max(several, key=lambda c: c.size).id
 
 
-def test_merge_makes_two_clusters_one(folder):
+def test_merge_joins_two_clusters(folder):
     assert said(folder, "merge", STORE, 0, 1) == {"merged": [0, 1], "cluster": 0}
     with opened(folder) as store:
         assert store.resolve(1) == 0
 
 
-def test_merge_of_none_shows_which_may_be_one(folder):
+def test_merge_without_clusters_shows_suggestions(folder):
     before = hash_of(folder)
     lines = json_lines(run("merge", STORE, "--limit", 3, cwd=folder).stdout)
     with opened(folder) as store:
@@ -38,19 +38,19 @@ def test_merge_of_none_shows_which_may_be_one(folder):
     assert f"linkstream merge {STORE} {expected[0][0]} {expected[0][1]}" in seen
 
 
-def test_clusters_may_be_meant_by_name(folder):
+def test_clusters_can_be_given_by_name(folder):
     said(folder, "name", STORE, 1, "Ann")
     assert said(folder, "merge", STORE, 0, "Ann")["cluster"] == 1
     assert "'Bob'" in refused(run("merge", STORE, 0, "Bob", cwd=folder))
 
 
-def test_what_was_said_before_forbids_the_contrary(folder):
+def test_an_earlier_correction_forbids_its_opposite(folder):
     said(folder, "split", STORE, 0, 1, "--of", "clusters")
     told = refused(run("merge", STORE, 0, 1, cwd=folder))
     assert "clusters 0 and 1 being different" in told
 
 
-def test_split_puts_two_vectors_apart(folder):
+def test_split_separates_two_vectors(folder):
     with opened(folder) as store:
         one, other = np.flatnonzero(store.labels() == 0)[:2].tolist()
     record = said(folder, "split", STORE, one, other)
@@ -59,7 +59,7 @@ def test_split_puts_two_vectors_apart(folder):
         assert store.labels()[[one, other]].tolist() == record["clusters"]
 
 
-def test_split_of_a_cluster_shows_its_weakest_places_and_changes_nothing(folder):
+def test_split_of_a_cluster_shows_its_weakest_edges_and_changes_nothing(folder):
     before, cluster = hash_of(folder), biggest(folder)
     lines = json_lines(run("split", STORE, cluster, cwd=folder).stdout)
     margins = [line["margin"] for line in lines]
@@ -70,7 +70,7 @@ def test_split_of_a_cluster_shows_its_weakest_places_and_changes_nothing(folder)
     assert f"linkstream split people.links {cluster} --apply" in shown
 
 
-def test_split_of_a_cluster_cuts_the_weakest_when_told_to(folder):
+def test_split_of_a_cluster_cuts_the_weakest_edge_if_requested(folder):
     cluster = biggest(folder)
     weakest = json_lines(run("split", STORE, cluster, cwd=folder).stdout)[0]
     record = said(folder, "split", STORE, cluster, "--apply")
@@ -85,7 +85,7 @@ def test_a_cluster_of_one_subcluster_cannot_be_cut(folder):
     assert run("split", STORE, single, cwd=folder).stdout == ""
 
 
-def test_a_name_is_given_changed_and_taken_away(folder):
+def test_a_name_is_set_changed_and_removed(folder):
     def name():
         with opened(folder) as store:
             return store.clusters()[0].name
@@ -102,11 +102,11 @@ def test_a_name_is_given_changed_and_taken_away(folder):
 @pytest.mark.parametrize(
     "words", [("name", STORE, 0), ("name", STORE, 0, "Ann", "--clear"), ("forget", STORE)]
 )
-def test_half_a_command_is_refused(folder, words):
+def test_an_incomplete_command_is_refused(folder, words):
     refused(run(*words, cwd=folder))
 
 
-def test_retract_takes_back_one_correction_and_nothing_that_came_after(folder):
+def test_retract_reverts_one_correction_and_no_later_one(folder):
     said(folder, "merge", STORE, 0, 1)
     said(folder, "split", STORE, 0, 1, "--of", "vectors")
     (one, other) = said(folder, "retract", STORE)["corrections"]
@@ -124,7 +124,7 @@ def test_retract_takes_back_one_correction_and_nothing_that_came_after(folder):
     assert f"linkstream retract {STORE} {other['number']}" in seen
 
 
-def test_forget_takes_a_cluster_out_and_undo_brings_it_back(folder):
+def test_forget_removes_a_cluster_and_undo_restores_it(folder):
     before = hash_of(folder)
     record = said(folder, "forget", STORE, 0, "--yes")
     assert record == {"cluster": 0, "vector": None, "erased": False}
@@ -134,13 +134,13 @@ def test_forget_takes_a_cluster_out_and_undo_brings_it_back(folder):
     assert hash_of(folder) == before
 
 
-def test_forget_takes_a_vector_out(folder):
+def test_forget_removes_a_vector(folder):
     said(folder, "forget", STORE, "--vector", 5, "--yes")
     with opened(folder) as store:
         assert store.labels()[5] == -1
 
 
-def test_erased_is_gone_from_the_disk(folder):
+def test_erased_vectors_are_removed_from_the_disk(folder):
     with opened(folder) as store:
         vector, payload = store.vectors([5]).astype("<f4").tobytes(), b'window 5"'
     files = list(folder.glob("people.links*"))
@@ -167,7 +167,7 @@ def test_undo_goes_back_to_an_event(folder):
     refused(run("undo", STORE, cwd=folder))
 
 
-def test_what_is_not_there_is_refused(folder):
+def test_unknown_clusters_and_vectors_are_refused(folder):
     for words in (
         ("merge", STORE, 0, 10**6),
         ("forget", STORE, "--vector", 10**6),

@@ -1,4 +1,4 @@
-"""`linkstream demo`, and the door of the command line."""
+"""`linkstream demo` and `linkstream --version`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def piped(tmp_path_factory):
     return folder, run("demo", "--output", "voices.png", cwd=folder)
 
 
-def test_into_a_pipe_the_demo_writes_a_line_for_each_vector_and_a_summary(piped):
+def test_the_demo_writes_a_line_for_each_vector_and_a_summary_to_a_pipe(piped):
     _, done = piped
     *decisions, last = json_lines(done.stdout)
     assert done.returncode == 0
@@ -33,7 +33,7 @@ def test_into_a_pipe_the_demo_writes_a_line_for_each_vector_and_a_summary(piped)
     assert list(last) == ["summary"]
 
 
-def test_the_speakers_held_out_get_the_right_id_nine_times_in_ten(piped):
+def test_nine_of_ten_held_out_vectors_get_the_right_id(piped):
     summary = json_lines(piped[1].stdout)[-1]["summary"]
     assert summary["held_out_speakers"]["instant"] == pytest.approx(0.9426, abs=5e-5)
     assert summary["held_out_speakers"]["current"] == pytest.approx(0.9426, abs=5e-5)
@@ -48,14 +48,14 @@ def test_the_picture_is_written(piped):
     assert (folder / "voices.png").read_bytes().startswith(PNG)
 
 
-def test_without_a_terminal_people_get_plain_words_on_stderr(piped):
+def test_without_a_terminal_plain_text_goes_to_stderr(piped):
     _, done = piped
     assert "\x1b" not in done.stdout + done.stderr
     for words in ("five held out", "0.943", "five tuned on", "0.971", "LibriSpeech"):
         assert words in done.stderr
 
 
-def test_on_a_terminal_ids_are_seen_arriving(tmp_path):
+def test_a_terminal_shows_ids_as_they_arrive(tmp_path):
     code, shown = run_on_a_terminal("demo", "--pace", "0", cwd=tmp_path)
     assert code == 0
     assert "\x1b[" in shown
@@ -66,7 +66,7 @@ def test_on_a_terminal_ids_are_seen_arriving(tmp_path):
 
 
 @pytest.mark.parametrize("output", ["picture.txt", "nowhere/picture.png"])
-def test_a_picture_that_cannot_be_written_is_told_before_the_work(tmp_path, output):
+def test_a_picture_that_cannot_be_written_is_refused_at_the_start(tmp_path, output):
     done = run("demo", "--output", output, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
@@ -81,12 +81,12 @@ def test_the_halves_share_no_speaker_and_keep_the_order_of_arrival():
     np.testing.assert_allclose(np.linalg.norm(stream.X, axis=1), 1, rtol=1e-6)
 
 
-def test_the_version_is_told(tmp_path):
+def test_the_version_is_printed(tmp_path):
     assert run("--version", cwd=tmp_path).stdout == f"linkstream {__version__}\n"
 
 
 @pytest.mark.parametrize("module", ["typer", "rich"])
-def test_without_typer_or_rich_the_install_line_is_told(monkeypatch, capsys, module):
+def test_without_typer_or_rich_the_install_command_is_printed(monkeypatch, capsys, module):
     monkeypatch.delitem(sys.modules, "linkstream.cli.app", raising=False)
     monkeypatch.delattr(cli, "app", raising=False)
     for name in [name for name in sys.modules if name.partition(".")[0] == module]:

@@ -1,4 +1,4 @@
-"""`linkstream diagnose`: words on a terminal, JSON in a pipe, a picture when asked for."""
+"""`linkstream diagnose`: text on a terminal, JSON in a pipe, a picture on request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refused(done):
     return done.stderr
 
 
-def test_into_a_pipe_goes_all_that_was_measured(folder, voices):
+def test_a_pipe_gets_every_measured_value(folder, voices):
     done = run("diagnose", "voices.npz", "--thresholds", *THRESHOLDS, "--labels", "y", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     (record,) = json_lines(done.stdout)
@@ -43,7 +43,7 @@ def test_into_a_pipe_goes_all_that_was_measured(folder, voices):
     ]
 
 
-def test_on_a_terminal_the_findings_are_words_in_colour(folder):
+def test_a_terminal_gets_the_findings_in_colour(folder):
     code, shown = run_on_a_terminal("diagnose", "voices.npz", cwd=folder)
     assert code == 0
     assert "801 vectors of dimension 256, without labels" in shown
@@ -59,11 +59,11 @@ def test_the_picture_is_written(folder):
 
 
 @pytest.mark.parametrize("name", ["voices.gif", "nowhere/voices.png"])
-def test_a_picture_that_cannot_be_written_is_refused_before_the_work(folder, name):
+def test_a_picture_that_cannot_be_written_is_refused_at_the_start(folder, name):
     assert name in refused(run("diagnose", "voices.npz", "--picture", name, cwd=folder))
 
 
-def test_wrong_thresholds_labels_and_vectors_are_refused_in_a_line(folder, voices):
+def test_invalid_thresholds_labels_and_vectors_are_refused_in_one_line(folder, voices):
     bad = voices.X.copy()
     bad[5] = np.nan
     np.save(folder / "bad.npy", bad)

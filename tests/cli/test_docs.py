@@ -1,4 +1,4 @@
-"""docs/cli.md shows every command, and what it shows is what happens."""
+"""docs/cli.md shows every command and its true output."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_every_command_has_a_section_with_the_example_of_its_help():
         assert ["linkstream", *example_of(name)] in lines
 
 
-def test_the_exit_codes_are_told():
+def test_the_page_documents_every_exit_code():
     told = re.findall(r"^\| (\d+) \| (.*) \|$", TEXT, re.MULTILINE)
     assert {int(code): words.replace("\\|", "|") for code, words in told} == EXIT_CODES
 
 
 def matches(seen, told):
-    """Whether a text is what the page shows, where … stands for anything."""
+    """Return whether a text equals that of the page, where … matches anything."""
     pattern = ".*".join(re.escape(part) for part in told.split("…"))
     return re.fullmatch(pattern, seen, re.DOTALL) is not None
 
@@ -48,7 +48,7 @@ def fresh(template, tmp_path):
     return tmp_path
 
 
-def test_the_session_of_the_page_goes_as_it_is_shown(fresh, monkeypatch):
+def test_the_session_of_the_page_runs_as_shown(fresh, monkeypatch):
     monkeypatch.setattr(demo, "PACE_ON_A_TERMINAL", 0.0)
     for line, told in SESSION:
         seen = shown(*shlex.split(line)[1:], cwd=fresh)

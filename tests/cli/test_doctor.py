@@ -1,4 +1,4 @@
-"""`linkstream doctor`: what is there, and whether it answers as it must."""
+"""`linkstream doctor`: available engines and extras, and the self-check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def found():
     return doctor.diagnosis()
 
 
-def test_into_a_pipe_the_diagnosis_is_one_json_object(tmp_path):
+def test_a_pipe_gets_the_diagnosis_as_one_json_object(tmp_path):
     done = run("doctor", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
@@ -28,14 +28,14 @@ def test_into_a_pipe_the_diagnosis_is_one_json_object(tmp_path):
     assert set(found["engines"]) == {"native", "reference"}
 
 
-def test_on_a_terminal_it_is_a_table(tmp_path):
+def test_a_terminal_gets_the_diagnosis_as_a_table(tmp_path):
     code, shown = run_on_a_terminal("doctor", cwd=tmp_path)
     assert code == 0
     for words in ("linkstream doctor", "engine native", "extra cli", "self-check reference"):
         assert words in shown
 
 
-def test_spark_is_ready_or_it_is_said_what_is_missing(found, monkeypatch, tmp_path):
+def test_the_diagnosis_says_what_spark_lacks(found, monkeypatch, tmp_path):
     assert found["spark"]["ready"]
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     without = doctor.diagnosis()["spark"]
@@ -43,19 +43,19 @@ def test_spark_is_ready_or_it_is_said_what_is_missing(found, monkeypatch, tmp_pa
     assert "JAVA_HOME" in without["why"]
 
 
-def test_an_engine_is_there_or_it_is_said_why_not(found):
+def test_the_diagnosis_says_why_an_engine_is_unavailable(found):
     assert found["engines"]["reference"]["available"]
     native = found["engines"]["native"]
     assert native["available"] or native["why"]
 
 
-def test_every_engine_there_is_gives_the_recorded_answer(found):
+def test_every_available_engine_gives_the_recorded_answer(found):
     checked = {name for name, engine in found["engines"].items() if engine["available"]}
     assert set(found["self_check"]) == checked
     assert all(check["passed"] for check in found["self_check"].values())
 
 
-def test_the_self_check_sees_every_kind_of_event():
+def test_the_self_check_covers_every_kind_of_event():
     links = Links(*doctor.SELF_CHECK_THRESHOLDS)
     links.add_many(doctor.self_check_vectors())
     kinds = {event.kind for event in links.events()}
@@ -79,7 +79,7 @@ def test_a_wrong_answer_fails_the_command(monkeypatch, capsys):
     assert check["expected"] == "0" * 64
 
 
-def test_a_missing_extra_comes_with_its_install_line(monkeypatch):
+def test_a_missing_extra_is_listed_with_its_install_command(monkeypatch):
     def version(name):
         raise metadata.PackageNotFoundError(name)
 

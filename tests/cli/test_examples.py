@@ -1,4 +1,4 @@
-"""The example of every help text does what it says."""
+"""The example of every help text runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkstream.cli.app import COMMANDS, function_of
 
 
 def example_of(name):
-    """The words of the example, which may run over several lines."""
+    """Return the words of the example, which can span several lines."""
     text = inspect.getdoc(function_of(name))
     return shlex.split(text.partition("Example: linkstream ")[2].partition("\n\n")[0])
 

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: one line that says what was kept, exit code 130, and nothing half done."""
+"""Ctrl-C at any moment: one line, exit code 130, no half-written file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMMANDS = {
 
 @pytest.fixture
 def fresh(template, tmp_path):
-    """Return a function that makes a folder to work in, always the same."""
+    """Return a function that makes a fresh copy of the folder."""
 
     def make():
         shutil.rmtree(tmp_path / "work", ignore_errors=True)
@@ -51,7 +51,7 @@ def fresh(template, tmp_path):
 
 
 def pressed(moment, words, folder):
-    """Run a command, and press Ctrl-C at a moment; 0 for never."""
+    """Run a command and interrupt it at a moment; 0 for never."""
     line = [sys.executable, "-W", "error", PROGRAM, str(moment), str(folder), *words]
     return subprocess.run(
         line, cwd=folder, capture_output=True, text=True, timeout=120, check=False, stdin=-3
@@ -59,7 +59,7 @@ def pressed(moment, words, folder):
 
 
 def check_end(done, folder):
-    """One line, or an end as if nothing had been pressed; no file that is half written."""
+    """Check for one line or a normal end, and no half-written file."""
     if done.returncode == 130:
         assert LINE.fullmatch(done.stderr), done.stderr
     else:
@@ -69,7 +69,7 @@ def check_end(done, folder):
 
 
 def check_kept(told, words, folder):
-    """What the line says was kept is there, and nothing else."""
+    """Check that exactly the changes that the line names were kept."""
     with Store.open(folder / STORE) as store:  # no lock is left behind
         assert store.journal.n_operations == 1 + ("made to" in told)
     if "rows are in" in told:
@@ -84,7 +84,7 @@ def check_kept(told, words, folder):
 
 
 def moments(calls, n, seed):
-    """Moments over the whole run, and as many over its last part: the first is all imports."""
+    """Return moments of the whole run, and as many of its last part, after the imports."""
     rng = random.Random(seed)
     whole = [rng.randint(1, calls) for _ in range(n - n // 2)]
     return whole + [rng.randint(calls - calls // 25, calls) for _ in range(n // 2)]
@@ -102,13 +102,13 @@ def hammered(fresh, name, n):
 
 
 @pytest.mark.parametrize("name", ["cluster", "merge", "export"])
-def test_an_interrupt_at_any_moment_is_told_in_one_line(fresh, name):
+def test_an_interrupt_at_any_moment_is_reported_in_one_line(fresh, name):
     hammered(fresh, name, 2)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
-def test_200_interrupts_at_any_moment_are_told_in_one_line(fresh, name):
+def test_200_interrupts_at_any_moment_are_reported_in_one_line(fresh, name):
     hammered(fresh, name, 20)
 
 
@@ -134,7 +134,7 @@ def test_an_interrupt_before_any_row_leaves_no_store(fresh):
     assert not list(folder.glob("new.links*"))
 
 
-def test_an_interrupt_at_a_question_is_told_once(fresh):
+def test_an_interrupt_at_a_question_is_reported_once(fresh):
     ours, theirs = pty.openpty()
     line = [*COMMAND, "forget", STORE, "0"]
     process = subprocess.Popen(line, cwd=fresh(), stdin=theirs, stdout=theirs, stderr=theirs)
@@ -150,7 +150,7 @@ def test_an_interrupt_at_a_question_is_told_once(fresh):
     assert b"Not done" not in shown
 
 
-def test_what_a_command_changed_is_told_when_its_output_fails(fresh, monkeypatch):
+def test_changes_are_reported_if_the_output_fails(fresh, monkeypatch):
     from linkstream.cli import screen
 
     def full(*_, **__):

@@ -24,14 +24,14 @@ def hash_of(path):
         return store.state_hash()
 
 
-def test_verify_says_what_was_read(folder):
+def test_verify_reports_what_it_read(folder):
     record = said(folder, "verify", STORE)
     assert (record["sound"], record["vectors"], record["operations"]) == (True, 300, 1)
     _, shown = run_on_a_terminal("verify", STORE, cwd=folder)
     assert "Sound: 1 operations, 300 vectors" in shown
 
 
-def test_repair_copies_aside_and_saves_what_is_sound(folder):
+def test_repair_makes_a_copy_and_keeps_the_valid_records(folder):
     run("cluster", "arrivals/monday.npy", "--store", STORE, cwd=folder)
     path = folder / STORE
     before = path.read_bytes()
@@ -44,7 +44,7 @@ def test_repair_copies_aside_and_saves_what_is_sound(folder):
 
 @pytest.mark.parametrize("command", ["inspect", "verify", "repair"])
 @pytest.mark.parametrize("name", ["voices.npy", "voices.jsonl"])
-def test_a_file_that_is_no_store_is_refused_and_nothing_is_left_beside_it(folder, command, name):
+def test_a_file_that_is_not_a_store_is_refused_and_leaves_no_files(folder, command, name):
     before = {file.name for file in folder.iterdir()}
     done = run(command, name, cwd=folder)
     assert done.returncode == 2
@@ -52,7 +52,7 @@ def test_a_file_that_is_no_store_is_refused_and_nothing_is_left_beside_it(folder
     assert {file.name for file in folder.iterdir()} == before
 
 
-def test_a_damaged_log_is_refused_with_the_code_for_damage_and_repaired(folder):
+def test_a_damaged_log_has_its_own_exit_code_and_can_be_repaired(folder):
     with Store.open(folder / STORE) as store:
         store.remove(0)
         store.remove(1)
@@ -69,7 +69,7 @@ def test_a_damaged_log_is_refused_with_the_code_for_damage_and_repaired(folder):
     assert said(folder, "verify", STORE)["sound"]
 
 
-def test_compact_says_how_much_it_saved(folder):
+def test_compact_reports_how_much_it_saved(folder):
     said(folder, "forget", STORE, 0, "--yes")
     record = said(folder, "compact", STORE, "--yes")
     assert record["bytes"] <= record["bytes_before"]
@@ -82,7 +82,7 @@ def test_a_backup_is_the_same_store_and_replaces_nothing(folder):
     refused(run("backup", STORE, "copy.links", cwd=folder))
 
 
-def test_what_was_exported_is_imported_as_the_same_store(folder):
+def test_an_export_is_imported_as_the_same_store(folder):
     said(folder, "name", STORE, 0, "Ann")
     said(folder, "export", STORE, "files")
     record = said(folder, "import", "files", "again.links")
@@ -96,13 +96,13 @@ def test_a_table_has_a_row_for_each_vector(folder, name):
     assert (folder / name).stat().st_size > 1000
 
 
-def test_a_table_may_hold_the_vectors(folder):
+def test_a_table_can_include_the_vectors(folder):
     said(folder, "export", STORE, "with.npz", "--vectors")
     with np.load(folder / "with.npz", allow_pickle=False) as table:
         assert any(array.shape == (300, 256) for array in table.values())
 
 
-def test_plot_writes_four_pictures_or_those_asked_for(folder):
+def test_plot_writes_four_pictures_or_the_requested_ones(folder):
     written = said(folder, "plot", STORE, "--output", "pictures")["pictures"]
     assert [path.rpartition("-")[2] for path in written] == [
         *("graph.png", "timeline.png", "sizes.png", "margins.png")
@@ -115,7 +115,7 @@ def test_plot_writes_four_pictures_or_those_asked_for(folder):
 
 
 @pytest.mark.parametrize("words", [("--only", "graph,faces"), ("--kind", "gif")])
-def test_plot_refuses_pictures_there_are_not(folder, words):
+def test_plot_refuses_unknown_pictures(folder, words):
     refused(run("plot", STORE, *words, cwd=folder))
 
 

@@ -1,4 +1,4 @@
-"""Messages of the command line: commands and options, never Python."""
+"""Messages of the command line name commands and options, not Python."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ NEVER = (
 
 
 def text_of(node):
-    """The text of an expression; a number stands for what is only known when it runs."""
+    """Return the text of an expression; values known only at run time become a number."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -73,7 +73,7 @@ def text_of(node):
 
 
 def errors_of(path):
-    """Seen, expected and remedy of every error that a file raises."""
+    """Return seen, expected and remedy of every error that a file raises."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call):
             named = {word.arg: word.value for word in node.keywords}
@@ -100,7 +100,7 @@ def python_in(words):
     return found and found[0]
 
 
-def test_no_error_of_the_library_comes_through_in_python():
+def test_error_messages_of_commands_contain_no_python():
     running = outcome.begin()
     running.flags = {"limit": "--limit"}
     left = {}
@@ -112,7 +112,7 @@ def test_no_error_of_the_library_comes_through_in_python():
     assert not left, "add these to the tables of linkstream/cli/phrasing.py"
 
 
-def test_no_phrase_is_for_words_that_the_library_no_longer_says():
+def test_every_translated_phrase_occurs_in_an_error_of_the_library():
     said = "\n".join(
         re.sub(r'"\s*\n?\s*f?"', "", path.read_text("utf-8"))
         for path in SOURCE.rglob("*.py")
@@ -217,7 +217,7 @@ def place(template, tmp_path_factory):
 
 
 @pytest.mark.parametrize("words", FAILING, ids=lambda words: " ".join(map(str, words)))
-def test_a_command_that_fails_says_so_without_python(place, words):
+def test_a_failing_command_prints_no_python(place, words):
     before = {path: path.stat().st_size for path in place.rglob("*") if path.is_file()}
     told = refused(run(*words, cwd=place))
     assert python_in(told.removeprefix("error: ")) is None, told

@@ -27,7 +27,7 @@ def store(folder):
         yield opened
 
 
-def test_inspect_tells_figures_clusters_and_operations(folder, store):
+def test_inspect_shows_figures_clusters_and_operations(folder, store):
     run("name", STORE, 0, "Ann", cwd=folder)
     store.refresh()
     record = told(folder, "inspect", STORE)
@@ -48,7 +48,7 @@ def test_inspect_shows_the_last_operations_only(folder):
     assert len(record["clusters"]) == 2
 
 
-def test_inspect_of_a_cluster_tells_its_parts_and_its_story(folder, store):
+def test_inspect_of_a_cluster_shows_its_parts_and_history(folder, store):
     record = told(folder, "inspect", STORE, "--cluster", 0, "--limit", 3)
     members = np.flatnonzero(store.labels() == 0)
     assert [m["vector"] for m in record["members"]] == members[::-1][:3].tolist()
@@ -61,7 +61,7 @@ def test_inspect_of_a_cluster_tells_its_parts_and_its_story(folder, store):
     assert record["subclusters"][0]["vectors"] <= len(members)
 
 
-def test_inspect_of_an_id_that_is_gone_tells_what_became_of_it(folder):
+def test_inspect_of_a_former_id_shows_its_successor(folder):
     run("merge", STORE, 0, 1, cwd=folder)
     assert told(folder, "inspect", STORE, "--cluster", 1)["cluster"]["id"] == 0
     run("forget", STORE, 0, "--yes", cwd=folder)
@@ -70,7 +70,7 @@ def test_inspect_of_an_id_that_is_gone_tells_what_became_of_it(folder):
     assert record["story"][-1].endswith("forgotten")
 
 
-def test_on_a_terminal_inspect_is_tables(folder):
+def test_inspect_shows_tables_on_a_terminal(folder):
     code, shown = run_on_a_terminal("inspect", STORE, cwd=folder)
     assert code == 0
     for words in ("The biggest clusters", "The last operations", "subclusters", "300"):
@@ -82,7 +82,7 @@ def test_on_a_terminal_inspect_is_tables(folder):
     assert "{" not in shown.partition("Its newest")[0]
 
 
-def test_explain_says_why_of_a_row_of_a_file_of_numbers_and_of_a_vector(folder, store):
+def test_explain_accepts_a_row_of_a_file_numbers_and_a_vector(folder, store):
     x = np.load(folder / "voices.npy")[7]
     expected = json.loads(json.dumps(store.explain(x).to_dict()))
     assert told(folder, "explain", STORE, "voices.npy", "--row", 7) == expected
@@ -91,13 +91,13 @@ def test_explain_says_why_of_a_row_of_a_file_of_numbers_and_of_a_vector(folder, 
     assert told(folder, "explain", STORE, "voices.jsonl", "--row", 299, "--limit", 2)["nearest"]
 
 
-def test_explain_says_why_two_are_one_or_not(folder, store):
+def test_explain_compares_two_clusters_or_vectors(folder, store):
     record = told(folder, "explain", STORE, "--pair", 3, 210)
     assert record == json.loads(json.dumps(store.explain_pair(3, 210).to_dict()))
     assert told(folder, "explain", STORE, "--pair", 0, 1, "--of", "clusters")["together"] is False
 
 
-def test_on_a_terminal_explain_is_sentences(folder):
+def test_explain_writes_sentences_on_a_terminal(folder):
     code, shown = run_on_a_terminal("explain", STORE, "voices.npy", cwd=folder)
     assert code == 0
     assert "joins subcluster" in shown
@@ -106,7 +106,7 @@ def test_on_a_terminal_explain_is_sentences(folder):
 @pytest.mark.parametrize(
     "words", [(), ("voices.npy", "--vector", "3"), ("voices.npy", "--row", "300"), ("[1, 2",)]
 )
-def test_explain_refuses_half_a_question(folder, words):
+def test_explain_refuses_an_incomplete_question(folder, words):
     refused(run("explain", STORE, *words, cwd=folder))
 
 
@@ -117,7 +117,7 @@ def test_events_are_those_of_the_store(folder, store):
     assert some == lines[100:107]
 
 
-def test_on_a_terminal_events_are_lines_to_read(folder):
+def test_events_are_readable_lines_on_a_terminal(folder):
     code, shown = run_on_a_terminal("events", STORE, "--limit", 2, cwd=folder)
     assert code == 0
     first, second = shown.splitlines()

@@ -1,4 +1,4 @@
-"""`linkstream serve`: from the first line to the last."""
+"""`linkstream serve`: start, settings and end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def started(process):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
-def test_it_says_where_it_is_serves_and_ends_well(tmp_path, number):
+def test_serve_prints_its_address_and_ends_cleanly(tmp_path, number):
     with begin("serve", "stores", "--port", "0", cwd=tmp_path) as process:
         try:
             told = started(process)
@@ -56,7 +56,7 @@ def test_it_says_where_it_is_serves_and_ends_well(tmp_path, number):
         assert store.n_vectors == 0
 
 
-def test_the_demo_feeds_voices_in_a_folder_that_goes_when_it_ends(tmp_path):
+def test_the_demo_removes_its_folder_at_the_end(tmp_path):
     (tmp_path / "tmp").mkdir()
     place = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
     with begin("serve", "--demo", "--port", "0", cwd=tmp_path, env=place) as process:
@@ -76,7 +76,7 @@ def test_the_demo_feeds_voices_in_a_folder_that_goes_when_it_ends(tmp_path):
 
 @pytest.fixture
 def pretended(monkeypatch):
-    """Do not serve; say that it is ready, and show with what."""
+    """Report readiness and the settings without serving."""
     seen = []
 
     def serve(settings, *, ready):
@@ -87,7 +87,7 @@ def pretended(monkeypatch):
     return seen
 
 
-def test_people_are_told_the_page_and_how_to_make_a_token(tmp_path, pretended):
+def test_serve_prints_the_dashboard_address_and_how_to_make_a_token(tmp_path, pretended):
     told = shown("serve", "my stores", cwd=tmp_path)
     assert "The page: http://127.0.0.1:7777/" in told
     assert "linkstream token create 'my stores' --scope '*=admin'" in told
@@ -109,7 +109,7 @@ def test_flags_become_settings(tmp_path, pretended):
     assert (settings.body_max, settings.stop_seconds, settings.demo) == (8 << 20, 3.0, False)
 
 
-def test_the_folder_may_come_from_a_variable_or_a_file(tmp_path, pretended, monkeypatch):
+def test_the_folder_can_come_from_a_variable_or_a_file(tmp_path, pretended, monkeypatch):
     (tmp_path / "service.toml").write_text('[service]\ndata = "stores"\nport = 9\n')
     assert run("serve", "--config", "service.toml", cwd=tmp_path).returncode == 0
     monkeypatch.setenv("LINKSTREAM_DATA", "others")
@@ -118,7 +118,7 @@ def test_the_folder_may_come_from_a_variable_or_a_file(tmp_path, pretended, monk
     assert pretended[1].port == 9
 
 
-def test_the_demo_leaves_the_folder_of_the_settings_alone(tmp_path, pretended, monkeypatch):
+def test_the_demo_does_not_use_the_folder_of_the_settings(tmp_path, pretended, monkeypatch):
     monkeypatch.setenv("LINKSTREAM_DATA", "mine")
     assert run("serve", "--demo", cwd=tmp_path).returncode == 0
     assert pretended[0].data.name.startswith("linkstream-demo-")
@@ -141,12 +141,12 @@ def test_the_demo_leaves_the_folder_of_the_settings_alone(tmp_path, pretended, m
         (("a/b",), "data: "),
     ],
 )
-def test_what_is_wrong_is_one_line_and_nothing_is_made(tmp_path, words, told):
+def test_invalid_settings_are_refused_in_one_line_and_create_nothing(tmp_path, words, told):
     assert told in refused(run("serve", *words, cwd=tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_check_says_what_would_be_and_changes_nothing(tmp_path):
+def test_a_check_prints_the_settings_and_changes_nothing(tmp_path):
     (record,) = json_lines(run("serve", "stores", "--check", cwd=tmp_path).stdout)
     assert record == {
         "data": "stores",
@@ -161,7 +161,7 @@ def test_a_check_says_what_would_be_and_changes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_extra_is_told_by_its_own_code(tmp_path, monkeypatch):
+def test_a_missing_extra_has_its_own_exit_code(tmp_path, monkeypatch):
     for name in list(sys.modules):
         if name.startswith(("uvicorn", "linkstream.service.server")):
             monkeypatch.delitem(sys.modules, name)

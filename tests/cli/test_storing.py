@@ -1,4 +1,4 @@
-"""`linkstream cluster --store`: each row once, whatever happens."""
+"""`linkstream cluster --store`: each row is added exactly once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONS = (
 
 @pytest.fixture(scope="module")
 def voices():
-    """3,204 vectors: several blocks."""
+    """Return 3,204 vectors, which are several blocks."""
     X = voice_halves()[1].X
     noise = np.random.default_rng(0).standard_normal((4, *X.shape)) * 0.02
     return (X + noise).reshape(-1, X.shape[1]).astype(np.float32)
@@ -41,7 +41,7 @@ def labels_of(folder):
         return store.labels()
 
 
-def test_a_store_is_made_and_holds_what_the_clusterer_would(tmp_path, voices):
+def test_a_new_store_equals_a_clusterer_of_the_same_rows(tmp_path, voices):
     np.save(tmp_path / "voices.npy", voices)
     record, _ = cluster(tmp_path, "voices.npy", *OPTIONS)
     links = Links(*THREE)
@@ -51,7 +51,7 @@ def test_a_store_is_made_and_holds_what_the_clusterer_would(tmp_path, voices):
     np.testing.assert_array_equal(labels_of(tmp_path), links.labels())
 
 
-def test_the_same_rows_are_taken_once_whatever_they_are_in(tmp_path, voices):
+def test_the_same_rows_are_added_once_in_any_file_format(tmp_path, voices):
     np.save(tmp_path / "one.npy", voices)
     np.savez(tmp_path / "other.npz", X=voices)
     cluster(tmp_path, "one.npy", *OPTIONS)
@@ -61,14 +61,14 @@ def test_the_same_rows_are_taken_once_whatever_they_are_in(tmp_path, voices):
     assert len(labels_of(tmp_path)) == 3204
 
 
-def test_under_another_name_they_are_taken_again(tmp_path, voices):
+def test_rows_under_another_source_name_are_added_again(tmp_path, voices):
     np.save(tmp_path / "one.npy", voices[:50])
     cluster(tmp_path, "one.npy", *OPTIONS)
     record, _ = cluster(tmp_path, "one.npy", "--source", "second reel")
     assert (record["taken"], record["vectors"]) == (50, 100)
 
 
-def test_a_file_that_has_grown_goes_on_with_its_new_rows(tmp_path, voices):
+def test_only_the_new_rows_of_a_grown_file_are_added(tmp_path, voices):
     for rows in (30, 1030, 1031, 3204):
         np.save(tmp_path / "voices.npy", voices[:rows])
         record, words = cluster(tmp_path, "voices.npy", *OPTIONS)
@@ -79,7 +79,7 @@ def test_a_file_that_has_grown_goes_on_with_its_new_rows(tmp_path, voices):
     np.testing.assert_array_equal(labels_of(tmp_path), links.labels())
 
 
-def test_a_file_that_differs_anywhere_before_is_another_one(tmp_path, voices):
+def test_a_changed_file_resumes_after_its_last_unchanged_block(tmp_path, voices):
     np.save(tmp_path / "one.npy", voices)
     cluster(tmp_path, "one.npy", *OPTIONS)
     changed = voices.copy()
@@ -91,7 +91,7 @@ def test_a_file_that_differs_anywhere_before_is_another_one(tmp_path, voices):
 
 
 def begun(folder, voices, rows):
-    """A command that has taken some rows of a stream and waits for more."""
+    """Return a command that has added some rows of a stream and waits for more."""
     words = ("cluster", "-", "--dimension", 256, "--store", "new.links", *OPTIONS)
     process = begin(*words, cwd=folder, stdin=-1, text=False)
     process.stdin.write(voices[:rows].tobytes())
@@ -101,7 +101,7 @@ def begun(folder, voices, rows):
     return process
 
 
-def test_a_kill_loses_no_row_and_takes_none_twice(tmp_path, voices):
+def test_a_killed_command_loses_and_repeats_no_row(tmp_path, voices):
     process = begun(tmp_path, voices, 1500)
     process.kill()
     process.communicate()
@@ -115,7 +115,7 @@ def test_a_kill_loses_no_row_and_takes_none_twice(tmp_path, voices):
     np.testing.assert_array_equal(labels_of(tmp_path), links.labels())
 
 
-def test_ctrl_c_stops_between_two_pieces_and_says_how_to_go_on(tmp_path, voices):
+def test_ctrl_c_stops_between_two_batches_and_says_how_to_continue(tmp_path, voices):
     process = begun(tmp_path, voices, 1500)
     process.send_signal(signal.SIGINT)
     process.stdin.write(voices[1500:1600].tobytes())
@@ -134,7 +134,7 @@ def test_ctrl_c_stops_between_two_pieces_and_says_how_to_go_on(tmp_path, voices)
     assert record["vectors"] == 3204
 
 
-def test_the_ids_written_are_those_given_at_arrival_also_of_rows_taken_before(tmp_path, voices):
+def test_the_output_has_the_ids_at_arrival_also_of_earlier_rows(tmp_path, voices):
     expected = Links(*THREE).add_many(voices)
     np.save(tmp_path / "voices.npy", voices[:2000])
     cluster(tmp_path, "voices.npy", *OPTIONS)
@@ -147,19 +147,19 @@ def test_the_ids_written_are_those_given_at_arrival_also_of_rows_taken_before(tm
     assert [line["cluster"] for line in lines] == expected.tolist()
 
 
-def test_rows_of_a_live_source_are_always_new(tmp_path, voices):
+def test_rows_of_a_live_source_are_always_added(tmp_path, voices):
     np.save(tmp_path / "voices.npy", voices[:20])
     for n in (20, 40):
         record, _ = cluster(tmp_path, "voices.npy", "--live", *OPTIONS)
         assert (record["taken"], record["vectors"]) == (20, n)
 
 
-def test_payloads_are_kept_beside_the_vectors(folder):
+def test_payloads_are_stored_with_the_vectors(folder):
     with Store.open(folder / "people.links", read_only=True) as store:
         assert store.payloads([7])[0] == {"text": "window 7", "file": "five.wav"}
 
 
-def test_a_bad_row_is_named_and_what_came_before_its_block_is_kept(tmp_path, voices):
+def test_a_bad_row_is_named_and_earlier_batches_are_kept(tmp_path, voices):
     bad = voices.copy()
     bad[2100] = np.nan
     np.save(tmp_path / "voices.npy", bad)
@@ -179,13 +179,13 @@ def test_rows_of_another_dimension_are_refused(folder):
     assert "other.npy, row 0" in refused(done)
 
 
-def test_no_thresholds_for_a_store_that_is_not_there(tmp_path, voices):
+def test_a_new_store_needs_thresholds(tmp_path, voices):
     np.save(tmp_path / "voices.npy", voices[:5])
     refused(run("cluster", "voices.npy", "--store", "new.links", cwd=tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["voices.npy"]
 
 
-def test_other_thresholds_than_the_stores_own_are_refused(folder):
+def test_thresholds_that_differ_from_the_store_are_refused(folder):
     done = run("cluster", "voices.npy", "--store", "people.links", *OPTIONS, cwd=folder)
     assert "thresholds" in refused(done)
 
@@ -193,11 +193,11 @@ def test_other_thresholds_than_the_stores_own_are_refused(folder):
 @pytest.mark.parametrize(
     "options", [("--store", "x.links", "--save", "y"), ("--payload", "text"), ("--store", "no/x")]
 )
-def test_ways_that_do_not_go_together_are_refused(folder, options):
+def test_options_that_exclude_each_other_are_refused(folder, options):
     refused(run("cluster", "voices.jsonl", *options, *OPTIONS, cwd=folder))
 
 
-def test_on_a_terminal_there_is_a_bar_with_rate_and_a_sentence(tmp_path, voices):
+def test_a_terminal_shows_a_progress_bar_with_rate_and_a_summary(tmp_path, voices):
     np.save(tmp_path / "voices.npy", voices)
     words = ("cluster", "voices.npy", "--store", "new.links", *OPTIONS)
     code, shown = run_on_a_terminal(*words, cwd=tmp_path)
@@ -206,7 +206,7 @@ def test_on_a_terminal_there_is_a_bar_with_rate_and_a_sentence(tmp_path, voices)
         assert expected in shown
 
 
-def test_a_stream_is_read_with_memory_that_does_not_grow_with_it(tmp_path):
+def test_memory_does_not_grow_with_the_length_of_a_stream(tmp_path):
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((20, 64)).astype(np.float32)
     process = begin(
@@ -232,7 +232,7 @@ def peak_of(process):
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def test_thresholds_given_again_are_no_contradiction(tmp_path, voices):
+def test_equal_thresholds_can_be_given_again(tmp_path, voices):
     np.save(tmp_path / "voices.npy", voices[:10])
     cluster(tmp_path, "voices.npy", *OPTIONS)
     cluster(tmp_path, "voices.npy", *OPTIONS)
@@ -240,7 +240,7 @@ def test_thresholds_given_again_are_no_contradiction(tmp_path, voices):
         assert store.thresholds == Thresholds(*THREE)
 
 
-def test_a_store_may_be_made_that_knows_no_vector_by_number(tmp_path, voices):
+def test_a_store_can_be_made_without_tracking_vectors(tmp_path, voices):
     np.save(tmp_path / "voices.npy", voices)
     options = ("--no-track", "--max-subclusters", 5, "--max-idle", 500)
     record, _ = cluster(tmp_path, "voices.npy", *OPTIONS, *options)
@@ -255,7 +255,7 @@ def test_a_store_may_be_made_that_knows_no_vector_by_number(tmp_path, voices):
     assert run("plot", "new.links", cwd=tmp_path).returncode == 0
 
 
-def test_of_rows_whose_number_is_not_known_there_is_a_bar_too(folder):
+def test_a_progress_bar_is_shown_for_an_unknown_number_of_rows(folder):
     words = ("cluster", "voices.jsonl", *OPTIONS)
     code, shown = run_on_a_terminal(*words, cwd=folder)
     assert code == 0

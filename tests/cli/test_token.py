@@ -47,12 +47,12 @@ def test_every_help_has_an_example_that_runs(tmp_path, name):
     assert done.stdout
 
 
-def test_without_a_word_it_shows_its_help(tmp_path):
+def test_token_without_arguments_shows_its_help(tmp_path):
     done = run("token", cwd=tmp_path)
     assert all(name in done.stdout + done.stderr for name in NAMES)
 
 
-def test_a_secret_is_told_once_and_opens_what_was_asked(tmp_path):
+def test_a_secret_is_printed_once_and_grants_its_scopes(tmp_path):
     made = created(tmp_path, "--scope", "people=read", "--scope", "door=write", "--label", "door")
     assert opens(tmp_path, made["secret"]).scopes == {"people": "read", "door": "write"}
     (found,) = listed(tmp_path)
@@ -65,7 +65,7 @@ def test_a_secret_is_told_once_and_opens_what_was_asked(tmp_path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_secret_is_one_line_on_a_terminal_however_narrow(tmp_path):
+def test_a_secret_is_one_line_on_a_narrow_terminal(tmp_path):
     code, seen = run_on_a_terminal(
         *("token", "create", "stores", "--scope", "people=write"), cwd=tmp_path
     )
@@ -75,14 +75,14 @@ def test_a_secret_is_one_line_on_a_terminal_however_narrow(tmp_path):
     assert "\x1b" not in secret
 
 
-def test_an_end_is_kept(tmp_path):
+def test_an_expiry_date_is_stored(tmp_path):
     made = created(tmp_path, "--scope", "*=admin", "--expires", "2d")
     ends = Tokens.load(tmp_path / "stores" / "tokens.json").live()[0].expires
     assert abs(ends - time.time() - 2 * 86_400) < 600
     assert made["expires"].endswith("Z")
 
 
-def test_a_rotation_keeps_both_alive_for_the_overlap(tmp_path):
+def test_after_a_rotation_both_tokens_are_valid_during_the_overlap(tmp_path):
     old = created(tmp_path, "--scope", "people=write", "--label", "door")
     new = created(tmp_path, "--rotate", old["id"], "--overlap", "1h")
     assert (new["scopes"], new["label"]) == (old["scopes"], old["label"])
@@ -95,7 +95,7 @@ def test_a_rotation_keeps_both_alive_for_the_overlap(tmp_path):
     assert opens(tmp_path, last["secret"])
 
 
-def test_a_revoked_token_is_gone_and_the_last_one_opens_nothing(tmp_path):
+def test_revoking_the_last_token_does_not_open_the_service(tmp_path):
     made = created(tmp_path, "--scope", "people=read")
     done = run("token", "revoke", "stores", made["id"], cwd=tmp_path)
     assert json.loads(done.stdout) == {"id": made["id"], "label": "", "left": 0}
@@ -127,12 +127,12 @@ def test_a_revoked_token_is_gone_and_the_last_one_opens_nothing(tmp_path):
         ("--scope", "people=read", "--token-file", "none/tokens.json"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_nothing_is_made(tmp_path, words):
+def test_invalid_options_are_refused_and_create_nothing(tmp_path, words):
     refused(run("token", "create", "stores", *words, cwd=tmp_path))
     assert not (tmp_path / "stores" / "tokens.json").exists()
 
 
-def test_rotating_what_is_not_there_or_with_other_scopes_is_refused(tmp_path):
+def test_rotating_an_unknown_token_or_other_scopes_is_refused(tmp_path):
     made = created(tmp_path, "--scope", "people=read")
     before = (tmp_path / "stores" / "tokens.json").read_bytes()
     for words in (
@@ -145,7 +145,7 @@ def test_rotating_what_is_not_there_or_with_other_scopes_is_refused(tmp_path):
     assert (tmp_path / "stores" / "tokens.json").read_bytes() == before
 
 
-def test_a_file_elsewhere_is_that_of_the_service_with_the_same_settings(tmp_path):
+def test_token_and_serve_use_the_same_file_with_the_same_settings(tmp_path):
     (tmp_path / "service.toml").write_text('[service]\ntokens = "keys.json"\n')
     done = run(
         *("token", "create", "stores", "--scope", "people=read", "--config", "service.toml"),
@@ -158,7 +158,7 @@ def test_a_file_elsewhere_is_that_of_the_service_with_the_same_settings(tmp_path
     assert len(json_lines(found.stdout)) == 1
 
 
-def test_a_damaged_file_is_told_and_left_alone(tmp_path):
+def test_a_damaged_file_is_reported_and_not_changed(tmp_path):
     created(tmp_path, "--scope", "people=read")
     path = tmp_path / "stores" / "tokens.json"
     path.write_text("{")
@@ -167,17 +167,17 @@ def test_a_damaged_file_is_told_and_left_alone(tmp_path):
     assert path.read_text() == "{"
 
 
-def test_a_hostile_label_is_shown_and_does_nothing(tmp_path):
+def test_control_characters_of_a_label_are_escaped(tmp_path):
     created(tmp_path, "--scope", "people=read", "--label", "\x1b[2J[red]\u202eAnn\n")
     told = shown("token", "list", "stores", cwd=tmp_path)
     assert "\\x1b[2J[red]\\u202eAnn" in told
 
 
-def test_no_token_is_said_so(tmp_path):
+def test_an_empty_list_of_tokens_is_reported(tmp_path):
     assert shown("token", "list", "stores", cwd=tmp_path) == "No token."
 
 
-def test_it_needs_nothing_that_serving_needs(tmp_path):
+def test_token_imports_nothing_of_the_web_server(tmp_path):
     words = (
         "import sys; sys.modules |= dict.fromkeys(('fastapi', 'starlette', 'uvicorn'))\n"
         "from linkstream.cli import main\n"

@@ -35,7 +35,7 @@ def folder(tmp_path, voices):
 
 @pytest.fixture
 def refused(folder, monkeypatch, capsys):
-    """Give a command that is refused; get its error, one line without a traceback."""
+    """Return the error of a refused command; check that it is one line."""
 
     def run_in_process(*words):
         monkeypatch.chdir(folder)
@@ -50,21 +50,21 @@ def refused(folder, monkeypatch, capsys):
     return run_in_process
 
 
-def test_into_a_pipe_goes_one_line_of_json(folder, voices):
+def test_a_pipe_gets_one_line_of_json(folder, voices):
     done = run("tune", "voices.npz", *QUICK, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     [record] = json_lines(done.stdout)
     assert record == tune(*voices, trials=12, orders=2).to_dict()
 
 
-def test_labels_may_be_another_array_or_a_file(folder):
+def test_labels_can_be_another_array_or_a_file(folder):
     by_name = run("tune", "voices.npz", "--labels", "speaker", *QUICK, cwd=folder)
     by_file = run("tune", "voices.npy", "--labels", "who.npy", *QUICK, cwd=folder)
     assert (by_name.returncode, by_name.stderr) == (0, "")
     assert by_name.stdout == by_file.stdout
 
 
-def test_on_a_terminal_it_says_how_to_use_the_thresholds(folder, voices):
+def test_a_terminal_shows_how_to_use_the_thresholds(folder, voices):
     code, shown = run_on_a_terminal("tune", "voices.npz", *QUICK, cwd=folder)
     tuned = tune(*voices, trials=12, orders=2)
     assert code == 0
@@ -73,7 +73,7 @@ def test_on_a_terminal_it_says_how_to_use_the_thresholds(folder, voices):
     assert "held out" in shown
 
 
-def test_a_study_is_gone_on_with_and_a_picture_drawn(folder):
+def test_a_study_is_continued_and_a_picture_drawn(folder):
     few = ("tune", "voices.npz", "--orders", 1, "--study", "voices.study")
     run(*few, "--trials", 8, cwd=folder)
     done = run(*few, "--trials", 10, "--picture", "landscape.png", cwd=folder)
@@ -115,7 +115,7 @@ def test_the_mean_of_a_centred_space_is_written(tmp_path):
         (("missing.npz",), "does not exist"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line(refused, words, match):
+def test_impossible_requests_are_refused_in_one_line(refused, words, match):
     assert match in refused("tune", *words)
 
 
@@ -126,7 +126,7 @@ def test_pickled_labels_are_never_read(tmp_path):
         read_labels(str(path), vectors=tmp_path / "voices.npy", n=2)
 
 
-def test_labels_that_would_fill_the_memory_are_refused_unread(tmp_path):
+def test_labels_that_exceed_memory_are_refused_before_reading(tmp_path):
     path = tmp_path / "voices.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("y.npy", bytes(2**22))

@@ -1,4 +1,4 @@
-"""`linkstream undo` and `redo`: what a command did is one step, and its rows are taken again."""
+"""`linkstream undo` and `redo`: each command is one step, and undone rows are added again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRESET = ("--preset", "ge2e-windows")
 
 @pytest.fixture(scope="module")
 def voices():
-    """1,581 vectors: two pieces."""
+    """Return 1,581 vectors, which are two batches."""
     return np.concatenate([half.X for half in voice_halves()])[:1581]
 
 
@@ -49,7 +49,7 @@ def steps(place):
     return [(line["command"], line["vectors"], line["undone"]) for line in lines]
 
 
-def test_cluster_undo_cluster_again_loses_no_row(place):
+def test_clustering_again_after_undo_loses_no_row(place):
     assert clustered(place, *PRESET) == (1581, 0, 1581)
     labels = state(place)[1]
     assert said(place, "undo", STORE)["vectors"] == 0
@@ -59,7 +59,7 @@ def test_cluster_undo_cluster_again_loses_no_row(place):
     assert len(set(zip(*groups, strict=True))) == max(groups[0]) + 1  # one to one
 
 
-def test_undo_of_one_vector_and_cluster_again_takes_that_row_again(place):
+def test_clustering_again_after_undo_of_a_vector_adds_its_row_again(place):
     clustered(place, *PRESET)
     before = state(place)
     for vectors in (1580, 1579):
@@ -71,7 +71,7 @@ def test_undo_of_one_vector_and_cluster_again_takes_that_row_again(place):
     assert clustered(place) == (2, 1579, 1581)
 
 
-def test_rows_undone_in_the_midst_of_a_file_are_taken_again_in_their_place(place, voices):
+def test_rows_undone_in_the_middle_of_a_file_are_added_again_in_order(place, voices):
     clustered(place, *PRESET)
     said(place, "undo", STORE, "--to", 600)
     left = len(state(place)[1])
@@ -85,7 +85,7 @@ def test_rows_undone_in_the_midst_of_a_file_are_taken_again_in_their_place(place
     assert clustered(place, file="more.npy") == (0, 1681, 1681)
 
 
-def test_redo_brings_back_what_undo_took_until_something_else_changes(place):
+def test_redo_reverts_undo_until_another_change(place):
     clustered(place, *PRESET)
     said(place, "name", STORE, 0, "Ann")
     after = state(place)
@@ -101,7 +101,7 @@ def test_redo_brings_back_what_undo_took_until_something_else_changes(place):
     assert "any other change ends" in refused(run("redo", STORE, cwd=place))
 
 
-def test_what_a_killed_command_did_is_one_step(place, voices):
+def test_the_changes_of_a_killed_command_are_one_step(place, voices):
     said(place, "cluster", "voices.npy", "--store", STORE, *PRESET)
     before = state(place)
     words = ("cluster", "-", "--dimension", 256, "--store", STORE, "--live")
@@ -118,7 +118,7 @@ def test_what_a_killed_command_did_is_one_step(place, voices):
     assert state(place) == before
 
 
-def test_of_a_command_that_went_on_after_a_kill_only_its_own_rows_are_undone(place, voices):
+def test_undo_of_a_resumed_command_removes_only_its_own_rows(place, voices):
     np.save(place / "part.npy", voices[:1024])
     clustered(place, *PRESET, file="part.npy")
     assert clustered(place) == (557, 1024, 1581)
@@ -139,7 +139,7 @@ def test_each_file_of_a_watched_folder_is_a_step(place, voices):
     assert len(state(place)[1]) == 120
 
 
-def test_the_steps_are_listed_for_programs_and_for_people(place):
+def test_the_steps_are_listed_as_json_and_as_text(place):
     clustered(place, *PRESET)
     said(place, "name", STORE, 0, "Ann")
     said(place, "undo", STORE)
@@ -154,14 +154,14 @@ def test_the_steps_are_listed_for_programs_and_for_people(place):
     assert state(place) == before
 
 
-def test_a_store_with_nothing_in_it_has_no_steps(place):
+def test_an_empty_store_has_no_steps(place):
     clustered(place, *PRESET)
     said(place, "compact", STORE, "--yes")
     assert steps(place) == []
     assert "There is nothing to undo" in shown("undo", STORE, "--list", cwd=place)
 
 
-def test_undo_of_a_vector_does_not_take_back_a_name(place):
+def test_undo_of_a_vector_keeps_names(place):
     clustered(place, *PRESET)
     said(place, "name", STORE, 0, "Ann")
     assert "the last step is name" in refused(run("undo", STORE, "--vector", cwd=place))
@@ -171,13 +171,13 @@ def test_undo_of_a_vector_does_not_take_back_a_name(place):
 @pytest.mark.parametrize(
     "options", [("--vector", "--list"), ("--to", 3, "--vector"), ("--to", 3, "--list")]
 )
-def test_ways_to_undo_that_do_not_go_together_are_refused(place, options):
+def test_undo_options_that_exclude_each_other_are_refused(place, options):
     clustered(place, *PRESET)
     assert "one of them, or none" in refused(run("undo", STORE, *options, cwd=place))
     assert len(state(place)[1]) == 1581
 
 
-def test_people_are_told_what_was_undone_and_how_to_redo_it(place):
+def test_undo_prints_what_was_undone_and_how_to_redo_it(place):
     clustered(place, *PRESET)
     words = shown("undo", STORE, cwd=place)
     assert words.startswith("Undone: cluster. 1,581 vectors in ")

@@ -1,4 +1,4 @@
-"""`linkstream watch`: files as they arrive, each once."""
+"""`linkstream watch`: add each arriving file once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def n_vectors(place):
         return store.n_vectors
 
 
-def test_what_is_there_is_taken_the_oldest_first(place, voices):
+def test_existing_files_are_added_oldest_first(place, voices):
     code, lines = once(place)
     assert code == 0
     assert [(line["file"], line["taken"]) for line in lines] == [("b.npy", 50), ("a.npy", 50)]
@@ -49,14 +49,14 @@ def test_what_is_there_is_taken_the_oldest_first(place, voices):
         np.testing.assert_allclose(store.vectors([0, 99]), voices[[0, 99]], rtol=1e-6)
 
 
-def test_a_restart_takes_nothing_twice(place):
+def test_a_restart_adds_no_file_twice(place):
     once(place)
     _, lines = once(place)
     assert [line["taken"] for line in lines] == [0, 0]
     assert n_vectors(place) == 100
 
 
-def test_a_file_that_grew_goes_on_and_a_copy_of_another_name_is_taken(place, voices):
+def test_new_rows_of_a_grown_file_and_copies_of_other_names_are_added(place, voices):
     once(place)
     np.save(place / "in" / "b.npy", voices[:80])
     np.save(place / "in" / "c.npy", voices[:50])
@@ -64,14 +64,14 @@ def test_a_file_that_grew_goes_on_and_a_copy_of_another_name_is_taken(place, voi
     assert {line["file"]: line["taken"] for line in lines} == {"a.npy": 0, "b.npy": 30, "c.npy": 50}
 
 
-def test_other_files_are_left_alone(place):
+def test_files_of_other_types_are_not_read(place):
     for name in (".hidden.npy", "notes.txt", "a.npy.partial"):
         (place / "in" / name).write_text("nothing")
     (place / "in" / "folder.npy").mkdir()
     assert len(once(place)[1]) == 2
 
 
-def test_a_file_that_cannot_be_used_is_told_and_the_others_are_taken(place):
+def test_an_unusable_file_is_reported_and_the_others_are_added(place):
     (place / "in" / "0.npy").write_bytes(b"no array")
     code, lines = once(place)
     assert code == 6  # the others are kept
@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_used_is_told_and_the_others_are_taken(place):
     ]
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_folder_is_refused(tmp_path):
     refused(run("watch", "none", *OPTIONS, cwd=tmp_path))
 
 
@@ -93,7 +93,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         (signal.SIGTERM, 0, ""),
     ],
 )
-def test_it_takes_what_arrives_and_stops_in_good_order(place, voices, how, code, told):
+def test_watch_adds_arriving_files_and_stops_cleanly(place, voices, how, code, told):
     process = begin("watch", "in", *OPTIONS, cwd=place)
     assert json.loads(process.stdout.readline())["file"] == "b.npy"
     assert json.loads(process.stdout.readline())["file"] == "a.npy"
@@ -107,7 +107,7 @@ def test_it_takes_what_arrives_and_stops_in_good_order(place, voices, how, code,
     assert n_vectors(place) == 130
 
 
-def test_a_file_that_is_still_growing_is_waited_for(place, voices):
+def test_watch_waits_for_a_growing_file(place, voices):
     process = begin("watch", "in", *OPTIONS, "--every", "0.3", "--dimension", "256", cwd=place)
     process.stdout.readline(), process.stdout.readline()
     with (place / "in" / "slow.f32").open("wb") as slow:

@@ -1,4 +1,4 @@
-"""What must hold after each operation of the identity machine, on both engines."""
+"""Checks after each operation of the identity machine, on both engines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Comparison:
         self.check_edges()
 
     def check_graph(self, links, state):
-        """The graph is the model's: sums bit for bit, edges with their rule, IDs."""
+        """Check that sums, edges, edge rules and IDs equal those of the model exactly."""
         model = self.model
         nodes = sorted(model.members)
         assert links.labels().tolist() == model.labels()
@@ -48,7 +48,7 @@ class Comparison:
             assert view.ignored == (view.id in model.ignored)
 
     def check_events(self):
-        """The log is the model's, and replaying it gives the map that there is."""
+        """Check that the log equals that of the model, and that its replay gives the graph."""
         new = [links.events(self.replay.sequence) for links in self.links]
         assert all(events == new[0] for events in new)
         assert all(from_dict(event.to_dict()) == event for event in new[0])
@@ -61,7 +61,7 @@ class Comparison:
         assert self.replay.map.ignored == self.model.ignored
 
     def check_laws(self):
-        """No constraint is violated: in no group, between no pins."""
+        """Check that no group and no pair of pins violates a constraint."""
         labels, cluster = self.model.labels(), self.model.cluster
         for group in self.model.groups:
             there = [labels[member] for member in group if labels[member] >= 0]
@@ -70,7 +70,7 @@ class Comparison:
         assert all(cluster[a] == cluster[b] for a, b in self.model.pairs(True))
 
     def check_ids(self):
-        """Every ID ever seen resolves to a live cluster or to none, as the model's does."""
+        """Check that every ID resolves to a live cluster or to none, as in the model."""
         live = self.model.live()
         self.ids |= live
         assert self.ids <= self.replay.used
@@ -81,9 +81,9 @@ class Comparison:
             assert answers <= live | {-1}
 
     def check_edges(self):
-        """Each edge that equation 22 judges holds it since one of its ends was last touched.
+        """Check that each tested edge has passed equation 22 since one of its ends changed.
 
-        A vector of little weight is judged as it came; its share is a hair away from that.
+        A weighted vector is tested before rounding; its share differs slightly.
         """
         for (a, b), rule in self.model.edges.items():
             if rule == TESTED and (a, b) not in self.model.unjudged:
@@ -100,7 +100,7 @@ def plain_events(events):
 
 
 def plain(answer):
-    """Decisions and answers of the model as the same plain values; arrays as lists."""
+    """Return decisions and answers of the model as plain values, and arrays as lists."""
     if isinstance(answer, Decision):
         shown = answer.kind, answer.similarity, answer.threshold, answer.cluster, answer.subcluster
         return tuple(shown)

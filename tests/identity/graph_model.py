@@ -1,4 +1,4 @@
-"""The graph of Links with weights, locks, claims, rule edges and removal, as naively as can be.
+"""A naive graph of Links with weights, locks, claims, edge rules and removal.
 
 It extends paper/algorithm.py and shares no code with the engines: a node is the list of
 its member vectors, every sum is added up from the kept vectors each time, every component is
@@ -80,7 +80,7 @@ class GraphModel(PaperLinks):
     # Section 3.3, and outcomes that are given.
 
     def take(self, q, *, missing_weight=0, outcome=None, target=None, rule=TESTED):
-        """A new vector: where the outcome is not given, the paper's tests say it."""
+        """Add a new vector; the tests of the paper decide if no outcome is given."""
         similarity = threshold = None
         if outcome is None:
             outcome, target, similarity, threshold, rule = self.assess(q)
@@ -93,11 +93,11 @@ class GraphModel(PaperLinks):
         return Answer(outcome, similarity, threshold, self.cluster[node], node)
 
     def put(self, member, outcome, target=None, rule=PINNED):
-        """A vector that was withdrawn, in a new place."""
+        """Put a withdrawn vector into another subcluster."""
         return self.place(member, outcome, target, rule)
 
     def assess(self, q):
-        """Outcome, whom to join or link to, similarity, threshold, rule of the edge."""
+        """Return outcome, target, similarity, threshold and edge rule."""
         near = {node: cosine(q, self.sum(node)) for node in sorted(self.members)}
         nearest = max(near, key=near.get, default=None)
         similarity = -math.inf if nearest is None else near[nearest]
@@ -156,7 +156,7 @@ class GraphModel(PaperLinks):
         return node
 
     def settled_in(self, member):
-        """Whether the log already tells of this vector's arrival."""
+        """Return whether the log holds the arrival of this vector."""
         return member < self.arrivals
 
     arrivals = 0  # vectors whose arrival the log tells of
@@ -199,13 +199,13 @@ class GraphModel(PaperLinks):
         return survivor
 
     def inherit(self, heir, gone):
-        """All edges of a node become those of another."""
+        """Move all edges of a node to another node."""
         for edge in [edge for edge in self.edges if gone in edge]:
             other = edge[0] if edge[1] == gone else edge[1]
             self.edges[pair(heir, other)] = self.edges.pop(edge)
 
     def sever(self, a, b):
-        """Equation 22 fails: cut, then re-join or split."""
+        """Cut an edge that fails equation 22, then re-join or split."""
         self.cut(a, b)
         partner = min(self.part(b), key=lambda node: (-self.margin(a, node), node))
         if self.margin(a, partner) >= 0:
@@ -219,7 +219,7 @@ class GraphModel(PaperLinks):
         self.log("severed", a, b, self.cluster[a])
 
     def split(self, a, b):
-        """Two parts of what was one cluster: more claims, more vectors, the oldest node."""
+        """Split a cluster; more claims, more vectors, then the oldest node keep the ID."""
         kept, left = (a, b) if self.rank(self.part(a)) > self.rank(self.part(b)) else (b, a)
         cluster, fresh = self.cluster[a], self.new_cluster()
         for node in self.part(left):
@@ -229,7 +229,7 @@ class GraphModel(PaperLinks):
     # Removal.
 
     def withdraw(self, member):
-        """A vector's share is taken out of its node; an empty node vanishes."""
+        """Subtract the share of a vector from its node; remove an empty node."""
         node = self.node_of(member)
         taken = self.share(member)
         self.members[node].remove(member)
@@ -256,7 +256,7 @@ class GraphModel(PaperLinks):
             self.update(heir)
 
     def kinship(self, node, other):
-        """Neighbours by likeness inherit before those by law; then the largest, then the oldest."""
+        """Order heirs: tested before pinned edges, then the largest, then the oldest."""
         return self.edges[pair(node, other)] != PINNED, self.count(other), -other
 
     def flag(self, node, flags):

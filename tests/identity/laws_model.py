@@ -1,4 +1,4 @@
-"""What people said, on the naive graph: pins, constraints, groups, IDs; and a graph that obeys.
+"""Corrections on the naive graph: pins, constraints, groups, IDs and their enforcement.
 
 Where a pin stands, who is barred from whom and which way leads through a tree is worked out
 again each time.
@@ -15,7 +15,7 @@ from linkstream.paper.thresholds import anisotropic_pair_threshold
 
 
 class RefusedError(Exception):
-    """The verb must raise the error of this name, and change nothing."""
+    """The verb must raise the error of this name and change nothing."""
 
 
 class Pin(NamedTuple):
@@ -39,7 +39,7 @@ class Law(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What gives way: groups of vectors leave, earlier words no longer hold (of a node)."""
+    """Vectors that must leave, and corrections that must be retracted."""
 
     leaving: tuple[tuple[int, ...], ...] = ()
     retracted: tuple[tuple[int, int], ...] = ()
@@ -62,7 +62,7 @@ class LawsModel(GraphModel):
     # What people said.
 
     def place_of(self, pin, lifted=()):
-        """The node a pin stands on; None if it is dropped. `lifted`: groups, if taken out."""
+        """Return the node of a pin, None if dropped. `lifted`: groups that are taken out."""
         if pin.vector is not None:
             taken = [LIFTED - i for i, group in enumerate(lifted) if pin.vector in group]
             return taken[0] if taken else self.node_of(pin.vector)
@@ -76,7 +76,7 @@ class LawsModel(GraphModel):
         return [node for node in found if node is not None]
 
     def pairs(self, together, lifted=()):
-        """Nodes that people have put together, or apart; both ways round, in order."""
+        """Return pairs of nodes that corrections join or separate, in both orders."""
         found = set()
         for law in self.laws:
             if law.together == together:
@@ -85,7 +85,7 @@ class LawsModel(GraphModel):
         return sorted(found | {(b, a) for a, b in found})
 
     def barred_pairs(self, lifted=()):
-        """Nodes that may never share a cluster, both ways round."""
+        """Return pairs of nodes that must not share a cluster, in both orders."""
         found = set(self.pairs(False, lifted))
         for group in self.groups:
             there = self.places([Pin(-1, vector) for vector in group], lifted)
@@ -93,7 +93,7 @@ class LawsModel(GraphModel):
         return found
 
     def bloc(self, node, lifted=()):
-        """Nodes reached by what people have put together."""
+        """Return the nodes that corrections connect with a node."""
         bonds = self.pairs(True, lifted)
         found, frontier = {node}, [node]
         while frontier:
@@ -104,7 +104,7 @@ class LawsModel(GraphModel):
         return found
 
     def clash(self, ones, others, lifted=()):
-        """The first two nodes, one of each, that are barred from one another."""
+        """Return the first pair of nodes, one of each side, that must stay apart."""
         barred = self.barred_pairs(lifted)
         return min((p for p in itertools.product(ones, others) if p in barred), default=None)
 
@@ -116,7 +116,7 @@ class LawsModel(GraphModel):
         ]
 
     def words(self, together, level):
-        """Laws of one level; moves speak of a vector and of a whole, and are of none."""
+        """Return the laws of one level; moves have no level."""
         levels = (level, ENROLLED) if level == VECTORS else (level,)
         return [
             law
@@ -125,7 +125,7 @@ class LawsModel(GraphModel):
         ]
 
     def closure(self, pin, level):
-        """All that was said, by steps, to be the same; nearest first."""
+        """Return all pins connected by `same`, nearest first."""
         found = [pin]
         for here in found:
             for law in self.words(True, level):
@@ -135,7 +135,7 @@ class LawsModel(GraphModel):
         return found
 
     def said_apart(self, one, other, level):
-        """Whether it follows from what was said that two are different."""
+        """Return whether the corrections imply that two pins are different."""
         apart = [(law.a, law.b) for law in self.words(False, level)]
         for group in self.groups:
             apart += itertools.combinations([(Pin(-1, vector),) for vector in group], 2)
@@ -149,7 +149,7 @@ class LawsModel(GraphModel):
     # What gives way to a correction.
 
     def retract_words(self, correction, node=-1):
-        """What one correction said no longer holds; or only what it said of a node."""
+        """Retract a correction, or only its part about one node."""
         if node < 0:
             self.laws = [law for law in self.laws if law.sequence != correction]
             return
@@ -162,7 +162,7 @@ class LawsModel(GraphModel):
                 self.laws[place] = law._replace(a=left[0], b=left[1])
 
     def without(self, plan):
-        """A twin in which what a plan retracts no longer holds."""
+        """Return a copy without the corrections that a plan retracts."""
         twin = self.copy()
         for correction, node in plan.retracted:
             twin.retract_words(correction, node)
@@ -172,7 +172,7 @@ class LawsModel(GraphModel):
         return self.place_of(pin, plan.leaving) if pin.vector is not None else pin.node
 
     def to_unite(self, one, other, level):
-        """What may give way so that two can become one; the first that can be done is done."""
+        """Yield plans that allow two pins to be joined; the first possible one is used."""
         if self.clash(self.bloc(one.node), self.bloc(other.node)) is None:
             return [Plan()]
         if level != VECTORS:
@@ -193,7 +193,7 @@ class LawsModel(GraphModel):
         return good
 
     def to_unite_wholes(self, one, other, level):
-        """Exceptions, one after the other, for all that bars two wholes."""
+        """Collect exceptions for everything that separates two clusters."""
         plan = Plan()
         while True:
             twin, lifted = self.without(plan), plan.leaving
@@ -221,7 +221,7 @@ class LawsModel(GraphModel):
         raise RefusedError("ContradictionError")
 
     def to_part(self, one, other, level):
-        """What gives way for two to be put apart: the second leaves, else the first."""
+        """Yield plans that separate two pins: the second leaves, else the first."""
         if other.node not in self.bloc(one.node):
             return [Plan()]
         if level != VECTORS:
@@ -238,7 +238,7 @@ class LawsModel(GraphModel):
         return good
 
     def to_part_wholes(self, one, other):
-        """Ties of clusters on the shortest way between two nodes no longer hold, newest first."""
+        """Retract joins of clusters on the shortest path between two nodes, newest first."""
         plan = Plan()
         while (chain := self.without(plan).chain(one, other)) is not None:
             ties = [law.sequence for law in chain if law.level == CLUSTERS]
@@ -248,7 +248,7 @@ class LawsModel(GraphModel):
         return plan
 
     def chain(self, a, b):
-        """The laws of a shortest way from node to node, the first there is; None: no way."""
+        """Return the laws of the first shortest path between nodes; None if there is no path."""
         ways, frontier = {a: []}, [a]
         for here in frontier:
             for law in [law for law in self.laws if law.together]:
@@ -259,25 +259,25 @@ class LawsModel(GraphModel):
         return ways.get(b)
 
     def pairs_of(self, law, lifted=()):
-        """Nodes that one law speaks of, both ways round."""
+        """Return the pairs of nodes of one law, in both orders."""
         sides = self.places(law.a, lifted), self.places(law.b, lifted)
         found = list(itertools.product(*sides))
         return found + [(b, a) for a, b in found]
 
     def family(self, pin):
-        """Vectors said to be the same as one; none if prototypes are among them."""
+        """Return the vectors declared the same as one; none if one is a prototype."""
         found = {other.vector for other in self.closure(pin, VECTORS)}
         enrolled = [law for law in self.laws if law.level == ENROLLED]
         prototypes = {pin.vector for law in enrolled for pin in law.a + law.b}
         return () if found & prototypes else tuple(sorted(found))
 
     def with_moves(self, group):
-        """A group leaves; what its vectors' moves said no longer holds."""
+        """Let a group leave and retract the moves of its vectors."""
         moves = {(law.sequence, -1) for law in self.laws if law.mover in group}
         return Plan((tuple(group),), tuple(sorted(moves)))
 
     def can_leave(self, vectors, leaves_others=False):
-        """Whether the others in their nodes can do without these vectors, one by one."""
+        """Return whether these vectors can be removed from their nodes one by one."""
         if None in vectors:
             return False
         for place, vector in enumerate(vectors):
@@ -288,7 +288,7 @@ class LawsModel(GraphModel):
         return True
 
     def hollow_without(self, vector):
-        """Whether a node would be left with vectors and no direction."""
+        """Return whether the rest of a node would have vectors but no direction."""
         rest = [self.share(i) for i in self.members[self.node_of(vector)] if i != vector]
         return bool(rest) and not sum(rest).any()
 
@@ -315,13 +315,13 @@ class LawsModel(GraphModel):
     # The graph obeys.
 
     def enforce(self):
-        """Release what is law for nobody; part what is to be apart; tie what is to be one."""
+        """Unpin edges without a law; separate and join nodes as the laws say."""
         if not self.laws:
             return []
         return self.obey()
 
     def obey(self):
-        """The edges that were law before."""
+        """Enforce the laws; return the edges that are no longer pinned."""
         bonds = self.pairs(True)
         released = []
         for edge, rule in sorted(self.edges.items()):
@@ -337,7 +337,7 @@ class LawsModel(GraphModel):
         return released
 
     def judge(self, edges):
-        """Edges that were law: the evidence says whether they stay."""
+        """Test edges that were pinned; keep those that the evidence supports."""
         for a, b in edges:
             if self.edges.get((a, b)) != TESTED:
                 continue
@@ -373,7 +373,7 @@ class LawsModel(GraphModel):
         return cosine(*totals) >= needed
 
     def way(self, a, b):
-        """Edges between two nodes of one cluster; the forest has one way only."""
+        """Return the edges of the only path between two nodes of one cluster."""
         ways, frontier = {a: []}, [a]
         while b not in ways:
             here = frontier.pop()
@@ -383,12 +383,12 @@ class LawsModel(GraphModel):
         return ways[b]
 
     def weakest(self, a, b):
-        """Of the edges between two nodes that are not law, the one of least margin."""
+        """Return the edge of least margin between two nodes that is not pinned."""
         loose = [edge for edge in self.way(a, b) if self.edges[edge] != PINNED]
         return min(loose, key=lambda edge: (self.margin(*edge), edge), default=None)
 
     def cut_weakest(self, edges):
-        """Of some edges the weakest goes for good; where there is none, all of it is refused."""
+        """Cut the weakest of some edges; refuse the verb if there is none."""
         found = [edge for edge in edges if edge is not None]
         if not found:
             raise RefusedError("ContradictionError")
@@ -397,7 +397,7 @@ class LawsModel(GraphModel):
         self.split(a, b)
 
     def bind(self, a, b):
-        """Two nodes are of one cluster from now on."""
+        """Join two nodes with a pinned edge."""
         if a == b:
             return
         if self.cluster[a] != self.cluster[b]:
@@ -438,7 +438,7 @@ class LawsModel(GraphModel):
         self.leave(cluster, -1)
 
     def tend(self, before):
-        """Forget clusters that nobody cares for: the idle, then the least recently used."""
+        """Forget unprotected clusters: the idle, then the least recently used."""
         n = len(self.vectors)
         free = self.live() - self.names.keys() - {self.cluster[node] for node in self.cared_for()}
         last = {c: max(self.seen[node][1] for node in self.nodes_of(c)) for c in self.live()}
@@ -461,14 +461,14 @@ class LawsModel(GraphModel):
             self.evict(min(ranked)[2])
 
     def rank_of(self, node):
-        """Which go first: alone in a cluster, at the edge of one, of one with a name; −1: never."""
+        """Return the rank of a node for eviction; −1 if it must stay."""
         near, named = self.neighbours(node), self.cluster[node] in self.names
         if len(near) > 1 or (named and not near):
             return -1
         return 1 + named if near else 0
 
     def evict(self, node):
-        """A node at the edge of its cluster goes with what it holds."""
+        """Remove a leaf of a cluster with its vectors."""
         cluster, near = self.cluster[node], self.neighbours(node)
         if not near:
             self.forget_for(cluster, 1)
@@ -481,11 +481,11 @@ class LawsModel(GraphModel):
         self.became[node] = heir
 
     def cared_for(self):
-        """Nodes that people have said something of, or that are prototypes."""
+        """Return the nodes that have corrections or prototypes."""
         pinned = {node for law in self.laws for node in self.places(law.a + law.b)}
         return pinned | {node for node, flags in self.flags.items() if flags}
 
 
 def speaks(one, other):
-    """Whether two are one and the same; a vector is not the whole that it is part of."""
+    """Return whether two pins are equal; a vector is not equal to its node."""
     return one.vector == other.vector and (one.vector is not None or one.node == other.node)

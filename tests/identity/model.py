@@ -1,4 +1,4 @@
-"""All verbs of Links on the naive graph: what the stateful machine holds both engines against.
+"""All verbs of Links on the naive graph, to compare both engines with.
 
 Everything is worked out again each time from the kept vectors, the members of each node, and what
 people said: where a pin stands, who is barred from whom, which way leads through a tree. It shares
@@ -48,14 +48,14 @@ class Model(LawsModel):
         return twin
 
     def begin(self):
-        """All events from here on are one change, up to the next beginning."""
+        """Begin a change; it lasts to the next beginning."""
         self.marks.append(len(self.events))
         self.undone.clear()
         before = self.copy()
         self.changes.append((len(self.events), before))
 
     def undo(self, to=None):
-        """Back to before the last change, or the one that event `to` is part of."""
+        """Undo the last change, or all back to the change of event `to`."""
         place = len(self.changes) - 1 if to is None else self.change_of(to)
         if place is None or place < 0:
             raise RefusedError("UndoError")
@@ -65,7 +65,7 @@ class Model(LawsModel):
         self.log("undone", first)
 
     def redo(self):
-        """Forward to before the last undo, if nothing has changed since."""
+        """Redo the last undo if nothing has changed since."""
         if not self.undone:
             raise RefusedError("UndoError")
         first, before = self.undone.pop()
@@ -73,14 +73,14 @@ class Model(LawsModel):
         self.log("redone", first)
 
     def go_to(self, before):
-        """Be as a copy is; the log goes on, and numbers once given are not given again."""
+        """Restore a copy; the log continues and numbers are not reused."""
         lasting = {name: vars(self)[name] for name in LASTING}
         vars(self).clear()
         vars(self).update(vars(before.copy()) | lasting)
         self.marks.append(len(self.events))
 
     def change_of(self, sequence):
-        """Place of the change that an event is part of; None if it stands no longer."""
+        """Return the index of the change of an event; None if it was undone."""
         for place, (first, _) in enumerate(self.changes):
             later = [mark for mark in self.marks if mark > first]
             if first <= sequence < min(later, default=len(self.events)):
@@ -88,7 +88,7 @@ class Model(LawsModel):
         return None
 
     def adopt(self, events, clusters, edges):
-        """Take over what settling made of the graph; joins are read from its events."""
+        """Copy the graph after settling; read joins from its events."""
         self.begin()
         self.events += events
         for kind, _, *numbers in events:
@@ -134,11 +134,11 @@ class Model(LawsModel):
         self.judge(self.obey())
 
     def corrections(self):
-        """Numbers of what people said and what still holds."""
+        """Return the numbers of the corrections that hold."""
         return sorted({law.sequence for law in self.laws if law.level != ENROLLED})
 
     def pins(self, number, of, every):
-        """Where an argument of same() or different() stands."""
+        """Return the pins of an argument of same() or different()."""
         if of == "vectors":
             self.check_vector(number)
             return (Pin(self.node_of(number), number),)
@@ -152,7 +152,7 @@ class Model(LawsModel):
         return (Pin(max(nodes, key=lambda node: (self.count(node), -node)), None),)
 
     def enact(self, verb, a, b, law, plans):
-        """Do what a person said by the first plan that can be done."""
+        """Carry out a correction by the first possible plan."""
         for plan in plans:
             twin = self.copy()
             try:
@@ -166,7 +166,7 @@ class Model(LawsModel):
         raise RefusedError("ContradictionError")
 
     def follow(self, law, plan):
-        """Write down what a person said; let others give way; obey."""
+        """Record a correction, apply its plan and enforce the laws."""
         self.laws.append(law)
         for side, pins in enumerate((law.a, law.b)):
             for pin in pins:
@@ -215,7 +215,7 @@ class Model(LawsModel):
         return answer
 
     def nearest_in(self, q, cluster):
-        """What becomes of a vector in a cluster: outcome, its most similar node, similarity."""
+        """Return outcome, most similar node and similarity of a vector in a cluster."""
         near = {node: cosine(q, self.sum(node)) for node in self.nodes_of(cluster)}
         nearest = max(near, key=near.get)
         return "joined" if near[nearest] >= self.t_s else "linked", nearest, near[nearest]
@@ -269,7 +269,7 @@ class Model(LawsModel):
         return [answer.cluster for answer in self.place_together(X, weight, group, told)]
 
     def place_together(self, X, weight, key, told):
-        """Vectors of a group, to the clusters told (None: a new one): no choice is better."""
+        """Place a group into the given clusters (None: a new one); check that none is better."""
         place = self.keys.get(key, len(self.groups))
         labels = self.labels()
         taken = {labels[member] for group in self.groups[place:][:1] for member in group}
@@ -302,7 +302,7 @@ class Model(LawsModel):
         return answers
 
     def options(self, q, taken):
-        """Clusters that may take a vector, by equations 20 and 21, and what it would do there."""
+        """Return the clusters that accept a vector by equations 20 and 21, with the outcome."""
         found = {}
         for cluster in sorted(self.live() - taken):
             nodes = self.nodes_of(cluster)
@@ -402,7 +402,7 @@ def total_of(choice, options):
 
 
 def best_total(options, taken=frozenset()):
-    """The greatest total of all one-to-one assignments, tried one by one."""
+    """Return the greatest total of all one-to-one assignments by trying each."""
     if not options:
         return 0
     row, *rest = options

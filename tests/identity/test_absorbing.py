@@ -1,4 +1,4 @@
-"""Joining two clusterers: nothing is lost, what people said holds, and the order is fixed."""
+"""Absorbing a clusterer: no vector is lost, corrections hold, the order is fixed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THREE = np.eye(3, dtype=np.float32)
 
 
 def pair(kind="lobes", seed=1, **options):
-    """Two clusterers that have seen one half of a stream each, and the halves."""
+    """Return two clusterers of one half of a stream each, and the halves."""
     stream = make(kind, seed)
     parts = stream.vectors[0:140:2], stream.vectors[1:140:2]
     made = [Links(*stream.thresholds, threads=1, **options) for _ in parts]
@@ -42,7 +42,7 @@ def fresh(*rows, **options):
 
 
 def check(links):
-    """A state that hangs together: it can be saved, read and gone on from."""
+    """Check that a state is valid: save, load and continue."""
     again = Links.from_bytes(links.to_bytes())
     assert again.state_hash() == links.state_hash()
     sizes = sum(cluster.size for cluster in links.clusters())
@@ -85,7 +85,7 @@ def test_both_engines_absorb_alike(kind, evidence):
     assert len(hashes) == 1
 
 
-def test_one_into_nothing_keeps_its_clusters():
+def test_absorbing_into_an_empty_clusterer_keeps_the_clusters():
     stream = make("generative", 2)
     other = Links(*stream.thresholds, threads=1)
     other.add_many(stream.vectors[:100])
@@ -94,7 +94,7 @@ def test_one_into_nothing_keeps_its_clusters():
     assert accuracy(other.labels(), links.labels()[moved.vectors]) > 0.95
 
 
-def test_nothing_into_one_changes_nothing():
+def test_absorbing_an_empty_clusterer_changes_nothing():
     links = fresh(*THREE)
     before = links.state_hash()
     moved = links.absorb(fresh())
@@ -102,21 +102,21 @@ def test_nothing_into_one_changes_nothing():
     assert links.absorb(fresh()).event == 3
 
 
-def test_ids_of_the_other_are_told_and_never_mixed_up_with_ours():
+def test_ids_of_the_source_are_mapped_and_not_confused_with_ours():
     one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0, 0, 1], [0, 1, 0], [-1, 0, 0])
     moved = one.absorb(two)
     assert moved.clusters == {0: 2, 1: 1, 2: 3}
     assert one.labels()[moved.vectors].tolist() == [2, 1, 3]
 
 
-def test_ids_that_were_joined_there_lead_to_one_here():
+def test_joined_ids_of_the_source_map_to_one_cluster():
     one, two = fresh([1, 0, 0]), fresh([0, 1, 0], [0, 0, 1])
     two.same(0, 1, of="clusters")
     moved = one.absorb(two)
     assert moved.clusters[0] == moved.clusters[1] == one.labels()[moved.vectors[0]]
 
 
-def test_a_removed_vector_does_not_come():
+def test_a_removed_vector_is_not_absorbed():
     one, two = fresh([1, 0, 0]), fresh([0, 1, 0], [0, 0.99, 0.1], [0, 0, 1])
     two.remove(1)
     moved = one.absorb(two)
@@ -125,7 +125,7 @@ def test_a_removed_vector_does_not_come():
     check(one)
 
 
-def test_vectors_of_less_weight_weigh_as_little_here():
+def test_absorbed_vectors_keep_their_weight():
     one, two = fresh([1, 0, 0]), fresh()
     two.add([0, 1, 0], weight=0.25)
     two.add([0, 0.98, 0.2])
@@ -135,7 +135,7 @@ def test_vectors_of_less_weight_weigh_as_little_here():
     check(one)
 
 
-def test_different_here_what_was_different_there():
+def test_different_corrections_are_carried_over():
     one, two = fresh([1, 0, 0]), fresh([0.99, 0.14, 0], [0.99, -0.14, 0])
     two.different(0, 1)
     assert two.n_clusters == 2
@@ -149,14 +149,14 @@ def test_different_here_what_was_different_there():
     assert a != b
 
 
-def test_vectors_seen_together_there_stay_apart_here():
+def test_members_of_a_group_stay_apart_after_absorbing():
     one, two = fresh([1, 0, 0]), fresh()
     two.add_group([[0.99, 0.14, 0], [0.99, -0.14, 0]], group="photo")
     moved = one.absorb(two)
     assert len(set(one.labels()[moved.vectors].tolist())) == 2
 
 
-def test_names_come_along_and_one_name_is_one_cluster():
+def test_names_are_carried_over_and_equal_names_join_clusters():
     one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0, 0, 1], [-1, 0, 0])
     one.name(0, "Ann")
     two.name(0, "Ann")
@@ -167,7 +167,7 @@ def test_names_come_along_and_one_name_is_one_cluster():
     check(one)
 
 
-def test_two_names_are_never_one_cluster():
+def test_clusters_of_different_names_are_not_joined():
     one, two = fresh([1, 0, 0]), fresh([0.999, 0.04, 0])
     one.name(0, "Ann")
     two.name(0, "Ben")
@@ -175,7 +175,7 @@ def test_two_names_are_never_one_cluster():
     assert one.named("Ben") == moved.clusters[0] != one.named("Ann")
 
 
-def test_prototypes_stay_locked_and_together():
+def test_prototypes_stay_locked_and_in_one_cluster():
     one, two = fresh([1, 0, 0]), fresh()
     two.enrol("Ann", [[0, 1, 0], [0, 0, 1]])
     moved = one.absorb(two)
@@ -187,7 +187,7 @@ def test_prototypes_stay_locked_and_together():
     assert np.array_equal(one.state().sums, before)  # they count, and do not drift
 
 
-def test_what_contradicts_is_refused_and_nothing_has_changed():
+def test_a_contradiction_is_refused_and_changes_nothing():
     one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0.999, 0.04, 0], [0.04, 0.999, 0])
     one.different(0, 1)
     two.same(0, 1)
@@ -199,7 +199,7 @@ def test_what_contradicts_is_refused_and_nothing_has_changed():
 
 
 @engines
-def test_an_undo_takes_all_of_it_back(engine):
+def test_one_undo_reverts_an_absorption(engine):
     one, two, *_ = pair("lobes", 9, engine=engine)
     before = one.state_hash()
     moved = one.absorb(two)
@@ -211,7 +211,7 @@ def test_an_undo_takes_all_of_it_back(engine):
     assert after != before
 
 
-def test_a_plain_undo_after_it_takes_back_all_vectors_that_came():
+def test_undo_without_arguments_removes_all_absorbed_vectors():
     one, two, *_ = pair("lobes", 9)
     before = one.state_hash()
     one.absorb(two)
@@ -219,7 +219,7 @@ def test_a_plain_undo_after_it_takes_back_all_vectors_that_came():
     assert one.state_hash() == before
 
 
-def test_without_tracking_counts_and_clusters_come_along():
+def test_untracked_counts_and_clusters_are_absorbed():
     one, two, *_ = pair("lobes", 4, track_vectors=False)
     sums = one.state().sums.sum() + two.state().sums.sum()
     moved = one.absorb(two)
@@ -238,7 +238,7 @@ def test_without_tracking_counts_and_clusters_come_along():
         (lambda: THREE, ArgumentError),
     ],
 )
-def test_what_does_not_fit_is_refused(other, error):
+def test_clusterers_that_do_not_fit_are_refused(other, error):
     links = fresh(*THREE)
     before = links.state_hash()
     with pytest.raises(error):
@@ -246,13 +246,13 @@ def test_what_does_not_fit_is_refused(other, error):
     assert links.state_hash() == before
 
 
-def test_itself_is_refused():
+def test_absorbing_itself_is_refused():
     links = fresh(*THREE)
     with pytest.raises(ArgumentError, match="itself"):
         links.absorb(links)
 
 
-def test_voices_clustered_apart_and_joined_are_as_right_as_in_one_run():
+def test_voices_clustered_in_parts_are_as_accurate_as_in_one_run():
     _, voices = voice_halves()
     thresholds = 0.766, 0.645, 0.738
     whole = Links(*thresholds, threads=1)
@@ -272,14 +272,14 @@ OPTIONS = [{}, {"heal": "join"}, {"heal": "settle"}, {"evidence": "cluster"}]
 
 
 def holders(links):
-    """The subcluster of each vector."""
+    """Return the subcluster of each vector."""
     return links.state().vectors
 
 
 @engines
 @pytest.mark.parametrize("options", [*OPTIONS, {"track_vectors": False}], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_subcluster_of_the_other_is_told_and_lives(kind, options, engine):
+def test_every_subcluster_of_the_source_maps_to_a_live_one(kind, options, engine):
     for seed in range(4):
         one, two, *_ = pair(kind, seed, engine=engine, **options)
         before = set(one.state().numbers.tolist())
@@ -295,7 +295,7 @@ def test_every_subcluster_of_the_other_is_told_and_lives(kind, options, engine):
 @engines
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", [*KINDS, "hub", "grid"])
-def test_what_is_told_of_subclusters_is_where_their_vectors_are(kind, options, engine):
+def test_the_map_of_subclusters_agrees_with_the_vectors(kind, options, engine):
     for seed in range(4):
         one, two, *_ = pair(kind, seed, engine=engine, **options)
         mine, theirs = holders(one), holders(two)
@@ -307,7 +307,7 @@ def test_what_is_told_of_subclusters_is_where_their_vectors_are(kind, options, e
         ].tolist()
 
 
-def test_subclusters_merge_in_the_streams_above():
+def test_the_streams_of_these_tests_merge_subclusters():
     merged = 0
     for kind in (*KINDS, "hub", "grid"):
         for seed in range(4):
@@ -316,8 +316,8 @@ def test_subclusters_merge_in_the_streams_above():
     assert merged > 30
 
 
-def test_merges_of_merges_are_told_to_the_end():
-    """A subcluster that became part of one that became part of a third."""
+def test_the_map_follows_merges_of_merged_subclusters():
+    """Merge a subcluster into a second, and that into a third."""
     chains = 0
     for kind in (*KINDS, "drifting", "hub"):
         for seed in range(12):
@@ -336,7 +336,7 @@ def test_merges_of_merges_are_told_to_the_end():
 
 
 @pytest.mark.parametrize("limits", [{"max_subclusters": 4}, {"max_idle": 30}])
-def test_limits_leave_the_map_such_that_what_is_gone_is_not_among_the_living(limits):
+def test_subclusters_removed_by_limits_are_not_mapped_to_live_ones(limits):
     for kind in KINDS:
         one, two, *_ = pair(kind, 3, **limits)
         mine, theirs = holders(one), holders(two)
@@ -351,7 +351,7 @@ def test_limits_leave_the_map_such_that_what_is_gone_is_not_among_the_living(lim
             assert here == after if here in living else after == -1
 
 
-def test_of_nothing_nothing_is_told():
+def test_absorbing_an_empty_clusterer_gives_an_empty_map():
     links = fresh(*THREE)
     moved = links.absorb(fresh())
     assert (moved.subclusters, moved.merged) == ({}, {})
@@ -370,7 +370,7 @@ def test_the_answer_is_plain_values():
 
 @engines
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_copy_without_vectors_has_the_same_clusters_and_goes_on_alike(kind, engine):
+def test_a_copy_without_vectors_has_the_same_clusters_and_decisions(kind, engine):
     stream = make(kind, 6)
     options = {"engine": engine, "threads": 1, "min_size": 2}
     links = Links(*stream.thresholds, **options)
@@ -394,7 +394,7 @@ def test_a_copy_without_vectors_has_the_same_clusters_and_goes_on_alike(kind, en
     assert links.state_hash() == before
 
 
-def test_a_copy_without_vectors_is_what_an_untracked_run_would_be():
+def test_a_copy_without_vectors_equals_an_untracked_run():
     stream = make("drifting", 4)
     links, plain = (Links(*stream.thresholds, track_vectors=track) for track in (True, False))
     for each in (links, plain):
@@ -403,7 +403,7 @@ def test_a_copy_without_vectors_is_what_an_untracked_run_would_be():
     assert plain.without_vectors().state_hash() == plain.state_hash()
 
 
-def test_weights_ids_that_are_gone_and_what_is_ignored_come_along():
+def test_weights_aliases_and_ignored_clusters_are_copied():
     links = fresh([1, 0, 0], [0, 1, 0], [0, 0, 1])
     links.add([0.99, 0.1, 0], weight=0.25)
     links.remove(1)
@@ -421,7 +421,7 @@ def test_weights_ids_that_are_gone_and_what_is_ignored_come_along():
     )
 
 
-def test_ids_that_healing_joined_still_lead_to_one():
+def test_ids_joined_by_healing_still_map_to_one_cluster():
     stream = make("lobes", 3)
     links = Links(*stream.thresholds, threads=1, heal="settle")
     links.add_many(stream.vectors)
@@ -439,7 +439,7 @@ def test_ids_that_healing_joined_still_lead_to_one():
         lambda links: links.add_group([[0, 1, 1], [1, 0, 1]]),
     ],
 )
-def test_what_was_said_of_vectors_would_be_lost_and_is_refused(said):
+def test_a_copy_that_would_lose_corrections_of_vectors_is_refused(said):
     links = fresh(*THREE)
     said(links)
     with pytest.raises(ArgumentError, match="constraints, groups or prototypes"):

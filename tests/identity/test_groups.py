@@ -1,4 +1,4 @@
-"""Groups: vectors seen together get clusters of their own, and the best such assignment."""
+"""Groups: vectors seen together get different clusters by the best assignment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def clusterer(stream, engine, n, **options):
 
 
 def admissible(links, x, taken=()):
-    """Clusters that would take a vector, and its similarity to each: equations 20 and 21."""
+    """Return the clusters that accept a vector (equations 20 and 21) and its similarities."""
     t_c, t_s, t_p = vars_of(links.thresholds)
     state, q, best = links.state(), fixed_point(x), {}
     for cluster, total, mass in zip(
@@ -46,7 +46,7 @@ def vars_of(thresholds):
 
 
 def best_total(options):
-    """The greatest total over all one-to-one assignments, tried one by one."""
+    """Return the greatest total of all one-to-one assignments by trying each."""
     best = 0
     for choice in itertools.product(*[[None, *row] for row in options]):
         there = [cluster for cluster in choice if cluster is not None]
@@ -61,7 +61,7 @@ def best_total(options):
 
 
 def placed(links, since):
-    """Cluster that each arrival since an event went to, None where it began one."""
+    """Return the cluster of each arrival since an event, None for a new one."""
     kinds = ("created", "joined", "linked")
     arrivals = [event for event in links.events(since) if event.kind in kinds]
     return [None if event.kind == "created" else event.cluster for event in arrivals]
@@ -96,7 +96,7 @@ def test_no_other_assignment_has_a_greater_total(engine, kind, size):
 
 
 @engines
-def test_the_second_best_cluster_is_taken_where_that_makes_the_better_whole(engine):
+def test_the_second_best_cluster_is_chosen_if_the_total_is_greater(engine):
     links = Links(0.6, 0.9, 0.9, engine=engine)
     links.add_many([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     # The first would rather go to cluster 0, but only it can go to cluster 1.
@@ -104,7 +104,7 @@ def test_the_second_best_cluster_is_taken_where_that_makes_the_better_whole(engi
 
 
 @engines
-def test_two_of_one_face_never_share_a_cluster_even_as_twins(engine):
+def test_equal_vectors_of_one_group_get_different_clusters(engine):
     links = Links(0.7, 0.6, 0.9, engine=engine)
     first = links.add_group([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     assert sorted(first.tolist()) == [0, 1, 2]
@@ -129,7 +129,7 @@ def test_groups_of_one_key_are_one_group(engine):
 
 @engines
 @pytest.mark.parametrize("kind", KINDS)
-def test_members_of_a_group_stay_apart_whatever_comes_later(engine, kind):
+def test_members_of_a_group_stay_apart_as_vectors_arrive(engine, kind):
     stream = make(kind, 77, 120)
     links = Links(*stream.thresholds, engine=engine, threads=1)
     groups = []
@@ -144,7 +144,7 @@ def test_members_of_a_group_stay_apart_whatever_comes_later(engine, kind):
 
 
 @engines
-def test_a_group_is_one_change_all_or_nothing(engine):
+def test_a_group_is_added_completely_or_not_at_all(engine):
     links = Links(0.7, 0.6, 0.9, engine=engine)
     links.add_many([[1.0, 0.0], [0.0, 1.0]])
     before = links.state_hash(), len(links.events())
@@ -177,7 +177,7 @@ def test_a_cluster_whose_vectors_cancel_out_is_similar_to_nothing(engine, eviden
 
 
 @engines
-def test_a_key_that_is_no_text_is_refused(engine):
+def test_a_group_key_that_is_not_a_string_is_refused(engine):
     links = Links(0.7, 0.6, 0.9, engine=engine)
     with pytest.raises(ArgumentError):
         links.add_group([[1.0, 0.0]], group=7)

@@ -1,4 +1,4 @@
-"""Healing: opt-in, at fixed places of the stream, the same however the stream is cut."""
+"""Healing: opt-in, at fixed numbers of vectors, independent of batch sizes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MODES = ("join", "settle")
 
 
 def late_fragments(seed=0, d=64):
-    """Identities that begin as fragments: few vectors at first, many later."""
+    """Return identities that begin as fragments: few vectors at first, many later."""
     rng = np.random.default_rng(seed)
     centres = unit(rng.standard_normal((6, d)))
     y = rng.integers(6, size=900)
     return around(rng, centres[y], 0.72).astype(np.float32), y
 
 
-def test_healing_is_off_unless_asked_for():
+def test_healing_is_off_by_default():
     X, _ = late_fragments()
     links = Links(0.66, 0.6, 0.75)
     links.add_many(X)
@@ -32,7 +32,7 @@ def test_healing_is_off_unless_asked_for():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_healing_joins_what_the_paper_leaves_in_pieces(mode):
+def test_healing_joins_fragments_that_the_paper_leaves(mode):
     X, y = late_fragments()
     figures = []
     for heal in (None, mode):
@@ -47,7 +47,7 @@ def test_healing_joins_what_the_paper_leaves_in_pieces(mode):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_are_invisible(engine, mode, kind):
+def test_healing_does_not_depend_on_batch_sizes(engine, mode, kind):
     stream = make(kind, 1)
     X = stream.vectors[:160]
     seen = []
@@ -74,7 +74,7 @@ def test_both_engines_heal_alike(mode, kind):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_save_load_continue_is_continue(mode):
+def test_healing_continues_after_save_and_load(mode):
     X, _ = late_fragments()
     whole = Links(0.72, 0.6, 0.75, heal=mode)
     whole.add_many(X)
@@ -86,7 +86,7 @@ def test_save_load_continue_is_continue(mode):
     assert links.state_hash() == whole.state_hash()
 
 
-def test_a_cluster_with_few_vectors_takes_no_part():
+def test_a_cluster_with_few_vectors_is_not_healed():
     X, _ = late_fragments()
     cautious = Links(0.72, 0.6, 0.75, heal=Healing("join", min_size=10_000))
     cautious.add_many(X)
@@ -94,7 +94,7 @@ def test_a_cluster_with_few_vectors_takes_no_part():
 
 
 def test_a_stray_subcluster_cannot_tie_two_clusters():
-    """The failure seen with pairs of nodes: one bridge, and two identities run together."""
+    """A single bridge joined two identities when pairs of nodes were tested."""
     rng = np.random.default_rng(3)
     a, b = unit(rng.standard_normal((2, 48)))
     X = around(rng, np.array([a] * 80 + [b] * 80 + [unit(a + b)] * 12), 0.93)
@@ -104,7 +104,7 @@ def test_a_stray_subcluster_cannot_tie_two_clusters():
     assert accuracy(y, links.labels()[:160]) == 1.0
 
 
-def test_a_t_p_that_nothing_ever_tested_does_not_run_all_clusters_together():
+def test_an_untested_t_p_does_not_join_all_clusters():
     rng = np.random.default_rng(4)
     centre = unit(rng.standard_normal(2048))
     centres = around(rng, np.tile(centre, (8, 1)), 0.75)  # strangers of a cone: similarity .56
@@ -118,7 +118,7 @@ def test_a_t_p_that_nothing_ever_tested_does_not_run_all_clusters_together():
     assert everything.n_clusters_after == 1  # what s~ alone would do
 
 
-def test_places_depend_on_the_number_of_vectors_alone():
+def test_healing_runs_at_fixed_numbers_of_vectors():
     healing = Healing("join", first=10, growth=1.5)
     marks = [healing.after(n) for n in range(100)]
     assert sorted(set(marks)) == [10, 15, 22, 33, 49, 73, 109]
@@ -137,7 +137,7 @@ def test_places_depend_on_the_number_of_vectors_alone():
         {"growth": float("nan")},
     ],
 )
-def test_what_healing_cannot_be_is_refused(given):
+def test_invalid_healing_options_are_refused(given):
     with pytest.raises(ArgumentError):
         Links(0.7, 0.6, 0.9, heal=Healing(**given) if isinstance(given, dict) else given)
 

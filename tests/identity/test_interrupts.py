@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: what was taken is a prefix of the stream, and going on changes nothing.
+"""Ctrl-C at any moment: the added rows are a prefix, and continuing gives the same result.
 
 An interrupt is sent at the k-th call or return of a Python function, so that the tests cover all
 moments and depend on no clock.
@@ -35,7 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def interrupted_at(place: int) -> Iterator[Callable[[], int]]:
-    """Send SIGINT at the k-th event of Python's profiler; yields how many there were."""
+    """Send SIGINT at the k-th event of the profiler of Python; yield the number of events."""
     seen = 0
 
     def count(_frame: FrameType, _event: str, _argument: object) -> None:
@@ -52,7 +52,7 @@ def interrupted_at(place: int) -> Iterator[Callable[[], int]]:
 
 
 def interrupt(work: Callable[[], object], place: int) -> None:
-    """Do some work that is interrupted at a moment, unless it takes fewer this time."""
+    """Run some work and interrupt it at a moment, if it lasts that long."""
     with interrupted_at(place) as seen:
         try:
             work()
@@ -73,7 +73,7 @@ def clusterer(engine: str, options: dict[str, Any]) -> Links:
 
 
 def moments(work: Callable[[], Callable[[], object]], tries: int) -> list[int]:
-    """Moments spread over some work, which is done once before: the first time imports modules."""
+    """Return moments spread over some work, after a first run that imports modules."""
     work()()
     again = work()
     with interrupted_at(-1) as seen:
@@ -83,14 +83,16 @@ def moments(work: Callable[[], Callable[[], object]], tries: int) -> list[int]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_batch_interrupted_and_continued_ends_as_one_that_was_not(name: str, engine: str) -> None:
+def test_an_interrupted_and_continued_batch_ends_as_an_uninterrupted_one(
+    name: str, engine: str
+) -> None:
     check_batches(name, engine, tries=7)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_batch_interrupted_at_many_moments_ends_as_one_that_was_not(
+def test_a_batch_interrupted_many_times_ends_as_an_uninterrupted_one(
     name: str, engine: str
 ) -> None:
     check_batches(name, engine, tries=60)
@@ -127,7 +129,7 @@ def check_batches(name: str, engine: str, *, tries: int) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("weight", [0.5, np.linspace(0.1, 1.0, 90)])
-def test_vectors_of_less_weight_interrupted_and_continued(engine: str, weight: Any) -> None:
+def test_a_batch_with_weights_can_be_interrupted_and_continued(engine: str, weight: Any) -> None:
     X, weights = stream(120), np.broadcast_to(weight, 90)
 
     def begun() -> Links:
@@ -183,7 +185,7 @@ def _other(X: np.ndarray) -> Links:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_that_is_interrupted_is_done_or_not(verb: str, engine: str) -> None:
+def test_an_interrupted_verb_is_done_completely_or_not_at_all(verb: str, engine: str) -> None:
     X = stream(130)
     start = clusterer(engine, {})
     start.add_many(X[:100])
@@ -219,7 +221,7 @@ def test_a_handler_that_raises_nothing_does_not_end_a_batch() -> None:
     assert told == [signal.SIGINT]
 
 
-def test_the_handler_is_as_it_was_after_each_verb() -> None:
+def test_each_verb_restores_the_signal_handler() -> None:
     handler = signal.getsignal(signal.SIGINT)
     links = clusterer("native", {})
     links.add_many(stream(20))
@@ -229,7 +231,7 @@ def test_the_handler_is_as_it_was_after_each_verb() -> None:
 
 
 def test_a_native_batch_is_interrupted_before_it_is_over() -> None:
-    """One call of the compiled engine that would take minutes ends as soon as it is told to."""
+    """Interrupt one call of the compiled engine that would take minutes."""
     X = np.random.default_rng(0).normal(size=(60_000, 64)).astype(np.float32)
     links = Links(0.9, 0.95, 0.99, threads=1)  # every vector is a cluster of its own
     links.add_many(X[:20_000])

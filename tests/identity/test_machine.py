@@ -55,7 +55,7 @@ for _verb in VERBS:
 
 
 def run_trials(seed, operations):
-    """Random trials until there were so many operations; how often each verb and event came."""
+    """Run random trials up to a number of operations; count verbs and events."""
     rng = np.random.default_rng([seed, 5])
     verbs, odds = list(VERBS), np.array(list(VERBS.values())) / sum(VERBS.values())
     done, kinds = Counter(), Counter()
@@ -107,8 +107,8 @@ def test_every_verb_on_both_engines_does_what_the_naive_model_does_at_length(see
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_healing_breaks_no_word_and_both_engines_heal_alike(seed):
-    """Beyond the model: only what must hold, of vectors that people spoke of."""
+def test_healing_keeps_corrections_and_both_engines_heal_alike(seed):
+    """Without the model: check only the constraints of the corrected vectors."""
     rng = np.random.default_rng([seed, 9])
     pool, thresholds = crowd(rng)
     heal = Healing(("join", "settle")[seed % 2], first=8, growth=1.1, min_size=2)
@@ -135,7 +135,7 @@ def test_healing_breaks_no_word_and_both_engines_heal_alike(seed):
 
 
 @pytest.mark.parametrize("seed", [1218, 276, 117, *range(20)])
-def test_prototypes_are_in_the_cluster_of_their_name_also_where_it_splits(seed):
+def test_prototypes_stay_in_the_cluster_of_their_name_after_splits(seed):
     rng = np.random.default_rng(seed)
     pool, thresholds = crowd(rng)
     n = int(rng.integers(3, 14))
@@ -151,7 +151,7 @@ def test_prototypes_are_in_the_cluster_of_their_name_also_where_it_splits(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_not_tracking_vectors_changes_nothing_that_clusters_are_told(seed):
+def test_tracking_vectors_does_not_change_the_clusters(seed):
     rng = np.random.default_rng([seed, 10])
     pool, thresholds = crowd(rng)
     pairs = [(name, tracked) for name in ENGINES for tracked in (True, False)]
@@ -184,7 +184,7 @@ def test_not_tracking_vectors_changes_nothing_that_clusters_are_told(seed):
 
 
 def told(rng, pool, links):
-    """A verb that needs no vector's number, with arguments."""
+    """Return a verb that needs no vector number, with arguments."""
     X = pool[rng.integers(len(pool)) :][: rng.integers(1, 5)]
     clusters, nodes = [view.id for view in links.clusters()], links.state().numbers.tolist()
     if not clusters or rng.random() < 0.5:

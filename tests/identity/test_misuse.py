@@ -1,4 +1,4 @@
-"""Misuse of the verbs: a typed error that says what was expected, and nothing has changed."""
+"""Misuse of the verbs gives a typed error and changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEAR_A = [0.9, 0.1, 0.0]
 
 
 def clusterer(engine, **options):
-    """Clusters 0 (vectors 0 and 3), 1 (vector 1, named Bob), 2 (vector 2); vector 4 is removed."""
+    """Return clusters 0 (vectors 0, 3), 1 (vector 1, named Bob), 2 (vector 2); 4 is removed."""
     links = Links(0.7, 0.8, 0.9, engine=engine, threads=1, **options)
     links.add_many([A, B, C, NEAR_A, C])
     links.remove(4)
@@ -116,7 +116,7 @@ def test_misuse_gives_a_typed_error_and_changes_nothing(engine, misuse):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_contradiction_names_the_chain_that_causes_it(engine):
+def test_the_error_of_a_contradiction_names_its_corrections(engine):
     links = clusterer(engine)
     links.same(1, 2)
     with pytest.raises(errors.ContradictionError) as raised:
@@ -129,7 +129,7 @@ def test_a_contradiction_names_the_chain_that_causes_it(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_clusters_of_different_names_are_not_the_same(engine):
+def test_same_of_clusters_with_different_names_is_refused(engine):
     links = clusterer(engine)
     links.name(2, "Cid")
     before = links.state_hash()
@@ -140,7 +140,7 @@ def test_clusters_of_different_names_are_not_the_same(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_only_prototype_of_a_locked_subcluster_with_visitors_stays(engine):
+def test_the_only_prototype_of_a_locked_subcluster_cannot_be_removed(engine):
     links = Links(0.7, 0.8, 0.9, engine=engine)
     cluster = links.enrol("Ann", [A])
     visitor = links.add(NEAR_A)
@@ -157,7 +157,7 @@ def test_the_only_prototype_of_a_locked_subcluster_with_visitors_stays(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_refused_of_an_empty_clusterer_leaves_it_empty(engine):
+def test_refused_calls_leave_an_empty_clusterer_empty(engine):
     links = Links(0.7, 0.8, 0.9, engine=engine)
     before = links.state_hash()
     verbs = [
@@ -200,7 +200,7 @@ def test_undo_past_the_start_is_refused(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_was_undone_cannot_be_undone_again(engine):
+def test_a_change_cannot_be_undone_twice(engine):
     links = Links(0.7, 0.8, 0.9, engine=engine)
     links.add_many([A, B, C])
     links.undo(to=1)
@@ -212,7 +212,7 @@ def test_what_was_undone_cannot_be_undone_again(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_forgotten_cluster_is_answered_with_none_and_takes_no_more_verbs(engine):
+def test_a_forgotten_cluster_resolves_to_none_and_refuses_verbs(engine):
     links = clusterer(engine)
     links.forget(2)
     assert links.resolve(2) == -1
@@ -233,7 +233,7 @@ def test_a_forgotten_cluster_is_answered_with_none_and_takes_no_more_verbs(engin
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_needs_vectors_that_are_not_kept_says_so(engine):
+def test_verbs_that_need_tracked_vectors_raise_not_tracked_error(engine):
     links = Links(0.7, 0.8, 0.9, engine=engine, track_vectors=False)
     links.add_many([A, B, C])
     before = links.state_hash()
@@ -268,7 +268,7 @@ def test_moving_and_removing_by_number_need_vectors_that_are_kept(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("options", [{}, {"keep_vectors": False}, {"track_vectors": False}])
-def test_removing_by_coordinates_is_done_soundly_or_refused(engine, options):
+def test_removal_by_coordinates_is_exact_or_refused(engine, options):
     links = Links(0.7, 0.8, 0.9, engine=engine, **options)
     links.add_many([A, NEAR_A, B])
     before = links.state_hash(), links.events()
@@ -285,12 +285,12 @@ def test_removing_by_coordinates_is_done_soundly_or_refused(engine, options):
 
 @pytest.mark.parametrize("option", ["max_subclusters", "max_idle", "min_size"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "10", True])
-def test_limits_that_are_none_are_refused(option, value):
+def test_invalid_limits_are_refused(option, value):
     with pytest.raises(errors.ArgumentError, match=option):
         Links(0.7, 0.8, 0.9, **{option: value})
 
 
-def test_the_paper_needs_none_of_this():
+def test_adding_distant_vectors_makes_only_created_events():
     links = Links(0.7, 0.8, 0.9)
     links.add_many([A, B, C])
     assert {event.kind for event in links.events()} == {"created"}

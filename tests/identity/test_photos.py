@@ -1,4 +1,4 @@
-"""Photos and corrections on the paper's own clusters: both help, and what was said stays said."""
+"""Photos and corrections on clusters of the paper: both help, and corrections hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THRESHOLDS = (0.72, 0.62, 0.72)  # as for strangers with that typical similarity
 
 
 class Faces:
-    """People as the paper imagines clusters; the first two are siblings, alike to the encoder."""
+    """People as clusters of the paper; the first two are siblings with similar vectors."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -30,7 +30,7 @@ class Faces:
         self.sigma = sigma_of(math.acos(TYPICAL), DIMENSION)
 
     def of(self, people):
-        """A vector of each of these people, in this order."""
+        """Return a vector of each of these people, in this order."""
         who = np.asarray(people)
         X = np.empty((len(who), DIMENSION), dtype=np.float32)
         for one in np.unique(who):
@@ -39,7 +39,7 @@ class Faces:
         return X
 
     def photos(self, n):
-        """Who is on each of n photos: both siblings on every other, two of the others on each."""
+        """Return the people of n photos: the siblings on every other one, two others on each."""
         groups = []
         for _ in range(n):
             siblings = self.rng.permutation(2)[: self.rng.integers(1, 3)]
@@ -48,7 +48,7 @@ class Faces:
 
 
 def taken(groups, X, engine, *, together, **options):
-    """A clusterer that took the photos as such, or their vectors one by one."""
+    """Return a clusterer with the photos added as groups, or vector by vector."""
     links = Links(*THRESHOLDS, engine=engine, threads=1, **options)
     for rows in np.split(X, np.cumsum([len(group) for group in groups])[:-1]):
         (links.add_group if together else links.add_many)(rows)
@@ -56,14 +56,14 @@ def taken(groups, X, engine, *, together, **options):
 
 
 def sharing(groups, labels):
-    """Vectors that share a cluster with one before them in their photo."""
+    """Return vectors that share a cluster with an earlier one of their photo."""
     parts = np.split(labels, np.cumsum([len(group) for group in groups])[:-1])
     return sum(len(part) - len(set(part.tolist())) for part in parts)
 
 
 @engines
 @configurations
-def test_photos_tell_siblings_apart_that_the_vectors_alone_do_not(engine, options):
+def test_groups_separate_siblings_that_vectors_alone_do_not(engine, options):
     rises, conflated, shared = [], [], []
     for seed in range(8):
         faces = Faces(seed)
@@ -84,7 +84,7 @@ def test_photos_tell_siblings_apart_that_the_vectors_alone_do_not(engine, option
 
 
 def corrected(faces, engine, **options):
-    """Siblings who share a cluster, put right by hand; pairs that were said to be one, or not."""
+    """Correct siblings that share a cluster; return the corrected pairs."""
     y = faces.rng.integers(PEOPLE, size=120)
     links = Links(*THRESHOLDS, engine=engine, threads=1, **options)
     links.add_many(faces.of(y))
@@ -116,7 +116,7 @@ def hold(links, one, apart):
 @engines
 @configurations
 @pytest.mark.parametrize("saved", [False, True], ids=["kept", "saved and loaded"])
-def test_corrections_hold_after_hundreds_of_vectors_of_the_people_they_were_about(
+def test_corrections_hold_after_hundreds_of_vectors_of_the_same_people(
     engine, options, saved, tmp_path
 ):
     faces = Faces(3)
@@ -133,7 +133,7 @@ def test_corrections_hold_after_hundreds_of_vectors_of_the_people_they_were_abou
 
 
 @engines
-def test_what_photos_keep_apart_stays_apart_after_loading(engine):
+def test_clusters_separated_by_groups_stay_apart_after_loading(engine):
     faces = Faces(4)
     groups = faces.photos(15)
     links = taken(groups, faces.of(np.concatenate(groups)), engine, together=True)
@@ -146,7 +146,7 @@ def test_what_photos_keep_apart_stays_apart_after_loading(engine):
 
 @pytest.mark.skipif("native" not in ENGINES, reason="built without the compiled core on purpose")
 @configurations
-def test_both_engines_come_to_the_same_after_corrections(options):
+def test_both_engines_agree_after_corrections(options):
     states = set()
     for engine in ENGINES:
         faces = Faces(5)

@@ -1,4 +1,4 @@
-"""Corrections after corrections: the more specific one wins, a true contradiction is refused."""
+"""Corrections after corrections: the more specific one wins, contradictions are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refusal(verb, *arguments, **options):
 # One wrong face among two that were joined
 
 
-def test_a_face_can_be_cut_out_of_two_clusters_that_were_joined_and_the_rest_stays(engine):
+def test_a_vector_can_be_separated_from_two_joined_clusters(engine):
     links = clusterer(engine, A, A, A, B, B, B)
     links.same(0, 1, of="clusters")
     links.different(0, 4)  # across the merge: the second leaves
@@ -44,7 +44,7 @@ def test_a_face_can_be_cut_out_of_two_clusters_that_were_joined_and_the_rest_sta
     assert links.labels()[-2:].tolist() == [0, 0]  # one identity still
 
 
-def test_two_clusters_of_one_vector_each_can_be_parted_by_their_vectors(engine):
+def test_two_joined_clusters_of_one_vector_can_be_separated_by_vectors(engine):
     links = clusterer(engine, A, B)
     links.same(0, 1, of="clusters")
     links.different(0, 1)
@@ -52,7 +52,7 @@ def test_two_clusters_of_one_vector_each_can_be_parted_by_their_vectors(engine):
 
 
 @pytest.mark.parametrize("leave", ["different", "move", "remove"])
-def test_a_tie_of_clusters_goes_over_when_its_own_subcluster_is_taken_away(engine, leave):
+def test_joined_clusters_stay_joined_when_the_pinned_subcluster_is_removed(engine, leave):
     links = Links(0.6, 0.95, 0.9, engine=engine, threads=1)
     links.add_many([A, A, [0.8, 0.6, 0, 0], C, D])  # cluster 0: two subclusters, the first larger
     links.same(0, 1, of="clusters")
@@ -69,7 +69,7 @@ def test_a_tie_of_clusters_goes_over_when_its_own_subcluster_is_taken_away(engin
 
 
 def joined_crowds(engine, seed, **options):
-    """Two large clusters of several subclusters each, joined by a person, and some others."""
+    """Return two large joined clusters of several subclusters each, and some others."""
     rng = np.random.default_rng(seed)
     people = unit(rng.standard_normal((6, 16)))
     sizes = [60, 50, 10, 10, 5, 5]
@@ -86,7 +86,7 @@ def joined_crowds(engine, seed, **options):
 
 
 def said_to_be(said, v, w):
-    """Whether it follows from what was said of vectors that two are the same, or different."""
+    """Return whether the corrections imply that two vectors are the same, or different."""
     groups = {x: {x} for pair in [*said["same"], *said["different"], (v, w)] for x in pair}
     for a, b in said["same"]:
         both = groups[a] | groups[b]
@@ -103,9 +103,7 @@ def said_to_be(said, v, w):
 @pytest.mark.parametrize(
     "options", [{}, pytest.param({"evidence": "cluster"}, marks=pytest.mark.long)]
 )
-def test_of_three_hundred_corrections_after_a_merge_only_true_contradictions_are_refused(
-    engine, options
-):
+def test_only_contradictions_are_refused_among_300_corrections_after_a_merge(engine, options):
     links, members, rng = joined_crowds(engine, 5, **options)
     said, named = {"same": [], "different": []}, []
     for _ in range(300):
@@ -130,7 +128,7 @@ def test_of_three_hundred_corrections_after_a_merge_only_true_contradictions_are
 # Which of two corrections wins
 
 
-def test_vectors_that_are_one_come_together_after_their_clusters_were_put_apart(engine):
+def test_same_of_vectors_overrides_an_earlier_different_of_clusters(engine):
     links = clusterer(engine, A, A, B, B)
     links.different(0, 1, of="clusters")
     links.same(0, 2)  # the second comes to the first
@@ -139,14 +137,14 @@ def test_vectors_that_are_one_come_together_after_their_clusters_were_put_apart(
     assert links.labels().tolist() == [0, 0, 0, 1]
 
 
-def test_vectors_can_be_parted_after_their_subclusters_were_said_to_be_one(engine):
+def test_different_of_vectors_overrides_an_earlier_same_of_subclusters(engine):
     links = clusterer(engine, A, A, B, B)
     links.same(0, 1, of="subclusters")
     links.different(0, 2)
     assert links.labels().tolist() == [0, 0, 2, 0]
 
 
-def test_subclusters_that_are_one_come_together_after_their_clusters_were_put_apart(engine):
+def test_same_of_subclusters_overrides_an_earlier_different_of_clusters(engine):
     links = Links(0.6, 0.95, 0.9, engine=engine, threads=1)
     links.add_many([A, [0.8, 0.6, 0, 0], C, [0, 0, 0.8, 0.6]])
     assert links.labels().tolist() == [0, 0, 1, 1]
@@ -157,7 +155,7 @@ def test_subclusters_that_are_one_come_together_after_their_clusters_were_put_ap
     assert [(event.subcluster, event.asked) for event in retracted] == [(2, 0)]
 
 
-def test_subclusters_that_are_parted_end_the_tie_of_the_clusters_they_stood_for(engine):
+def test_different_of_subclusters_overrides_an_earlier_same_of_clusters(engine):
     links = clusterer(engine, A, B)
     links.same(0, 1, of="clusters")
     links.different(0, 1, of="subclusters")
@@ -167,21 +165,21 @@ def test_subclusters_that_are_parted_end_the_tie_of_the_clusters_they_stood_for(
     ]
 
 
-def test_clusters_that_are_joined_leave_out_vectors_that_were_parted(engine):
+def test_joining_clusters_leaves_out_separated_vectors(engine):
     links = clusterer(engine, A, A, B, B)
     links.different(0, 2)
     links.same(0, 1, of="clusters")
     assert links.labels().tolist() == [0, 0, 2, 0]
 
 
-def test_clusters_that_hold_nothing_but_two_vectors_that_were_parted_are_not_joined(engine):
+def test_clusters_of_only_two_separated_vectors_are_not_joined(engine):
     links = clusterer(engine, A, B)
     links.different(0, 1)
     error = refusal(links.same, 0, 1, of="clusters")
     assert "different(0, 1) of vectors" in str(error)
 
 
-def test_a_vector_that_was_moved_leaves_again_when_it_is_said_to_be_different(engine):
+def test_a_moved_vector_leaves_after_a_later_different(engine):
     links = clusterer(engine, A, A, B, C)
     for vector in (0, 1):
         links.move(vector, 1)
@@ -190,7 +188,7 @@ def test_a_vector_that_was_moved_leaves_again_when_it_is_said_to_be_different(en
     assert labels[0] == labels[2] != labels[1]
 
 
-def test_those_said_to_be_the_same_leave_together(engine):
+def test_vectors_declared_the_same_leave_together(engine):
     links = clusterer(engine, A, A, A, B, B, B)
     links.same(0, 1, of="clusters")
     links.same(1, 3)  # one of each side
@@ -200,7 +198,7 @@ def test_those_said_to_be_the_same_leave_together(engine):
     assert labels[0] == labels[4] != labels[1] == labels[3]
 
 
-def test_prototypes_stay_together_and_faces_leave(engine):
+def test_prototypes_stay_together_and_other_vectors_leave(engine):
     links = clusterer(engine, B, B, B)
     links.enrol("Ann", [A, C])
     links.same(links.named("Ann"), 0, of="clusters")
@@ -212,7 +210,7 @@ def test_prototypes_stay_together_and_faces_leave(engine):
     assert "enrol('Ann')" in str(error)
 
 
-def test_vectors_seen_together_stay_apart_whatever_is_said_of_their_clusters(engine):
+def test_members_of_a_group_stay_apart_after_same_of_their_clusters(engine):
     links = clusterer(engine)
     links.add_group([A, B])
     for of in ("vectors", "subclusters", "clusters"):
@@ -224,7 +222,7 @@ def test_vectors_seen_together_stay_apart_whatever_is_said_of_their_clusters(eng
 # A contradiction names one correction, once
 
 
-def test_the_very_same_vectors_are_refused_and_the_correction_is_named(engine):
+def test_a_contradiction_about_the_same_vectors_is_refused_by_name(engine):
     links = clusterer(engine, A, B)
     number = links.n_events
     links.same(0, 1)
@@ -238,7 +236,7 @@ def test_the_very_same_vectors_are_refused_and_the_correction_is_named(engine):
     links.different(0, 1)
 
 
-def test_of_a_chain_the_newest_is_named_and_no_step_twice(engine):
+def test_the_error_names_the_newest_correction_of_a_chain_once(engine):
     links = clusterer(engine, A, B, C, D)
     links.same(0, 1)
     links.same(2, 3)
@@ -254,7 +252,7 @@ def test_of_a_chain_the_newest_is_named_and_no_step_twice(engine):
 # Retracting
 
 
-def test_what_was_only_tied_by_a_correction_comes_apart_when_it_is_retracted(engine):
+def test_retracting_separates_parts_joined_by_the_correction_alone(engine):
     links = clusterer(engine, A, B, C)
     first = links.n_events
     links.same(0, 1)
@@ -267,7 +265,7 @@ def test_what_was_only_tied_by_a_correction_comes_apart_when_it_is_retracted(eng
         links.retract(first)
 
 
-def test_what_the_evidence_holds_stays_when_a_correction_is_retracted(engine):
+def test_retracting_keeps_parts_together_that_the_evidence_joins(engine):
     links = Links(0.6, 0.95, 0.9, engine=engine, threads=1)
     chain = [[1, 0, 0, 0], [0.8, 0.6, 0, 0], [0.28, 0.96, 0, 0], [-0.35, 0.93, 0, 0]]
     links.add_many(chain)
@@ -281,7 +279,7 @@ def test_what_the_evidence_holds_stays_when_a_correction_is_retracted(engine):
     assert not links.state().edge_rules.any()
 
 
-def test_another_correction_still_holds_what_a_retracted_one_tied(engine):
+def test_another_correction_keeps_parts_together_after_a_retraction(engine):
     links = clusterer(engine, A, B)
     first = links.n_events
     links.same(0, 1)
@@ -290,7 +288,7 @@ def test_another_correction_still_holds_what_a_retracted_one_tied(engine):
     assert links.labels().tolist() == [0, 0]
 
 
-def test_a_retracted_different_joins_nothing_but_no_longer_forbids(engine):
+def test_retracting_a_different_joins_nothing_and_allows_joins(engine):
     links = clusterer(engine, A, A, B)
     links.different(0, 1)
     number = links.corrections()[0].number
@@ -301,7 +299,7 @@ def test_a_retracted_different_joins_nothing_but_no_longer_forbids(engine):
     assert links.labels().tolist() == [0, 0, 1]
 
 
-def test_a_vector_that_was_moved_stays_when_its_move_is_retracted(engine):
+def test_retracting_a_move_leaves_the_vector_in_place(engine):
     links = clusterer(engine, A, A, B)
     links.move(1, 1)
     links.retract(links.corrections()[0].number)
@@ -311,7 +309,7 @@ def test_a_vector_that_was_moved_stays_when_its_move_is_retracted(engine):
     assert links.labels()[1] == 0
 
 
-def test_retracting_is_undone_and_survives_a_reload(engine):
+def test_a_retraction_can_be_undone_and_survives_a_reload(engine):
     links = clusterer(engine, A, B, C)
     links.same(0, 1)
     links.different(1, 2)
@@ -349,7 +347,7 @@ def test_corrections_are_listed_by_their_events(engine):
 
 
 @pytest.mark.parametrize("number", [-1, 0, 10**9, "0", None, True, 0.0])
-def test_what_is_no_correction_cannot_be_retracted(engine, number):
+def test_an_event_that_is_not_a_correction_cannot_be_retracted(engine, number):
     links = clusterer(engine, A, B)
     links.same(0, 1)
     before = links.state_hash(), links.n_events
@@ -360,7 +358,7 @@ def test_what_is_no_correction_cannot_be_retracted(engine, number):
     assert (links.state_hash(), links.n_events) == before
 
 
-def test_snapshots_of_before_corrections_had_levels_are_read(engine):
+def test_snapshots_without_levels_of_corrections_are_read(engine):
     links = clusterer(engine, A, A, B, B, C)
     links.same(0, 1, of="clusters")
     links.different(0, 4)
@@ -376,8 +374,8 @@ def test_snapshots_of_before_corrections_had_levels_are_read(engine):
     assert {law.level for law in read.laws} == {-1, 0, 2}
 
 
-def test_every_pair_of_corrections_gives_one_that_holds_or_one_that_is_named(engine):
-    """Each verb after each other verb, at every level, on the same two clusters."""
+def test_every_pair_of_corrections_holds_or_is_refused_by_name(engine):
+    """Call each verb after each other verb, at every level, on the same two clusters."""
     numbers = {"vectors": (0, 3), "subclusters": (0, 1), "clusters": (0, 1)}
     contradicting = {(of, of) for of in numbers}  # later and more general: of what they consist of
     contradicting |= {("vectors", "subclusters"), ("subclusters", "clusters")}

@@ -1,4 +1,4 @@
-"""Reasons: why a vector gets its answer, what would change it, what ties or parts two."""
+"""Explanations of a decision, of its counterfactuals, and of two vectors or clusters."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def engine_of(state):
 
 
 def asked(state, x):
-    """What the engine says of a vector: joined, linked to a cluster, or new."""
+    """Return the answer of the engine for a vector: joined, linked or new, and the cluster."""
     answer = engine_of(state).ask(fixed_point(x).astype(np.int32)[np.newaxis]).at(0)
     return answer.kind, answer.cluster
 
 
 def outcome(sentence):
-    """What a sentence says would happen, as `asked` would put it."""
+    """Return the outcome that a sentence predicts, in the form of `asked`."""
     if "begin a cluster" in sentence:
         return "new", -1
     found = re.search(r"(linked to|join subcluster \d+ of) cluster (\d+)", sentence)
@@ -54,7 +54,7 @@ def outcome(sentence):
 
 @evidences
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_the_threshold_that_is_told_the_answer_is_what_is_told(evidence, kind):
+def test_the_counterfactual_threshold_gives_the_predicted_answer(evidence, kind):
     links, rest = clustered(kind, evidence=evidence, engine="reference")
     state, told = links.state(), 0
     for x in rest:
@@ -80,7 +80,7 @@ def test_with_the_threshold_that_is_told_the_answer_is_what_is_told(evidence, ki
 
 @evidences
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_what_is_told_the_answer_is_what_is_told(evidence, kind):
+def test_leaving_out_the_named_cluster_gives_the_predicted_answer(evidence, kind):
     links, rest = clustered(kind, evidence=evidence, engine="reference")
     state, told = links.state(), 0
     for x in rest:
@@ -97,7 +97,7 @@ def test_without_what_is_told_the_answer_is_what_is_told(evidence, kind):
 
 
 def _only(state, stays):
-    """A state with some of its subclusters alone; enough to ask."""
+    """Return a state with only some of its subclusters, enough for predictions."""
     names = (
         "numbers",
         "clusters",
@@ -116,9 +116,7 @@ def _only(state, stays):
 @engines
 @evidences
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_missing_is_what_lies_between_the_figures_and_their_thresholds(
-    engine, evidence, kind
-):
+def test_the_missing_amount_is_the_threshold_minus_the_similarity(engine, evidence, kind):
     links, rest = clustered(kind, evidence=evidence, engine=engine)
     for x in rest:
         told = links.explain(x)
@@ -137,7 +135,7 @@ def test_what_is_missing_is_what_lies_between_the_figures_and_their_thresholds(
         assert str(told).count("change: ") == len(told.changes)
 
 
-def test_under_evidence_of_clusters_the_figures_are_the_whole_clusters():
+def test_under_cluster_evidence_the_figures_are_those_of_clusters():
     links, rest = clustered("lobes", evidence="cluster")
     state = links.state()
     seen = set()
@@ -155,7 +153,7 @@ def test_under_evidence_of_clusters_the_figures_are_the_whole_clusters():
     assert seen
 
 
-def test_nothing_is_missing_where_nothing_was_added():
+def test_nothing_is_missing_in_an_empty_clusterer():
     told = explain(None, np.zeros(3, dtype=np.int32), limit=1)
     assert (told.to_join, told.to_link, told.changes) == (None, None, ())
 
@@ -164,7 +162,7 @@ def test_nothing_is_missing_where_nothing_was_added():
 
 
 @engines
-def test_two_subclusters_of_one_cluster_are_tied_by_the_way_of_their_vectors(engine):
+def test_the_path_of_two_subclusters_is_the_path_of_their_vectors(engine):
     links, _ = clustered("chains", engine=engine)
     state = links.state()
     for a, b in np.random.default_rng(0).integers(60, size=(30, 2)).tolist():
@@ -176,7 +174,7 @@ def test_two_subclusters_of_one_cluster_are_tied_by_the_way_of_their_vectors(eng
         assert json.loads(json.dumps(way.to_dict()))["of"] == "subclusters"
 
 
-def test_two_clusters_are_told_by_their_most_similar_subclusters():
+def test_two_clusters_are_explained_by_their_most_similar_subclusters():
     links, _ = clustered("lobes")
     state = links.state()
     one, other = np.unique(state.clusters)[:2].tolist()
@@ -190,7 +188,7 @@ def test_two_clusters_are_told_by_their_most_similar_subclusters():
     assert f"clusters {one} and {other} are nearest in subclusters" in str(told)
 
 
-def test_what_a_person_said_stands_in_the_way_and_between_clusters():
+def test_corrections_appear_in_paths_and_between_clusters():
     rng = np.random.default_rng(3)
     centres = unit(rng.standard_normal((3, 32)))
     links = Links(0.7, 0.9, 0.8, engine="reference")
@@ -212,7 +210,7 @@ def test_what_a_person_said_stands_in_the_way_and_between_clusters():
 # Suggestions that obey
 
 
-def test_no_join_is_suggested_that_a_person_forbade():
+def test_joins_forbidden_by_a_correction_are_not_suggested():
     links, _ = clustered("lobes", n=100, engine="reference")
     state = links.state()
     first = suggestions.merges(state, 1)[0]
@@ -223,7 +221,7 @@ def test_no_join_is_suggested_that_a_person_forbade():
     assert len(after) == pairs - 1
 
 
-def test_no_suggestion_is_made_of_a_cluster_to_be_ignored():
+def test_ignored_clusters_are_not_suggested():
     links, _ = clustered("lobes", n=100)
     state = links.state()
     ignored = suggestions.merges(state, 1)[0].clusters[0]
@@ -233,7 +231,7 @@ def test_no_suggestion_is_made_of_a_cluster_to_be_ignored():
     assert all(each.cluster != ignored for each in suggestions.splits(state, 99, ignored=[ignored]))
 
 
-def test_a_blend_of_two_that_sound_edges_hold_is_found_by_its_parts():
+def test_a_mixed_cluster_with_sound_edges_is_found_by_its_parts():
     # A chain from one centre to another: each edge is sound, the two ends are strangers.
     a, b = np.eye(16)[:2]
     steps = np.linspace(0, np.pi / 2, 9)
@@ -249,7 +247,7 @@ def test_a_blend_of_two_that_sound_edges_hold_is_found_by_its_parts():
     assert json.loads(json.dumps(worst.to_dict()))["evidence"] == "parts"
 
 
-def test_parts_are_what_is_left_on_either_side_when_an_edge_is_gone():
+def test_parts_are_the_two_sides_of_a_removed_edge():
     links, _ = clustered("chains", n=100)
     state = links.state()
     for each in suggestions.splits(state, 10_000):
@@ -289,7 +287,7 @@ def test_exemplars_are_the_most_central_the_newest_and_the_most_doubtful():
     assert json.loads(json.dumps(found.to_dict()))["newest"] == [9, 8, 7]
 
 
-def test_vectors_that_cancel_out_have_no_direction_and_break_nothing():
+def test_vectors_that_sum_to_zero_cause_no_error():
     links = Links(0.9, 0.95, 0.9, engine="reference")
     links.add_many([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     links.same(0, 1)
@@ -299,7 +297,7 @@ def test_vectors_that_cancel_out_have_no_direction_and_break_nothing():
     assert review.central(state, 0, None, limit=3) == (0,)
 
 
-def test_of_very_many_vectors_some_are_looked_at_from_the_whole_stream(monkeypatch):
+def test_exemplars_of_many_vectors_are_sampled_from_the_whole_stream(monkeypatch):
     links, looked = Links(0.7, 0.6, 0.9), []
     links.add_many(np.tile([[1.0, 0.0], [0.999, 0.01]], (50, 1)))
     monkeypatch.setattr(review, "LOOKED", 10)

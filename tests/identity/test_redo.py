@@ -1,4 +1,4 @@
-"""Redo: what undo took comes back as it was, until something else changes."""
+"""Redo restores what undo reverted, until another change."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def clusterer(engine, **options):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_undos_are_redone_one_after_the_other_and_ids_are_those_of_never_having_undone(
-    engine, kind
-):
+def test_redoing_each_undo_restores_the_ids(engine, kind):
     stream = make(kind, 2)
     links, twin = (Links(*stream.thresholds, engine=engine) for _ in range(2))
     for x in stream.vectors[:30]:
@@ -42,7 +40,7 @@ def test_undos_are_redone_one_after_the_other_and_ids_are_those_of_never_having_
     assert links.state_hash() == twin.state_hash()
 
 
-def test_redo_brings_back_names_corrections_prototypes_and_what_was_forgotten(engine):
+def test_redo_restores_names_corrections_prototypes_and_removals(engine):
     links = clusterer(engine)
     links.add_many([A, NEAR_A, B, C, C])
     for deed in (
@@ -62,7 +60,7 @@ def test_redo_brings_back_names_corrections_prototypes_and_what_was_forgotten(en
         np.testing.assert_array_equal(links.labels(), labels)
 
 
-def test_all_that_one_undo_took_comes_back_at_once(engine):
+def test_one_redo_restores_all_that_one_undo_reverted(engine):
     links = clusterer(engine)
     links.add_many([A, B, C])
     after = links.state_hash()
@@ -82,7 +80,7 @@ def test_all_that_one_undo_took_comes_back_at_once(engine):
     ],
     ids=["a vector", "a name", "a removal", "a settlement"],
 )
-def test_any_other_change_ends_what_can_be_redone(engine, change):
+def test_any_other_change_discards_the_redo_history(engine, change):
     links = clusterer(engine)
     links.add_many([A, B, C])
     links.undo()
@@ -93,7 +91,7 @@ def test_any_other_change_ends_what_can_be_redone(engine, change):
     assert (links.state_hash(), links.events()) == before
 
 
-def test_asking_does_not_end_what_can_be_redone(engine):
+def test_queries_keep_the_redo_history(engine):
     links = clusterer(engine)
     links.add_many([A, B, C])
     after = links.state_hash()
@@ -106,7 +104,7 @@ def test_asking_does_not_end_what_can_be_redone(engine):
     assert links.state_hash() == after
 
 
-def test_redo_where_nothing_was_undone_or_all_was_redone_is_refused(engine):
+def test_redo_is_refused_if_there_is_nothing_to_redo(engine):
     links = clusterer(engine)
     with pytest.raises(UndoError):
         links.redo()
@@ -119,7 +117,7 @@ def test_redo_where_nothing_was_undone_or_all_was_redone_is_refused(engine):
         links.redo()
 
 
-def test_what_was_redone_can_be_undone_and_redone_again(engine):
+def test_a_redone_change_can_be_undone_and_redone_again(engine):
     links = clusterer(engine)
     links.add_many([A, B, C])
     hashes = {links.state_hash()}
@@ -136,7 +134,7 @@ def test_what_was_redone_can_be_undone_and_redone_again(engine):
     assert hashes == {links.state_hash()}
 
 
-def test_redo_goes_on_from_a_snapshot_with_history_and_not_from_one_without(engine):
+def test_redo_needs_a_snapshot_with_history(engine):
     links = clusterer(engine)
     links.add_many([A, B, C])
     after = links.state_hash()
@@ -160,7 +158,7 @@ def test_a_snapshot_holds_no_vector_that_can_no_longer_be_redone(engine):
     assert len(links.to_bytes()) < size + 48  # an event more, and no vector
 
 
-def test_drained_events_leave_nothing_to_redo(engine):
+def test_draining_events_discards_the_redo_history(engine):
     links = clusterer(engine)
     links.add_many([A, B, C])
     links.undo()
@@ -169,14 +167,14 @@ def test_drained_events_leave_nothing_to_redo(engine):
         links.redo()
 
 
-def test_a_clusterer_that_keeps_no_vectors_redoes_nothing(engine):
+def test_redo_is_refused_without_kept_vectors(engine):
     links = clusterer(engine, keep_vectors=False)
     links.add_many([A, B])
     with pytest.raises(NotTrackedError):
         links.redo()
 
 
-def test_a_history_has_again_what_was_redone(engine):
+def test_a_history_includes_redone_events(engine):
     links = clusterer(engine)
     links.add_many([A, B])
     links.same(0, 1)
@@ -187,7 +185,7 @@ def test_a_history_has_again_what_was_redone(engine):
     assert links.history(1) == told
 
 
-def test_all_that_came_from_another_clusterer_comes_back_together(engine):
+def test_one_redo_restores_an_absorption(engine):
     links, other = clusterer(engine), clusterer(engine)
     links.add_many([A, B])
     other.add_many([NEAR_A, C])
@@ -200,8 +198,8 @@ def test_all_that_came_from_another_clusterer_comes_back_together(engine):
     assert (links.n_vectors, links.state_hash()) == (4, after)
 
 
-def test_a_claim_alone_is_undone_where_nothing_before_it_is_in_the_log(engine):
-    """A cluster that has the name already gets a flag, and no event that begins a change."""
+def test_a_claim_is_undone_if_the_log_holds_nothing_before_it(engine):
+    """Enrol into a cluster that has the name: a flag is set without an event."""
     links = clusterer(engine)
     links.add(A)
     links.name(0, "Ann")

@@ -1,4 +1,4 @@
-"""The review queue: what to ask next, with labels as the person who answers."""
+"""The review queue, with answers from the labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FRAGMENTS, BLENDS = (0.68, 0.84, 0.95), (0.52, 0.84, 0.45)  # thresholds: too st
 
 
 def voices(thresholds, seed=0, **options):
-    """Twenty identities of the paper's model, and the labels."""
+    """Return twenty identities of the model of the paper, and the labels."""
     X, y = sample_stream(20, 12, 24, 0.16, np.random.default_rng(seed))
     links = Links(*thresholds, threads=1, **options)
     links.add_many(X)
@@ -32,7 +32,7 @@ def queue(links, limit=1, **options):
 
 
 def answer(links, y, a, b):
-    """A person who looks at the first vector of either subcluster."""
+    """Answer by the labels of the first vector of each subcluster."""
     vectors = links.state().vectors.tolist()
     same = y[vectors.index(a)] == y[vectors.index(b)]
     (links.same if same else links.different)(a, b, of="subclusters")
@@ -40,7 +40,7 @@ def answer(links, y, a, b):
 
 
 def reviewed(links, y, count):
-    """Accuracy before and after each of some answers."""
+    """Return the accuracy before and after each answer."""
     scores = [accuracy(y, links.labels())]
     for _ in range(count):
         for each in queue(links):
@@ -50,7 +50,7 @@ def reviewed(links, y, count):
 
 
 def asked_at_random(links, y, count, seed):
-    """The same with two clusters, or the ends of an edge, drawn at random."""
+    """Return the accuracies with questions drawn at random."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         state = links.state()
@@ -66,7 +66,7 @@ def asked_at_random(links, y, count, seed):
 
 @engines
 @pytest.mark.parametrize("thresholds", [FRAGMENTS, BLENDS])
-def test_answers_to_the_queue_put_more_right_than_answers_to_random_questions(engine, thresholds):
+def test_the_review_queue_corrects_more_than_random_questions(engine, thresholds):
     links, y = voices(thresholds, engine=engine)
     start, end = accuracy(y, links.labels()), reviewed(links, y, 25)[-1]
     drawn = [
@@ -77,14 +77,14 @@ def test_answers_to_the_queue_put_more_right_than_answers_to_random_questions(en
 
 
 @pytest.mark.parametrize("thresholds", [FRAGMENTS, BLENDS])
-def test_all_is_right_in_the_end(thresholds):
+def test_120_answers_reach_an_accuracy_of_99_percent(thresholds):
     links, y = voices(thresholds)
     assert max(reviewed(links, y, 120)) > 0.99
 
 
 @engines
 @pytest.mark.parametrize("thresholds", [FRAGMENTS, BLENDS])
-def test_nothing_is_asked_that_answers_so_far_imply(engine, thresholds):
+def test_questions_implied_by_earlier_answers_are_not_asked(engine, thresholds):
     links, y = voices(thresholds, engine=engine)
     seen = set()
     for _ in range(40):
@@ -114,7 +114,7 @@ def test_the_queue_is_a_function_of_the_state_and_its_head_does_not_depend_on_it
     assert [each.gain for each in long] == sorted((each.gain for each in long), reverse=True)
 
 
-def test_no_question_of_a_list_hangs_on_the_answer_to_another():
+def test_questions_of_one_list_do_not_depend_on_each_other():
     links, _ = voices(FRAGMENTS)
     found = queue(links, 40)
     cuts = [each.clusters[0] for each in found if each.kind == "cut"]
@@ -129,7 +129,7 @@ def test_no_question_of_a_list_hangs_on_the_answer_to_another():
 
 
 @pytest.mark.parametrize("kind", ["lobes", "mirrored", "generative", "anything"])
-def test_no_answer_to_a_list_is_refused_in_whatever_order_they_come(kind):
+def test_answers_to_one_list_are_accepted_in_any_order(kind):
     stream, rng = make(kind, 3), np.random.default_rng(3)
     links = Links(*stream.thresholds, threads=1)
     links.add_many(stream.vectors[:100])
@@ -140,7 +140,7 @@ def test_no_answer_to_a_list_is_refused_in_whatever_order_they_come(kind):
             (links.same if rng.random() < 0.5 else links.different)(each.a, each.b, of=each.of)
 
 
-def test_figures_are_those_of_the_two_sides_as_wholes():
+def test_figures_of_a_question_are_those_of_its_two_sides():
     links, _ = voices(BLENDS)
     state = links.state()
     for each in queue(links, 40):
@@ -159,7 +159,7 @@ def test_figures_are_those_of_the_two_sides_as_wholes():
             assert each.similarity == pytest.approx(cosine, abs=1e-6)
 
 
-def test_answers_teach_the_queue_where_joins_are_no_longer_likely():
+def test_answers_adjust_the_probability_of_joins():
     links, _ = voices(FRAGMENTS)
     state = links.state()
     before = {each.clusters: each.gain for each in queue(links, 200) if each.kind == "join"}
@@ -173,7 +173,7 @@ def test_answers_teach_the_queue_where_joins_are_no_longer_likely():
     assert sum(after[pair] for pair in both) < sum(before[pair] for pair in both)
 
 
-def test_clusters_to_be_ignored_are_not_asked_about():
+def test_ignored_clusters_are_not_asked_about():
     links, _ = voices(FRAGMENTS)
     first = queue(links)[0]
     rest = queue(links, 50, ignored=first.clusters)
@@ -193,7 +193,7 @@ def test_a_question_reads_as_a_sentence_and_as_json():
     assert plain["margin"] == each.margin
 
 
-def test_vectors_to_show_are_the_callers_choice_and_none_where_they_are_not_tracked():
+def test_the_caller_chooses_the_vectors_to_show():
     links, _ = voices(FRAGMENTS)
     (each,) = queue(links, show=lambda number: (number, 7))
     assert each.vectors == ((each.a, 7), (each.b, 7))
@@ -203,7 +203,7 @@ def test_vectors_to_show_are_the_callers_choice_and_none_where_they_are_not_trac
     assert "vectors" not in str(each).split("look at")[1]
 
 
-def test_nothing_is_asked_of_nothing_or_of_one_vector():
+def test_no_vector_or_one_vector_gives_no_question():
     links = Links(0.7, 0.6, 0.9)
     assert questions(links.state(), limit=3) == []
     links.add([1.0, 0.0])

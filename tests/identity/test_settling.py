@@ -1,4 +1,4 @@
-"""Settling: joins and cuts over the subclusters, IDs that stay with their majority, events."""
+"""Settling: joins, cuts, IDs that stay with the majority, events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams import ENGINES, KINDS, around, make, unit
 
 
 def fragments(seed=0, n=400, d=64):
-    """Identities at cosine .75 and thresholds so strict that Links leaves fragments."""
+    """Return identities at cosine 0.75 and strict thresholds that leave fragments."""
     rng = np.random.default_rng(seed)
     centres = unit(rng.standard_normal((8, d)))
     y = rng.integers(8, size=n)
@@ -60,7 +60,7 @@ def test_settling_twice_finds_nothing_new(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_was_tied_stays_tied_as_vectors_arrive(engine):
+def test_settled_edges_hold_as_vectors_arrive(engine):
     links, y = fragmented(engine)
     links.settle(apply=True, thresholds=LOOSER)
     ours = links.labels()
@@ -75,7 +75,7 @@ def test_what_was_tied_stays_tied_as_vectors_arrive(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_state_is_sound_and_the_events_tell_all(engine, kind):
+def test_the_state_is_valid_and_the_events_describe_the_settlement(engine, kind):
     stream = make(kind, 3)
     links = Links(*stream.thresholds, engine=engine)
     half = len(stream.vectors) // 2
@@ -91,7 +91,7 @@ def test_the_state_is_sound_and_the_events_tell_all(engine, kind):
 @pytest.mark.skipif("native" not in ENGINES, reason="built without the compiled core on purpose")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_both_engines_settle_and_go_on_alike(kind, seed):
+def test_both_engines_settle_and_continue_alike(kind, seed):
     stream = make(kind, seed)
     hashes = []
     for engine in ("reference", "native"):
@@ -108,7 +108,7 @@ def two_centres(rng):
     return np.stack([centre, around(rng, centre, 0.4)])
 
 
-def test_cuts_part_two_identities_that_share_a_cluster():
+def test_cuts_separate_two_identities_in_one_cluster():
     rng = np.random.default_rng(5)
     y = np.repeat([0, 1], 60)
     X = around(rng, two_centres(rng)[y], 0.9)
@@ -125,7 +125,7 @@ def test_cuts_part_two_identities_that_share_a_cluster():
     assert {Severed, Split} <= kinds
 
 
-def test_the_larger_part_keeps_the_id_and_an_id_that_was_there_outlives_a_fresh_one():
+def test_the_larger_part_keeps_the_id_and_old_ids_win_over_new_ones():
     rng = np.random.default_rng(6)
     X = around(rng, two_centres(rng)[np.repeat([0, 1], [50, 20])], 0.9)
     links = Links(0.3, 0.7, 0.2)
@@ -136,7 +136,7 @@ def test_the_larger_part_keeps_the_id_and_an_id_that_was_there_outlives_a_fresh_
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_id_that_is_gone_stands_for_the_one_that_stayed(engine):
+def test_an_id_that_was_joined_resolves_to_the_surviving_id(engine):
     links, _ = fragmented(engine)
     at_arrival = links.labels()
     links.settle(apply=True, thresholds=LOOSER)
@@ -153,7 +153,7 @@ def test_an_id_that_is_gone_stands_for_the_one_that_stayed(engine):
     assert loaded.state_hash() == links.state_hash()
 
 
-def test_settling_nothing_is_fine():
+def test_settling_an_empty_clusterer_changes_nothing():
     links = Links(0.7, 0.6, 0.9)
     assert links.settle(apply=True).joins == ()
     links.add([1.0, 0.0])

@@ -113,7 +113,7 @@ def test_thresholds_of_another_type_are_refused(thresholds):
         Settle(thresholds=thresholds)
 
 
-def test_performing_a_verb_is_calling_the_method():
+def test_performing_a_verb_equals_calling_the_method():
     one, two = Links(0.7, 0.6, 0.9), Links(0.7, 0.6, 0.9)
     for verb, arguments in [
         ("add_many", {"X": X}),
@@ -130,7 +130,7 @@ def test_performing_a_verb_is_calling_the_method():
     assert one.state_hash() == two.state_hash()
 
 
-def test_json_goes_there_and_back():
+def test_arguments_survive_json():
     verb = AddGroup(X, group="photo", weight=np.array([1.0, 0.5, 1.0]))
     told = json.loads(json.dumps(verb.to_json()))
     assert AddGroup.parse(told).to_json() == told

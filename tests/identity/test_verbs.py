@@ -1,4 +1,4 @@
-"""Each verb in a small story, on both engines; the machine has them all together."""
+"""Each verb in a small scenario, on both engines; test_machine.py combines them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def kinds(links, since=0):
 # IDs
 
 
-def test_of_two_clusters_that_are_one_the_older_survives(engine):
+def test_joining_two_clusters_keeps_the_older_id(engine):
     links = clusterer(engine)
     links.add_many([A, B, B, B])
     links.same(1, 0, of="clusters")
@@ -40,7 +40,7 @@ def test_of_two_clusters_that_are_one_the_older_survives(engine):
     assert links.resolve(1) == 0
 
 
-def test_a_cluster_with_a_name_survives_one_without(engine):
+def test_joining_keeps_the_id_of_the_named_cluster(engine):
     links = clusterer(engine)
     links.add_many([A, B])
     links.name(1, "Bob")
@@ -50,7 +50,7 @@ def test_a_cluster_with_a_name_survives_one_without(engine):
     assert links.clusters()[0].name == "Bob"
 
 
-def test_at_a_split_enrolled_prototypes_weigh_more_than_size(engine):
+def test_a_split_gives_the_id_to_the_part_with_prototypes(engine):
     links = clusterer(engine)
     cluster = links.enrol("Ann", [A])
     links.add_many([B] * 5)
@@ -62,7 +62,7 @@ def test_at_a_split_enrolled_prototypes_weigh_more_than_size(engine):
     assert links.clusters()[0].name == "Ann"
 
 
-def test_ids_are_not_used_again_even_after_undo(engine):
+def test_ids_are_not_reused_after_undo(engine):
     links = clusterer(engine)
     links.add_many([A, B])
     links.undo()
@@ -90,7 +90,7 @@ def test_a_correction_holds_against_many_later_vectors_and_a_reload(engine):
         assert labels[0] == labels[1] != labels[2]
 
 
-def test_a_vector_that_is_moved_takes_along_what_it_contributed(engine):
+def test_moving_a_vector_moves_its_contribution(engine):
     links, plain = clusterer(engine), clusterer(engine)
     links.add_many([A, A, B])
     links.move(1, 1)
@@ -100,7 +100,7 @@ def test_a_vector_that_is_moved_takes_along_what_it_contributed(engine):
     assert links.labels().tolist() == [0, 1, 1]
 
 
-def test_a_vector_can_be_moved_again_and_back(engine):
+def test_a_vector_can_be_moved_back(engine):
     links = clusterer(engine)
     links.add_many([A, A, B, C])
     for cluster in (1, 2, 0):
@@ -108,7 +108,7 @@ def test_a_vector_can_be_moved_again_and_back(engine):
         assert links.labels()[1] == cluster
 
 
-def test_what_people_put_apart_is_not_suggested_and_what_is_ignored_neither(engine):
+def test_separated_and_ignored_clusters_are_not_suggested(engine):
     links = clusterer(engine)
     links.add_many([A, B, C])
     links.different(0, 1, of="clusters")
@@ -123,7 +123,7 @@ def test_what_people_put_apart_is_not_suggested_and_what_is_ignored_neither(engi
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_left_after_removals_is_the_sum_over_the_rest(engine, kind):
+def test_removals_leave_the_exact_sum_of_the_other_vectors(engine, kind):
     stream = make(kind, 1)
     links = Links(*stream.thresholds, engine=engine)
     links.add_many(stream.vectors[:60])
@@ -137,7 +137,7 @@ def test_what_is_left_after_removals_is_the_sum_over_the_rest(engine, kind):
     assert (state.vectors == -1).sum() == 30
 
 
-def test_when_all_is_removed_nothing_is_left(engine):
+def test_removing_every_vector_leaves_an_empty_graph(engine):
     links = clusterer(engine)
     links.add_many([A, NEAR_A, B])
     for vector in range(3):
@@ -148,7 +148,7 @@ def test_when_all_is_removed_nothing_is_left(engine):
     assert links.add(A).cluster == 2
 
 
-def test_without_tracking_the_vector_itself_is_removed(engine):
+def test_untracked_vectors_are_removed_by_coordinates(engine):
     links = clusterer(engine, track_vectors=False)
     links.add_many([A, NEAR_A, B])
     links.remove(NEAR_A)
@@ -197,7 +197,7 @@ def test_undo_takes_back_settling_joins_and_forgetting(engine):
         assert links.state_hash() == before
 
 
-def test_what_is_drained_is_told_once_and_cannot_be_undone(engine):
+def test_drained_events_are_returned_once_and_cannot_be_undone(engine):
     links = clusterer(engine)
     links.add_many([A, B])
     assert [event.sequence for event in links.drain_events()] == [0, 1]
@@ -218,7 +218,7 @@ def test_what_is_drained_is_told_once_and_cannot_be_undone(engine):
 # Seeds, weights, bounds
 
 
-def test_a_locked_prototype_takes_vectors_in_and_does_not_drift(engine):
+def test_a_locked_prototype_accepts_vectors_and_does_not_move(engine):
     links = clusterer(engine)
     cluster = links.enrol("Ann", [A])
     before = links.state().sums.copy()
@@ -231,7 +231,7 @@ def test_a_locked_prototype_takes_vectors_in_and_does_not_drift(engine):
     assert not np.array_equal(loose.state().sums, before)
 
 
-def test_a_light_vector_teaches_less_and_one_of_no_weight_nothing(engine):
+def test_a_lower_weight_moves_the_centroid_less_and_weight_zero_not_at_all(engine):
     links = clusterer(engine)
     links.add(A)
     full, light = clusterer(engine), clusterer(engine)
@@ -249,7 +249,7 @@ def test_a_light_vector_teaches_less_and_one_of_no_weight_nothing(engine):
     assert 0 < turned(light) < turned(full)
 
 
-def test_light_vectors_come_and_go_without_a_trace(engine):
+def test_adding_and_removing_weighted_vectors_restores_the_sums(engine):
     links = clusterer(engine)
     links.add_many([A, B])
     sums = links.state().sums
@@ -259,7 +259,7 @@ def test_light_vectors_come_and_go_without_a_trace(engine):
         assert np.array_equal(links.state().sums, sums)
 
 
-def test_few_subclusters_are_kept_and_a_stranger_who_returns_is_new(engine):
+def test_a_limit_of_subclusters_removes_clusters_without_a_name(engine):
     links = clusterer(engine, max_subclusters=10)
     rng = np.random.default_rng(0)
     links.add(A)
@@ -273,7 +273,7 @@ def test_few_subclusters_are_kept_and_a_stranger_who_returns_is_new(engine):
     assert "forgotten" in kinds(links)
 
 
-def test_bounds_do_not_depend_on_how_a_stream_is_cut(engine):
+def test_limits_do_not_depend_on_batch_sizes(engine):
     X = np.random.default_rng(1).normal(size=(200, 4))
     hashes = set()
     for size in (1, 7, 200):
@@ -284,7 +284,7 @@ def test_bounds_do_not_depend_on_how_a_stream_is_cut(engine):
     assert len(hashes) == 1
 
 
-def test_the_idle_are_forgotten_but_for_those_with_a_name(engine):
+def test_idle_clusters_without_a_name_are_forgotten(engine):
     links = clusterer(engine, max_idle=20)
     links.add_many([A, B])
     links.name(0, "Ann")
@@ -299,7 +299,7 @@ def test_small_clusters_without_a_name_are_pending(engine):
     assert [view.pending for view in links.clusters()] == [False, True, False]
 
 
-def test_options_and_all_that_was_said_survive_a_reload(engine):
+def test_options_and_corrections_survive_a_reload(engine):
     links = clusterer(engine, min_size=3, max_subclusters=50, max_idle=900)
     links.add_group([A, B], group="photo")
     links.name(0, "Ann")
@@ -321,7 +321,7 @@ def test_options_and_all_that_was_said_survive_a_reload(engine):
 # Reasons
 
 
-def test_a_history_tells_birth_names_splits_joins_and_the_end(engine):
+def test_a_history_lists_creation_names_splits_joins_and_removal(engine):
     links = clusterer(engine)
     links.add_many([A, NEAR_A, B])
     links.name(0, "Ann")
@@ -349,7 +349,7 @@ def test_exemplars_are_members_central_first_and_newest_last(engine):
 
 
 @pytest.mark.parametrize("leave", ["remove", "move"])
-def test_what_was_said_of_clusters_outlives_the_subclusters_they_had(engine, leave):
+def test_corrections_of_clusters_survive_the_removal_of_their_subclusters(engine, leave):
     links = Links(0.6, 0.95, 0.9, engine=engine)
     links.add_many([A, B, C])
     links.different(0, 1, of="clusters")
@@ -364,7 +364,7 @@ def test_what_was_said_of_clusters_outlives_the_subclusters_they_had(engine, lea
         links.same(0, 1, of="clusters")
 
 
-def test_clusters_that_are_one_stay_one_when_the_vector_between_them_goes(engine):
+def test_joined_clusters_stay_joined_when_the_connecting_vector_is_removed(engine):
     links = Links(0.6, 0.95, 0.9, engine=engine)
     links.add_many([A, C])
     links.same(0, 1, of="clusters")
@@ -373,7 +373,7 @@ def test_clusters_that_are_one_stay_one_when_the_vector_between_them_goes(engine
     assert links.labels().tolist() == [-1, 0, 0]
 
 
-def test_untracked_removal_is_exact_for_light_vectors_and_visitors(engine):
+def test_untracked_removal_is_exact_for_weighted_vectors_and_locked_subclusters(engine):
     links = clusterer(engine, track_vectors=False)
     links.enrol("Ann", [A])
     links.add(B)
@@ -387,7 +387,7 @@ def test_untracked_removal_is_exact_for_light_vectors_and_visitors(engine):
     assert [view.size for view in links.clusters()] == [1, 1]
 
 
-def test_a_named_part_keeps_the_id_where_that_was_asked_for(engine):
+def test_a_named_part_keeps_the_id_if_requested(engine):
     links = Links(0.6, 0.95, 0.9, engine=engine)
     links.add_many([A, A, A])
     links.name(0, "Ann", claim=True)
@@ -398,7 +398,7 @@ def test_a_named_part_keeps_the_id_where_that_was_asked_for(engine):
     assert labels[3] != 0
 
 
-def test_limits_hold_for_one_large_cluster_and_spare_the_newest(engine):
+def test_limits_apply_to_one_large_cluster_and_keep_the_newest(engine):
     rng = np.random.default_rng(0)
     centre = rng.standard_normal(16)
     links = Links(0.5, 0.9, 0.95, engine=engine, max_subclusters=20)
@@ -411,7 +411,7 @@ def test_limits_hold_for_one_large_cluster_and_spare_the_newest(engine):
     assert links.resolve(0) == 0
 
 
-def test_a_history_leaves_out_what_was_undone(engine):
+def test_a_history_omits_undone_events(engine):
     links = clusterer(engine)
     links.add_many([A, B])
     links.same(0, 1)
@@ -420,7 +420,7 @@ def test_a_history_leaves_out_what_was_undone(engine):
     assert "joined" not in str(links.history(1))
 
 
-def test_asking_fixes_nothing_and_knows_of_groups(engine):
+def test_adding_with_weight_zero_changes_nothing_and_respects_groups(engine):
     links = clusterer(engine)
     assert links.add(A, weight=0).cluster == -1
     assert links.dimension is None
@@ -448,7 +448,7 @@ def test_asking_fixes_nothing_and_knows_of_groups(engine):
         lambda links: links.remove(0, cluster=0),
     ],
 )
-def test_arguments_of_wrong_kinds_give_typed_errors(engine, misuse):
+def test_arguments_of_wrong_types_give_typed_errors(engine, misuse):
     links = clusterer(engine)
     links.add_many([A, B])
     before = links.state_hash(), links.events()

@@ -1,4 +1,4 @@
-"""What a clusterer can be asked: histories, ways between vectors, suggestions."""
+"""Queries: histories, paths between vectors, suggestions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def clustered(kind="lobes", seed=1, **options):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_id_ever_given_has_a_history_that_begins_with_its_birth(kind):
+def test_every_id_has_a_history_that_begins_with_its_creation(kind):
     links = clustered(kind, heal="settle")
     live = set(links.labels().tolist())
     given = {e.cluster for e in links.events() if e.kind == "created"}
@@ -51,7 +51,7 @@ def test_a_history_reads_as_sentences():
     assert str(links.history(united.gone)).startswith("event ")
 
 
-def test_an_id_never_given_has_no_history():
+def test_an_unknown_id_has_no_history():
     with pytest.raises(UnknownIdError):
         clustered().history(10_000)
 
@@ -61,7 +61,7 @@ def test_an_id_never_given_has_no_history():
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_way_between_two_vectors_is_made_of_edges_with_their_own_figures(engine, kind):
+def test_the_path_between_two_vectors_consists_of_edges_with_figures(engine, kind):
     links = clustered(kind, engine=engine)
     state, labels = links.state(), links.labels()
     edges = {tuple(edge) for edge in state.edges.tolist()}
@@ -86,7 +86,7 @@ def test_the_way_between_two_vectors_is_made_of_edges_with_their_own_figures(eng
             assert made.kind in ("linked", "rejoined", "united")
 
 
-def test_a_way_reads_as_lines():
+def test_a_path_reads_as_lines():
     links = clustered("chains")
     labels = links.labels()
     pairs = [links.explain_pair(0, i) for i in range(len(labels))]
@@ -96,7 +96,7 @@ def test_a_way_reads_as_lines():
     assert json.loads(json.dumps(longest.to_dict()))["together"] is True
 
 
-def test_vectors_that_never_came_or_are_not_tracked_are_refused():
+def test_unknown_or_untracked_vectors_are_refused():
     with pytest.raises(UnknownIdError, match="vector 5000"):
         clustered().explain_pair(0, 5000)
     with pytest.raises(UnknownIdError, match="True"):
@@ -124,7 +124,7 @@ def test_two_fragments_of_one_identity_are_the_first_suggestion():
     assert json.loads(json.dumps(best.to_dict()))["clusters"] == [0, 5]
 
 
-def test_what_would_pass_is_what_healing_and_settling_look_at():
+def test_suggestions_that_pass_are_those_of_healing_and_settling():
     links = clustered("lobes")
     for each in links.suggest_merges(limit=50):
         state = links.state()
@@ -133,7 +133,7 @@ def test_what_would_pass_is_what_healing_and_settling_look_at():
 
 
 @pytest.mark.parametrize("kind", ["lobes", "chains", "hub"])
-def test_the_weakest_edges_are_suggested_with_the_parts_they_hold_together(kind):
+def test_the_weakest_edges_are_suggested_with_their_parts(kind):
     links = clustered(kind)
     state = links.state()
     found = links.suggest_splits(limit=10_000)
@@ -147,6 +147,6 @@ def test_the_weakest_edges_are_suggested_with_the_parts_they_hold_together(kind)
         assert f"cluster {found[0].cluster} may be two" in str(found[0])
 
 
-def test_suggestions_of_nothing_are_none():
+def test_an_empty_clusterer_has_no_suggestions():
     assert Links(0.7, 0.6, 0.9).suggest_merges() == []
     assert Links(0.7, 0.6, 0.9).suggest_splits() == []

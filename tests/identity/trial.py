@@ -1,4 +1,4 @@
-"""One run of the identity machine: both engines and the model do the same, and are compared.
+"""One run of the identity machine: compare both engines with the model.
 
 A verb takes whole numbers only and makes of them what it needs, so that Hypothesis and a plain
 random generator can drive the same set. After each operation everything is compared and every
@@ -65,7 +65,7 @@ LARGEST = 2**16  # of the numbers that verbs are given
 
 
 def crowd(rng):
-    """Lobes that crowd in few dimensions: subclusters link, merge, part and are tied again."""
+    """Return lobes in few dimensions whose subclusters link, merge, split and re-join."""
     d = int(rng.integers(3, 9))
     identities = unit(rng.standard_normal((2, d)))
     centres = around(rng, np.repeat(identities, 4, axis=0), rng.uniform(0.8, 0.95))
@@ -75,7 +75,7 @@ def crowd(rng):
 
 
 class Trial(Comparison):
-    """Links on each engine beside the model, and what was seen so far."""
+    """Links on each engine, the model, and the IDs seen so far."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ class Trial(Comparison):
         self.done = []  # what was done, to tell of a failure
 
     def do(self, verb, numbers):
-        """One operation, then all comparisons."""
+        """Do one operation, then all comparisons."""
         self.hashes[len(self.model.events)] = self.links[0].state_hash()
         self.done.append((verb, *numbers))
         getattr(self, verb)(*numbers)
@@ -136,7 +136,7 @@ class Trial(Comparison):
         self.agree("different", self.anchor(a, kind), self.anchor(b, kind), of=kind)
 
     def part_neighbours(self, a, b, *_):
-        """Two vectors of one node: the harder case of different(), rarely hit by chance."""
+        """Call different() or same() on two vectors of one node, which is rare by chance."""
         nodes = [held for held in self.model.members.values() if len(held) > 1]
         if nodes:
             held = nodes[a % len(nodes)]
@@ -144,7 +144,7 @@ class Trial(Comparison):
             self.agree("different" if b % 3 else "same", one, other)
 
     def cut_after_joining(self, a, b, verb, *_):
-        """Two vectors of a cluster that a person joined out of the two largest."""
+        """Join the two largest clusters, then separate two of their vectors."""
         model = self.model
         sizes = {cluster: model.size(model.nodes_of(cluster)) for cluster in model.live()}
         largest = sorted(sizes, key=lambda cluster: (-sizes[cluster], cluster))[:2]
@@ -159,7 +159,7 @@ class Trial(Comparison):
         self.agree("move", self.anchor(vector, "vectors"), self.anchor(cluster, "clusters"))
 
     def retract(self, number, *_):
-        """A correction that holds; or (rarely) the number of another event."""
+        """Retract a correction that holds, or (rarely) another event."""
         there = self.model.corrections()
         for links in self.links:
             assert [correction.number for correction in links.corrections()] == there
@@ -194,7 +194,7 @@ class Trial(Comparison):
         self.agree("redo")
 
     def undo_and_redo(self, times, sequence, *_):
-        """Some undos, one or all of them redone: the state is what it was, with its IDs."""
+        """Undo some changes, redo one or all, and check state and IDs."""
         before, depth = self.links[0].state_hash(), len(self.model.undone)
         for _ in range(1 + times % 3):
             self.undo()
@@ -206,14 +206,14 @@ class Trial(Comparison):
             assert {links.state_hash() for links in self.links} == {before}
 
     def check_restored(self):
-        """The state is what it was: same hash."""
+        """Check that the state has its former hash."""
         kind, _, *numbers = self.model.events[-1] if self.model.events else ("", 0)
         if kind == "undone" and numbers[0] in self.hashes:
             for links in self.links:
                 assert links.state_hash() == self.hashes[numbers[0]]
 
     def settle(self, *_):
-        """The model takes over the graph; the checks after each operation see to the rest."""
+        """Settle; the model copies the graph."""
         law = {edge for edge, rule in self.model.edges.items() if rule == PINNED}
         said = [links.settle(apply=True).to_dict() for links in self.links]
         assert all(one == said[0] for one in said)
@@ -235,7 +235,7 @@ class Trial(Comparison):
         self.links = again
 
     def ask(self, row, *_):
-        """Asking changes nothing: with predict(), with settle(), with a weight of 0."""
+        """Check that predict(), settle() without apply and weight 0 change nothing."""
         before = self.links[0].state_hash(), len(self.links[0].events())
         if self.model.vectors:
             told = {
@@ -252,7 +252,7 @@ class Trial(Comparison):
         return self.pool[number % len(self.pool)]
 
     def anchor(self, number, kind):
-        """A vector, subcluster or cluster that is, or was, or (rarely) never was."""
+        """Return a live, a former or (rarely) an unknown vector, subcluster or cluster."""
         model = self.model
         if number % 32 == 31:
             return number
@@ -268,7 +268,7 @@ class Trial(Comparison):
         return number % (ever.get(kind, model.next_cluster) + 1)
 
     def agree(self, verb, *arguments, **options):
-        """The verb on the model and on each engine; all do it, or all refuse it alike."""
+        """Call the verb on the model and on each engine; all do it or all refuse it."""
         twin = self.model.copy()
         try:
             expected = getattr(twin, verb)(*arguments, **options)
@@ -283,7 +283,7 @@ class Trial(Comparison):
         return expected
 
     def agree_on_group(self, verb, X, **options):
-        """The engines choose; the model sees to it that no choice is better."""
+        """Add a group on each engine; the model checks that no choice is better."""
         n = len(self.model.events)
         answers = [plain(getattr(links, verb)(X, **options)) for links in self.links]
         assert all(answer == answers[0] for answer in answers)
@@ -293,7 +293,7 @@ class Trial(Comparison):
         assert plain(getattr(self.model, verb)(X, told=told, **options)) == answers[0]
 
     def refuse(self, error, verb, *arguments, **options):
-        """Each engine raises the error, and nothing has changed."""
+        """Check that each engine raises the error and changes nothing."""
         for links in self.links:
             before = links.state_hash(), links.events()
             with pytest.raises(getattr(errors, error)) as raised:
