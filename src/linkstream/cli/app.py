@@ -69,10 +69,9 @@ COMMANDS = {name: panel for panel, commands in PANELS.items() for name in comman
 
 # Modules that hold several commands; any other command has a module of its own name.
 _MODULES = {
+    **dict.fromkeys(PANELS["Correct"], "corrections"),  # all but `review`, `undo` and `redo`
     **dict.fromkeys(("presets", "tune", "calibrate", "diagnose"), "tuning"),
     **dict.fromkeys(("inspect", "explain", "review", "plot"), "queries"),
-    **dict.fromkeys(("merge", "split", "move", "name", "enrol", "ignore"), "corrections"),
-    **dict.fromkeys(("settle", "retract", "forget"), "corrections"),
     **dict.fromkeys(("events", "undo", "redo"), "history"),
     **dict.fromkeys(("verify", "repair", "backup", "export", "import", "compact"), "maintenance"),
 }

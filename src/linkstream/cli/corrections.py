@@ -18,25 +18,6 @@ if TYPE_CHECKING:
     from linkstream.identity.suggestions import SplitSuggestion
     from linkstream.store import Store
 
-# The command of each verb.
-VERB_COMMANDS = {
-    "add": "cluster",
-    "add_many": "cluster",
-    "enrol": "enrol",
-    "settle": "settle",
-    "same": "merge",
-    "different": "split",
-    "move": "move",
-    "retract": "retract",
-    "name": "name",
-    "rename": "name",
-    "ignore": "ignore",
-    "remove": "forget",
-    "forget": "forget",
-    "undo": "undo",
-    "redo": "redo",
-}
-
 _ALL = 2**31
 
 
