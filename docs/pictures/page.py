@@ -1,11 +1,12 @@
 """The picture of the service's page in the README: the voices of `linkstream serve --demo`.
 
 Run it from the root of the repository: `python docs/pictures/page.py`. It needs Chromium and
-takes a minute and a half, for the curves are of what really happens meanwhile.
+takes a minute and a half, because the curves show real time.
 """
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 def speak(url: str, page: Page) -> None:
-    """Feed the voices while the page looks on; who is who is said half-way."""
+    """Add the voices while the page is open; name the clusters half-way."""
     heard = voice_halves()[1]
     base = f"{url}/v1/namespaces/{NAMESPACE}"
     names = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
@@ -53,7 +54,7 @@ def speak(url: str, page: Page) -> None:
         send("POST", f"{base}/vectors", {"vector": heard.X[place].tolist(), "payload": payload})
         if place == TOLD // 2:
             introduce(base)
-    page.wait_for_timeout(500)
+    page.locator(".tile dd", has_text=re.compile(f"^{TOLD}$")).wait_for()  # the figures lag behind
 
 
 def introduce(base: str) -> None:
