@@ -138,6 +138,10 @@ LEDGERS = {
         ledger("laws", lambda laws: replaced(1, [*laws[1][:6], 2])(laws)),
         "speak of vectors or of wholes",
     ),
+    "a correction with pins of a group": (
+        ledger("laws", lambda laws: laws.append([0, 1, "different(21, 22)", -1, [0], [1], 0])),
+        "a pin is of one correction or of a group",
+    ),
     "a key of no group": (ledger("keys", lambda keys: keys.append(["x", 7])), "between pins"),
 }
 

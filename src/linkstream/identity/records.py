@@ -241,6 +241,13 @@ def _groups_fit(ledger: Ledger, _state: State) -> bool:
     return sorted(told) == own
 
 
+def _owners_fit(ledger: Ledger, _state: State) -> bool:
+    """Return whether each pin is of one correction or of a group: retracting drops its pins."""
+    owners = {(pin, law.sequence) for law in ledger.laws for side in law.sides for pin in side}
+    owners |= {(pin, -1) for group in ledger.groups for pin in group}
+    return len(owners) == len({pin for pin, _ in owners})
+
+
 _RULES = (
     ("numbers are whole and were given", _numbers_fit),
     ("keys are texts", _texts_fit),
@@ -251,6 +258,7 @@ _RULES = (
     ("constraints and groups are between pins, and pins where their vectors are", _pins_fit),
     ("constraints speak of vectors or of wholes, each as it was made", _corrections_fit),
     ("pins and groups agree", _groups_fit),
+    ("a pin is of one correction or of a group", _owners_fit),
     ("the graph obeys the constraints", laws.obeyed),
 )
 
