@@ -16,7 +16,7 @@ from linkstream import explanation
 from linkstream.clusterer import views
 from linkstream.clusterer.checks import check_kind, whole_number
 from linkstream.clusterer.core import Core
-from linkstream.engine.linkage import Floats, Unions
+from linkstream.engine.linkage import Unite
 from linkstream.engine.state import State
 from linkstream.explanation import Explanation
 from linkstream.identity import paths, review, settling, suggestions
@@ -38,7 +38,7 @@ class ReadSnapshot:
     state: State
     laws: Laws
     ignored: Collection[int]
-    unions: Callable[[Floats, Floats, Floats, Thresholds], Unions]
+    unions: Unite
 
     def merges(self, limit: int) -> list[MergeSuggestion]:
         """Return what `Links.suggest_merges` returns."""

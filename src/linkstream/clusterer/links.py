@@ -330,7 +330,7 @@ class Links(LinksReader):
     def settle(self, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
         """Compare all subclusters with one another; propose which clusters to join and to cut.
 
-        Costs n²·d steps and 8·n² bytes for n subclusters.
+        Takes up to n²·d steps, and memory in proportion to n·d, for n subclusters.
 
         Args:
             apply: whether to apply the proposals.

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import Engine, VectorStore
-from linkstream.engine.linkage import Floats, Unions
+from linkstream.engine.linkage import Unite
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, EngineUnavailableError
-from linkstream.paper.thresholds import Thresholds
 
 Quantised = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
@@ -30,7 +29,7 @@ class Factory:
     make: Callable[[State, VectorStore | None], Engine]
     vector_store: Callable[[int], VectorStore]
     quantise: Callable[[npt.NDArray[np.float32]], Quantised]
-    unions: Callable[[Floats, Floats, Floats, Thresholds], Unions]
+    unions: Unite
 
 
 def choose(name: str, threads: int | None) -> Factory:

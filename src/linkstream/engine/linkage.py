@@ -1,32 +1,34 @@
 """Margin linkage: group subclusters by the paper's own test, greatest margin first.
 
-Two groups of weight k and k' may be one cluster if the similarity of their centroids is at least
-s~(k, k') (equation 24). The pair with the greatest margin, similarity − s~, is united until no
-margin is 0 or more. C++ twin: linkage.hpp, which gives the same pairs and margins bit for bit.
+A group has the exact sum S of its rows' sums, and the sum k of their weights. Its direction is
+u = rint(S / |S| · 2²⁵). The margin of two groups is u·u' / 2⁵⁰ − s~(k, k') (equation 24). The two
+groups with the greatest margin are united until no margin is 0 or more. A group is named by its
+lowest row; of equal margins the lowest pair of names goes first.
 
-Numerics: centroids are rounded to 25 bits, so that every partial sum of a product is an integer
-below 2⁵³ and any matrix product gives the same result. The rest is computed element by element, in
-one order.
+This is the definition: for each group it keeps the best partner, in n·d bytes and n·d steps a look.
+C++ twin: linkage.hpp, which finds the same pairs with far fewer products, bit for bit.
+
+Numerics: every partial sum of u·u' is an integer below 2⁵³, so that any order of summation and any
+matrix product give the same result. The rest is computed element by element, in one order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.fixed_point import norms
-from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Progress = Callable[[float], object]  # takes the share of the work that is done, from 0 to 1
 
 CENTROID_SCALE = 2.0**25
-NODES_MAX = 40_000  # 8·n² bytes: 12 GiB
-_BLOCK = 512
+SUM_SCALE = 2.0**30  # the length of one vector in a sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,33 @@ class Unions:
         return cls(ours, theirs, np.array(margins, dtype=np.float64))
 
 
+def _no_pairs() -> Integers:
+    return np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """Which rows may not share a group; a group has the restrictions of all its rows.
+
+    Attributes:
+        barred: pairs of rows that may not share a group.
+        labels: a label for each row, −1 for none; rows with different labels may not share a
+            group. None: no row has a label.
+        alike: the mean similarity of the vectors of two rows must be at least this many times the
+            greater of the mean similarities within them. None: any two rows may share a group.
+    """
+
+    barred: Integers = field(default_factory=_no_pairs)
+    labels: Integers | None = None
+    alike: float | None = None
+
+
+UNRESTRICTED = Restrictions()
+
+# Takes sums and weights of the rows.
+Unite = Callable[[Integers, Floats, Thresholds, Restrictions, Progress | None], Unions]
+
+
 def centroids(sums: Integers) -> Floats:
     """Return unit centroids as integers of 25 bits."""
     return _units(sums)[0]
@@ -56,35 +85,35 @@ def _units(sums: Integers) -> tuple[Floats, Floats]:
     return np.rint(wide / lengths[:, np.newaxis] * CENTROID_SCALE), lengths
 
 
-def products(sums: Integers) -> tuple[Floats, Floats]:
-    """Return S_i·S_j of all pairs in units of 2⁶⁰, and S_i·S_i; n²·d steps and 8·n² bytes."""
-    if len(sums) > NODES_MAX:
-        raise ArgumentError(
-            f"{len(sums)} subclusters to compare with one another",
-            expected=f"no more than {NODES_MAX}: the table takes 8 bytes for each pair",
-            remedy="Lower subcluster_similarity, so that vectors share subclusters.",
-        )
-    units, lengths = _units(sums)
-    lengths = lengths / 2.0**30
-    table = np.empty((len(sums), len(sums)))
-    for start in range(0, len(sums), _BLOCK):  # BLAS may crash on a large product in one piece
-        rows = slice(start, start + _BLOCK)
-        np.matmul(units[rows], units.T, out=table[rows])
-        table[rows] /= CENTROID_SCALE**2
-        table[rows] *= lengths[rows, np.newaxis] * lengths
-    return table, lengths * lengths
-
-
-def unions(table: Floats, squares: Floats, masses: Floats, thresholds: Thresholds) -> Unions:
+def unions(
+    sums: Integers,
+    masses: Floats,
+    thresholds: Thresholds,
+    restrictions: Restrictions = UNRESTRICTED,
+    progress: Progress | None = None,
+) -> Unions:
     """Unite the pair of greatest margin (tie: the lowest rows) while a margin is 0 or more.
 
-    `table` is overwritten.
+    Args:
+        sums: exact sum of each row, n × d.
+        masses: weight of each row.
+        thresholds: thresholds of the test s~.
+        restrictions: which rows may not share a group.
+        progress: called now and then with the share of the work done; it may raise to end it.
     """
-    forest = _Groups(table, squares.copy(), masses.copy(), thresholds)
-    found = []
-    while (pair := forest.best()) is not None:
+    report = progress or (lambda _share: None)
+    groups = _Groups(sums, masses, thresholds, restrictions)
+    for row in range(len(masses)):
+        groups.look(row)
+        report(0.5 * (row + 1) / len(masses))
+    found: list[tuple[int, int, float]] = []
+    share = 0.5
+    while (pair := groups.best()) is not None:
         found.append(pair)
-        forest.unite(*pair[:2])
+        groups.unite(*pair[:2])
+        share = max(share, 1.0 - 0.5 * pair[2] / max(found[0][2], 1e-9))
+        report(share)
+    report(1.0)
     return Unions.of(*(zip(*found, strict=True) if found else ((), (), ())))
 
 
@@ -92,14 +121,21 @@ class _Groups:
     """Groups, and for each the partner with the greatest margin (tie: the lowest row)."""
 
     def __init__(
-        self, table: Floats, squares: Floats, counts: Floats, thresholds: Thresholds
+        self, sums: Integers, masses: Floats, thresholds: Thresholds, restrictions: Restrictions
     ) -> None:
-        self.table, self.squares, self.counts, self.thresholds = table, squares, counts, thresholds
-        self.live = np.ones(len(counts), dtype=bool)
-        self.partner = np.zeros(len(counts), dtype=np.int64)
-        self.margin = np.full(len(counts), -np.inf)
-        for row in range(len(counts)):
-            self._look(row, self._margins(row))
+        n = len(masses)
+        self.sums, self.masses, self.thresholds = sums.copy(), masses.copy(), thresholds
+        self.units, lengths = _units(sums)
+        self.live = np.ones(n, dtype=bool)
+        self.partner = np.zeros(n, dtype=np.int64)
+        self.margin = np.full(n, -np.inf)
+        self.labels = np.full(n, -1) if restrictions.labels is None else restrictions.labels.copy()
+        self.barred: dict[int, set[int]] = {}
+        for a, b in restrictions.barred.tolist():
+            self._bar(a, b)
+        self.likeness = None
+        if restrictions.alike is not None:
+            self.likeness = _Likeness(self.units.copy(), lengths, masses, restrictions.alike)
 
     def best(self) -> tuple[int, int, float] | None:
         """Return the pair to unite and its margin, or None."""
@@ -111,32 +147,83 @@ class _Groups:
 
     def unite(self, row: int, gone: int) -> None:
         """Add one group to another, and update the partners of all groups."""
-        self.squares[row] = self.squares[row] + self.squares[gone] + 2.0 * self.table[row, gone]
-        self.counts[row] += self.counts[gone]
-        self.table[row] += self.table[gone]
-        self.table[:, row] = self.table[row]
+        self._add(row, gone)
+        lost = self.live & ((self.partner == row) | (self.partner == gone))
+        lost &= self.margin >= 0  # of all others, only the new group can be a partner by now
+        margins = self._margins(row)
+        nearer = (margins > self.margin) | ((margins == self.margin) & (row < self.partner))
+        self._set_best(row, margins.copy())
+        lost[row] = False
+        for other in np.flatnonzero(nearer & self.live & ~lost).tolist():
+            if other != row and self._alike(row, other):
+                self.partner[other], self.margin[other] = row, margins[other]
+        for other in np.flatnonzero(lost).tolist():
+            self.look(other)
+
+    def look(self, row: int) -> None:
+        """Find the partner of a group among all others."""
+        self._set_best(row, self._margins(row))
+
+    def _add(self, row: int, gone: int) -> None:
+        self.sums[row] += self.sums[gone]
+        self.masses[row] += self.masses[gone]
+        self.units[row] = centroids(self.sums[row : row + 1])[0]
         self.live[gone] = False
         self.margin[gone] = -np.inf
-        margins = self._margins(row)
-        self._look(row, margins)
-        lost = self.live & ((self.partner == row) | (self.partner == gone))
-        nearer = (margins > self.margin) | ((margins == self.margin) & (row < self.partner))
-        found = nearer & self.live & ~lost
-        lost[row] = found[row] = False
-        self.partner[found], self.margin[found] = row, margins[found]
-        for other in np.flatnonzero(lost).tolist():
-            self._look(other, self._margins(other))
+        self.labels[row] = max(self.labels[row], self.labels[gone])
+        for other in self.barred.pop(gone, set()):
+            self.barred[other].remove(gone)
+            self._bar(row, other)
+        if self.likeness is not None:
+            self.likeness.unite(row, gone)
+
+    def _bar(self, a: int, b: int) -> None:
+        self.barred.setdefault(a, set()).add(b)
+        self.barred.setdefault(b, set()).add(a)
 
     def _margins(self, row: int) -> Floats:
-        """Return similarity − s~ of a group to every other; −∞ for groups that are gone."""
-        roots = np.sqrt(self.squares)
-        similarity = self.table[row] / (roots[row] * roots)
-        ours = np.full_like(self.counts, self.counts[row])
-        margins: Floats = similarity - self.thresholds.edges(ours, self.counts)
+        """Return similarity − s~ of a group to every other; −∞ for those it may not join."""
+        similarity = self.units @ self.units[row] / CENTROID_SCALE**2
+        ours = np.full_like(self.masses, self.masses[row])
+        margins: Floats = similarity - self.thresholds.edges(ours, self.masses)
         margins[row] = -np.inf
         margins[~self.live] = -np.inf
+        margins[list(self.barred.get(row, ()))] = -np.inf
+        if self.labels[row] >= 0:
+            margins[(self.labels >= 0) & (self.labels != self.labels[row])] = -np.inf
         return margins
 
-    def _look(self, row: int, margins: Floats) -> None:
-        self.partner[row] = np.argmax(margins)
-        self.margin[row] = margins[self.partner[row]]
+    def _set_best(self, row: int, margins: Floats) -> None:
+        """Set the partner of a group; `margins` is overwritten."""
+        partner = int(np.argmax(margins))
+        while margins[partner] >= 0 and not self._alike(row, partner):
+            margins[partner] = -np.inf
+            partner = int(np.argmax(margins))
+        self.partner[row], self.margin[row] = partner, margins[partner]
+
+    def _alike(self, a: int, b: int) -> bool:
+        return self.likeness is None or self.likeness.holds(a, b)
+
+
+class _Likeness:
+    """Whether each row of one group is alike to each row of another."""
+
+    def __init__(self, units: Floats, lengths: Floats, masses: Floats, least: float) -> None:
+        self.units, self.masses, self.least = units, masses, least
+        self.lengths = lengths / SUM_SCALE
+        squares = self.lengths * self.lengths
+        self.within = (squares - masses) / (masses * np.maximum(masses - 1.0, 1.0))
+        self.members = [[row] for row in range(len(masses))]
+
+    def unite(self, row: int, gone: int) -> None:
+        """Add the rows of one group to another."""
+        self.members[row] += self.members[gone]
+
+    def holds(self, a: int, b: int) -> bool:
+        """Return whether no row of one group is unlike a row of the other."""
+        ours, theirs = self.members[a], self.members[b]
+        products = self.units[ours] @ self.units[theirs].T / CENTROID_SCALE**2
+        products *= np.outer(self.lengths[ours], self.lengths[theirs])
+        within = np.maximum.outer(self.within[ours], self.within[theirs])
+        between = products / np.outer(self.masses[ours], self.masses[theirs])
+        return not np.any(between < self.least * within)

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import astuple
 from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream import _core
-from linkstream.engine import events
+from linkstream.engine import events, linkage
 from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, Stop, VectorStore
 from linkstream.engine.corrections import absent
 from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
 from linkstream.engine.forest import TESTED
-from linkstream.engine.linkage import Floats, Unions
+from linkstream.engine.linkage import (
+    UNRESTRICTED,
+    Floats,
+    Integers,
+    Progress,
+    Restrictions,
+    Unions,
+)
 from linkstream.engine.log import refuse_forgotten
 from linkstream.engine.state import FIELDS, Fixed, State
 from linkstream.errors import EngineUnavailableError
@@ -270,6 +276,12 @@ def quantise(rows: npt.NDArray[np.float32]) -> tuple[Fixed, Floats]:
     return _core.quantise(rows)
 
 
-def unions(table: Floats, squares: Floats, masses: Floats, thresholds: Thresholds) -> Unions:
+def unions(
+    sums: Integers,
+    masses: Floats,
+    thresholds: Thresholds,
+    restrictions: Restrictions = UNRESTRICTED,
+    progress: Progress | None = None,
+) -> Unions:
     """Return the pairs and margins of `linkage.unions`, bit for bit."""
-    return Unions.of(*_core.unions(table, squares, masses, *astuple(thresholds)))
+    return linkage.unions(sums, masses, thresholds, restrictions, progress)

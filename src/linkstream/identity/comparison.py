@@ -46,6 +46,7 @@ class Comparison:
 
     Attributes:
         barred: pairs that corrections keep apart.
+        labels: a number for the name of each row, −1 for none; rows of two names are apart, too.
         left_out: rows of clusters that are not compared.
     """
 
@@ -53,15 +54,17 @@ class Comparison:
     totals: Totals
     units: Floats
     barred: Integers
+    labels: Integers
     left_out: Integers
 
     @classmethod
     def of(cls, state: State, laws: Laws, ignored: Collection[int] = ()) -> Comparison:
         """Return the comparison of a state that obeys these laws."""
         totals = Totals.of(state)
-        barred = laws.rows(state, members(state, totals))
+        rows = members(state, totals)
+        barred, labels = laws.rows(state, rows), laws.labels(state, rows)
         left_out = np.flatnonzero(np.isin(totals.ids, list(ignored)))
-        return cls(state.thresholds, totals, directions(totals.sums), barred, left_out)
+        return cls(state.thresholds, totals, directions(totals.sums), barred, labels, left_out)
 
     def figures(self, pairs: Integers) -> tuple[Floats, Floats]:
         """Return similarity and s~ of each pair of clusters."""
@@ -103,6 +106,8 @@ class Comparison:
         both = np.concatenate([self.barred, self.barred[:, ::-1]])
         here = both[np.isin(both[:, 0], rows)]
         values[here[:, 0] - start, here[:, 1]] = -np.inf
+        ours = self.labels[rows, np.newaxis]
+        values[(ours >= 0) & (self.labels >= 0) & (ours != self.labels)] = -np.inf
         return values
 
 

@@ -104,7 +104,7 @@ class Laws:
             )
 
     def rows(self, state: State, members: list[list[int]]) -> Integers:
-        """Return pairs of rows (groups of subclusters) that may not be united."""
+        """Return pairs of rows (groups of subclusters) that corrections and groups keep apart."""
         place = {number: row for row, list_ in enumerate(members) for number in list_}
         pairs = {
             (place[a], place[b])
@@ -112,18 +112,20 @@ class Laws:
             for b in self.barred(a)
             if a in place and b in place
         }
-        barred = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-        return np.concatenate([barred, self._named_pairs(state, members)])
+        return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
 
-    def _named_pairs(self, state: State, members: list[list[int]]) -> Integers:
-        """Return pairs of rows of clusters with different names."""
+    def labels(self, state: State, members: list[list[int]]) -> Integers:
+        """Return a number for the name of each row, −1 for none.
+
+        Rows of different names may not be united.
+        """
+        if not self.names:
+            return np.full(len(members), -1, dtype=np.int64)
         cluster = dict(zip(state.numbers.tolist(), state.clusters.tolist(), strict=True))
         names = [self.names.get(cluster[row[0]]) for row in members]
         number = {name: i for i, name in enumerate(sorted({n for n in names if n is not None}))}
-        rows = np.array([i for i, name in enumerate(names) if name is not None], dtype=np.int64)
-        which = np.array([number[name] for name in names if name is not None], dtype=np.int64)
-        a, b = np.nonzero(which[:, np.newaxis] != which)
-        return np.stack([rows[a], rows[b]], axis=1)
+        found = [-1 if name is None else number[name] for name in names]
+        return np.array(found, dtype=np.int64)
 
 
 def blocs(state: State) -> list[list[int]]:

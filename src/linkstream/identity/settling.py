@@ -2,7 +2,7 @@
 
 Margin linkage (engine/linkage.py) groups all subclusters by the paper's test. If the groups differ
 from the clusters, edges are cut or tied; edges within a group become settled and hold until the
-next settlement. Cost: n²·d steps and 8·n² bytes for n subclusters.
+next settlement. Memory grows with n·d for n subclusters; time with n²·d at worst.
 
 Healing settles, or only joins, while vectors arrive. Sections 3.3 and 3.4 of the paper never join
 two clusters, so fragments would stay. Healing runs after 50 vectors, then each time the stream has
@@ -12,26 +12,24 @@ often did not give better IDs (docs/tuning.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from linkstream.engine import linkage
 from linkstream.engine.forest import find_root
-from linkstream.engine.linkage import Floats, Integers, Unions
+from linkstream.engine.linkage import Floats, Integers, Progress, Restrictions, Unions, Unite
 from linkstream.engine.state import State, damaged
 from linkstream.errors import ArgumentError
 from linkstream.identity.comparison import Totals, gathered
+from linkstream.identity.comparison import members as all_members
 from linkstream.identity.laws import Laws, blocs
 from linkstream.identity.regrouping import Regrouping
 from linkstream.paper.thresholds import Thresholds
 
 ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them
 
-Unite = Callable[[Floats, Floats, Floats, Thresholds], Unions]
 NO_LAWS = Laws()
 
 
@@ -91,23 +89,23 @@ def _pair(change: Join | Cut) -> str:
 
 
 def settle(
-    state: State, thresholds: Thresholds, unite: Unite, *, laws: Laws = NO_LAWS, asked: bool = False
+    state: State,
+    thresholds: Thresholds,
+    unite: Unite,
+    *,
+    laws: Laws = NO_LAWS,
+    asked: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[Settlement, State]:
     """Return the changes that margin linkage proposes, and the state with them applied.
 
     Subclusters that corrections tie are one from the start; those kept apart are never united.
     """
     members = blocs(state)
-    place = np.empty(len(state.numbers), dtype=np.int64)
-    rows = np.searchsorted(
-        state.numbers, np.array([n for bloc in members for n in bloc], dtype=int)
-    )
-    place[rows] = np.repeat(np.arange(len(members)), [len(bloc) for bloc in members])
-    masses = gathered(state.masses(), place, len(members))
-    table, squares = linkage.products(gathered(state.sums, place, len(members)))
-    _bar(table, laws.rows(state, members))
-    unions = unite(table, squares, masses, thresholds)
-    del table
+    rows = _Rows.of(state, members)
+    restrictions = Restrictions(laws.rows(state, members), laws.labels(state, members))
+    unions = unite(rows.sums, rows.masses, thresholds, restrictions, progress)
+    del rows
     changes, graph = _change(state, unions, members, thresholds, laws, asked=asked)
     return changes, graph.finish()
 
@@ -125,26 +123,33 @@ def heal(
     """
     totals = Totals.of(state)
     large = np.flatnonzero(totals.counts >= min_size)
-    masses = totals.masses[large]
-    members = [state.numbers[totals.place == cluster].tolist() for cluster in large.tolist()]
-    table, squares = linkage.products(totals.sums[large])
-    table[_unlike(table, squares, masses)] = -np.inf
-    _bar(table, laws.rows(state, members))
-    unions = unite(table, squares, masses, thresholds)
+    inside = all_members(state, totals)
+    members = [inside[cluster] for cluster in large.tolist()]
+    restrictions = Restrictions(laws.rows(state, members), laws.labels(state, members), ALIKE)
+    unions = unite(totals.sums[large], totals.masses[large], thresholds, restrictions, None)
     changes, graph = _change(state, unions, members, thresholds, laws)
     return changes, graph.finish()
 
 
-def _bar(table: Floats, pairs: Integers) -> None:
-    """Keep both rows of each pair in different groups: set their products to −∞."""
-    table[pairs[:, 0], pairs[:, 1]] = -np.inf
-    table[pairs[:, 1], pairs[:, 0]] = -np.inf
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Sum and weight of each row: of subclusters that are one from the start."""
 
+    sums: Integers
+    masses: Floats
 
-def _unlike(table: Floats, squares: Floats, k: Floats) -> npt.NDArray[np.bool_]:
-    """Return which pairs have a mean similarity below ALIKE times that within either."""
-    within = (squares - k) / (k * np.maximum(k - 1.0, 1.0))
-    return table / np.outer(k, k) < ALIKE * np.maximum(within[:, np.newaxis], within)
+    @classmethod
+    def of(cls, state: State, members: list[list[int]]) -> _Rows:
+        """Return the rows; sums are not copied if each subcluster is a row of its own."""
+        if len(members) == len(state.numbers):
+            return cls(state.sums, state.masses())
+        first = np.searchsorted(state.numbers, [bloc[0] for bloc in members])
+        others = np.searchsorted(state.numbers, [n for bloc in members for n in bloc[1:]])
+        place = np.repeat(np.arange(len(members)), [len(bloc) - 1 for bloc in members])
+        sums, masses = state.sums[first], state.masses()[first]
+        np.add.at(sums, place, state.sums[others])
+        np.add.at(masses, place, state.masses()[others])
+        return cls(sums, masses)
 
 
 def _change(
