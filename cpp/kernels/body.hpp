@@ -159,6 +159,12 @@ std::int64_t square(const std::int32_t* q, std::size_t dimension) {
   return sum;
 }
 
+std::int64_t dot_directions(const std::int32_t* a, const std::int32_t* b, std::size_t dimension) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < dimension; ++i) sum += std::int64_t{a[i]} * b[i];
+  return sum;
+}
+
 template <class Number>
 std::int64_t dot_narrow(const Number* a, const std::int64_t* b, std::size_t dimension) {
   std::int64_t sum = 0;
@@ -210,6 +216,7 @@ constexpr linkstream::Kernel plain_kernel(const char* name, double products_per_
           dot_wide<std::int32_t>,
           dot_wide<std::int64_t>,
           dot_wide<std::int64_t>,
+          dot_directions,
           add_vector,
           chord2};
 }

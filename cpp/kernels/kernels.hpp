@@ -68,6 +68,8 @@ struct Kernel {
   Integer (*dot_vector)(const std::int32_t* q, const std::int64_t* sum, std::size_t dimension);
   Integer (*dot_unit)(const std::int64_t* unit, const std::int64_t* sum, std::size_t dimension);
   Integer (*dot_sums)(const std::int64_t* a, const std::int64_t* b, std::size_t dimension);
+  // Of directions of 25 bits: a sum of 64 bits holds it.
+  std::int64_t (*dot_directions)(const std::int32_t* a, const std::int32_t* b, std::size_t);
   void (*add_vector)(std::int64_t* sum, const std::int32_t* q, std::size_t dimension);
   // |S / root - anchor|^2 to about 1e-6: how far a centroid has moved from an earlier direction.
   float (*chord2)(const std::int64_t* sum, double root, const float* anchor, std::size_t);

@@ -93,5 +93,5 @@ class Engine:
     @property
     def kernel(self) -> str: ...
 
-def unions(table: numpy.typing.NDArray[numpy.float64], squares: numpy.typing.NDArray[numpy.float64], masses: numpy.typing.NDArray[numpy.float64], cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float) -> tuple[list[int], list[int], list[float]]:
-    """Return the rows united by margin, in order; the table is overwritten."""
+def unions(sums: numpy.typing.NDArray[numpy.int64], masses: numpy.typing.NDArray[numpy.float64], cluster_similarity: float, subcluster_similarity: float, pair_similarity_max: float, barred: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int64], alike: float, threads: int, kernel: str, progress: object | None, listed: int = 0) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
+    """Return the rows united by margin, in order, as three columns."""

@@ -217,6 +217,17 @@ def test_kernels_and_threads_change_nothing(kind, monkeypatch):
         assert run("native", given, threads) == expected
 
 
+@needs_core
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("listed", [1, 3, 10, 40])
+def test_short_lists_change_nothing(kind, listed):
+    """Short lists make the floor rise and fall, and groups be searched for again."""
+    for seed in range(3):
+        given = problem(kind, seed, 420 + seed)
+        found = native.unions(*given, threads=1 + seed % 2, listed=listed)
+        assert columns(found) == run("reference", given)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_equal_margins_go_to_the_lowest_rows(engine):
     sums = np.rint(np.repeat(np.eye(4), 3, axis=0) * 2.0**30).astype(np.int64)

@@ -83,4 +83,5 @@ def _native(threads: int | None) -> Factory:
     def make(state: State, vector_store: VectorStore | None) -> Engine:
         return native.NativeEngine.from_state(state, vector_store, threads=threads)
 
-    return Factory("native", make, native.NativeVectorStore, native.quantise, native.unions)
+    unions = functools.partial(native.unions, threads=threads)
+    return Factory("native", make, native.NativeVectorStore, native.quantise, unions)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import _core
-from linkstream.engine import events, linkage
+from linkstream.engine import events
 from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, Stop, VectorStore
 from linkstream.engine.corrections import absent
 from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
@@ -282,6 +282,27 @@ def unions(
     thresholds: Thresholds,
     restrictions: Restrictions = UNRESTRICTED,
     progress: Progress | None = None,
+    *,
+    threads: int | None = None,
+    listed: int = 0,
 ) -> Unions:
-    """Return the pairs and margins of `linkage.unions`, bit for bit."""
-    return linkage.unions(sums, masses, thresholds, restrictions, progress)
+    """Return the pairs and margins of `linkage.unions`, bit for bit.
+
+    `listed` is the number of partners to list for each row, about; 0: as memory allows.
+    """
+    labels = restrictions.labels
+    columns = _core.unions(
+        np.ascontiguousarray(sums),
+        masses,
+        thresholds.cluster_similarity,
+        thresholds.subcluster_similarity,
+        thresholds.pair_similarity_max,
+        barred=np.ascontiguousarray(restrictions.barred),
+        labels=np.empty(0, dtype=np.int64) if labels is None else labels,
+        alike=0.0 if restrictions.alike is None else restrictions.alike,
+        threads=threads or default_threads(),
+        kernel=kernel_name(),
+        progress=progress,
+        listed=listed,
+    )
+    return Unions(*columns)
