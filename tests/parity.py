@@ -28,15 +28,16 @@ _STORE: dict[str, dict[str, Any]] = {
     "add": {"payload": None},
     "add_many": {"payloads": None},
     "add_group": {"payloads": None},
+    "settle": {"progress": None},
     "undo": {"step": False},
 }
 _PAYLOADS = {verb: _STORE[verb] for verb in ("add", "add_many", "add_group")}
 
 # Parameters that a surface has in addition to those of the verb, with their defaults.
 EXTRAS: dict[str, dict[str, dict[str, Any]]] = {
-    "Links": {},
+    "Links": {"settle": {"progress": None}},
     "Store": _STORE,
-    "Client": {**_STORE, "undo": {"step": False, "after": None}},
+    "Client": {**_STORE, "settle": {}, "undo": {"step": False, "after": None}},
     "HTTP": {**_PAYLOADS, "undo": {"step": False, "after": None}},
     "command line": {},
 }
@@ -56,7 +57,9 @@ def expected(surface: str, verb: str) -> list[Parameter]:
     """Return the parameters that a surface must have for a verb: the verb's, then its own."""
     signature = inspect.signature(getattr(Links, verb))
     left_out = LEFT_OUT.get(surface, {}).get(verb, {})
-    told = [_parameter(each) for each in list(signature.parameters.values())[1:]]
+    of_links = EXTRAS["Links"].get(verb, {})
+    parameters = [each for name, each in signature.parameters.items() if name not in of_links]
+    told = [_parameter(each) for each in parameters[1:]]
     own = EXTRAS[surface]
     extras = {**own.get(verb, {}), **own.get(ANY_VERB, {})}
     return [

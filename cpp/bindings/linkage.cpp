@@ -60,7 +60,7 @@ Columns unions(Given<const std::int64_t, 2> sums, Given<const double, 1> masses,
   {
     const nb::gil_scoped_release released;
     Pool pool(bounded("threads", threads, 1, kThreadsMax));
-    found = Linkage(*chosen, pool, totals, weights, n, dimension, {t_c, t_s, t_p}, restricted,
+    found = Linkage(*chosen, pool, {totals, weights, n, dimension}, {t_c, t_s, t_p}, restricted,
                     Reports(progress), listed)();
   }
   Reports(progress).tell(1.0);

@@ -174,3 +174,20 @@ def test_a_clusterer_without_tracking_settles_too():
     for links in (tracked, untracked):
         links.settle(apply=True, thresholds=LOOSER)
     assert [c.id for c in tracked.clusters()] == [c.id for c in untracked.clusters()]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_settling_reports_the_share_done_and_ends_when_the_report_raises(engine):
+    links, _ = fragmented(engine)
+    before, shares = links.state_hash(), []
+
+    def end(_share):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        links.settle(apply=True, thresholds=LOOSER, progress=end)
+    assert links.state_hash() == before
+    links.settle(apply=True, thresholds=LOOSER, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert links.state_hash() != before

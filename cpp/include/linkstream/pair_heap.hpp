@@ -59,14 +59,17 @@ class PairHeap {
 
   // Returns the next pair of groups that are still there, or null.
   const Pair* top() {
-    while (!pairs_.empty() && !(versions_.live(pairs_[0].a) && versions_.live(pairs_[0].b))) drop();
-    return pairs_.empty() ? nullptr : &pairs_[0];
+    for (const Pair* pair; (pair = best()); drop()) {
+      if (versions_.live(pair->a) && versions_.live(pair->b)) return pair;
+    }
+    return nullptr;
   }
 
+  // Removes and returns the next pair; `top` has found one.
   Pair pop() {
-    const Pair top = pairs_[0];
+    const Pair pair = *best();
     drop();
-    return top;
+    return pair;
   }
 
   void push(const Pair& pair) {
@@ -74,12 +77,29 @@ class PairHeap {
     std::push_heap(pairs_.begin(), pairs_.end(), Below{versions_});
   }
 
-  // Forgets all pairs; then more are added, and `order` is called.
-  void clear() { std::vector<Pair>().swap(pairs_); }
-  void add(const std::vector<Pair>& more) { pairs_.insert(pairs_.end(), more.begin(), more.end()); }
-  void order() { std::make_heap(pairs_.begin(), pairs_.end(), Below{versions_}); }
+  // Forgets all pairs.
+  void clear() {
+    std::vector<Pair>().swap(pairs_);
+    runs_.clear();
+  }
+
+  // Adds many pairs at once, as sorted runs: faster than a heap, and in short steps.
+  template <class Pause>
+  void add(const std::vector<Pair>& more, const Pause& pause) {
+    for (std::size_t first = 0; first < more.size(); first += kRun) {
+      const std::size_t end = std::min(first + kRun, more.size());
+      runs_.emplace_back(more.begin() + static_cast<std::ptrdiff_t>(first),
+                         more.begin() + static_cast<std::ptrdiff_t>(end));
+      std::sort(runs_.back().begin(), runs_.back().end(), Below{versions_});
+      std::push_heap(runs_.begin(), runs_.end(), LowerRun{{versions_}});
+      pause(0.0);
+    }
+  }
 
  private:
+  static constexpr std::size_t kRun = std::size_t{1} << 17;
+  using Run = std::vector<Pair>;  // the greatest last
+
   struct Below {
     const Versions& versions;
 
@@ -92,13 +112,41 @@ class PairHeap {
     }
   };
 
+  struct LowerRun {
+    Below below;
+    bool operator()(const Run& one, const Run& other) const {
+      return below(one.back(), other.back());
+    }
+  };
+
+  bool next_is_in_run() const {
+    return !runs_.empty() &&
+           (pairs_.empty() || !Below{versions_}(runs_.front().back(), pairs_.front()));
+  }
+
+  const Pair* best() const {
+    if (next_is_in_run()) return &runs_.front().back();
+    return pairs_.empty() ? nullptr : &pairs_.front();
+  }
+
   void drop() {
-    std::pop_heap(pairs_.begin(), pairs_.end(), Below{versions_});
-    pairs_.pop_back();
+    if (next_is_in_run()) {
+      std::pop_heap(runs_.begin(), runs_.end(), LowerRun{{versions_}});
+      runs_.back().pop_back();
+      if (runs_.back().empty()) {
+        runs_.pop_back();
+      } else {
+        std::push_heap(runs_.begin(), runs_.end(), LowerRun{{versions_}});
+      }
+    } else {
+      std::pop_heap(pairs_.begin(), pairs_.end(), Below{versions_});
+      pairs_.pop_back();
+    }
   }
 
   const Versions& versions_;
-  std::vector<Pair> pairs_;
+  std::vector<Pair> pairs_;  // a heap
+  std::vector<Run> runs_;    // a heap by their last pairs
 };
 
 }  // namespace linkstream

@@ -250,8 +250,11 @@ def settle(store: StorePath, apply: Annotated[bool, "Join and cut the clusters."
 
     Example: linkstream settle people.links
     """
-    with (stores.writing if apply else stores.reading)(store) as opened:
-        found = stores.perform(opened, "settle", apply=apply)
+    from linkstream.cli.outputs import share_bar
+
+    opening = stores.writing if apply else stores.reading
+    with opening(store) as opened, share_bar("settling") as bar:
+        found = stores.perform(opened, "settle", own={"progress": bar}, apply=apply)
     if screen.wrote_json([found.to_dict()]):
         return
     sys.stdout.write(f"{found}\n")

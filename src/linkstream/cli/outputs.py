@@ -1,4 +1,4 @@
-"""Outputs of `cluster`: IDs as an array, a JSON line for each vector, and a progress bar."""
+"""Outputs of `cluster`: IDs as an array, a JSON line for each vector; and progress bars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
-from rich.progress import BarColumn, Progress, ProgressColumn, Task
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.progress import TimeRemainingColumn as Remaining
 from rich.text import Text
@@ -110,3 +110,14 @@ def progress_bar(words: str, source: Source, *, output: str | None = None) -> It
                 progress.update(task, total=progress.tasks[0].completed / share)
 
         yield advance
+
+
+@contextmanager
+def share_bar(words: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar of the share of some work that is done; the function takes the share."""
+    console = screen.console(stderr=True)
+    columns = (words, BarColumn(), TaskProgressColumn(), Remaining())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task(words, total=1.0)
+        yield lambda share: progress.update(task, completed=share)

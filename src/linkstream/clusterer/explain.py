@@ -16,7 +16,7 @@ from linkstream import explanation
 from linkstream.clusterer import views
 from linkstream.clusterer.checks import check_kind, whole_number
 from linkstream.clusterer.core import Core
-from linkstream.engine.linkage import Unite
+from linkstream.engine.linkage import Progress, Unite
 from linkstream.engine.state import State
 from linkstream.explanation import Explanation
 from linkstream.identity import paths, review, settling, suggestions
@@ -62,10 +62,14 @@ class ReadSnapshot:
         """Return what `Links.exemplars` returns; `fetch` gives vectors by number."""
         return review.exemplars(self.state, cluster, fetch, limit=limit)
 
-    def proposals(self, thresholds: Thresholds | None = None) -> Settlement:
+    def proposals(
+        self, thresholds: Thresholds | None = None, progress: Progress | None = None
+    ) -> Settlement:
         """Return what `Links.settle` proposes."""
         test = thresholds or self.state.thresholds
-        changes, _ = settling.settle(self.state, test, self.unions, laws=self.laws, asked=True)
+        changes, _ = settling.settle(
+            self.state, test, self.unions, laws=self.laws, asked=True, progress=progress
+        )
         return changes
 
 

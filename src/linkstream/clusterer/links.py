@@ -16,6 +16,7 @@ from linkstream.clusterer.core import Core
 from linkstream.clusterer.reader import LinksReader
 from linkstream.engine.contract import Decision, Decisions
 from linkstream.engine.events import Event
+from linkstream.engine.linkage import Progress
 from linkstream.engine.state import State
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
@@ -327,7 +328,13 @@ class Links(LinksReader):
 
     # Whole clusterers
 
-    def settle(self, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
+    def settle(
+        self,
+        apply: bool = False,
+        *,
+        thresholds: Thresholds | None = None,
+        progress: Progress | None = None,
+    ) -> Settlement:
         """Compare all subclusters with one another; propose which clusters to join and to cut.
 
         Takes up to n²·d steps, and memory in proportion to n·d, for n subclusters.
@@ -335,8 +342,10 @@ class Links(LinksReader):
         Args:
             apply: whether to apply the proposals.
             thresholds: thresholds for the test s~; None takes those of the clusterer.
+            progress: called now and then with the share of the work that is done, from 0 to 1. If
+                it raises, the settlement ends and nothing is changed.
         """
-        return maintenance.settle(self.core, apply, thresholds=thresholds)
+        return maintenance.settle(self.core, apply, thresholds=thresholds, progress=progress)
 
     def absorb(self, other: Links) -> Absorbed:
         """Add all that another clusterer has; the other stays as it is. All or nothing.

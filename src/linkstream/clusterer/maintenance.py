@@ -11,6 +11,7 @@ from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_thresholds, check_yes_no
 from linkstream.clusterer.core import Core
 from linkstream.engine.contract import Engine
+from linkstream.engine.linkage import Progress
 from linkstream.engine.state import State
 from linkstream.identity import enforcement, settling
 from linkstream.identity.regrouping import Regrouping
@@ -49,7 +50,13 @@ def _protected(core: Core, state: State) -> tuple[npt.NDArray[np.bool_], set[int
 
 
 @one_change
-def settle(core: Core, apply: bool = False, *, thresholds: Thresholds | None = None) -> Settlement:
+def settle(
+    core: Core,
+    apply: bool = False,
+    *,
+    thresholds: Thresholds | None = None,
+    progress: Progress | None = None,
+) -> Settlement:
     """Compare all subclusters with one another; propose joins and cuts, or apply them."""
     if core.engine is None:
         return Settlement((), (), 0, 0, applied=apply)
@@ -58,7 +65,9 @@ def settle(core: Core, apply: bool = False, *, thresholds: Thresholds | None = N
     state, laws = core.engine.state(), core.laws()
     test = thresholds or core.origin.thresholds
     with core.interruptible():
-        changes, after = settling.settle(state, test, core.factory.unions, laws=laws, asked=True)
+        changes, after = settling.settle(
+            state, test, core.factory.unions, laws=laws, asked=True, progress=progress
+        )
     if apply:
         core.replace_state(after)
     return replace(changes, applied=bool(apply))

@@ -23,7 +23,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -32,7 +32,9 @@ import numpy.typing as npt
 from linkstream.clusterer import adding, checks, corrections, maintenance, removal
 from linkstream.clusterer.core import Core, Float32s
 from linkstream.clusterer.links import Links
+from linkstream.engine.linkage import Progress
 from linkstream.errors import ArgumentError
+from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ class Verb:
         text = inspect.getdoc(getattr(Links, cls.verb)) or ""
         section = re.search(r"^Args:\n((?:    .*\n?)+)", text, re.MULTILINE)
         found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section[1] if section else "", re.M)
-        return {name: re.sub(r"\s+", " ", words) for name, words in found}
+        return {name: re.sub(r"\s+", " ", words) for name, words in found if name in cls.parameters}
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return the arguments that the journal stores: the fields except the vectors.
@@ -202,6 +204,10 @@ def documentation(verb: str, own: Mapping[str, str], notes: str = "") -> str:
     """
     text, raises, errors = (inspect.getdoc(getattr(Links, verb)) or "").partition("\n\nRaises:")
     head, _, args = text.partition("\n\nArgs:\n")
+    if verb in VERBS:  # some parameters belong to `Links` alone
+        told = re.findall(r"^    (\w+)(: .*(?:\n {8}.*)*)", args, re.MULTILINE)
+        own_of_verb = VERBS[verb].parameters
+        args = "\n".join(f"    {name}{words}" for name, words in told if name in own_of_verb)
     if notes:
         head = head.split("\n\n")[0] + "\n\n" + notes
     wrap = textwrap.TextWrapper(92, initial_indent="    ", subsequent_indent=" " * 8)
@@ -404,9 +410,22 @@ class Redo(Verb):
 class Settle(Verb):
     """Compare all subclusters with one another; propose which clusters to join and to cut."""
 
+    reports: ClassVar[tuple[Progress, ...]] = ()  # they stay within the process
+
     apply: bool = False
     _: KW_ONLY
     thresholds: Thresholds | None = None
+
+    def reporting(self, progress: Progress | None) -> Settle:
+        """Return the same verb; it calls `progress` with the share of the work that is done."""
+        made = replace(self)
+        object.__setattr__(made, "reports", () if progress is None else (progress,))
+        return made
+
+    def perform(self, core: Core) -> Settlement:
+        """Settle; return what the method of `Links` returns."""
+        progress = next(iter(self.reports), None)
+        return maintenance.settle(core, self.apply, thresholds=self.thresholds, progress=progress)
 
     def __post_init__(self) -> None:
         """Take thresholds as JSON has them; raise ArgumentError for anything else."""

@@ -22,7 +22,7 @@ from linkstream.engine.forest import find_root
 from linkstream.engine.linkage import Floats, Integers, Progress, Restrictions, Unions, Unite
 from linkstream.engine.state import State, damaged
 from linkstream.errors import ArgumentError
-from linkstream.identity.comparison import Totals, gathered
+from linkstream.identity.comparison import Totals, gathered, similarities
 from linkstream.identity.comparison import members as all_members
 from linkstream.identity.laws import Laws, blocs
 from linkstream.identity.regrouping import Regrouping
@@ -30,6 +30,7 @@ from linkstream.paper.thresholds import Thresholds
 
 ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them
 
+_BLOCK = 16_384  # rows of sums copied at a time
 NO_LAWS = Laws()
 
 
@@ -232,14 +233,31 @@ def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[flo
     """Return the margin of the final groups on both sides of each edge to cut."""
     if not tree.crossing:
         return []
-    numbers = state.numbers.tolist()
-    groups, place = np.unique([tree.groups[number] for number in numbers], return_inverse=True)
-    masses = gathered(state.masses(), place, len(groups))
-    units = linkage.centroids(gathered(state.sums, place, len(groups)))
-    ends = place[np.searchsorted(state.numbers, np.array(tree.crossing))]
-    products = (units[ends[:, 0]] * units[ends[:, 1]]).sum(axis=1) / linkage.CENTROID_SCALE**2
-    required = thresholds.edges(masses[ends[:, 0]], masses[ends[:, 1]])
-    return list((products - required).tolist())
+    ends = np.searchsorted(state.numbers, np.array(tree.crossing))
+    groups = np.array([tree.groups[number] for number in state.numbers.tolist()])
+    cut, ends = np.unique(groups[ends], return_inverse=True)
+    rows = np.flatnonzero(np.isin(groups, cut))
+    place = np.searchsorted(cut, groups[rows])
+    masses = gathered(state.masses()[rows], place, len(cut))
+    sums = _sums_of(state, rows, place, len(cut))
+    a, b = ends.reshape(-1, 2).T
+    cosines = np.empty(len(a))
+    for start in range(0, len(a), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        left, right = (linkage.centroids(sums[side[part]]) for side in (a, b))
+        cosines[part] = similarities(left, right)
+    return list((cosines - thresholds.edges(masses[a], masses[b])).tolist())
+
+
+def _sums_of(state: State, rows: Integers, place: Integers, n: int) -> Integers:
+    """Return the sum of the rows of each of n places, without a copy of all sums."""
+    sums = np.zeros((n, state.sums.shape[1]), dtype=np.int64)
+    order = np.argsort(place, kind="stable")
+    for start in range(0, len(order), _BLOCK):
+        part = order[start : start + _BLOCK]
+        firsts = np.flatnonzero(np.diff(place[part], prepend=-1))
+        sums[place[part[firsts]]] += np.add.reduceat(state.sums[rows[part]], firsts, axis=0)
+    return sums
 
 
 MODES = ("join", "settle")

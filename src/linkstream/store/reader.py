@@ -40,6 +40,8 @@ _EVENTS_AT_ONCE = 20_000  # events that are read from the journal together, abou
 OWN_PARAMETERS = {
     "payload": "a JSON value of up to 64 KiB to store with the vector, see `payloads`.",
     "payloads": "a JSON value of up to 64 KiB for each vector, to store with it; None for none.",
+    "progress": "called with the share of the work that is done, from 0 to 1; by the writer thread "
+    "with `apply=True`.",
     "step": "undo the whole last step, see `steps` (default False).",
     "idempotency_key": "a repeated call under the same key is done once, and gets the first answer "
     "again. Another call under the key raises IdempotencyError.",

@@ -17,6 +17,7 @@ from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Settle, Undo, Verb
 from linkstream.engine import choice
 from linkstream.engine.contract import Decision
+from linkstream.engine.linkage import Progress
 from linkstream.errors import StoreError
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
@@ -207,13 +208,16 @@ class Store(StoreReader):
         apply: bool = False,
         *,
         thresholds: Thresholds | None = None,
+        progress: Progress | None = None,
         idempotency_key: str | None = None,
     ) -> Settlement:
         """As `Links.settle`."""
-        verb = Settle(check_yes_no("apply", apply), thresholds=thresholds)
+        verb = Settle(check_yes_no("apply", apply), thresholds=thresholds).reporting(progress)
         if not apply:  # in the thread of the caller, on a copy of the state
             snapshot = self._snapshot()
-            return snapshot.proposals(thresholds) if snapshot else Settlement((), (), 0, 0)
+            return (
+                snapshot.proposals(thresholds, progress) if snapshot else Settlement((), (), 0, 0)
+            )
         changes: Settlement | None = self._perform(verb, key=idempotency_key)
         n_clusters = self.n_clusters
         return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
