@@ -335,6 +335,20 @@ def test_calls_of_a_batch_that_fails_halfway_are_not_acknowledged(tmp_path, monk
         store.verify()
 
 
+@pytest.mark.parametrize("apply", [False, True])
+def test_settle_reports_its_progress(tmp_path, apply):
+    rows = np.random.default_rng(3).normal(size=(40, 6)).astype(np.float32)
+    shares = []
+    with Store.open(tmp_path / "a.links", thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
+        store.add_many(rows)
+        store.settle(apply, progress=shares.append)
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+        count = len(shares)
+        store.settle(apply)  # the report was for one call
+        assert len(shares) == count
+
+
 @pytest.mark.parametrize("thresholds", [None, Thresholds(0.6, 0.5, 0.9)])
 def test_settle_proposes_in_the_thread_of_the_caller(tmp_path, monkeypatch, thresholds):
     threads, settle = [], settling.settle

@@ -20,6 +20,7 @@ from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
 from linkstream.engine import choice, door
 from linkstream.engine.contract import Decisions, Engine, Stop, VectorStore
 from linkstream.engine.fixed_point import VECTORS_MAX, quantise
+from linkstream.engine.linkage import Progress
 from linkstream.engine.state import State
 from linkstream.errors import (
     ArgumentError,
@@ -60,6 +61,7 @@ class Core:
         lock: held by the thread that changes the clusterer.
         change: the open change, if any.
         last_decisions: decisions of the last batch that was added.
+        progress: what `settle` reports its progress to, unless it is told otherwise.
     """
 
     def __init__(self, saved: Saved, *, engine: str = "auto", threads: int | None = None) -> None:
@@ -71,6 +73,7 @@ class Core:
         self.lock = threading.RLock()
         self.change: Change | None = None
         self.last_decisions: Decisions | None = None
+        self.progress: Progress | None = None
         self.origin, self.ledger = state, saved.ledger
         complete = state.n_events == len(state.events)
         empty = replace(self.empty_state(), dimension=state.dimension)

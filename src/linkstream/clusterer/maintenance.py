@@ -66,7 +66,12 @@ def settle(
     test = thresholds or core.origin.thresholds
     with core.interruptible():
         changes, after = settling.settle(
-            state, test, core.factory.unions, laws=laws, asked=True, progress=progress
+            state,
+            test,
+            core.factory.unions,
+            laws=laws,
+            asked=True,
+            progress=progress or core.progress,
         )
     if apply:
         core.replace_state(after)

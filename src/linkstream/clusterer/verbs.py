@@ -23,7 +23,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields, replace
+from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -32,9 +32,7 @@ import numpy.typing as npt
 from linkstream.clusterer import adding, checks, corrections, maintenance, removal
 from linkstream.clusterer.core import Core, Float32s
 from linkstream.clusterer.links import Links
-from linkstream.engine.linkage import Progress
 from linkstream.errors import ArgumentError
-from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -410,22 +408,9 @@ class Redo(Verb):
 class Settle(Verb):
     """Compare all subclusters with one another; propose which clusters to join and to cut."""
 
-    reports: ClassVar[tuple[Progress, ...]] = ()  # they stay within the process
-
     apply: bool = False
     _: KW_ONLY
     thresholds: Thresholds | None = None
-
-    def reporting(self, progress: Progress | None) -> Settle:
-        """Return the same verb; it calls `progress` with the share of the work that is done."""
-        made = replace(self)
-        object.__setattr__(made, "reports", () if progress is None else (progress,))
-        return made
-
-    def perform(self, core: Core) -> Settlement:
-        """Settle; return what the method of `Links` returns."""
-        progress = next(iter(self.reports), None)
-        return maintenance.settle(core, self.apply, thresholds=self.thresholds, progress=progress)
 
     def __post_init__(self) -> None:
         """Take thresholds as JSON has them; raise ArgumentError for anything else."""

@@ -122,7 +122,11 @@ class Model:
         if request.check is not None:
             request.check(self.n_events)
         before = self.links.n_vectors
-        request.answer, events = self._perform(request.verb, request.arguments, request.rows)
+        self.links.core.progress = request.progress
+        try:
+            request.answer, events = self._perform(request.verb, request.arguments, request.rows)
+        finally:
+            self.links.core.progress = None
         request.decisions = self.links.last_decisions if request.verb in IDS else None
         self._decided(request, before, self.links.n_vectors, events)
 

@@ -212,13 +212,15 @@ class Store(StoreReader):
         idempotency_key: str | None = None,
     ) -> Settlement:
         """As `Links.settle`."""
-        verb = Settle(check_yes_no("apply", apply), thresholds=thresholds).reporting(progress)
+        verb = Settle(check_yes_no("apply", apply), thresholds=thresholds)
         if not apply:  # in the thread of the caller, on a copy of the state
             snapshot = self._snapshot()
             return (
                 snapshot.proposals(thresholds, progress) if snapshot else Settlement((), (), 0, 0)
             )
-        changes: Settlement | None = self._perform(verb, key=idempotency_key)
+        request = write_requests.request_of(verb, key=idempotency_key)
+        request.progress = progress
+        changes: Settlement | None = self.handle.submit(request).result()
         n_clusters = self.n_clusters
         return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
 

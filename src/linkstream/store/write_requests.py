@@ -22,6 +22,7 @@ from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.verbs import AddMany, Verb
 from linkstream.engine import door
 from linkstream.engine.contract import Decisions
+from linkstream.engine.linkage import Progress
 from linkstream.errors import ArgumentError
 from linkstream.store import journal
 from linkstream.store.journal import Operation, Payloads, Rows
@@ -107,6 +108,7 @@ class WriteRequest(Call):
     renew: bool = False  # run it again if all vectors that came under its key were undone
     after: WriteRequest | None = None  # a request that must succeed first
     check: Callable[[int], None] | None = None  # gets the number of the next event; may raise
+    progress: Progress | None = None  # gets the share of the work that is done
     first: int = -1  # the number of its first vector
     events: tuple[int, int] = (-1, -1)  # its first event, and the first event after it
     decisions: Decisions | None = None  # on its vectors, if they were made just now
