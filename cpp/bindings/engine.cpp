@@ -191,6 +191,25 @@ class BoundEngine {
     locked([&] { engine_.withdraw(q, missing_weight, target, member); });
   }
 
+  void set_healing(double growth, double steadiness, bool alone) {
+    locked([&] { engine_.set_healing(growth, steadiness, alone); });
+  }
+
+  // Rows of `barred` are two subclusters; rows of `labels` a cluster and its label.
+  void heal(EventRows barred, EventRows labels) {
+    Requirements requirements;
+    for (EventRows* table : {&barred, &labels}) {
+      if (table->shape(1) != 2) throw nb::value_error("rows of two numbers");
+    }
+    for (std::size_t i = 0; i < barred.shape(0); ++i) {
+      requirements.barred.emplace_back(barred.data()[2 * i], barred.data()[2 * i + 1]);
+    }
+    for (std::size_t i = 0; i < labels.shape(0); ++i) {
+      requirements.labels[labels.data()[2 * i]] = labels.data()[2 * i + 1];
+    }
+    locked([&] { engine_.heal(requirements); });
+  }
+
   void flag(std::int64_t number, std::int64_t flags) {
     locked([&] { engine_.flag(number, flags); });
   }
@@ -409,6 +428,9 @@ void bind_engine(nb::module_& m) {
       .def("flag", &BoundEngine::flag, nb::arg("number"), nb::arg("flags"))
       .def("absorb", &BoundEngine::absorb, nb::arg("totals"), nb::arg("sizes"),
            nb::arg("missing_weights"), nb::arg("rows").none(), nb::arg("flags"), nb::arg("apart"))
+      .def("set_healing", &BoundEngine::set_healing, nb::arg("growth"), nb::arg("steadiness"),
+           nb::arg("alone"))
+      .def("heal", &BoundEngine::heal, nb::arg("barred"), nb::arg("labels"))
       .def("note", &BoundEngine::note, nb::arg("rows"))
       .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))

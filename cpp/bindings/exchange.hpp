@@ -116,7 +116,7 @@ inline bool nodes_fit(const State& state) {
     const bool fits = within(state.numbers[i], 0, state.next_subcluster - 1) &&
                       within(state.counts[i], 1, kVectorsMax) &&
                       within(state.missing_weight[i], 0, kFull * state.counts[i]) &&
-                      within(state.flags[i], 0, kLocked | kClaim);
+                      within(state.flags[i], 0, kLocked | kClaim | kDue);
     if (!fits) return false;
   }
   return std::all_of(state.vectors.begin(), state.vectors.end(),

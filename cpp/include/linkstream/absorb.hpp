@@ -88,6 +88,7 @@ class Absorb {
     node.last_seen = journal_.n_vectors + x.n - 1;
     node.component = component;
     cluster_sums_.add(component, x);
+    graph_.forest.components[component].member = row;
     graph_.forest.components[component].vectors += x.n;
     graph_.forest.components[component].missing_weight += x.missing_weight;
     std::copy(x.sum, x.sum + graph_.dimension(), graph_.rows.sum(row));

@@ -24,8 +24,10 @@ struct Verdict {
 
 class Assess {
  public:
-  Assess(const Graph& graph, ClusterSums& cluster_sums)
-      : graph_(graph), cluster_sums_(cluster_sums) {}
+  Assess(const Graph& graph, ClusterSums& cluster_sums, bool cluster_evidence)
+      : graph_(graph), cluster_sums_(cluster_sums), cluster_evidence_(cluster_evidence) {}
+
+  bool cluster_evidence() const { return cluster_evidence_; }
 
   // Returns the outcome of a vector, or of a sum of weight k; with `joins` false it does not join.
   template <class Arriving>
@@ -35,7 +37,7 @@ class Assess {
     if (any && nearest.similarity >= t_s && joins) {  // equation 20
       return {Kind::kJoined, nearest.similarity, t_s, nearest.row};
     }
-    if (cluster_sums_.on()) return assess_clusters(nearest, x, k);
+    if (cluster_evidence_) return assess_clusters(nearest, x, k);
     if (!any) return {};
     const double mass = graph_.node(nearest.row).mass();
     const double threshold = graph_.thresholds.edge(mass, k);  // s~(k_J), equation 25
@@ -72,6 +74,7 @@ class Assess {
 
   const Graph& graph_;
   ClusterSums& cluster_sums_;
+  const bool cluster_evidence_;
 };
 
 }  // namespace linkstream

@@ -31,7 +31,15 @@ class ClusterSums {
         codes_(rows_.width(), 0),
         room_(rows_.width()) {}
 
-  bool on() const { return on_; }
+  // Computes all sums, and keeps them from now on.
+  void turn_on() {
+    if (on_) return;
+    on_ = true;
+    read();
+  }
+
+  const std::int64_t* sum(std::uint32_t component) const { return rows_.sum(component); }
+  Integer square(std::uint32_t component) const { return squares_[component]; }
 
   // Adds a vector to a component, which may be new.
   void add(std::uint32_t component, const IncomingVector& x) {
@@ -94,6 +102,15 @@ class ClusterSums {
     }
   }
 
+  // Adds the sum of one component to another, and removes it.
+  void join(std::uint32_t kept, std::uint32_t gone) {
+    if (!on_) return;
+    add_sum(rows_.sum(kept), rows_.sum(gone));
+    clear(gone);
+    squares_[kept] = square_of(kept);
+    encode(kept);
+  }
+
   // Computes all sums from the nodes of the graph. After a rollback this needs no memory.
   void read() {
     if (!on_) return;
@@ -113,21 +130,29 @@ class ClusterSums {
   template <class Arriving>
   Best best(const Arriving& x, double k) {
     Best best;
-    const double lowest = graph_.thresholds.edge(1.0, 1.0);
-    graph_.ask(query_, x, static_cast<float>(lowest) - 1e-6f);
-    search_.reaching(rows_, query_, 0, proposed_);
-    for (const Proposal& proposal : proposed_.rows) {
-      const ClusterStats& stats = graph_.forest.components[proposal.row];
-      const Integer product = graph_.product(x, rows_.sum(proposal.row), stats.vectors);
-      const double score = similarity(product, x.root, root(squares_[proposal.row]));
-      if (score < lowest) continue;
+    reaching(x, [&](std::uint32_t component, double score) {
+      const ClusterStats& stats = graph_.forest.components[component];
       const double threshold = graph_.thresholds.edge(stats.mass(), k);
       const double margin = score - threshold, reached = best.similarity - best.threshold;
       const bool tie =
           margin == reached && stats.cluster < graph_.forest.components[best.component].cluster;
-      if (!best.found || margin > reached || tie) best = {proposal.row, score, threshold, true};
-    }
+      if (!best.found || margin > reached || tie) best = {component, score, threshold, true};
+    });
     return best;
+  }
+
+  // Passes each component that reaches the least s~ to visit(component, similarity).
+  template <class Arriving, class Visit>
+  void reaching(const Arriving& x, Visit visit) {
+    const double lowest = graph_.thresholds.edge(1.0, 1.0);
+    graph_.ask(query_, x, static_cast<float>(lowest) - 1e-6f);
+    search_.reaching(rows_, query_, 0, proposed_);
+    for (const Proposal& proposal : proposed_.rows) {
+      const std::int64_t count = graph_.forest.components[proposal.row].vectors;
+      const Integer product = graph_.product(x, rows_.sum(proposal.row), count);
+      const double score = similarity(product, x.root, root(squares_[proposal.row]));
+      if (score >= lowest) visit(proposal.row, score);
+    }
   }
 
  private:

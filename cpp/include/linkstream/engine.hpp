@@ -20,6 +20,7 @@
 #include "cluster_sums.hpp"
 #include "corrections.hpp"
 #include "graph.hpp"
+#include "healing.hpp"
 #include "journal.hpp"
 #include "members.hpp"
 #include "placement.hpp"
@@ -75,11 +76,12 @@ class Engine {
         journal_(track_vectors ? 0 : kUntrackedEvents),
         members_(track_vectors),
         cluster_sums_(graph_, search_, cluster_evidence),
-        assess_(graph_, cluster_sums_),
+        assess_(graph_, cluster_sums_, cluster_evidence),
         arrivals_(graph_, search_),
         update_(graph_, search_, journal_, members_, cluster_sums_),
         placement_(graph_, journal_, members_, cluster_sums_, update_),
         corrections_(graph_, journal_, members_, placement_),
+        healer_(graph_, journal_, cluster_sums_, update_),
         absorb_(graph_, search_, journal_, members_, cluster_sums_, assess_),
         vector_store_(std::move(vector_store)) {}
 
@@ -131,7 +133,7 @@ class Engine {
     make_room(n);
     const std::size_t taken = each_block(n, stop, [&](std::size_t first, std::size_t block) {
       begin_block(vectors + first * graph_.dimension(), block);
-      for (std::size_t i = 0; i < block; ++i) decisions[first + i] = add_one(i);
+      add_block(block, decisions + first);
     });
     change.done();
     return taken;
@@ -150,7 +152,7 @@ class Engine {
                          fixed_.data() + i * dimension);
       }
       begin_block(fixed_.data(), block);
-      for (std::size_t i = 0; i < block; ++i) decisions[first + i] = add_one(i);
+      add_block(block, decisions + first);
     });
     change.done();
     return taken;
@@ -269,6 +271,20 @@ class Engine {
     change.done();
   }
 
+  // Marks clusters that grow from now on; `alone`: settles them at each point within `add`.
+  void set_healing(double growth, double steadiness, bool alone) {
+    healer_.set(growth, steadiness);
+    heals_alone_ = alone && healer_.on();
+    if (healer_.on()) cluster_sums_.turn_on();
+  }
+
+  // Settles the clusters that are due.
+  void heal(const Requirements& requirements) {
+    Change change(*this);
+    healer_.settle(requirements);
+    change.done();
+  }
+
   // Appends events that the engine does not produce itself; their vector is the newest.
   void note(const std::vector<EventRow>& rows) {
     Change change(*this);
@@ -305,6 +321,7 @@ class Engine {
     read_nodes(state, graph_);
     cluster_sums_.read();
     members_.restore(state.vectors, state.numbers, state.free_subcluster);
+    graph_.forget_due();
     change.done();
   }
 
@@ -366,12 +383,19 @@ class Engine {
 
   // Section 3.3: assessing cluster membership
 
+  void add_block(std::size_t n, Decision* decisions) {
+    for (std::size_t i = 0; i < n; ++i) {
+      decisions[i] = add_one(i);
+      if (heals_alone_ && journal_.n_vectors % kPoint == 0) healer_.settle({});
+    }
+  }
+
   Decision add_one(std::size_t index) {
     journal_.newest = journal_.n_vectors;
     const Nearest nearest = arrivals_.nearest(index);
     const IncomingVector& x = arrivals_[index];
     const Verdict verdict = assess_(nearest, x);
-    const double score = cluster_sums_.on() ? kNothing : verdict.similarity;
+    const double score = assess_.cluster_evidence() ? kNothing : verdict.similarity;
     const Row row = apply(verdict, {x, 0, journal_.n_vectors}, nearest.product, score);
     arrived(row, x.q);
     return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
@@ -391,6 +415,7 @@ class Engine {
     members_.joined(graph_.number(row));
     if (vector_store_) vector_store_->append(q, 1);
     journal_.n_vectors += 1;
+    healer_.arrived(row);
   }
 
   Decision ask_one(std::size_t index) {
@@ -430,6 +455,7 @@ class Engine {
     if (vector_store_ && vectors) vector_store_->append(vectors, group.n);
     if (group.flags) corrections_.flag(graph_.number(row), group.flags);
     if (verdict.kind == Kind::kJoined) row = update_(row);
+    healer_.arrived(row, x.n);
     return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
             verdict.threshold};
   }
@@ -452,10 +478,12 @@ class Engine {
   Update update_;
   Placement placement_;
   Corrections corrections_;
+  Healer healer_;
   Absorb absorb_;
   std::shared_ptr<VectorStore> vector_store_;
   std::vector<std::int32_t> fixed_;
   std::size_t stored_before_ = 0;  // vectors in the store before the open change
+  bool heals_alone_ = false;
   bool open_ = false;
   bool failed_ = false;  // a call of the open change failed: only `rollback` may follow
 };

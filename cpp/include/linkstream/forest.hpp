@@ -28,8 +28,8 @@ using Edge = std::uint32_t;
 using EdgeRule = std::uint8_t;
 inline constexpr EdgeRule kTested = 0, kSettled = 1, kPinned = 2;
 
-// Flags of a node: its centroid is fixed; its part keeps the ID at a split.
-inline constexpr std::uint8_t kLocked = 1, kClaim = 2;
+// Flags of a node: its centroid is fixed; its part keeps the ID at a split; healing looks at it again.
+inline constexpr std::uint8_t kLocked = 1, kClaim = 2, kDue = 4;
 
 inline constexpr std::int64_t kFull = 256;  // the weight of a vector of full weight
 
@@ -77,12 +77,14 @@ struct Node {
   }
 };
 
-// A cluster: its vectors, the weight they lack, and how many of its nodes claim its ID.
+// A cluster: its vectors, the weight they lack, how many of its nodes claim its ID, and any of its
+// nodes.
 struct ClusterStats {
   std::int64_t cluster;
   std::int64_t vectors = 0;
   std::int64_t missing_weight = 0;
   std::int64_t claims = 0;
+  Row member = kNoRow;
 
   double mass() const { return linkstream::mass(vectors, missing_weight); }
 };

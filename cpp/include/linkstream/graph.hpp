@@ -160,6 +160,7 @@ class Graph {
     forget_all(images_);
     forget_all(sums_);
     n_nodes = n_nodes_before_;
+    due_unknown_ = true;
     count_components();
   }
 
@@ -225,6 +226,10 @@ class Graph {
     kept.missing_weight += other.missing_weight;
     forest.components[kept.component].claims -= kept.claims() && other.claims();
     kept.flags |= other.flags;
+    if (kept.flags & kDue) due_rows_.push_back(row);
+    if (forest.components[kept.component].member == gone) {
+      forest.components[kept.component].member = row;
+    }
     kept.first_seen = std::min(kept.first_seen, other.first_seen);
     kept.last_seen = std::max(kept.last_seen, other.last_seen);
     std::int64_t* sum = rows.sum(row);
@@ -234,6 +239,36 @@ class Graph {
     while (!other.edges.empty()) forest.move_edge(other.edges.back().edge, gone, row);
     release(gone);
   }
+
+  // Healing
+
+  // Marks a node that healing must look at again.
+  void set_due(Row row) {
+    save(row);
+    due_rows_.push_back(row);
+    node(row).flags |= kDue;
+  }
+
+  // Lists the nodes that are due, by number, and marks them no longer.
+  void take_due(std::vector<Row>& found) {
+    if (due_unknown_) {
+      due_rows_.clear();
+      each_node([this](Row row) { due_rows_.push_back(row); });
+      due_unknown_ = false;
+    }
+    found.clear();
+    for (const Row row : due_rows_) {
+      if (number(row) < 0 || !(node(row).flags & kDue)) continue;
+      save(row);
+      node(row).flags &= static_cast<std::uint8_t>(~kDue);
+      found.push_back(row);
+    }
+    due_rows_.clear();
+    std::sort(found.begin(), found.end(), [this](Row a, Row b) { return number(a) < number(b); });
+  }
+
+  // Finds the nodes that are due by their flags the next time they are listed.
+  void forget_due() { due_unknown_ = true; }
 
   // Edges
 
@@ -336,6 +371,7 @@ class Graph {
       component.vectors += counted.count;
       component.missing_weight += counted.missing_weight;
       component.claims += counted.claims();
+      component.member = row;
     });
   }
 
@@ -410,6 +446,8 @@ class Graph {
 
   Skip skip_;
   bool judging_all_ = false;
+  std::vector<Row> due_rows_;  // rows that may be due
+  bool due_unknown_ = false;   // any row may be due
   bool open_ = false;
   std::int64_t n_nodes_before_ = 0;
   std::vector<Image> images_;  // of nodes touched by the open change, in order

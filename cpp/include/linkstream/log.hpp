@@ -22,6 +22,7 @@ enum class Code : std::uint8_t {
   kSevered = 4,
   kRejoined = 5,
   kSplit = 6,
+  kUnited = 7,
   kWeighed = 8,
   kMoved = 9,
   kRemoved = 10,

@@ -103,7 +103,7 @@ class Placement {
     Node& node = graph_.node(row);
     ClusterStats& stats = graph_.forest.components[node.component];
     stats.claims -= node.claims();
-    node.flags = flags;
+    node.flags = static_cast<std::uint8_t>((node.flags & kDue) | flags);
     stats.claims += node.claims();
     journal_.record(Code::kFlagged, node.number, flags);
   }
@@ -130,6 +130,7 @@ class Placement {
     node.first_seen = node.last_seen = part.member;
     node.component = component;
     cluster_sums_.add(component, part.share);
+    graph_.forest.components[component].member = row;
     graph_.forest.components[component].vectors += 1;
     graph_.forest.components[component].missing_weight += part.missing_weight;
     std::copy(part.share.q, part.share.q + graph_.dimension(), graph_.rows.sum(row));
@@ -151,6 +152,7 @@ class Placement {
     if (heir != kNoRow) {
       cluster_sums_.take(component, row);
       graph_.forest.remove_edge(tie);
+      stats.member = heir;
       while (!node.edges.empty()) graph_.forest.move_edge(node.edges.back().edge, row, heir);
     } else {
       cluster_sums_.close(component);

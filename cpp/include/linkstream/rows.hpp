@@ -19,6 +19,7 @@
 namespace linkstream {
 
 using Row = std::uint32_t;
+inline constexpr Row kNoRow = 0xffffffff;  // no row
 
 struct FreeMemory {
   void operator()(void* memory) const { std::free(memory); }

@@ -28,6 +28,17 @@ class Sides {
     }
   }
 
+  // Lists the nodes that edges connect to one. Returns false if there are more than `limit`.
+  bool list(Row start, std::size_t limit, std::vector<Row>& nodes) {
+    Walk& walk = walks_[0];
+    this->start(walk, start, next_mark());
+    while (walk.nodes.size() <= limit && step(walk)) {
+    }
+    const bool all = walk.nodes.size() <= limit;
+    if (all) nodes = walk.nodes;
+    return all;
+  }
+
   // Returns the nodes of the side that was walked to its end.
   const std::vector<Row>& listed() const { return listed_->nodes; }
   bool is_listed(Row row) const { return graph_.node(row).mark == listed_->mark; }

@@ -83,6 +83,7 @@ inline void read_nodes(const State& state, Graph& graph) {
     stats.vectors += count;
     stats.missing_weight += node.missing_weight;
     stats.claims += node.claims();
+    stats.member = row;
     graph.encode(row);
   }
   // Rows of an empty graph are taken in order, here the order of the numbers.

@@ -15,8 +15,6 @@
 
 namespace linkstream {
 
-inline constexpr Row kNoRow = std::numeric_limits<Row>::max();
-
 class Touched {
  public:
   Touched(std::size_t capacity, std::size_t width)

@@ -50,6 +50,25 @@ class Update {
     return row;
   }
 
+  // Removes an edge and splits the cluster.
+  void cut(Row row, Edge edge) {
+    const Row partner = remove_edge(row, edge);
+    sides_.find(row, partner);
+    split(row, partner);
+  }
+
+  // Lists the nodes that edges connect to one. Returns false if there are more than `limit`.
+  bool reached(Row row, std::size_t limit, std::vector<Row>& nodes) {
+    return sides_.list(row, limit, nodes);
+  }
+
+  // Lists the nodes of the smaller of two clusters, about. Returns that of two nodes that is in it.
+  Row smaller_side(Row a, Row b, std::vector<Row>& nodes) {
+    sides_.find(a, b);
+    nodes = sides_.listed();
+    return sides_.listed_is_cut_off ? b : a;
+  }
+
  private:
   struct Judged {
     Edge edge;
@@ -115,12 +134,18 @@ class Update {
     return kept;
   }
 
-  // Removes an edge; then re-joins the part cut off, or splits the cluster.
-  void sever(Row row, Edge edge) {
+  // Removes an edge. Returns its other end.
+  Row remove_edge(Row row, Edge edge) {
     const Row partner = graph_.forest.other_end(edge, row);
     graph_.forest.remove_edge(edge);
     journal_.record(Code::kSevered, graph_.number(row), graph_.number(partner),
                     graph_.cluster(row));
+    return partner;
+  }
+
+  // Removes an edge; then re-joins the part cut off, or splits the cluster.
+  void sever(Row row, Edge edge) {
+    const Row partner = remove_edge(row, edge);
     sides_.find(row, partner);
     const Row found = find_partner(row);
     if (found != kNoRow) {
@@ -178,7 +203,9 @@ class Update {
     const std::int64_t id = components[old].cluster, fresh_id = journal_.new_cluster();
     const std::uint32_t fresh = graph_.forest.open_component(fresh_id);
     ClusterStats &part = components[fresh], &rest = components[old];
-    for (const Row member : sides_.listed()) {
+    const bool cut_off = sides_.listed_is_cut_off;
+    const std::vector<Row> listed = sides_.listed();
+    for (const Row member : listed) {
       const Node& node = graph_.node(member);
       graph_.move_to(fresh, member);
       part.vectors += node.count;
@@ -188,27 +215,29 @@ class Update {
     rest.vectors -= part.vectors;
     rest.missing_weight -= part.missing_weight;
     rest.claims -= part.claims;
+    part.member = listed[0];
+    rest.member = cut_off ? row : partner;
     const bool leaves = part.claims != rest.claims     ? part.claims < rest.claims
                         : part.vectors != rest.vectors ? part.vectors < rest.vectors
-                                                       : !listed_has_oldest(old, fresh);
+                                                       : !is_older(listed, rest.member);
     if (!leaves) graph_.forest.swap_clusters(old, fresh);
-    cluster_sums_.split(old, fresh, sides_.listed());
-    const bool cut_off_leaves = leaves == sides_.listed_is_cut_off;
+    cluster_sums_.split(old, fresh, listed);
+    const bool cut_off_leaves = leaves == cut_off;
     const Row inside = cut_off_leaves ? partner : row, outside = cut_off_leaves ? row : partner;
     journal_.record(Code::kSplit, graph_.number(inside), graph_.number(outside), id, fresh_id);
   }
 
-  // Returns whether the listed side, now `part`, holds the oldest node; called only if sizes tie.
-  bool listed_has_oldest(std::uint32_t rest, std::uint32_t part) const {
-    std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
-    bool listed = false;
-    graph_.each_node([&](Row row) {
-      const std::uint32_t component = graph_.node(row).component;
-      if ((component != rest && component != part) || graph_.number(row) >= oldest) return;
-      oldest = graph_.number(row);
-      listed = component == part;
-    });
-    return listed;
+  // Returns whether some nodes hold an older one than all that edges connect to `other`.
+  bool is_older(const std::vector<Row>& nodes, Row other) {
+    std::vector<Row> others;
+    sides_.list(other, std::numeric_limits<std::size_t>::max(), others);
+    return oldest(nodes) < oldest(others);
+  }
+
+  std::int64_t oldest(const std::vector<Row>& nodes) const {
+    std::int64_t found = std::numeric_limits<std::int64_t>::max();
+    for (const Row row : nodes) found = std::min(found, graph_.number(row));
+    return found;
   }
 
   Graph& graph_;

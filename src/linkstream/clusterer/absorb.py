@@ -21,7 +21,7 @@ from linkstream.clusterer.maintenance import run_maintenance
 from linkstream.engine import events
 from linkstream.engine.contract import Engine
 from linkstream.engine.fixed_point import quantise
-from linkstream.engine.forest import FULL, PINNED
+from linkstream.engine.forest import FULL, GIVEN_FLAGS, PINNED
 from linkstream.engine.linkage import Floats
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ArgumentError, DimensionError, NotTrackedError, SpaceError
@@ -295,7 +295,7 @@ def vector_groups(state: State, missing_weights: Mapping[int, int]) -> Iterator[
             total=np.ascontiguousarray(state.sums[row]),
             members=mine,
             missing_weights=missing,
-            flags=int(state.flags[row]),
+            flags=int(state.flags[row]) & GIVEN_FLAGS,
         )
 
 
@@ -322,7 +322,7 @@ def is_corrected(state: State, laws: Laws) -> bool:
     """Return whether corrections, names or prototypes must be carried over."""
     ledger = laws.ledger
     said = ledger.pins or ledger.names or ledger.ignored or ledger.locked
-    return bool(said or state.flags.any() or (state.edge_rules == PINNED).any())
+    return bool(said or (state.flags & GIVEN_FLAGS).any() or (state.edge_rules == PINNED).any())
 
 
 def bars(state: State, laws: Laws) -> list[tuple[int, int]]:

@@ -115,24 +115,24 @@ def _add_maintained(core: Core, engine: Engine, fixed: Fixed) -> Decisions:
     while taken < len(fixed) and not (taken and stop is not None and stop()):
         before = engine.n_vectors
         room = core.limits.room(before, engine.n_subclusters)
-        if core.healing is not None:
+        if core.healing is not None and not core.heals_alone:
             room = min(room, core.healing.after(before) - before)
         if not core.track_vectors:
             room = min(room, _PIECE)
         pieces.add(engine.add(fixed[taken : taken + room], stop))
         taken += len(pieces.newest.cluster)
-        if not _maintained(core, before, pieces):
+        if not _maintained(core, before, pieces, healed=core.heals_alone):
             break
         engine = core.running()
     return pieces.joined()
 
 
-def _maintained(core: Core, before: int, pieces: _Pieces) -> bool:
+def _maintained(core: Core, before: int, pieces: _Pieces, *, healed: bool = False) -> bool:
     """Run maintenance after vectors; on Ctrl-C go back to the last complete piece, return False."""
     assert core.change is not None, "vectors are added within a change"
     engine = core.engine
     try:
-        run_maintenance(core, before)
+        run_maintenance(core, before, healed=healed)
     except Stopped:
         core.change.back_to_mark()
         pieces.drop_unmarked()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from linkstream import presets
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
 from linkstream.engine import choice, door
-from linkstream.engine.contract import Decisions, Engine, Stop, VectorStore
+from linkstream.engine.contract import Decisions, Engine, Requirements, Stop, VectorStore
 from linkstream.engine.fixed_point import VECTORS_MAX, quantise
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import State
@@ -54,6 +54,8 @@ class Core:
         vectors: the kept vectors; None until the dimension is known, or if none are kept.
         external_vectors: whether `vectors` belongs to a store, so that the engine must not append.
         ledger: names, aliases, corrections and groups; see `up_to_date_ledger`.
+        settles: whether the engine settles clusters while vectors arrive.
+        heals_alone: whether it does so within `add`, because no correction has to be obeyed.
         maintained: whether healing, limits or the event log may need work between two vectors.
         fast_path: whether vectors may go straight to the engine.
         base: the state and ledger that undo can go back to.
@@ -78,10 +80,9 @@ class Core:
         complete = state.n_events == len(state.events)
         empty = replace(self.empty_state(), dimension=state.dimension)
         self.base = Base(empty, Ledger()) if complete else Base(state, copy.deepcopy(saved.ledger))
-        watched = self.healing is not None or bool(self.limits)
-        self.maintained = watched or not self.track_vectors
-        self._plain = self.space.mean is None and not watched
-        self.fast_path = False
+        self.settles = self.healing is not None and self.healing.mode == "settle"
+        self._watched = bool(self.limits) or (self.healing is not None and not self.settles)
+        self.maintained = self.fast_path = self.heals_alone = False
         self.vectors: VectorStore | None = None
         self.external_vectors = False
         self.undone = saved.undone
@@ -107,7 +108,9 @@ class Core:
 
     def make_engine(self, state: State) -> Engine:
         """Return a new engine that continues from a state."""
-        return self.factory.make(state, None if self.external_vectors else self.vectors)
+        engine = self.factory.make(state, None if self.external_vectors else self.vectors)
+        self._set_healing(engine)
+        return engine
 
     def replace_state(self, state: State) -> Engine:
         """Continue from another state, with a new engine."""
@@ -156,9 +159,35 @@ class Core:
             if self.ledger.quiet:  # dropped events held nothing for a quiet ledger
                 self.ledger.n_events = max(self.ledger.n_events, self.engine.oldest_event())
             self._read_log(self.engine.event_rows(self.ledger.n_events)[1])
+        alone = self.settles and self.ledger.quiet and not self.ledger.names
+        if alone is not self.heals_alone:
+            self.heals_alone = alone
+            if self.engine is not None:
+                self._set_healing(self.engine)
+        self.maintained = (
+            self._watched or not self.track_vectors or self.settles is not self.heals_alone
+        )
         # An event log that drops old events must be read while it grows.
-        self.fast_path = self._plain and (self.track_vectors or self.ledger.quiet)
+        plain = self.space.mean is None and not self._watched and self.settles is self.heals_alone
+        self.fast_path = plain and (self.track_vectors or self.ledger.quiet)
         return self.ledger
+
+    def _set_healing(self, engine: Engine) -> None:
+        if self.settles and self.healing is not None:
+            figures = self.healing.growth, self.healing.steadiness
+            engine.set_healing(*figures, alone=self.heals_alone)
+
+    def requirements(self) -> Requirements:
+        """Return what corrections require when clusters are settled."""
+        if self.heals_alone:
+            return Requirements()
+        laws = self.laws()
+        numbers = {name: i for i, name in enumerate(sorted(laws.names.values()))}
+        barred = {tuple(sorted((a, b))) for a in laws.ledger.pinned() for b in laws.barred(a)}
+        return Requirements(
+            frozenset((a, b) for a, b in barred),
+            {cluster: numbers[name] for cluster, name in laws.names.items()},
+        )
 
     def _read_log(self, rows: Rows) -> None:
         """Let the ledger read the next events; mark the clusterer unusable if that fails."""

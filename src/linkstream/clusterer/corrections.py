@@ -19,7 +19,7 @@ from linkstream.clusterer.removal import is_hollow, refuse_hollow
 from linkstream.engine import events
 from linkstream.engine.contract import LINKED, NEW, Decision
 from linkstream.engine.corrections import share
-from linkstream.engine.forest import CLAIM, LOCKED, PINNED
+from linkstream.engine.forest import CLAIM, GIVEN_FLAGS, LOCKED, PINNED
 from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
 from linkstream.identity import enforcement, laws, precedence
 from linkstream.identity.grouping import nearest_in
@@ -135,7 +135,7 @@ def name(core: Core, cluster: int, name: str, *, claim: bool = False) -> None:
         state = core.state()
         _, head = _largest(core, _subclusters_of(core, live))
         flags = int(state.flags[np.searchsorted(state.numbers, head)])
-        core.running().flag(head, flags | CLAIM)
+        core.running().flag(head, flags & GIVEN_FLAGS | CLAIM)
 
 
 @one_change

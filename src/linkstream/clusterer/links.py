@@ -80,7 +80,7 @@ class Links(LinksReader):
             evidence: what decides on a vector that joins no subcluster: "nearest" (the paper: the
                 most similar subcluster) or "cluster" (the sums of whole clusters).
             heal: None (the paper's algorithm), "join" or "settle" to repair clusters while vectors
-                arrive, or a `Healing` such as `Healing("join", min_size=3)`.
+                arrive, or a `Healing` such as `Healing("settle", steadiness=0.03)`.
             max_subclusters: most subclusters to keep, such as 100_000; None sets no limit.
             max_idle: vectors after which an unused cluster is forgotten; None sets no limit.
             min_size: vectors that a cluster without a name needs to be more than pending.

@@ -11,6 +11,7 @@ from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_thresholds, check_yes_no
 from linkstream.clusterer.core import Core
 from linkstream.engine.contract import Engine
+from linkstream.engine.forest import GIVEN_FLAGS
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import State
 from linkstream.identity import enforcement, settling
@@ -19,14 +20,20 @@ from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 
 
-def run_maintenance(core: Core, before: int, *, since: int | None = None) -> Engine:
+def run_maintenance(
+    core: Core, before: int, *, since: int | None = None, healed: bool = False
+) -> Engine:
     """Heal, and apply limits, if the stream has passed a point where that is due.
 
     There were `before` vectors at the last run. No limit drops a subcluster of the vectors from
-    `since` on; None: of the newest vector.
+    `since` on; None: of the newest vector. `healed`: the engine has healed already.
     """
     engine = core.running()
-    if core.healing is not None and core.healing.after(before) <= engine.n_vectors:
+    due = core.healing is not None and core.healing.after(before) <= engine.n_vectors
+    if due and core.settles and not healed:
+        engine.heal(core.requirements())
+        core.up_to_date_ledger()
+    elif due and core.healing is not None and not core.settles:
         laws = core.laws()
         with core.interruptible():
             _, state = core.healing.run(engine.state(), core.factory.unions, laws)
@@ -46,7 +53,7 @@ def _protected(core: Core, state: State) -> tuple[npt.NDArray[np.bool_], set[int
     ledger = core.up_to_date_ledger()
     pins = [pin for law in ledger.laws for side in law.sides for pin in side]
     pinned: npt.NDArray[np.bool_] = np.isin(state.numbers, ledger.nodes(pins))
-    return pinned | (state.flags > 0), set(ledger.names)
+    return pinned | (state.flags & GIVEN_FLAGS > 0), set(ledger.names)
 
 
 @one_change

@@ -37,8 +37,11 @@ class Verdict:
 class Assess:
     """The tests of section 3.3."""
 
-    def __init__(self, graph: Graph, cluster_sums: ClusterSums) -> None:
+    def __init__(
+        self, graph: Graph, cluster_sums: ClusterSums, *, cluster_evidence: bool = False
+    ) -> None:
         self._graph, self._cluster_sums = graph, cluster_sums
+        self._cluster_evidence = cluster_evidence
         self._thresholds = graph.thresholds
 
     def nearest(self, q: Integers, square: int) -> Nearest | None:
@@ -70,7 +73,7 @@ class Assess:
         t_s = self._thresholds.subcluster_similarity
         if nearest is not None and nearest.similarity >= t_s and joins:  # equation 20
             return Verdict(JOINED, nearest.similarity, t_s, nearest.node)
-        if self._cluster_sums.on:
+        if self._cluster_evidence:
             return self._assess_clusters(q, square, nearest, k)
         if nearest is None:
             return Verdict()

@@ -19,6 +19,12 @@ class ClusterSums:
         self._rows = Rows(graph.dimension)
         self._squares: dict[int, int] = {}
 
+    def turn_on(self) -> None:
+        """Compute all sums, and keep them from now on."""
+        if not self.on:
+            self.on = True
+            self.read()
+
     def add(self, cluster: int, total: Integers, square: int) -> None:
         """Add a vector, or the sum of several vectors, of which the squared length is given."""
         if not self.on:
@@ -37,6 +43,17 @@ class ClusterSums:
         rest = self._rows.sum(cluster) - part
         self._set(cluster, rest, dot(rest, rest))
         self._set(fresh, part, dot(part, part))
+
+    def join(self, kept: int, gone: int) -> None:
+        """Add the sum of one cluster to another, and remove it."""
+        if self.on:
+            total = self._rows.sum(kept) + self._rows.sum(gone)
+            self._set(kept, total, dot(total, total))
+            self.close(gone)
+
+    def sum(self, cluster: int) -> Integers:
+        """Return the sum of a cluster."""
+        return self._rows.sum(cluster)
 
     def close(self, cluster: int) -> None:
         """Remove a cluster."""

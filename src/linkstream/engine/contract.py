@@ -8,7 +8,7 @@ MemoryError.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -154,6 +154,21 @@ class VectorStore(Protocol):
         """Keep only the first `size` vectors."""
 
 
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What corrections require of groups: subclusters that stay apart, and labels of clusters.
+
+    Clusters of different labels are never united, and a labelled one keeps its ID.
+    """
+
+    barred: frozenset[tuple[int, int]] = frozenset()
+    labels: Mapping[int, int] | None = None
+
+    def label(self, cluster: int) -> int:
+        """Return the label of a cluster; −1 for none."""
+        return -1 if self.labels is None else self.labels.get(cluster, -1)
+
+
 class Engine(Protocol):
     """A Links engine.
 
@@ -279,6 +294,18 @@ class Engine(Protocol):
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Append events that the engine does not produce itself: code and numbers of each."""
+
+    def set_healing(self, growth: float, steadiness: float, *, alone: bool) -> None:
+        """Mark clusters that grow from now on, so that `heal` looks at them again.
+
+        Args:
+            growth: growth of a cluster, as a factor, between two looks; 0: healing is off.
+            steadiness: how much greater a margin must be to change an ID.
+            alone: whether `add` heals at each point, because no correction has to be obeyed.
+        """
+
+    def heal(self, requirements: Requirements) -> None:
+        """Settle the clusters that are due with what is near them (engine/healing.py)."""
 
     def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:
         """Return the most similar subclusters, best first (tie: the older)."""

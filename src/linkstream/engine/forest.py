@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 FULL = 256  # the weight of a vector of full weight
 # Edge rules: equation 22 tests the edge; a settlement or cluster evidence holds it; a user did.
 TESTED, SETTLED, PINNED = range(3)
-LOCKED, CLAIM = 1, 2  # flags of a node: its centroid stays; its part keeps the ID at a split
+# Flags of a node: its centroid stays; its part keeps the ID at a split; healing looks at it again.
+LOCKED, CLAIM, DUE = 1, 2, 4
+GIVEN_FLAGS = LOCKED | CLAIM  # those that users set
 
 
 @dataclass(slots=True)

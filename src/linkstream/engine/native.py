@@ -14,7 +14,15 @@ import numpy.typing as npt
 
 from linkstream import _core
 from linkstream.engine import events
-from linkstream.engine.contract import KINDS, Candidate, Decision, Decisions, Stop, VectorStore
+from linkstream.engine.contract import (
+    KINDS,
+    Candidate,
+    Decision,
+    Decisions,
+    Requirements,
+    Stop,
+    VectorStore,
+)
 from linkstream.engine.corrections import absent
 from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
 from linkstream.engine.forest import TESTED
@@ -185,6 +193,16 @@ class NativeEngine:
             self._core.withdraw(vector[np.newaxis], missing_weight, target, member)
         except ValueError as error:
             raise absent(str(error)) from None
+
+    def set_healing(self, growth: float, steadiness: float, *, alone: bool) -> None:
+        """Mark clusters that grow; `alone`: settle them at each point; see `contract.Engine`."""
+        self._core.set_healing(growth, steadiness, alone)
+
+    def heal(self, requirements: Requirements) -> None:
+        """Settle the clusters that are due; see `contract.Engine`."""
+        labels = requirements.labels or {}
+        barred = np.array(sorted(requirements.barred), dtype=np.int64).reshape(-1, 2)
+        self._core.heal(barred, np.array(sorted(labels.items()), dtype=np.int64).reshape(-1, 2))
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Append events that the engine does not produce itself."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from linkstream.engine import events
 from linkstream.engine.cluster_sums import ClusterSums
 from linkstream.engine.fixed_point import dot
-from linkstream.engine.forest import CLAIM, FULL, PINNED, TESTED, Node, add_edge
+from linkstream.engine.forest import CLAIM, DUE, FULL, PINNED, TESTED, Node, add_edge
 from linkstream.engine.graph import Graph
 from linkstream.engine.log import Journal
 from linkstream.engine.state import Integers
@@ -80,7 +80,7 @@ class Placement:
         self._graph.save(node)
         stats = self._graph.clusters[node.cluster]
         stats.claims += bool(flags & CLAIM) - bool(node.flags & CLAIM)
-        node.flags = flags
+        node.flags = node.flags & DUE | flags
         self._journal.record(events.FLAGGED, node.number, flags)
 
     def change_sum(self, node: Node, added: Integers) -> None:

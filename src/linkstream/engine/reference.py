@@ -19,11 +19,20 @@ from linkstream.engine import door, events
 from linkstream.engine.absorb import Absorb, IncomingSum
 from linkstream.engine.assess import Assess, Verdict
 from linkstream.engine.cluster_sums import ClusterSums
-from linkstream.engine.contract import JOINED, Candidate, Decision, Decisions, Stop, VectorStore
+from linkstream.engine.contract import (
+    JOINED,
+    Candidate,
+    Decision,
+    Decisions,
+    Requirements,
+    Stop,
+    VectorStore,
+)
 from linkstream.engine.corrections import Corrections, share
 from linkstream.engine.fixed_point import dot, quantise
 from linkstream.engine.forest import FULL, LOCKED, TESTED, Node
 from linkstream.engine.graph import Graph, column
+from linkstream.engine.healing import POINT, Healer
 from linkstream.engine.log import GIVEN, EventLog, Journal
 from linkstream.engine.members import Members
 from linkstream.engine.placement import Contribution, Placement
@@ -54,10 +63,12 @@ class ReferenceEngine:
         self._journal = journal = Journal(EventLog.keeping(track_vectors))
         self._members = members = Members(track_vectors)
         self._cluster_sums = sums = ClusterSums(graph, on=cluster_evidence)
-        self._assess = Assess(graph, sums)
+        self._assess = Assess(graph, sums, cluster_evidence=cluster_evidence)
         self._update = Update(graph, journal, members, sums)
         self._placement = Placement(graph, journal, sums, self._update)
         self._corrections = Corrections(graph, members, self._placement)
+        self._healer = Healer(graph, journal, sums, self._update)
+        self._heals_alone = False
         self._absorb = Absorb(graph, journal, members, sums, self._assess, self._placement)
         self._vector_store = vector_store
         self._stored_before = 0  # vectors in the store before the open change
@@ -136,6 +147,8 @@ class ReferenceEngine:
                 if stop is not None and decided and stop():
                     break
                 decided.append(self._add_one(vector))
+                if self._heals_alone and self.n_vectors % POINT == 0:
+                    self._healer.settle(Requirements())
         return Decisions.of(first, decided)
 
     def add_one(self, x: object) -> None:
@@ -171,6 +184,7 @@ class ReferenceEngine:
         if self._vector_store is not None:
             self._vector_store.append(vector[np.newaxis])
         self._journal.n_vectors += 1
+        self._healer.arrived(node)
 
     def _ask_one(self, vector: Fixed) -> Row:
         verdict = self._tested(vector)
@@ -258,7 +272,22 @@ class ReferenceEngine:
             self._placement.flag(node, flags)
         if verdict.kind == JOINED:
             node = self._update(node)
+        self._healer.arrived(node, x.n)
         return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
+
+    # Healing
+
+    def set_healing(self, growth: float, steadiness: float, *, alone: bool) -> None:
+        """Mark clusters that grow; `alone`: settle them at each point; see `contract.Engine`."""
+        self._healer.growth, self._healer.steadiness = growth, steadiness
+        self._heals_alone = alone and self._healer.on
+        if self._healer.on:
+            self._cluster_sums.turn_on()
+
+    def heal(self, requirements: Requirements) -> None:
+        """Settle the clusters that are due; see `contract.Engine`."""
+        with self._change():
+            self._healer.settle(requirements)
 
     # Answers and exchange
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from linkstream.engine import events, logrules
 from linkstream.engine.fixed_point import DIMENSION_MAX, VECTORS_MAX
-from linkstream.engine.forest import CLAIM, FULL, LOCKED, PINNED, find_root
+from linkstream.engine.forest import DUE, FULL, GIVEN_FLAGS, PINNED, find_root
 from linkstream.engine.log import GIVEN, UNTRACKED_LIMIT
 from linkstream.errors import SnapshotError, ThresholdError
 from linkstream.paper.thresholds import Thresholds
@@ -132,6 +132,7 @@ class State:
         unused = {"n_events", "events", "free_subcluster", "free_cluster"}
         unused |= set() if self.cluster_evidence else {"cluster_evidence"}
         sha, scalars, arrays = hashlib.sha256(), self.scalars(), self.arrays()
+        arrays["flags"] = self.flags & GIVEN_FLAGS  # an undo does not bring back the others
         unused |= {name for name in ("light", "flags", "firm") if not arrays[name].any()}
         if not self.n_vectors and not self.next_subcluster:  # nothing was ever added
             scalars["dimension"] = 0
@@ -211,7 +212,7 @@ def _counts_add_up(state: State) -> bool:
 
 
 def _weights_fit_counts(state: State) -> bool:
-    return _within(state.flags, 0, (LOCKED | CLAIM) + 1) and bool(
+    return _within(state.flags, 0, (GIVEN_FLAGS | DUE) + 1) and bool(
         np.all((state.missing_weight >= 0) & (state.missing_weight <= FULL * state.counts))
     )
 

@@ -32,6 +32,11 @@ class Update:
                 self._sever(node, self._graph.nodes[partner])
         return node
 
+    def cut(self, node: Node, partner: Node) -> None:
+        """Remove an edge and split the cluster."""
+        self._remove_edge(node, partner)
+        self._split(node, partner, part_of(self._graph.nodes, partner))
+
     def _merge_neighbours(self, node: Node) -> Node:
         """Merge with the most similar neighbour at or above T_s until there is none."""
         while True:
@@ -63,9 +68,7 @@ class Update:
     def _sever(self, node: Node, partner: Node) -> None:
         """Remove an edge; then re-join the part cut off, or split the cluster."""
         graph = self._graph
-        graph.save(node, partner)
-        remove_edge(node, partner)
-        self._journal.record(events.SEVERED, node.number, partner.number, node.cluster)
+        self._remove_edge(node, partner)
         part = part_of(graph.nodes, partner)
         candidates = (
             (score - self._thresholds.edge(node.mass, other.mass), -other.number)
@@ -78,6 +81,11 @@ class Update:
             self._journal.record(events.REJOINED, node.number, -number, node.cluster)
         else:
             self._split(node, partner, part)
+
+    def _remove_edge(self, node: Node, partner: Node) -> None:
+        self._graph.save(node, partner)
+        remove_edge(node, partner)
+        self._journal.record(events.SEVERED, node.number, partner.number, node.cluster)
 
     def _split(self, node: Node, partner: Node, part: set[int]) -> None:
         """Give the smaller part a new ID; the larger keeps the old (tie: the oldest node's).

@@ -4,10 +4,9 @@ Margin linkage (engine/linkage.py) groups all subclusters by the paper's test. I
 from the clusters, edges are cut or tied; edges within a group become settled and hold until the
 next settlement. Memory grows with n·d for n subclusters; time with n²·d at worst.
 
-Healing settles, or only joins, while vectors arrive. Sections 3.3 and 3.4 of the paper never join
-two clusters, so fragments would stay. Healing runs after 50 vectors, then each time the stream has
-grown by 30 per cent: the work stays in proportion, and decisions do not depend on batches. More
-often did not give better IDs (docs/tuning.md).
+Healing does so while vectors arrive. Sections 3.3 and 3.4 of the paper never join two clusters, so
+fragments would stay. Mode "settle" is a part of the engine (engine/healing.py). Mode "join" runs
+here after 50 vectors, then each time the stream has grown by 30 per cent.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import numpy as np
 
 from linkstream.engine import linkage
 from linkstream.engine.forest import find_root
+from linkstream.engine.healing import POINT
 from linkstream.engine.linkage import Floats, Integers, Progress, Restrictions, Unions, Unite
 from linkstream.engine.state import State, damaged
 from linkstream.errors import ArgumentError
@@ -268,13 +268,17 @@ class Healing:
     """When and how clusters are healed.
 
     Attributes:
-        mode: "join" ties clusters of at least `min_size` vectors that pass s~ as wholes; "settle"
-            runs a whole settlement, which also cuts.
-        first: number of vectors after which it runs first.
-        growth: growth of the stream, as a factor, between one run and the next.
+        mode: "settle" settles clusters that have grown with what is near them, every 32 vectors
+            (engine/healing.py); "join" ties clusters of at least `min_size` vectors that pass s~ as
+            wholes.
+        first: number of vectors after which "join" runs first.
+        growth: growth, as a factor, of a cluster between two looks at it ("settle"), or of the
+            stream between two runs ("join").
         min_size: vectors a cluster needs to take part in "join".
+        steadiness: how much greater a margin must be to change the ID of a subcluster than to keep
+            it ("settle"): margins within a cluster are raised by it, others lowered.
 
-    >>> Healing("settle").after(1000)
+    >>> Healing("join").after(1000)
     1141
     """
 
@@ -282,6 +286,7 @@ class Healing:
     first: int = 50
     growth: float = 1.3
     min_size: int = 5
+    steadiness: float = 0.01
 
     def __post_init__(self) -> None:
         _require(self.mode in MODES, "mode", self.mode, "'join' or 'settle'")
@@ -290,18 +295,20 @@ class Healing:
         _require(whole, "first and min_size", seen, "whole numbers from 1 on")
         number = isinstance(self.growth, float) and 1.0 < self.growth <= 1000.0
         _require(number, "growth", self.growth, "a float above 1, at most 1000")
+        number = isinstance(self.steadiness, float) and 0.0 <= self.steadiness <= 1.0
+        _require(number, "steadiness", self.steadiness, "a float from 0 to 1")
 
     def after(self, n_vectors: int) -> int:
         """Return the number of vectors at which healing runs next, after `n_vectors`."""
+        if self.mode == "settle":
+            return n_vectors - n_vectors % POINT + POINT
         mark = self.first
         while mark <= n_vectors:
             mark = max(mark + 1, int(mark * self.growth))
         return mark
 
     def run(self, state: State, unite: Unite, laws: Laws) -> tuple[Settlement, State]:
-        """Return the changes, and the state with them applied."""
-        if self.mode == "settle":
-            return settle(state, state.thresholds, unite, laws=laws)
+        """Return the joins of mode "join", and the state with them applied."""
         return heal(state, state.thresholds, unite, min_size=self.min_size, laws=laws)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,451 @@
+// What: settling as the stream goes on: clusters that have grown are settled with what is near them.
+// Paper: beyond it; equation 24 as the test of two groups. Python twin: engine/healing.py, the
+//   definition.
+// Invariants: cuts, ties and their order are the twin's. The work of a point is bounded by kLeaves,
+//   kNear and kAround; a join also walks the two clusters.
+// Numerics: candidates are tested by exact similarities, groups by directions (group_rows.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cluster_sums.hpp"
+#include "graph.hpp"
+#include "group_rows.hpp"
+#include "journal.hpp"
+#include "update.hpp"
+
+namespace linkstream {
+
+inline constexpr std::int64_t kPoint = 32;   // vectors between two points
+inline constexpr std::size_t kLeaves = 256;  // subclusters that are settled one by one at a point
+inline constexpr std::size_t kNear = 4;      // clusters near one subcluster or cluster
+inline constexpr std::size_t kAround = 16;   // clusters near all of them
+
+// Returns whether a mark lies above `before` and is at most `now`: 1, 2, ..., each about `growth`
+// times the one before.
+inline bool passes_mark(std::int64_t before, std::int64_t now, double growth) {
+  std::int64_t mark = 1;
+  for (;;) {
+    const auto grown = static_cast<std::int64_t>(static_cast<double>(mark) * growth);
+    const std::int64_t following = std::max(mark + 1, grown);
+    if (following > now) break;
+    mark = following;
+  }
+  return before < mark && mark <= now;
+}
+
+// What corrections require of groups: subclusters that stay apart, by number, and labels of clusters.
+struct Requirements {
+  std::vector<std::pair<std::int64_t, std::int64_t>> barred;
+  std::unordered_map<std::int64_t, std::int64_t> labels;
+
+  std::int64_t label(std::int64_t cluster) const {
+    const auto found = labels.find(cluster);
+    return found == labels.end() ? -1 : found->second;
+  }
+};
+
+class Healer {
+ public:
+  Healer(Graph& graph, Journal& journal, ClusterSums& cluster_sums, Update& update)
+      : graph_(graph), journal_(journal), cluster_sums_(cluster_sums), update_(update) {}
+
+  bool on() const { return growth_ > 0.0; }
+
+  void set(double growth, double steadiness) {
+    growth_ = growth;
+    steadiness_ = steadiness;
+  }
+
+  // Marks a node that has taken `n` vectors if its cluster has passed a mark.
+  void arrived(Row row, std::int64_t n = 1) {
+    if (!on()) return;
+    const std::int64_t size = graph_.forest.components[graph_.node(row).component].vectors;
+    if (passes_mark(size - n, size, growth_)) graph_.set_due(row);
+  }
+
+  // Settles the clusters that are due with what is near them.
+  void settle(const Requirements& requirements) {
+    graph_.take_due(due_);
+    if (due_.empty()) return;
+    find_rows(requirements);
+    if (rows_.size() < 2) return;
+    find_bars(requirements);
+    unite();
+    cut();
+    tie(requirements);
+  }
+
+ private:
+  // Subclusters that are one from the start: tied ones, or a whole cluster.
+  struct Part {
+    std::vector<Row> nodes;  // of a whole cluster: none
+    std::uint32_t component;
+    std::int64_t cluster;
+    std::int64_t label;
+  };
+
+  struct Near {
+    double margin;
+    std::int64_t cluster;
+    std::uint32_t component;
+    bool operator<(const Near& other) const {
+      return margin > other.margin || (margin == other.margin && cluster < other.cluster);
+    }
+  };
+
+  // The rows
+
+  // Finds the subclusters of due clusters, oldest first, then whole clusters by ID.
+  void find_rows(const Requirements& requirements) {
+    rows_.clear();
+    std::vector<std::uint32_t> whole;
+    std::vector<Row> leaves;
+    collect_leaves(leaves, whole);
+    add_around(whole);
+    add_tied(leaves);
+    std::sort(whole.begin(), whole.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return graph_.forest.components[a].cluster < graph_.forest.components[b].cluster;
+    });
+    for (const std::uint32_t component : whole) rows_.push_back({{}, component, 0, 0});
+    for (Part& part : rows_) {
+      part.cluster = graph_.forest.components[part.component].cluster;
+      part.label = requirements.label(part.cluster);
+    }
+  }
+
+  // Lists the subclusters of due clusters, by cluster ID, as long as there is room.
+  void collect_leaves(std::vector<Row>& leaves, std::vector<std::uint32_t>& whole) {
+    std::vector<std::pair<std::int64_t, Row>> own;  // cluster ID, and one of its due nodes
+    own_.clear();
+    for (const Row row : due_) {
+      own.emplace_back(graph_.cluster(row), row);
+      own_.insert(graph_.node(row).component);
+    }
+    std::sort(own.begin(), own.end());
+    std::int64_t last = -1;
+    std::vector<Row> nodes;
+    for (const auto& [cluster, row] : own) {
+      if (cluster == last) continue;
+      last = cluster;
+      if (update_.reached(row, kLeaves - leaves.size(), nodes)) {
+        leaves.insert(leaves.end(), nodes.begin(), nodes.end());
+      } else {
+        whole.push_back(graph_.node(row).component);
+      }
+    }
+    std::sort(leaves.begin(), leaves.end(),
+              [this](Row a, Row b) { return graph_.number(a) < graph_.number(b); });
+  }
+
+  // Adds a row for each group of leaves that pinned edges tie, by their oldest.
+  void add_tied(const std::vector<Row>& leaves) {
+    std::unordered_map<Row, std::size_t> place;
+    for (std::size_t i = 0; i < leaves.size(); ++i) place[leaves[i]] = i;
+    std::vector<std::size_t> root(leaves.size());
+    std::iota(root.begin(), root.end(), std::size_t{0});
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      for (const HeldEdge& held : graph_.node(leaves[i]).edges) {
+        if (graph_.forest.rule(held.edge) != kPinned) continue;
+        const std::size_t other = place.at(graph_.forest.other_end(held.edge, leaves[i]));
+        const std::size_t a = find_root(root, i), b = find_root(root, other);
+        root[std::max(a, b)] = std::min(a, b);
+      }
+    }
+    std::vector<std::size_t> row_of(leaves.size());
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const std::size_t top = find_root(root, i);
+      if (top == i) {
+        row_of[i] = rows_.size();
+        rows_.push_back({{}, graph_.node(leaves[i]).component, 0, 0});
+      }
+      rows_[row_of[top]].nodes.push_back(leaves[i]);
+    }
+  }
+
+  static std::size_t find_root(std::vector<std::size_t>& root, std::size_t i) {
+    while (root[i] != i) i = root[i] = root[root[i]];
+    return i;
+  }
+
+  // Adds the clusters nearest to due subclusters and their clusters.
+  void add_around(std::vector<std::uint32_t>& whole) {
+    std::unordered_map<std::uint32_t, Near> best;
+    const auto ask = [&](const std::int64_t* sum, std::int64_t count, Integer square, double mass) {
+      near(sum, count, square, mass);
+      for (const Near& found : near_) {
+        const auto [at, fresh] = best.try_emplace(found.component, found);
+        if (!fresh && found.margin > at->second.margin) at->second = found;
+      }
+    };
+    for (const Row row : due_) {
+      const Node& node = graph_.node(row);
+      ask(graph_.rows.sum(row), node.count, node.square, node.mass());
+    }
+    for (const std::uint32_t component : own_) {
+      const ClusterStats& stats = graph_.forest.components[component];
+      ask(cluster_sums_.sum(component), stats.vectors, cluster_sums_.square(component),
+          stats.mass());
+    }
+    std::vector<Near> all;
+    for (const auto& [component, found] : best) all.push_back(found);
+    std::sort(all.begin(), all.end());
+    if (all.size() > kAround) all.resize(kAround);
+    for (const Near& found : all) whole.push_back(found.component);
+  }
+
+  // Finds the other clusters with the greatest margins over s~ (tie: the lower ID).
+  void near(const std::int64_t* sum, std::int64_t count, Integer square, double mass) {
+    near_.clear();
+    if (square == 0) return;
+    const IncomingSum x{sum, count, 0, square, root(square)};
+    cluster_sums_.reaching(x, [&](std::uint32_t component, double score) {
+      if (own_.count(component)) return;
+      const ClusterStats& stats = graph_.forest.components[component];
+      near_.push_back(
+          {score - graph_.thresholds.edge(stats.mass(), mass), stats.cluster, component});
+    });
+    std::sort(near_.begin(), near_.end());
+    if (near_.size() > kNear) near_.resize(kNear);
+  }
+
+  void find_bars(const Requirements& requirements) {
+    const std::size_t n = rows_.size();
+    apart_.assign(n * n, 0);
+    for (std::size_t i = 0; i < n; ++i) apart_[i * n + i] = 1;
+    if (requirements.barred.empty()) return;
+    std::unordered_map<std::uint32_t, std::size_t> wholes;
+    std::unordered_map<std::int64_t, std::size_t> leaves;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (rows_[i].nodes.empty()) wholes[rows_[i].component] = i;
+      for (const Row row : rows_[i].nodes) leaves[graph_.number(row)] = i;
+    }
+    if (!wholes.empty()) {
+      std::set<std::int64_t> named;
+      for (const auto& [a, b] : requirements.barred) named.insert({a, b});
+      graph_.each_node([&](Row row) {
+        const auto found = wholes.find(graph_.node(row).component);
+        if (found != wholes.end() && named.count(graph_.number(row))) {
+          leaves.emplace(graph_.number(row), found->second);
+        }
+      });
+    }
+    for (const auto& [a, b] : requirements.barred) {
+      const auto one = leaves.find(a), other = leaves.find(b);
+      if (one == leaves.end() || other == leaves.end() || one->second == other->second) continue;
+      apart_[one->second * n + other->second] = apart_[other->second * n + one->second] = 1;
+    }
+  }
+
+  // The groups
+
+  // Unites the pair of greatest margin (tie: the lowest rows) while one is 0 or more.
+  void unite() {
+    const std::size_t n = rows_.size(), dimension = graph_.dimension();
+    std::vector<std::int64_t> sums(n * dimension, 0);
+    std::vector<double> masses(n, 0.0);
+    for (std::size_t i = 0; i < n; ++i) gather(rows_[i], sums.data() + i * dimension, masses[i]);
+    GroupRows groups(graph_.kernel, sums.data(), masses.data(), n, dimension, graph_.thresholds);
+    clusters_.resize(n);
+    labels_.resize(n);
+    margins_.assign(n * n, kNone);
+    best_.assign(n, 0);
+    live_.resize(n);
+    std::iota(live_.begin(), live_.end(), std::size_t{0});
+    for (std::size_t i = 0; i < n; ++i) {
+      clusters_[i] = rows_[i].cluster;
+      labels_[i] = rows_[i].label;
+      groups.measure(static_cast<Row>(i), room_);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = i + 1; j < n; ++j) set_margin(groups, i, j);
+    }
+    for (std::size_t i = 0; i < n; ++i) look(i);
+    unions_.clear();
+    for (;;) {
+      std::size_t row = live_[0];
+      for (const std::size_t i : live_) {
+        if (best(i) > best(row)) row = i;
+      }
+      if (!(best(row) >= 0.0)) return;
+      const std::size_t a = std::min(row, best_[row]), b = std::max(row, best_[row]);
+      unions_.emplace_back(a, b);
+      join_groups(groups, a, b);
+      if (live_.size() < 2) return;
+    }
+  }
+
+  void gather(const Part& part, std::int64_t* sum, double& mass) const {
+    const std::size_t dimension = graph_.dimension();
+    if (part.nodes.empty()) {
+      std::copy_n(cluster_sums_.sum(part.component), dimension, sum);
+      mass = graph_.forest.components[part.component].mass();
+      return;
+    }
+    for (const Row row : part.nodes) {
+      const std::int64_t* more = graph_.rows.sum(row);
+      for (std::size_t i = 0; i < dimension; ++i) sum[i] += more[i];
+      mass += graph_.node(row).mass();
+    }
+  }
+
+  double best(std::size_t i) const { return margins_[i * rows_.size() + best_[i]]; }
+
+  void set_margin(const GroupRows& groups, std::size_t a, std::size_t b) {
+    const std::size_t n = rows_.size();
+    const bool labelled = labels_[a] >= 0 && labels_[b] >= 0 && labels_[a] != labels_[b];
+    double margin = kNone;
+    if (!apart_[a * n + b] && !labelled) {
+      margin = groups.margin(static_cast<Row>(a), static_cast<Row>(b)) +
+               (clusters_[a] == clusters_[b] ? steadiness_ : -steadiness_);
+    }
+    margins_[a * n + b] = margins_[b * n + a] = margin;
+  }
+
+  // Finds the partner of a row with the greatest margin (tie: the lowest row).
+  void look(std::size_t i) {
+    const double* margins = margins_.data() + i * rows_.size();
+    std::size_t found = live_[0];
+    for (const std::size_t j : live_) {
+      if (margins[j] > margins[found]) found = j;
+    }
+    best_[i] = found;
+  }
+
+  void join_groups(GroupRows& groups, std::size_t kept, std::size_t gone) {
+    const std::size_t n = rows_.size();
+    if (groups.mass(static_cast<Row>(gone)) > groups.mass(static_cast<Row>(kept))) {
+      clusters_[kept] = clusters_[gone];
+    }
+    labels_[kept] = std::max(labels_[kept], labels_[gone]);
+    groups.unite(static_cast<Row>(kept), static_cast<Row>(gone));
+    live_.erase(std::lower_bound(live_.begin(), live_.end(), gone));
+    for (const std::size_t i : live_) {
+      const bool apart = apart_[kept * n + i] || apart_[gone * n + i];
+      apart_[kept * n + i] = apart_[i * n + kept] = apart;
+      if (i != kept) set_margin(groups, kept, i);
+    }
+    for (const std::size_t i : live_) {
+      if (i == kept || best_[i] == kept || best_[i] == gone) {
+        look(i);
+      } else if (margins_[i * n + kept] > best(i) ||
+                 (margins_[i * n + kept] == best(i) && kept < best_[i])) {
+        best_[i] = kept;
+      }
+    }
+  }
+
+  // The changes
+
+  // Cuts the edges between subclusters of different groups, by their numbers.
+  void cut() {
+    std::vector<std::size_t> root(rows_.size());
+    std::iota(root.begin(), root.end(), std::size_t{0});
+    for (const auto& [kept, gone] : unions_) root[gone] = kept;
+    std::unordered_map<Row, std::size_t> group;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      for (const Row row : rows_[i].nodes) group[row] = find_root(root, i);
+    }
+    std::vector<Crossing> crossing;
+    for (const auto& [row, own] : group) {
+      for (const HeldEdge& held : graph_.node(row).edges) {
+        const Row other = graph_.forest.other_end(held.edge, row);
+        if (graph_.number(row) < graph_.number(other) && group.at(other) != own) {
+          crossing.push_back({graph_.number(row), graph_.number(other), row, held.edge});
+        }
+      }
+    }
+    std::sort(crossing.begin(), crossing.end());
+    for (const Crossing& edge : crossing) update_.cut(edge.row, edge.edge);
+  }
+
+  struct Crossing {
+    std::int64_t a, b;
+    Row row;
+    Edge edge;
+    bool operator<(const Crossing& other) const {
+      return a < other.a || (a == other.a && b < other.b);
+    }
+  };
+
+  // Ties the largest subclusters of the groups that were united, in order.
+  void tie(const Requirements& requirements) {
+    std::vector<Row> heads(rows_.size(), kNoRow);
+    for (const auto& [kept, gone] : unions_) {
+      for (const std::size_t i : {kept, gone}) {
+        if (heads[i] == kNoRow) heads[i] = head(rows_[i]);
+      }
+      Row a = heads[kept], b = heads[gone];
+      if (graph_.number(a) > graph_.number(b)) std::swap(a, b);
+      if (graph_.node(a).component != graph_.node(b).component) join(a, b, requirements);
+      heads[kept] = larger(a, b) ? a : b;
+    }
+  }
+
+  bool larger(Row a, Row b) const {
+    const Node &one = graph_.node(a), &other = graph_.node(b);
+    return one.count > other.count || (one.count == other.count && one.number < other.number);
+  }
+
+  Row head(const Part& part) {
+    std::vector<Row> all;
+    if (part.nodes.empty()) {
+      update_.reached(graph_.forest.components[part.component].member, kEverything, all);
+    }
+    const std::vector<Row>& nodes = part.nodes.empty() ? all : part.nodes;
+    Row found = nodes[0];
+    for (const Row row : nodes) found = larger(row, found) ? row : found;
+    return found;
+  }
+
+  // Joins two clusters by an edge; a labelled one keeps its ID, then the older. The nodes of the
+  // smaller component move, whichever ID is kept.
+  void join(Row a, Row b, const Requirements& requirements) {
+    Forest& forest = graph_.forest;
+    const std::int64_t one = graph_.cluster(a), other = graph_.cluster(b);
+    const bool unlabelled[2] = {requirements.label(one) < 0, requirements.label(other) < 0};
+    const bool first = unlabelled[0] != unlabelled[1] ? unlabelled[1] : one < other;
+    const std::int64_t kept = first ? one : other, gone = first ? other : one;
+    std::vector<Row> nodes;
+    const Row moving = update_.smaller_side(a, b, nodes);
+    const std::uint32_t to = graph_.node(moving == a ? b : a).component;
+    const std::uint32_t from = graph_.node(moving).component;
+    if (forest.components[to].cluster != kept) forest.swap_clusters(to, from);
+    for (const Row row : nodes) graph_.move_to(to, row);
+    ClusterStats &into = forest.components[to], &left = forest.components[from];
+    into.vectors += left.vectors;
+    into.missing_weight += left.missing_weight;
+    into.claims += left.claims;
+    cluster_sums_.join(to, from);
+    forest.close_component(from);
+    graph_.add_edge(a, b, graph_.exact(a, b), kSettled);
+    journal_.record(Code::kUnited, graph_.number(a), graph_.number(b), kept, gone);
+  }
+
+  static constexpr double kNone = -std::numeric_limits<double>::infinity();
+  static constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max();
+
+  Graph& graph_;
+  Journal& journal_;
+  ClusterSums& cluster_sums_;
+  Update& update_;
+  double growth_ = 0.0, steadiness_ = 0.0;
+  std::vector<Row> due_;
+  std::set<std::uint32_t> own_;
+  std::vector<Near> near_;
+  std::vector<Part> rows_;
+  std::vector<std::uint8_t> apart_;
+  std::vector<double> margins_, room_;
+  std::vector<std::size_t> best_, live_;
+  std::vector<std::int64_t> clusters_, labels_;
+  std::vector<std::pair<std::size_t, std::size_t>> unions_;
+};
+
+}  // namespace linkstream

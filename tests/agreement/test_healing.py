@@ -1,0 +1,179 @@
+"""Healing inside the engine: both engines, kernels, threads and ways to call it give one answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkstream import Links
+from linkstream.engine import choice, healing, linkage
+from linkstream.engine.contract import Requirements
+from linkstream.engine.fixed_point import quantise
+from linkstream.engine.forest import DUE, SETTLED
+from linkstream.engine.linkage import Restrictions
+from linkstream.engine.state import State
+from linkstream.identity.settling import Healing
+from linkstream.paper.thresholds import Thresholds
+from streams import ENGINES, around, make, unit
+
+KINDS = ("generative", "lobes", "chains", "hub", "duplicates", "grid", "anything")
+engines = pytest.mark.parametrize("engine", ENGINES)
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def clusterer(stream, **options):
+    options.setdefault("evidence", "cluster")
+    options.setdefault("heal", "settle")
+    return Links(*stream.thresholds, **options)
+
+
+def crowd(seed, n=700, people=9, d=24, cosine=0.72):
+    """Return vectors of people whose clusters begin as fragments and overlap a little."""
+    rng = np.random.default_rng(seed)
+    centres = unit(rng.standard_normal((people, d)))
+    y = rng.integers(people, size=n)
+    return around(rng, centres[y], cosine).astype(np.float32), y
+
+
+def made(engine, thresholds, dimension, *, alone, evidence=True, steadiness=0.0):
+    state = State(Thresholds(*thresholds), dimension, cluster_evidence=evidence)
+    found = choice.choose(engine, 1).make(state, None)
+    found.set_healing(1.3, steadiness, alone=alone)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_are_united_as_margin_linkage_unites_them(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    centres = unit(rng.standard_normal((5, 12)))
+    fixed, _ = quantise(around(rng, centres[rng.integers(5, size=n)], 0.8))
+    weights = rng.integers(1, 9, size=n)
+    sums = fixed.astype(np.int64) * weights[:, np.newaxis]
+    labels = rng.choice([-1, -1, -1, 0, 1], size=n)
+    bars = {(int(a), int(b)) for a, b in rng.integers(n, size=(4, 2)) if a != b}
+    rows = [healing._Row([i], i, sums[i], float(weights[i]), int(labels[i])) for i in range(n)]
+    test = Thresholds(0.7, 0.8, 0.85)
+    pairs = healing.unite(rows, bars, test, 0.0)
+    barred = np.array(sorted(bars), dtype=np.int64).reshape(-1, 2)
+    found = linkage.unions(sums, weights.astype(float), test, Restrictions(barred, labels))
+    assert pairs == list(zip(found.kept.tolist(), found.gone.tolist(), strict=True))
+    assert pairs
+
+
+@pytest.mark.skipif("native" not in ENGINES, reason="built without the compiled core on purpose")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("steadiness", [0.0, 0.02])
+@pytest.mark.parametrize("evidence", ["nearest", "cluster"])
+def test_both_engines_cut_and_tie_the_same_clusters(seed, steadiness, evidence):
+    X, _ = crowd(seed)
+    heal = Healing("settle", steadiness=steadiness)
+    both = [Links(0.7, 0.8, 0.8, evidence=evidence, heal=heal, engine=e) for e in ENGINES]
+    for links in both:
+        links.add_many(X)
+    assert both[0].events() == both[1].events()
+    assert both[0].state_hash() == both[1].state_hash()
+    kinds = {event.kind for event in both[0].events()}
+    assert {"united", "split"} <= kinds
+
+
+@pytest.mark.skipif("native" not in ENGINES, reason="built without the compiled core on purpose")
+@kinds
+def test_kernels_and_threads_do_not_change_healing(kind, monkeypatch):
+    from linkstream import _core
+
+    stream, seen = make(kind, 3), set()
+    for kernel in _core.kernels():
+        monkeypatch.setenv("LINKSTREAM_KERNEL", kernel)
+        for threads in (1, 3):
+            links = clusterer(stream, engine="native", threads=threads)
+            links.add_many(stream.vectors)
+            seen.add(links.state_hash())
+    assert len(seen) == 1
+
+
+@engines
+@pytest.mark.parametrize("tracked", [True, False])
+def test_saving_between_two_points_does_not_change_healing(engine, tracked):
+    X, _ = crowd(4)
+    options = {"evidence": "cluster", "heal": "settle", "engine": engine, "track_vectors": tracked}
+    options["keep_vectors"] = tracked
+    whole = Links(0.7, 0.8, 0.8, **options)
+    whole.add_many(X)
+    links = Links(0.7, 0.8, 0.8, **options)
+    for part in np.split(X, [5, 31, 32, 33, 100, 300, 301, 650]):
+        links.add_many(part)
+        links = Links.from_bytes(links.to_bytes(), engine=engine)
+    assert links.state_hash() == whole.state_hash()
+    assert any(event.kind == "united" for event in whole.events())
+
+
+@engines
+def test_an_engine_that_heals_alone_does_what_a_caller_does_at_each_point(engine):
+    X, _ = crowd(5)
+    fixed, _ = quantise(X)
+    alone = made(engine, (0.7, 0.8, 0.8), X.shape[1], alone=True)
+    alone.add(fixed)
+    called = made(engine, (0.7, 0.8, 0.8), X.shape[1], alone=False)
+    for part in np.split(fixed, range(healing.POINT, len(fixed), healing.POINT)):
+        called.add(part)
+        if called.n_vectors % healing.POINT == 0:
+            called.heal(Requirements())
+    assert called.state().digest() == alone.state().digest()
+    assert np.array_equal(called.event_rows(0)[1], alone.event_rows(0)[1])
+
+
+@engines
+def test_subclusters_that_must_stay_apart_and_named_clusters_are_not_united(engine):
+    X, _ = crowd(6, n=320)
+    fixed, _ = quantise(X)
+    free = made(engine, (0.7, 0.8, 0.8), X.shape[1], alone=False)
+    free.add(fixed)
+    bound = made(engine, (0.7, 0.8, 0.8), X.shape[1], alone=False)
+    bound.add(fixed)
+    before = free.state()
+    free.heal(Requirements())
+    after = free.state()
+    united = [
+        (a, b)
+        for a in before.numbers.tolist()
+        for b in before.numbers.tolist()
+        if a < b
+        and bound.cluster_of(a) != bound.cluster_of(b)
+        and free.cluster_of(a) == free.cluster_of(b)
+    ]
+    assert united, "something to keep apart"
+    labels = {int(cluster): i for i, cluster in enumerate(np.unique(before.clusters))}
+    bound.heal(Requirements(frozenset(united), labels))
+    assert not any(bound.cluster_of(a) == bound.cluster_of(b) for a, b in united)
+    assert len(np.unique(after.clusters)) != len(np.unique(before.clusters))
+
+
+@engines
+def test_a_cluster_of_more_subclusters_than_a_point_settles_is_not_cut(engine):
+    rng = np.random.default_rng(7)
+    n = healing.LEAVES + 44
+    around_two = around(rng, np.repeat(unit(rng.standard_normal((2, 64))), n // 2, axis=0), 0.6)
+    fixed, _ = quantise(around_two.astype(np.float32))
+    engine = made(engine, (0.2, 0.99, 0.95), 64, alone=False)
+    first = engine.place(fixed[0], outcome=2)
+    for row in fixed[1:]:
+        engine.place(row, outcome=1, target=first.subcluster, rule=SETTLED)
+    engine.heal(Requirements())
+    assert engine.n_clusters == 1
+    assert not (engine.state().flags & DUE).any()
+
+
+@engines
+def test_steadiness_leaves_more_vectors_in_the_cluster_they_were_given(engine):
+    still = []
+    for steadiness in (0.0, 0.1):
+        shares = []
+        for seed in range(3):
+            X, _ = crowd(seed, n=500)
+            heal = Healing("settle", steadiness=steadiness)
+            links = Links(0.7, 0.8, 0.8, evidence="cluster", heal=heal, engine=engine)
+            given = [links.resolve(int(i)) for i in links.add_many(X)]
+            shares.append(np.mean(np.array(given) == links.labels()))
+        still.append(np.mean(shares))
+    assert still[1] > still[0]
