@@ -192,17 +192,39 @@ class LawsModel(GraphModel):
                     good.append(plan)
         return good
 
-    def to_unite_wholes(self, one, other, level):
-        """Collect exceptions for everything that separates two clusters."""
-        plan = Plan()
-        while True:
-            twin, lifted = self.without(plan), plan.leaving
-            pair = twin.clash(twin.bloc(one.node, lifted), twin.bloc(other.node, lifted), lifted)
-            if pair is None:
-                return plan
-            plan = twin.with_exception(plan, pair, level)
+    def to_unite_clusters(self, one, other, clusters):
+        """Yield plans to join two clusters; exceptions for all of both, then only for the two."""
+        if self.clash(*clusters) is None:
+            yield Plan()
+            return
+        for around in (clusters, ((), ())):
+            yield self.to_unite_wholes(one, other, CLUSTERS, around)
 
-    def with_exception(self, plan, barred, level):
+    def to_unite_wholes(self, one, other, level, around=((), ())):
+        """Collect exceptions for everything that separates two nodes, or all nodes `around`."""
+        plan = more = Plan()
+        tied = self.bloc(one.node) | self.bloc(other.node)
+        while more is not None:
+            plan, more = more, None
+            twin, lifted = self.without(plan), plan.leaving
+            blocs = twin.bloc(one.node, lifted), twin.bloc(other.node, lifted)
+            sides = [{*bloc, *nodes} for bloc, nodes in zip(blocs, around, strict=True)]
+            barred = twin.barred_pairs(lifted)
+            for both in sorted(p for p in itertools.product(*sides) if p in barred):
+                try:
+                    more = twin.with_exception(plan, both, level, tied)
+                    break
+                except RefusedError:
+                    if both[0] in blocs[0] and both[1] in blocs[1]:
+                        raise
+        return plan
+
+    def can_all_leave(self, vectors, tied):
+        """Return whether vectors can leave, and no tied node is then empty."""
+        staying = [vector for vector in vectors if self.node_of(vector) in tied]
+        return self.can_leave(vectors) and self.can_leave(staying, leaves_others=True)
+
+    def with_exception(self, plan, barred, level, tied):
         laws = [law for law in self.laws if not law.together]
         laws = [law for law in laws if barred in self.pairs_of(law, plan.leaving)]
         if laws and laws[0].level == CLUSTERS and level == SUBCLUSTERS:
@@ -215,7 +237,7 @@ class LawsModel(GraphModel):
                     group = self.family(pin)
                     if self.place_of(pin, plan.leaving) == node and group:
                         more = Plan((*plan.leaving, tuple(group)))
-                        if self.can_leave(more.everyone(), leaves_others=True):
+                        if self.can_all_leave(more.everyone(), tied):
                             moves = plan.retracted + self.with_moves(group).retracted
                             return more._replace(retracted=moves)
         raise RefusedError("ContradictionError")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 
 from identity.graph_model import CLAIM, FULL, LOCKED, PINNED, SETTLED, TESTED
-from identity.laws_model import ENROLLED, Law, LawsModel, Pin, RefusedError, speaks
+from identity.laws_model import CLUSTERS, ENROLLED, Law, LawsModel, Pin, RefusedError, speaks
 from linkstream.paper.algorithm import Answer, cosine, fixed_point
 from linkstream.paper.thresholds import anisotropic_pair_threshold
 
@@ -110,7 +110,11 @@ class Model(LawsModel):
         names = {self.names.get(self.cluster[pin.node]) for pin in (one, other)} - {None}
         if len(names) > 1:
             raise RefusedError("ContradictionError")
-        plans = self.to_unite(one, other, level)
+        if of == "clusters":
+            sides = [[pin.node for pin in self.pins(number, of, every=True)] for number in (a, b)]
+            plans = self.to_unite_clusters(one, other, sides)
+        else:
+            plans = self.to_unite(one, other, level)
         self.enact("same", a, b, Law(True, (one,), (other,), level, len(self.events)), plans)
 
     def different(self, a, b, of="vectors"):
@@ -161,6 +165,8 @@ class Model(LawsModel):
                 twin.follow(law, plan)
             except RefusedError:
                 continue
+            if (verb, law.level) == ("same", CLUSTERS) and twin.resolve(a) != twin.resolve(b):
+                continue
             vars(self).update(vars(twin))
             return
         raise RefusedError("ContradictionError")
@@ -204,7 +210,7 @@ class Model(LawsModel):
         self.laws = [law for law in self.laws if law.mover != vector]
         self.withdraw(vector)
         outcome, nearest, _ = self.nearest_in(self.vectors[vector], target)
-        held = self.put(vector, outcome, nearest)
+        outcome, held = self.put_into(target, vector, outcome, nearest)
         answer = Answer(outcome, None, None, self.cluster[held], held)
         ours, theirs = Pin(held, vector), Pin(nearest if outcome == "linked" else held, None)
         self.log_pin(ours, 0)
@@ -213,6 +219,16 @@ class Model(LawsModel):
         self.laws.append(Law(True, (ours,), (theirs,), 0, sequence, vector))
         self.enforce()
         return answer
+
+    def put_into(self, cluster, vector, outcome, nearest):
+        """Put a vector into a cluster so that no part of the cluster is cut off."""
+        before = self.copy()
+        held = self.put(vector, outcome, nearest)
+        staying = [node for node in before.nodes_of(cluster) if node in self.members]
+        if any(self.cluster[node] != cluster for node in staying):
+            vars(self).update(vars(before))
+            outcome, held = "linked", self.put(vector, "linked", nearest)
+        return outcome, held
 
     def nearest_in(self, q, cluster):
         """Return outcome, most similar node and similarity of a vector in a cluster."""

@@ -104,6 +104,7 @@ def test_every_verb_on_both_engines_does_what_the_naive_model_does(seed):
 def test_every_verb_on_both_engines_does_what_the_naive_model_does_at_length(seed):
     done, _ = run_trials(seed, 5_000)
     assert done["operations"] >= 5_000
+    assert done["moved alone"]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -43,20 +43,22 @@ VERBS = {
     "different": 5,
     "part_neighbours": 2,
     "cut_after_joining": 2,
+    "join_after_moving": 2,
     "move": 5,
+    "move_where_it_joins": 5,
     "retract": 3,
     "name": 2,
     "rename": 1,
     "ignore": 1,
     "remove": 5,
-    "forget": 1,
+    "forget": 2,
     "undo": 3,
     "undo_to": 2,
     "redo": 2,
     "undo_and_redo": 3,
     "settle": 2,
     "save_and_load": 1,
-    "ask": 1,
+    "ask": 2,
 }
 NAMES = ("Ann", "Bob", "Cid")
 KEYS = (None, None, "photo", "call")
@@ -74,15 +76,27 @@ def crowd(rng):
     return np.float32(vectors), THRESHOLDS[rng.integers(len(THRESHOLDS))]
 
 
+def corners(rng):
+    """Return wide clouds around three axes, where a moved vector often joins and then splits."""
+    centres = np.eye(3)[rng.integers(3, size=POOL)]
+    return np.float32(centres + 0.5 * rng.standard_normal((POOL, 3))), (0.7, 0.8, 0.9)
+
+
+def stream(rng, seed):
+    """Return the vectors and thresholds of a trial."""
+    chance = rng.random()
+    if chance < 0.2:
+        return corners(rng)
+    return crowd(rng) if chance < 0.7 else make(rng.choice(KINDS), seed, POOL)
+
+
 class Trial(Comparison):
     """Links on each engine, the model, and the IDs seen so far."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
         options = OPTIONS[rng.integers(len(OPTIONS))]
-        self.pool, thresholds = (
-            crowd(rng) if rng.random() < 0.7 else make(rng.choice(KINDS), seed, POOL)
-        )
+        self.pool, thresholds = stream(rng, seed)
         self.links = [Links(*thresholds, engine=name, threads=1, **options) for name in ENGINES]
         bounds = {name: options.get(name) for name in ("max_subclusters", "max_idle")}
         whole = options.get("evidence") == "cluster"
@@ -145,9 +159,7 @@ class Trial(Comparison):
 
     def cut_after_joining(self, a, b, verb, *_):
         """Join the two largest clusters, then separate two of their vectors."""
-        model = self.model
-        sizes = {cluster: model.size(model.nodes_of(cluster)) for cluster in model.live()}
-        largest = sorted(sizes, key=lambda cluster: (-sizes[cluster], cluster))[:2]
+        largest = self.largest()
         if len(largest) == 2:
             self.agree("same", *largest, of="clusters")
             joined = self.model.resolve(largest[0])
@@ -155,8 +167,47 @@ class Trial(Comparison):
             pair = members[a % len(members)], members[b % len(members)]
             self.agree("different" if verb % 4 else "same", *pair)
 
+    def join_after_moving(self, a, times, *_):
+        """Move vectors of one of the two largest clusters to the other, then join the two."""
+        largest = self.largest()
+        if len(largest) < 2:
+            return
+        for i in range(1 + times % 3):
+            members = [v for v, label in enumerate(self.model.labels()) if label == largest[1]]
+            if members:
+                self.move_to(members[(a + i) % len(members)], largest[0])
+        self.agree("same", *(largest if times % 2 else largest[::-1]), of="clusters")
+
+    def largest(self):
+        """Return the two largest clusters, or all if there are fewer."""
+        model = self.model
+        sizes = {cluster: model.size(model.nodes_of(cluster)) for cluster in model.live()}
+        return sorted(sizes, key=lambda cluster: (-sizes[cluster], cluster))[:2]
+
     def move(self, vector, cluster, *_):
-        self.agree("move", self.anchor(vector, "vectors"), self.anchor(cluster, "clusters"))
+        self.move_to(self.anchor(vector, "vectors"), self.anchor(cluster, "clusters"))
+
+    def move_where_it_joins(self, a, *_):
+        """Move a vector that is similar to a subcluster of another cluster, which is rare."""
+        model, labels = self.model, self.model.labels()
+        several = [cluster for cluster in sorted(model.live()) if len(model.nodes_of(cluster)) > 1]
+        found = [
+            (vector, cluster)
+            for vector, label in enumerate(labels)
+            for cluster in several
+            if label not in (-1, cluster)
+            and model.nearest_in(model.vectors[vector], cluster)[0] == "joined"
+        ]
+        if found:
+            self.move_to(*found[a % len(found)])
+
+    def move_to(self, vector, cluster):
+        """Move a vector; count those that are linked because to join would split the cluster."""
+        before = self.model
+        answer = self.agree("move", vector, cluster)
+        if answer is not None and answer.cluster == before.resolve(cluster):
+            outcome, *_ = before.nearest_in(before.vectors[vector], answer.cluster)
+            self.counts["moved alone"] += (outcome, plain(answer)[0]) == ("joined", "linked")
 
     def retract(self, number, *_):
         """Retract a correction that holds, or (rarely) another event."""
@@ -279,8 +330,21 @@ class Trial(Comparison):
         for links in self.links:
             answer = getattr(links, verb)(*arguments, **options)
             assert plain(answer) == plain(expected)
+            self.check_done(links, verb, *arguments, **options)
         self.model = twin
         return expected
+
+    def check_done(self, links, verb, *numbers, of="vectors", **_):
+        """Check that a correction that was accepted did what it says."""
+        if verb == "move":
+            assert links.labels()[numbers[0]] == links.resolve(numbers[1])
+        elif verb in ("same", "different"):
+            clusters = links.explain_pair(*numbers, of=of).clusters
+            assert (clusters[0] == clusters[1]) == (verb == "same")
+            if of == "vectors":
+                assert list(clusters) == links.labels()[list(numbers)].tolist()
+            elif of == "clusters":
+                assert list(clusters) == [links.resolve(number) for number in numbers]
 
     def agree_on_group(self, verb, X, **options):
         """Add a group on each engine; the model checks that no choice is better."""

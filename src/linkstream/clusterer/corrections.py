@@ -17,12 +17,13 @@ from linkstream.clusterer.core import Core, Fixed
 from linkstream.clusterer.maintenance import enforce, run_maintenance
 from linkstream.clusterer.removal import is_hollow, refuse_hollow
 from linkstream.engine import events
-from linkstream.engine.contract import LINKED, NEW, Decision
+from linkstream.engine.contract import JOINED, LINKED, NEW, Decision
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import CLAIM, GIVEN_FLAGS, LOCKED, PINNED
+from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
 from linkstream.identity import enforcement, laws, precedence
-from linkstream.identity.grouping import nearest_in
+from linkstream.identity.grouping import Place, nearest_in
 from linkstream.identity.laws import Subject
 from linkstream.identity.ledger import CLUSTERS, KINDS
 from linkstream.identity.precedence import Plan
@@ -39,9 +40,15 @@ def same(core: Core, a: int, b: int, *, of: str = "vectors") -> None:
     said, ledger, level = f"same({a}, {b}) of {of}", core.up_to_date_ledger(), KINDS.index(of)
     laws.refuse_same(ledger, one, other, level, said)
     _refuse_names(core, one[1], other[1], said)
-    plans = precedence.to_unite(
-        ledger, one, other, level, said, lambda *group: _can_leave(core, *group)
-    )
+
+    def can_leave(vectors: Sequence[int], leaves_others: bool) -> bool:
+        return _can_leave(core, vectors, leaves_others)
+
+    if level == CLUSTERS:
+        clusters = [[node for _, node in side] for side in (ones, others)]
+        plans = precedence.to_unite_clusters(ledger, clusters, (one[1], other[1]), said, can_leave)
+    else:
+        plans = precedence.to_unite(ledger, one, other, level, said, can_leave)
     _enact(core, (events.SAME, int(a), int(b), level), [[one], [other]], plans)
 
 
@@ -103,17 +110,10 @@ def move(core: Core, vector: int, cluster: int) -> Decision:
     engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
     engine.withdraw(q, missing_weight=missing_weight, target=node, member=vector)
     place = nearest_in(engine, q, target)
-    decision = engine.place(
-        q,
-        missing_weight=core.up_to_date_ledger().missing_weights.get(vector, 0),
-        outcome=place.outcome,
-        target=place.target,
-        member=vector,
-        rule=PINNED,
-    )
+    decision = _place_moved(core, vector, q, place)
     held = decision.subcluster
-    other = place.target if place.outcome == LINKED else held
-    engine.note([(events.PINNED, held, vector, 0), (events.PINNED, other, -1, 1)])
+    other = place.target if decision.kind == "linked" else held
+    core.running().note([(events.PINNED, held, vector, 0), (events.PINNED, other, -1, 1)])
     enforce(core)
     return decision
 
@@ -269,11 +269,23 @@ def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], pl
             for vector, q in zip(group, kept, strict=True):
                 _lift(core, vector, q, to=group[0])
         enforce(core)
+        _check_joined(core, event)
     except LinkstreamError:
         assert before is not None, "an empty plan was checked before"
         core.ledger = before[1]
         core.replace_state(before[0])
         raise
+
+
+def _check_joined(core: Core, event: tuple[int, ...]) -> None:
+    """Raise ArgumentError if two clusters to be joined are two: too much was cut off first."""
+    code, a, b, level = event
+    if (code, level) == (events.SAME, CLUSTERS) and core.resolve(a) != core.resolve(b):
+        raise ArgumentError(
+            f"clusters {a} and {b} after they were joined",
+            expected="one cluster",
+            remedy="Retract the corrections that keep parts of them apart.",
+        )
 
 
 def _lift(core: Core, vector: int, q: Fixed, *, to: int) -> None:
@@ -289,6 +301,41 @@ def _lift(core: Core, vector: int, q: Fixed, *, to: int) -> None:
         member=vector,
         rule=PINNED,
     )
+
+
+def _place_moved(core: Core, vector: int, q: Fixed, place: Place) -> Decision:
+    """Put a withdrawn vector into a cluster: into its nearest subcluster, or linked to that.
+
+    A vector that joins a subcluster changes its sum, so that edges may fail equation 22. If that
+    splits the cluster, the vector gets a subcluster of its own instead.
+    """
+    missing_weight = core.up_to_date_ledger().missing_weights.get(vector, 0)
+
+    def put(outcome: int) -> Decision:
+        return core.running().place(
+            q,
+            missing_weight=missing_weight,
+            outcome=outcome,
+            target=place.target,
+            member=vector,
+            rule=PINNED,
+        )
+
+    if place.outcome == LINKED:
+        return put(LINKED)
+    before = core.state(), core.ledger.copy()
+    decision = put(JOINED)
+    if _is_split(core, before[0], place.cluster):
+        core.ledger = before[1]
+        core.replace_state(before[0])
+        return put(LINKED)
+    return decision
+
+
+def _is_split(core: Core, before: State, cluster: int) -> bool:
+    """Return whether a cluster has lost subclusters other than by merges."""
+    nodes = before.numbers[before.clusters == cluster].tolist()
+    return not {core.running().cluster_of(node) for node in nodes} <= {cluster, -1}
 
 
 def _refuse_move(core: Core, vector: int, target: int) -> None:

@@ -83,13 +83,16 @@ class Laws:
 
     def clash(self, ones: Iterable[int], others: Iterable[int]) -> tuple[int, int] | None:
         """Return two subclusters, one of each side, that must stay apart (the oldest), if any."""
+        return next(self.clashes(ones, others), None)
+
+    def clashes(self, ones: Iterable[int], others: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Yield all pairs of subclusters, one of each side, that must stay apart; oldest first."""
         there = set(others)
         for a in sorted(ones):
             found = there & self.ledger.mates(a).keys()
             found |= {b for barred, _ in self.said.get(a, []) for b in there & barred}
-            if found:
-                return a, min(found)
-        return None
+            for b in sorted(found):
+                yield a, b
 
     def refuse_names(self, one: int, other: int, said: str) -> None:
         """Raise ContradictionError if two clusters have different names."""

@@ -9,10 +9,11 @@ Pure functions on a ledger; only copies of it change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from linkstream.identity.laws import Laws, Reason, Subject, closure, contradiction
+from linkstream.identity.laws import Laws, Subject, closure, contradiction
 from linkstream.identity.ledger import CLUSTERS, ENROLLED, GONE, SUBCLUSTERS, VECTORS, Law, Ledger
+from linkstream.identity.regrouping import Edge
 
 LIFTED = -2  # stands for a subcluster that is still to be made; the next one for it less 1
 
@@ -28,13 +29,16 @@ class Plan:
         leaving: groups of vectors to take out, each group into a cluster of its own.
         retracted: numbers of earlier corrections, each with the subcluster that it no longer
             names; −1: it no longer holds at all.
+        cuts: whether subclusters that must stay apart are still in the clusters to be joined. They
+            are cut off, maybe with so many others that the clusters are not joined.
     """
 
     leaving: tuple[tuple[int, ...], ...] = ()
     retracted: tuple[tuple[int, int], ...] = ()
+    cuts: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.leaving or self.retracted)
+        return bool(self.leaving or self.retracted or self.cuts)
 
     def applied(self, ledger: Ledger) -> Ledger:
         """Return a copy of the ledger with the plan applied."""
@@ -55,7 +59,7 @@ class Plan:
     def then(self, *, leaving: tuple[int, ...] = (), retracted: Iterable[tuple[int, int]]) -> Plan:
         """Return the plan with more added."""
         groups = (*self.leaving, leaving) if leaving else self.leaving
-        return Plan(groups, (*self.retracted, *retracted))
+        return replace(self, leaving=groups, retracted=(*self.retracted, *retracted))
 
 
 def to_unite(
@@ -70,16 +74,42 @@ def to_unite(
     if pair is None:
         yield Plan()
         return
+    chain = [here.bar(*pair)]
+    ledger = ledger.copy()  # the caller's reads events while it tries a plan
     if level != VECTORS:
-        yield _unite_wholes(ledger, one[1], other[1], level, said, can_leave)
-        raise contradiction(said, [here.bar(*pair)])
+        yield _Whole(ledger, (one[1], other[1]), can_leave).plan(level, said)
+        raise contradiction(said, chain)
     for plan in _ways_to_unite(ledger, one, other):
         if can_leave(plan.leaving[0], False):
             there = Laws.of(plan.applied(ledger))
             blocs = (there.bloc(plan.node(subject)) for subject in (one, other))
             if there.clash(*blocs) is None:
                 yield plan
-    raise contradiction(said, [here.bar(*pair)])
+    raise contradiction(said, chain)
+
+
+def to_unite_clusters(
+    ledger: Ledger, clusters: Sequence[Sequence[int]], largest: Edge, said: str, can_leave: CanLeave
+) -> Iterator[Plan]:
+    """Yield plans to make two clusters one, then raise ContradictionError.
+
+    Args:
+        ledger: all corrections; it stays as it is.
+        clusters: the subclusters of each.
+        largest: the largest subcluster of each, which will be tied.
+        said: the correction in words.
+        can_leave: whether vectors can be taken out.
+    """
+    here = Laws.of(ledger)
+    pair = here.clash(*clusters)
+    if pair is None:
+        yield Plan()
+        return
+    chain = [here.bar(*pair)]
+    whole = _Whole(ledger.copy(), largest, can_leave)  # the caller's reads events meanwhile
+    for around in (clusters, ((), ())):
+        yield replace(whole.plan(CLUSTERS, said, around), cuts=True)
+    raise contradiction(said, chain)
 
 
 def to_part(
@@ -90,6 +120,7 @@ def to_part(
     if chain is None:
         yield Plan()
         return
+    ledger = ledger.copy()  # the caller's reads events while it tries a plan
     if level != VECTORS:
         yield _part_wholes(ledger, one[1], other[1], said)
         raise contradiction(said, chain)
@@ -139,47 +170,65 @@ def _moves(ledger: Ledger, vectors: Iterable[int]) -> tuple[tuple[int, int], ...
     return tuple(sorted({(law.sequence, GONE) for law in ledger.laws if law.mover in moved}))
 
 
-def _unite_wholes(
-    ledger: Ledger, one: int, other: int, level: int, said: str, can_leave: CanLeave
-) -> Plan:
-    plan = Plan()
-    while True:
-        trial = plan.applied(ledger)
-        here = Laws.of(trial)
-        pair = here.clash(here.bloc(one), here.bloc(other))
-        if pair is None:
-            return plan
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """Two subclusters to be tied, or two clusters by their largest subclusters."""
+
+    ledger: Ledger
+    tied: Edge
+    can_leave: CanLeave
+
+    def plan(self, level: int, said: str, clusters: Sequence[Iterable[int]] = ((), ())) -> Plan:
+        """Return a plan with an exception for all that keeps the two, or their clusters, apart.
+
+        Raise ContradictionError if there is no exception for what must stay with the two.
+        """
+        plan: Plan | None = Plan()
+        while plan is not None:
+            last, plan = plan, self._with_next(plan, level, said, clusters)
+        return last
+
+    def _with_next(
+        self, plan: Plan, level: int, said: str, clusters: Sequence[Iterable[int]]
+    ) -> Plan | None:
+        """Return the plan with the next exception; None if there are no more."""
+        here = Laws.of(plan.applied(self.ledger))
+        blocs = [here.bloc(node) for node in self.tied]
+        sides = [{*bloc, *cluster} for bloc, cluster in zip(blocs, clusters, strict=True)]
+        for pair in here.clashes(*sides):
+            more = self._exception(here, plan, pair, level)
+            if more is not None:
+                return more
+            if pair[0] in blocs[0] and pair[1] in blocs[1]:
+                raise contradiction(said, [here.bar(*pair)])
+        return None
+
+    def _exception(self, here: Laws, plan: Plan, pair: Edge, level: int) -> Plan | None:
+        """Return the plan with an exception for what keeps two subclusters apart, if possible."""
         reason = here.bar(*pair)
-        more = _exception(trial, plan, pair, reason, level, can_leave)
-        if more is None:
-            raise contradiction(said, [reason])
-        plan = more
-
-
-def _exception(
-    ledger: Ledger,
-    plan: Plan,
-    pair: tuple[int, int],
-    reason: Reason,
-    level: int,
-    can_leave: CanLeave,
-) -> Plan | None:
-    """Return the plan with one more exception for what keeps two subclusters apart, if possible."""
-    if not isinstance(reason, Law):
+        if not isinstance(reason, Law):
+            return None
+        if reason.level == CLUSTERS and level == SUBCLUSTERS:
+            return plan.then(retracted=[(reason.sequence, pair[1])])
+        if level != CLUSTERS or reason.level != VECTORS:
+            return None
+        if reason.mover >= 0:  # it was moved from one of two that are one
+            return plan.then(retracted=[(reason.sequence, GONE)])
+        for node in reversed(pair):
+            for pin in map(here.ledger.pins.__getitem__, reason.sides[0] + reason.sides[1]):
+                group = _family(here.ledger, pin.vector, node) if pin.node == node else ()
+                if group and self._can_all_leave(plan, group):
+                    return plan.then(leaving=group, retracted=_moves(here.ledger, group))
         return None
-    if reason.level == CLUSTERS and level == SUBCLUSTERS:
-        return plan.then(retracted=[(reason.sequence, pair[1])])
-    if level != CLUSTERS or reason.level != VECTORS:
-        return None
-    if reason.mover >= 0:  # it was moved from one of two that are one
-        return plan.then(retracted=[(reason.sequence, GONE)])
-    for node in reversed(pair):
-        for pin in map(ledger.pins.__getitem__, reason.sides[0] + reason.sides[1]):
-            group = _family(ledger, pin.vector, node) if pin.node == node else ()
-            leaving = [vector for other in (*plan.leaving, group) for vector in other]
-            if group and can_leave(leaving, True):
-                return plan.then(leaving=group, retracted=_moves(ledger, group))
-    return None
+
+    def _can_all_leave(self, plan: Plan, group: tuple[int, ...]) -> bool:
+        """Return whether a group can leave as well, and what must be tied keeps other vectors."""
+        leaving = [vector for other in (*plan.leaving, group) for vector in other]
+        here = Laws.of(self.ledger)
+        tied = {node for each in self.tied for node in here.bloc(each)}
+        held = {pin.vector for node in tied for pin in self.ledger.at(node)}
+        staying = [vector for vector in leaving if vector in held]
+        return self.can_leave(leaving, False) and (not staying or self.can_leave(staying, True))
 
 
 def _part_wholes(ledger: Ledger, one: int, other: int, said: str) -> Plan:
