@@ -249,6 +249,34 @@ def test_the_error_names_the_newest_correction_of_a_chain_once(engine):
     assert "same(1, 2)" in str(error)
 
 
+def test_the_chain_of_a_contradiction_has_every_step_from_one_to_the_other(engine):
+    links = clusterer(engine, A, A)
+    links.enrol("Ann", [A])  # vector 2, in the locked subcluster 1
+    links.add_many([B, C])
+    links.move(0, links.named("Ann"))
+    links.different(4, 3)
+    links.same(0, 3)
+    told = [str(each).split(": ")[1] for each in links.corrections()]
+    assert told == ["move(0, 1)", "different(4, 3) of vectors", "same(0, 3) of vectors"]
+    error = refusal(links.same, 4, 2)
+    steps = [step.split(", event")[0] for step in error.chain]
+    assert steps == [*told[1:], "vectors 0 and 2 are in subcluster 1"]
+    assert error.correction == links.corrections()[-1].number
+    back = refusal(links.same, 2, 4)
+    assert back.chain == error.chain[::-1]
+
+
+def test_the_chain_of_a_cut_that_is_refused_has_every_step(engine):
+    links = clusterer(engine, A, A, B)
+    links.same(0, 2)
+    error = refusal(links.different, 0, 1, of="subclusters")
+    assert [step.split(", event")[0] for step in error.chain] == [
+        "vector 0 is in subcluster 0",
+        "same(0, 2) of vectors",
+        "vector 2 is in subcluster 1",
+    ]
+
+
 # Retracting
 
 

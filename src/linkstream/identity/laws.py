@@ -81,6 +81,16 @@ class Laws:
         """Return why two subclusters must share a cluster; None if they need not."""
         return self.bloc(a).get(b)
 
+    def chain_apart(self, one: Subject, other: Subject, pair: tuple[int, int]) -> list[Reason]:
+        """Return every step from a subject to another that keeps them apart.
+
+        `pair` are two subclusters that must stay apart, one that must stay with each subject.
+        """
+        ours, theirs = (self.bloc(s[1])[node] for s, node in zip((one, other), pair, strict=True))
+        reason = self.bar(*pair)
+        there = full_chain(self.ledger, other, (*theirs, reason))[:-1]
+        return [*full_chain(self.ledger, one, (*ours, reason)), *reversed(there)]
+
     def clash(self, ones: Iterable[int], others: Iterable[int]) -> tuple[int, int] | None:
         """Return two subclusters, one of each side, that must stay apart (the oldest), if any."""
         return next(self.clashes(ones, others), None)
@@ -215,6 +225,38 @@ def _correction(law: Law) -> Correction:
 
 
 Subject = tuple[int, int]  # a vector, or −1 for the whole, and its subcluster
+
+
+def full_chain(
+    ledger: Ledger, subject: Subject, chain: Sequence[Reason], end: Subject | None = None
+) -> list[Reason]:
+    """Return a chain of corrections with a step for each subcluster that vectors share.
+
+    Each law of `chain` names the subcluster that the one before leads to, the first one that of the
+    subject, the last one that of `end`. Two laws may name different vectors of one subcluster: that
+    is a step of its own.
+    """
+    steps: list[Reason] = []
+    for reason in chain:
+        if isinstance(reason, Law):
+            sides = [_subjects(ledger, side) for side in reason.sides]
+            at_first = any(one[1] == subject[1] for one in sides[0])
+            ours, theirs = sides if at_first else sides[::-1]
+            here = next((one for one in ours if one[1] == subject[1]), subject)
+            steps += _shared(subject, here)
+            subject = theirs[0] if theirs else here
+        steps.append(reason)
+    return steps + _shared(subject, end) if steps and end is not None else steps
+
+
+def _shared(one: Subject, other: Subject) -> list[Reason]:
+    """Return the step from a subject to another of its subcluster; none if they are the same."""
+    vectors = sorted({one[0], other[0]} - {-1})
+    if _is_same(one, other) or not vectors:
+        return []
+    if len(vectors) == 1:
+        return [f"vector {vectors[0]} is in subcluster {one[1]}"]
+    return [f"vectors {vectors[0]} and {vectors[1]} are in subcluster {one[1]}"]
 
 
 def closure(ledger: Ledger, subject: Subject, level: int) -> dict[Subject, tuple[Law, ...]]:

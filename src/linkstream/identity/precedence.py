@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from linkstream.identity.laws import Laws, Subject, closure, contradiction
+from linkstream.identity.laws import Laws, Subject, closure, contradiction, full_chain
 from linkstream.identity.ledger import CLUSTERS, ENROLLED, GONE, SUBCLUSTERS, VECTORS, Law, Ledger
 from linkstream.identity.regrouping import Edge
 
@@ -74,7 +74,7 @@ def to_unite(
     if pair is None:
         yield Plan()
         return
-    chain = [here.bar(*pair)]
+    chain = here.chain_apart(one, other, pair)
     ledger = ledger.copy()  # the caller's reads events while it tries a plan
     if level != VECTORS:
         yield _Whole(ledger, (one[1], other[1]), can_leave).plan(level, said)
@@ -124,13 +124,14 @@ def to_part(
     if level != VECTORS:
         yield _part_wholes(ledger, one[1], other[1], said)
         raise contradiction(said, chain)
+    steps = full_chain(ledger, one, chain, other)
     for plan in _ways_to_part(ledger, one, other):
         if can_leave(plan.leaving[0], False):
             there = Laws.of(plan.applied(ledger))
             if there.chain(plan.node(one), plan.node(other)) is None:
                 yield plan
     held = (f"both are held by subcluster {one[1]}, which neither can leave",)
-    raise contradiction(said, chain or held, "remove() one of them, or others that it holds.")
+    raise contradiction(said, steps or held, "remove() one of them, or others that it holds.")
 
 
 def _ways_to_unite(ledger: Ledger, one: Subject, other: Subject) -> Iterator[Plan]:
@@ -200,7 +201,8 @@ class _Whole:
             if more is not None:
                 return more
             if pair[0] in blocs[0] and pair[1] in blocs[1]:
-                raise contradiction(said, [here.bar(*pair)])
+                ends = [(-1, node) for node in self.tied]
+                raise contradiction(said, here.chain_apart(ends[0], ends[1], pair))
         return None
 
     def _exception(self, here: Laws, plan: Plan, pair: Edge, level: int) -> Plan | None:
@@ -237,6 +239,6 @@ def _part_wholes(ledger: Ledger, one: int, other: int, said: str) -> Plan:
     while (chain := Laws.of(plan.applied(ledger)).chain(one, other)) is not None:
         ties = [law.sequence for law in chain if law.level == CLUSTERS]
         if not ties:
-            raise contradiction(said, chain)
+            raise contradiction(said, full_chain(ledger, (-1, one), chain, (-1, other)))
         plan = plan.then(retracted=[(max(ties), GONE)])
     return plan
