@@ -26,6 +26,29 @@ def test_merge_joins_two_clusters(folder):
         assert store.resolve(1) == 0
 
 
+def test_merge_of_a_cluster_with_itself_says_that_there_is_nothing_to_do(folder):
+    before = hash_of(folder)
+    assert said(folder, "merge", STORE, 0, 0) == {"merged": [], "cluster": 0}
+    shown = run("merge", STORE, 0, 0, "--format", "text", cwd=folder).stdout
+    assert "Nothing to do: 0 and 0 are one already" in " ".join(shown.split())
+    assert hash_of(folder) == before
+
+
+def test_merge_of_an_undone_cluster_advises_nothing_that_does_harm(folder):
+    with opened(folder) as store:
+        vectors, one = store.n_vectors, int(store.labels()[0])
+        alike = np.flatnonzero(store.labels() == one)
+    undone = max(said(folder, "split", STORE, alike[0], alike[-1])["clusters"])
+    assert undone != one
+    assert run("undo", STORE, cwd=folder).returncode == 0
+    told = refused(run("merge", STORE, 0, undone, cwd=folder))
+    assert "undone" in told
+    assert f"linkstream inspect {STORE} lists those that are there" in told
+    assert "linkstream undo" not in told
+    with opened(folder) as store:
+        assert store.n_vectors == vectors
+
+
 def test_merge_without_clusters_shows_suggestions(folder):
     before = hash_of(folder)
     lines = json_lines(run("merge", STORE, "--limit", 3, cwd=folder).stdout)

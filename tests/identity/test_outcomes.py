@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.errors import ContradictionError
+from linkstream.errors import ContradictionError, RemovedError
 from streams import ENGINES, around, unit
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
@@ -40,6 +40,27 @@ def test_a_moved_vector_is_in_the_cluster_asked_for_and_takes_no_other_along(eng
     assert decision.kind == "linked"  # to join the nearest subcluster would split the cluster
     links.undo()
     assert links.state_hash() == before
+
+
+def test_the_error_for_a_cluster_that_is_gone_says_why_it_is_gone(engine):
+    links = clusterer(engine, [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    links.undo()
+    links.forget(0)
+    links.remove(1)
+    reasons = {0: "It was forgotten", 1: "All its vectors were removed", 2: "It was undone"}
+    for cluster, reason in reasons.items():
+        with pytest.raises(RemovedError) as raised:
+            links.name(cluster, "Ann")
+        assert raised.value.remedy == f"{reason}; clusters() lists those that are there."
+
+
+def test_same_of_one_and_itself_changes_nothing(engine):
+    links = clusterer(engine, [[1, 0, 0], [1, 0, 0]])
+    before = links.state_hash(), links.n_events
+    for of in ("vectors", "subclusters", "clusters"):
+        links.same(0, 0, of=of)
+    assert (links.state_hash(), links.n_events) == before
+    assert links.corrections() == []
 
 
 def chain_and_square():

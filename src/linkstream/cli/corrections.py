@@ -45,10 +45,15 @@ def merge(
         raise usage_error(f"one cluster, {a}", "two, or none", "Name the other one as well.")
     with stores.writing(store) as opened:
         one, other = (stores.numbered(opened, words, of=of) for words in (a, b))
+        before = opened.n_events
         stores.perform(opened, "same", a=one, b=other, of=of)
         live = opened.explain_pair(one, other, of=of).clusters[0]
         words = f"{a} and {b} are the same: {stores.called(opened, live)}."
-    screen.answer({"merged": [one, other], "cluster": live}, words)
+        merged = [one, other]
+        if opened.n_events == before:
+            words = f"Nothing to do: {a} and {b} are one already: {stores.called(opened, live)}."
+            merged = []
+    screen.answer({"merged": merged, "cluster": live}, words)
 
 
 def _suggest_merges(path: Path, limit: int) -> None:

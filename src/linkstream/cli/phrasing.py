@@ -54,7 +54,10 @@ PHRASES = {
         "the path of a file; or, for linkstream cluster,"
     ),
     # remedies
-    "undo() brings it back": "linkstream undo STORE brings it back",
+    "clusters() lists those that are there.": (
+        "linkstream inspect STORE lists those that are there."
+    ),
+    "undo that to restore it.": "linkstream undo STORE --list shows what can be undone.",
     "IDs come from add(), add_many(), labels() or clusters().": (
         "linkstream inspect STORE lists the clusters."
     ),

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from linkstream import presets
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
-from linkstream.engine import choice, door
+from linkstream.engine import choice, door, events
 from linkstream.engine.contract import Decisions, Engine, Requirements, Stop, VectorStore
 from linkstream.engine.fixed_point import VECTORS_MAX, quantise
 from linkstream.engine.linkage import Progress
@@ -32,6 +32,7 @@ from linkstream.errors import (
 from linkstream.identity.folding import Base
 from linkstream.identity.laws import Laws
 from linkstream.identity.ledger import Ledger, Rows
+from linkstream.identity.timeline import Timeline
 from linkstream.saving import Saved
 
 Fixed = npt.NDArray[np.int32]
@@ -281,9 +282,22 @@ class Core:
             raise RemovedError(
                 f"cluster {cluster_id}",
                 expected="one that is still there",
-                remedy="It was forgotten, or all its vectors were removed; undo() brings it back.",
+                remedy=f"{self._why_gone(int(cluster_id))}; clusters() lists those that are there.",
             )
         return cluster
+
+    def _why_gone(self, cluster_id: int) -> str:
+        """Return why an ID stands for no cluster, as far as the event log goes back."""
+        if self.oldest_event() > 0 or self.external_vectors:
+            return "It was forgotten or undone, or all its vectors were removed"
+        cluster = self.ledger.resolve(cluster_id)
+        rows = Timeline.of(self.running().event_rows(0)[1], 0).rows
+        codes = rows[:, 0]
+        if (rows[codes == events.FORGOTTEN, 2] == cluster).any():
+            return "It was forgotten"
+        if (rows[codes == events.VANISHED, 4] == cluster).any():
+            return "All its vectors were removed"
+        return "It was undone"
 
     def check_id(self, cluster_id: int) -> None:
         """Raise UnknownIdError unless this cluster ID was given."""
@@ -310,7 +324,7 @@ class Core:
             raise RemovedError(
                 f"vector {vector}",
                 expected="one that is still there",
-                remedy="It was removed, or its cluster forgotten; undo() brings it back.",
+                remedy="It was removed, or its cluster was forgotten; undo that to restore it.",
             )
         return node
 
