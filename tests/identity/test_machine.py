@@ -19,7 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from identity.trial import LARGEST, VERBS, Trial, crowd
+from identity.trial import LARGEST, VERBS, Trial, corners, crowd
 from linkstream import Links
 from linkstream.errors import ArgumentError
 from linkstream.identity.settling import Healing
@@ -104,7 +104,22 @@ def test_every_verb_on_both_engines_does_what_the_naive_model_does(seed):
 def test_every_verb_on_both_engines_does_what_the_naive_model_does_at_length(seed):
     done, _ = run_trials(seed, 5_000)
     assert done["operations"] >= 5_000
-    assert done["moved alone"]
+
+
+def test_moves_and_joins_among_wide_clouds_do_what_the_naive_model_does():
+    """Wide clouds, where a vector that joins a subcluster often makes the cluster split."""
+    rng = np.random.default_rng(12)
+    verbs = ["move_where_it_joins"] * 5 + ["join_after_moving", "add_many", "undo_and_redo", "same"]
+    done = Counter()
+    for seed in range(20):
+        trial = Trial(seed, corners)
+        for row in (0, 7):
+            trial.do("add_many", (row, 7, 0, 0))
+        for verb in rng.choice(verbs, size=12):
+            trial.do(str(verb), rng.integers(LARGEST, size=4).tolist())
+        done += trial.counts
+    assert done["moved alone"] >= 3
+    assert done["join_after_moving"] >= 10
 
 
 @pytest.mark.parametrize("seed", range(6))

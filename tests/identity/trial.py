@@ -93,10 +93,10 @@ def stream(rng, seed):
 class Trial(Comparison):
     """Links on each engine, the model, and the IDs seen so far."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, vectors=None):
         rng = np.random.default_rng(seed)
         options = OPTIONS[rng.integers(len(OPTIONS))]
-        self.pool, thresholds = stream(rng, seed)
+        self.pool, thresholds = vectors(rng) if vectors else stream(rng, seed)
         self.links = [Links(*thresholds, engine=name, threads=1, **options) for name in ENGINES]
         bounds = {name: options.get(name) for name in ("max_subclusters", "max_idle")}
         whole = options.get("evidence") == "cluster"
