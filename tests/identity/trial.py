@@ -206,6 +206,9 @@ class Trial(Comparison):
         before = self.model
         answer = self.agree("move", vector, cluster)
         if answer is not None and answer.cluster == before.resolve(cluster):
+            staying = [v for v, label in enumerate(before.labels()) if label == answer.cluster]
+            labels = self.links[0].labels()[[vector, *staying]]
+            assert set(labels.tolist()) == {answer.cluster}
             outcome, *_ = before.nearest_in(before.vectors[vector], answer.cluster)
             self.counts["moved alone"] += (outcome, plain(answer)[0]) == ("joined", "linked")
 
