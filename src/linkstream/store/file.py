@@ -135,6 +135,18 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def keep_log(path: Path) -> sqlite3.Connection:
+    """Return a connection; until it is closed, closing others does not remove the log."""
+    connection = _open_sqlite(path, read_only=True)
+    try:
+        with guarded(path):
+            connection.execute("PRAGMA schema_version").fetchone()  # takes the shared lock
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _connection(name: str, **options: Any) -> sqlite3.Connection:
     connection: sqlite3.Connection = sqlite3.connect(
         name, isolation_level=None, check_same_thread=False, timeout=BUSY / 1000, **options
@@ -147,15 +159,43 @@ def _open_sqlite(path: Path, *, read_only: bool) -> sqlite3.Connection:
     with guarded(path):
         if not read_only:
             return _connection(uri + "rw", uri=True)
-        if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-            # Writable, so that the last connection removes the log.
-            connection = _connection(uri + "rw", uri=True)
-            connection.execute("PRAGMA query_only=ON")
-            return connection
-        if path.with_name(path.name + "-wal").exists():
-            return _connection(uri + "ro", uri=True)
+        if _log_of(path).exists() or _is_writable(path):
+            return _connection(uri + "ro", uri=True, factory=_reader_of(path))
         # Nobody can write here, and there is no log: the file holds everything.
         return _connection(uri + "ro&immutable=1", uri=True)
+
+
+def _reader_of(path: Path) -> type[sqlite3.Connection]:
+    """Return a class of connections that never write the log into the file.
+
+    SQLite does so when the last connection is closed, and then removes the log: a damaged store
+    would lose what its log holds. A connection with mode=ro cannot, and leaves an empty log behind
+    as well, which is removed here.
+    """
+
+    class Reader(sqlite3.Connection):
+        def close(self) -> None:
+            super().close()
+            _remove_empty_log(path)
+
+    return Reader
+
+
+def _remove_empty_log(path: Path) -> None:
+    """Let SQLite remove a log without content, unless another connection uses it."""
+    with contextlib.suppress(OSError, sqlite3.Error):
+        if _log_of(path).stat().st_size == 0 and _is_writable(path):
+            uri = path.absolute().as_uri() + "?mode=rw"
+            with contextlib.closing(_connection(uri, uri=True)) as last:
+                last.execute("PRAGMA schema_version").fetchone()
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
 
 
 def bound(connection: sqlite3.Connection, path: Path) -> None:
@@ -174,7 +214,7 @@ def unbound(connection: sqlite3.Connection) -> None:
 
 def size_of(path: Path) -> tuple[int, int]:
     """Return the sizes of the file and of its log in bytes."""
-    log = path.with_name(path.name + "-wal")
+    log = _log_of(path)
     return path.stat().st_size, log.stat().st_size if log.exists() else 0
 
 

@@ -50,6 +50,7 @@ class StoreHandle:
         self._engine_options = running
         self._lock: WriterLock | None = None
         self._connections: list[sqlite3.Connection] = []
+        self._log_keeper: sqlite3.Connection | None = None  # until the store is open
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
@@ -84,6 +85,7 @@ class StoreHandle:
         if writer is not None:
             keep = self.description["keep_vectors"]
             self.maintenance = Maintenance(self.path, writer, loop, self._thread, keep_vectors=keep)
+        self._let_log_go()
 
     def _check_log(self) -> None:
         """Finish an interrupted repair; raise DamagedStoreError if SQLite would cut the log."""
@@ -95,6 +97,7 @@ class StoreHandle:
     def _connect(self, wanted: about.Wanted) -> sqlite3.Connection | None:
         writer = None
         if not self.read_only:
+            self._log_keeper = file.keep_log(self.path)
             writer = file.connect(self.path)  # first, since it may migrate the file
             self._connections.append(writer)
         self._reader = file.connect(self.path, read_only=True)
@@ -225,8 +228,15 @@ class StoreHandle:
         for connection in self._connections:  # the writer last: it removes the log
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
+        self._let_log_go()
         if self._lock is not None:
             self._lock.release()
+
+    def _let_log_go(self) -> None:
+        """Close the connection that keeps the log of a store which may be refused."""
+        if self._log_keeper is not None:
+            self._log_keeper.close()
+            self._log_keeper = None
 
 
 def _create(path: Path, wanted: about.Wanted) -> None:
