@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from types import SimpleNamespace
 
@@ -145,6 +146,18 @@ def change(path, table, column, *, number=None, crc=True):
             key = next(iter(COLUMNS[table]))
             (number,) = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()
         _update(connection, table, number, lambda row: row | {column: _other(row[column])}, crc=crc)
+
+
+def drop_mean(path):
+    """Remove the mean of the space from the description, which earlier builds did not write."""
+
+    def without(row):
+        body = json.loads(row["body"])
+        del body["mean"]
+        return row | {"body": json.dumps(body)}
+
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        _update(connection, "meta", 1, without)
 
 
 def _update(connection, table, number, make, *, crc=True):

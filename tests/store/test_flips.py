@@ -135,7 +135,8 @@ def outcome(folder, left, hashes, change):
     try:
         repaired = repair(folder / NAME)
     except StoreError:
-        assert kind == "cut", f"a changed bit must not make a store beyond repair: {where}"
+        whole = before_damage(left, kind, name, offset)
+        assert not whole, f"a changed bit must not make a store beyond repair: {where}"
         assert {name: (folder / name).read_bytes() for name in files} == files
         return "nothing left"
     kept, state = opened(folder, read_only=False)

@@ -1,4 +1,4 @@
-"""The file of a store that was left open is damaged: reading changes nothing.
+"""The file of a store that was left open is damaged: reading changes nothing, repair loses nothing.
 
 The process was killed, so that every call lies in an intact log, and the file itself holds only
 what a new store has. Of this file bytes are cut off, changed, or pages of it are zeroed.
@@ -11,13 +11,13 @@ import os
 import numpy as np
 import pytest
 
-from linkstream.errors import ArgumentError, DamagedStoreError
+from linkstream.errors import ArgumentError, DamagedStoreError, StoreError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import Store
+from linkstream.store import Store, repair
 from store.damage import NAME, WAL, fresh
-from store.internals import PAGE
-from store.operations import new, vectors
+from store.internals import PAGE, change, drop_mean
+from store.operations import THRESHOLDS, new, vectors
 
 X = vectors(np.random.default_rng(5), 60)
 CALLS = 6
@@ -138,3 +138,67 @@ def test_a_reader_that_outlives_a_killed_writer_keeps_the_log(path):
         before = contents(path.parent)
         assert reader.refresh() == CALLS
     assert contents(path.parent) == before
+
+
+# Repair
+
+
+def test_repair_saves_every_call_of_an_intact_log_also_without_a_snapshot(left, folder):
+    repaired = 0
+    for what, data in damages(left[NAME]):
+        fresh(folder, left | {NAME: data})
+        if not is_refused(folder / NAME, read_only=True):
+            continue
+        done = repair(folder / NAME)
+        assert (done.kept, done.lost, done.vectors) == (CALLS, 0, len(X)), what
+        with Store.open(folder / NAME, threads=1) as store:
+            assert store.verify().operations == CALLS
+            assert np.array_equal(store.vectors(range(len(X))), X)
+        repaired += 1
+    assert repaired > 3
+
+
+def test_repair_takes_the_mean_of_a_preset_if_the_description_has_only_its_digest(path):
+    rows = np.random.default_rng(6).standard_normal((30, 256)).astype(np.float32)
+    with Store.open(path, preset="ge2e-windows") as store:
+        store.add_many(rows)
+        before = store.state_hash()
+    drop_mean(path)
+    for number in (1, 2):
+        change(path, "chunks", "body", number=number, crc=False)
+    assert repair(path).kept == 1
+    with Store.open(path) as store:
+        assert store.state_hash() == before
+
+
+def test_a_repair_that_could_keep_no_call_is_refused_and_changes_nothing(path):
+    with new(path) as store:
+        for start in range(0, 60, 20):
+            store.add_many(X[start : start + 20])
+    change(path, "vectors", "body", number=1, crc=False)
+    for number in (2, 1):  # the newest snapshot, then the base as well
+        change(path, "chunks", "body", number=number, crc=False)
+        before = contents(path.parent)
+        with pytest.raises(DamagedStoreError, match=r"operation 1.*nothing can be saved") as error:
+            repair(path)
+        assert contents(path.parent) == before
+        assert "linkstream repair" not in str(error.value)
+        assert str(error.value).count(NAME) == 1
+
+
+def test_a_repair_that_finds_no_trace_of_the_calls_in_a_cut_file_is_refused(left, folder):
+    with new(folder / NAME) as store:
+        store.add_many(X)
+    data = (folder / NAME).read_bytes()
+    fresh(folder, {NAME: data[: 2 * PAGE]})
+    with pytest.raises(StoreError, match="nothing can be saved"):
+        repair(folder / NAME)
+    assert contents(folder) == {NAME: data[: 2 * PAGE]}
+
+
+def test_an_empty_store_is_repaired_to_an_empty_store(path):
+    new(path).close()
+    change(path, "chunks", "body", crc=False)
+    assert (repair(path).kept, repair(path).lost) == (0, 0)
+    with Store.open(path, thresholds=THRESHOLDS) as store:
+        assert store.n_vectors == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import sqlite3
@@ -9,9 +10,13 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from linkstream import __version__
 from linkstream.clusterer import Links
 from linkstream.engine.contract import RULES
-from linkstream.errors import ArgumentError, StoreError
+from linkstream.errors import ArgumentError, LinkstreamError, StoreError
+from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset as preset_of
 from linkstream.presets import presets
@@ -21,6 +26,7 @@ from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
 from linkstream.store.model import Model
 
 About = dict[str, Any]
+_MEAN = "mean"  # the mean of the space in base64; `space` has only its digest
 Wanted = tuple[Thresholds | None, str | None, dict[str, Any]]  # thresholds, preset, options
 
 
@@ -146,14 +152,60 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def write(connection: sqlite3.Connection, about: About, version: str) -> None:
-    """Write the description into a new store."""
-    row = sealed("meta", 1, json.dumps({"linkstream": version, **about}, sort_keys=True))
+def write(connection: sqlite3.Connection, links: Links, *, keep: bool) -> None:
+    """Write the description of a clusterer into a new store."""
+    body = {"linkstream": __version__, **of(links, keep=keep)}
+    if links.space.mean is not None:  # for a repair without snapshots
+        raw = links.space.mean.astype("<f8").tobytes()
+        body[_MEAN] = base64.b64encode(raw).decode()
+    row = sealed("meta", 1, json.dumps(body, sort_keys=True))
     connection.execute("INSERT INTO meta VALUES (?, ?, ?)", row)
 
 
 def read(connection: sqlite3.Connection, path: Path) -> About:
     """Return the description; raise StoreError if a newer version decides differently."""
+    about = _body(connection, path)
+    about.pop(_MEAN, None)
+    return about
+
+
+def empty(connection: sqlite3.Connection, path: Path) -> Links | None:
+    """Return the empty clusterer that a description defines; None if it does not define one."""
+    about = _body(connection, path)
+    try:
+        links = _begun(about)
+    except (LinkstreamError, TypeError, ValueError, LookupError):
+        return None
+    made = of(links, keep=about["keep_vectors"])
+    return links if all(about.get(name) == value for name, value in made.items()) else None
+
+
+def _begun(about: About) -> Links:
+    heal = about["heal"]
+    return Links.from_thresholds(
+        Thresholds(**about["thresholds"]),
+        space=_described_space(about),
+        evidence=about["evidence"],
+        heal=None if heal is None else Healing(**heal),
+        track_vectors=about["track_vectors"],
+        max_subclusters=about["max_subclusters"],
+        max_idle=about["max_idle"],
+        min_size=about["min_size"],
+    )
+
+
+def _described_space(about: About) -> Space:
+    """Return the space; the mean is in the description, or that of a preset."""
+    model, dimension = about["space"]["model"], about["space"].get("dimension")
+    if about["space"]["mean"] is None:
+        return Space(None, model, dimension)
+    if _MEAN in about:
+        return Space(np.frombuffer(base64.b64decode(about[_MEAN]), dtype="<f8"), model)
+    space = preset_of(model).options["space"]  # earlier builds wrote no mean
+    return space if isinstance(space, Space) else Space(None, model)
+
+
+def _body(connection: sqlite3.Connection, path: Path) -> About:
     row = connection.execute("SELECT number, body, crc FROM meta").fetchone()
     if not intact("meta", row):
         raise damaged(path, "the description of the store is missing or damaged")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from linkstream import __version__, saving
+from linkstream import saving
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.errors import StoreError
 from linkstream.paper.thresholds import Thresholds
@@ -248,7 +248,7 @@ def _create(path: Path, wanted: about.Wanted) -> None:
     parts = saving.pack(saved_without_history(links.core)), Index.empty().packed(next_piece=1)
 
     def fill(connection: sqlite3.Connection) -> None:
-        about.write(connection, about.of(links, keep=keep), __version__)
+        about.write(connection, links, keep=keep)
         snapshots.insert_whole(connection, 0, parts)
 
     file.make(path, fill)

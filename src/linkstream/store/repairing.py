@@ -19,14 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from linkstream import __version__, saving
-from linkstream.clusterer import Links
+from linkstream import saving
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.events import WIDTH
-from linkstream.errors import DamagedStoreError, LinkstreamError, StoreError
-from linkstream.identity.settling import Healing
-from linkstream.paper.thresholds import Thresholds
-from linkstream.space import Space
+from linkstream.errors import DamagedStoreError, StoreError
 from linkstream.store import about, carving, copies, file, journal, snapshots, wal
 from linkstream.store.file import damaged
 from linkstream.store.index import Index
@@ -179,6 +175,12 @@ def _named(made: Path, path: Path) -> Iterator[None]:
     """Replace the hidden name of the new file by that of the store in errors."""
     try:
         yield
+    except DamagedStoreError as error:
+        raise DamagedStoreError(
+            f"{error.seen.replace(str(made), str(path))}: nothing can be saved",
+            expected="a store of which at least the first call can be read",
+            remedy="Use a backup. No file was changed.",
+        ) from error
     except StoreError as error:
         seen = error.seen.replace(str(made), str(path))
         raise type(error)(seen, expected=error.expected, remedy=error.remedy) from error
@@ -244,6 +246,13 @@ def _nothing(number: int, before: Operation | None) -> Operation:
     return Operation(number, LOST, {}, *after, 0, 0, False, none, b"null")
 
 
+def _is_cut(path: Path) -> bool:
+    """Return whether a file has fewer pages than its header says."""
+    with path.open("rb") as opened:
+        head = opened.read(32)
+    return path.stat().st_size < int.from_bytes(head[28:32], "big") * wal.page_size_of(path)
+
+
 class _Salvage:
     """A new store made of the readable rows of another."""
 
@@ -265,6 +274,7 @@ class _Salvage:
         self.model = self._newest(described)
         self.last = max(self.model.journal.last(), self.model.number)
         self._follow()
+        self._check_kept()
         self._tidy()
         self._finish(described)
 
@@ -294,9 +304,9 @@ class _Salvage:
         for snapshot in reversed(snapshots.every(self._new, self.path)):
             with contextlib.suppress(DamagedStoreError):
                 return self._at(snapshot)
-        links = None if described is None else _begun(described)
+        links = None if described is None else about.empty(self._new, self.path)
         if links is None:
-            raise damaged(self.path, "no intact snapshot is left: nothing can be saved")
+            raise damaged(self.path, "no snapshot and no description is left to begin with")
         parts = saving.pack(saved_without_history(links.core)), Index.empty().packed(next_piece=1)
         return self._at(snapshots.insert_whole(self._new, 0, parts))
 
@@ -318,6 +328,16 @@ class _Salvage:
             good = self.model.number
             self.model = self._at(start)  # a replay with another result has changed the model
             self.model.catch_up(good)
+
+    def _check_kept(self) -> None:
+        """Raise DamagedStoreError if calls were acknowledged and none of them can be kept."""
+        if self.model.number:
+            return
+        counts = "(SELECT count(*) FROM vectors) + (SELECT count(*) FROM payloads)"
+        (traces,) = self._new.execute(f"SELECT {counts}").fetchone()
+        if self.last or traces or self.reason or _is_cut(self.path):
+            reason = self.reason or "pages of the file are missing"
+            raise damaged(self.path, reason.removeprefix(f"{self.path}: "))
 
     # The rows
 
@@ -359,7 +379,7 @@ class _Salvage:
         links = self.model.links
         if described is None:
             self._new.execute("DELETE FROM meta")
-            about.write(self._new, about.of(links, keep=self.keep), __version__)
+            about.write(self._new, links, keep=self.keep)
         old = snapshots.every(self._new, self.path)
         base = [each for each in old if each.operation < self.model.number][:1]
         kept = [] if self.lost_before else base
@@ -376,23 +396,3 @@ class _Salvage:
             vectors=self.model.links.n_vectors,
             reason=self.reason,
         )
-
-
-def _begun(described: about.About) -> Links | None:
-    """Return the empty clusterer that a description defines; None if it does not define one."""
-    heal = described["heal"]
-    try:
-        links = Links.from_thresholds(
-            Thresholds(**described["thresholds"]),
-            space=Space(None, described["space"]["model"]),
-            evidence=described["evidence"],
-            heal=None if heal is None else Healing(**heal),
-            track_vectors=described["track_vectors"],
-            max_subclusters=described["max_subclusters"],
-            max_idle=described["max_idle"],
-            min_size=described["min_size"],
-        )
-    except (LinkstreamError, TypeError, LookupError):
-        return None
-    made = about.of(links, keep=described["keep_vectors"])
-    return links if all(described.get(name) == value for name, value in made.items()) else None
