@@ -7,13 +7,15 @@ import json
 import os
 import resource
 import shutil
+import threading
 
 import numpy as np
 import pytest
 
-from linkstream.errors import StoreMemoryError
+from linkstream.errors import StoreClosedError, StoreMemoryError
 from linkstream.store import Store, repair
 from linkstream.store import file as store_file
+from store import internals
 from store.operations import new
 
 NAME = "people.links"
@@ -172,3 +174,76 @@ def test_memory_errors_of_sqlite_are_not_reported_as_damage(tmp_path):
         with pytest.raises(MemoryError):  # noqa: SIM117
             with store_file.distrusted(tmp_path / "a.links", "a snapshot"):
                 raise error
+
+
+# Threads need memory, too.
+
+
+@pytest.fixture
+def no_threads(monkeypatch):
+    """Return a function after which only threads with some names can be started."""
+
+    def forbid(*allowed):
+        start = threading.Thread.start
+
+        def refuse(thread):
+            if thread.name not in allowed:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    return forbid
+
+
+def test_a_store_adds_although_no_thread_can_be_started_beside_the_writer(
+    tmp_path, no_threads, monkeypatch
+):
+    rows = np.tile(X, (1, 2))  # large enough to be written while they are decided
+    with new(tmp_path / "free.links") as store:
+        expected = [store.add_many(rows).tolist(), *(i.tolist() for i in store.feed([rows, rows]))]
+    with internals.EarlyMaintenance(1), new(tmp_path / NAME) as store:
+        no_threads()
+        found = [store.add_many(rows).tolist(), *(i.tolist() for i in store.feed([rows, rows]))]
+    assert found == expected
+    monkeypatch.undo()
+    with Store.open(tmp_path / NAME, threads=1) as store:
+        assert store.verify().operations == 3
+
+
+def test_work_that_no_thread_took_is_not_done_later(tmp_path, no_threads, monkeypatch):
+    rows = np.tile(X, (1, 2))
+    with new(tmp_path / NAME) as store:
+        no_threads()
+        store.add_many(rows)
+        monkeypatch.undo()
+        store.add_many(rows)
+        store.add_many(rows)
+        assert store.verify().operations == 3
+
+
+def test_a_store_without_a_thread_of_its_own_is_not_opened_for_lack_of_memory(copied, no_threads):
+    path = copied()
+    before = {name: data for name, data in contents(path).items() if not name.endswith("-shm")}
+    no_threads()
+    for read_only in (True, False):
+        with pytest.raises(StoreMemoryError, match="memory ran out"):
+            Store.open(path, read_only=read_only)
+    after = contents(path)
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_write_that_failed_for_lack_of_memory_is_not_blamed_on_the_disk(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise MemoryError((2788, 2788))
+
+    with new(tmp_path / NAME) as store:
+        store.add_many(X[:10])
+        with monkeypatch.context() as broken:
+            broken.setattr("linkstream.store.model.Model.decide", fail)
+            with pytest.raises(MemoryError):
+                store.add_many(X[10:20])
+        with pytest.raises(StoreClosedError, match=r"memory ran out.*enough memory") as closed:
+            store.add_many(X[10:20])
+        assert "disk" not in str(closed.value)
+        assert store.n_vectors == 10

@@ -78,11 +78,17 @@ class CommitLoop:
             elif isinstance(call, WriteRequest):
                 self._decide(call, group)
                 self._commit(group)
-        if self._writer is not None and not queues.calls.empty() and _is_large(group):
-            self._wait_for_commits(_COMMITS_MAX - 1)
-            self._commits.append(self._writer.submit(lambda: self._write_and_answer(group)))
-        else:
+        if queues.calls.empty() or not _is_large(group) or not self._commit_beside(group):
             self._commit(group)
+
+    def _commit_beside(self, group: list[WriteRequest]) -> bool:
+        """Commit a group while the next calls are decided; return False if that is impossible."""
+        self._wait_for_commits(_COMMITS_MAX - 1)
+        work = lambda: self._write_and_answer(group)  # noqa: E731
+        running = None if self._writer is None else self._writer.submit(work)
+        if running is not None:
+            self._commits.append(running)
+        return running is not None
 
     def _commit(self, group: list[WriteRequest]) -> None:
         """Commit a group and everything before it; the group is empty then."""
@@ -114,6 +120,14 @@ class CommitLoop:
 
     def check_usable(self) -> None:
         """Raise StoreClosedError after a failed write."""
+        if isinstance(self.failure, MemoryError):
+            what = f" ({self.failure})" if str(self.failure) else ""
+            raise StoreClosedError(
+                f"{self._path}: memory ran out during a write{what}",
+                expected="enough memory to decide and write a call",
+                remedy="Free memory or raise the limit, then open the store again: everything "
+                "that was acknowledged is there.",
+            )
         if self.failure is not None:
             raise StoreClosedError(
                 f"{self._path}: a write failed ({self.failure!r:.200})",
@@ -251,14 +265,18 @@ class JournalWriter:
         self._pool: ThreadPoolExecutor | None = None
         self._has_begun = False  # a transaction that this writer began is open
 
-    def submit(self, work: Callable[[], None]) -> Future[None]:
-        """Run a function on the thread of the journal writer."""
+    def submit(self, work: Callable[[], None]) -> Future[None] | None:
+        """Run a function on the thread of the journal writer; None if none can be started."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="linkstream-journal")
-        return self._pool.submit(work)
+        try:
+            return self._pool.submit(work)
+        except RuntimeError:  # too little memory for a thread, or too many threads
+            self._pool = None  # the work waits in its queue: no thread may ever take it
+            return None
 
     def write_ahead(self, request: WriteRequest, first_piece: int) -> None:
-        """Start to write large vectors that are about to be decided."""
+        """Start to write large vectors that are about to be decided, if a thread can do it."""
         if request.rows is not None and request.rows.nbytes >= LARGE:
             request.ahead = self.submit(lambda: self._write_vectors(request, first_piece))
 

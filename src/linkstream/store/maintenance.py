@@ -24,7 +24,7 @@ from linkstream.store import file, journal, snapshots
 from linkstream.store.commit_loop import CommitLoop
 from linkstream.store.journal import Operation, rows_of_piece
 from linkstream.store.model import Model
-from linkstream.store.writer_thread import WriterThread
+from linkstream.store.writer_thread import WriterThread, start
 
 SNAPSHOT_SECONDS = 4.0  # write a snapshot when replaying the rest of the journal takes longer
 SNAPSHOT_SHARE = 3.0  # and at least this many times as long as the last snapshot delayed commits
@@ -53,13 +53,12 @@ class BackgroundTasks:
         """Run a job soon, unless it waits already. Only one thread may call this."""
         if self._stopping or job in self._waiting:
             return
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="linkstream-background", daemon=True)
+            start(thread)
+            self._thread = thread
         self._waiting.append(job)
         self._queue.put(job)
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, name="linkstream-background", daemon=True
-            )
-            self._thread.start()
 
     def stop(self) -> None:
         """Finish the running job and start no other."""

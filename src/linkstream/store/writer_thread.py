@@ -69,7 +69,7 @@ class WriterThread:
         self._thread = threading.Thread(
             target=_serve_until_end, args=(self._queues, method), name="linkstream", daemon=True
         )
-        self._thread.start()
+        start(self._thread)
 
     def put(self, call: Call, *, urgent: bool = False) -> None:
         """Queue a call; an urgent task comes before all waiting calls."""
@@ -97,6 +97,14 @@ class WriterThread:
                 self._queues.calls.put(None)
             self._stopped = True
         self._thread.join()
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread; raise MemoryError if the system does not allow another one."""
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise MemoryError(str(error)) from error
 
 
 def _serve_until_end(queues: Queues, method: weakref.WeakMethod[Serve]) -> None:
