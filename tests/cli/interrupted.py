@@ -12,6 +12,19 @@ import sys
 from pathlib import Path
 
 
+def press():
+    """Send SIGINT to this process from another one, as a terminal does."""
+    try:
+        child = os.fork()
+    except RuntimeError:  # Python does not fork while it ends
+        os.kill(os.getpid(), signal.SIGINT)
+        return
+    if child == 0:
+        os.kill(os.getppid(), signal.SIGINT)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 def run(moment, folder):
     """Run the command of sys.argv, and press Ctrl-C at a moment."""
     from linkstream.cli import main
@@ -23,7 +36,7 @@ def run(moment, folder):
         if event == "call":
             calls += 1
             if calls == moment:
-                os.kill(os.getpid(), signal.SIGINT)
+                press()
 
     if not moment:
         atexit.register(lambda: (folder / "calls").write_text(str(calls)))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.command import COMMAND, begin, read_to_end, run
+from cli.command import COMMAND, begin, read_to_end, run, run_apart
 from linkstream.cli import EXIT_CODES
 from linkstream.store import Store
 
@@ -162,3 +162,26 @@ def test_changes_are_reported_if_the_output_fails(fresh, monkeypatch):
     told = "error: No space left on device. Kept: 1 change made to people.links.\n"
     assert done.stderr == told
     assert EXIT_CODES[6].startswith("failed after a part")
+
+
+# OpenBLAS sends SIGINT to its own process if it cannot start its threads.
+
+
+@pytest.mark.parametrize(
+    ("press", "code", "line"),
+    [
+        ("signal.raise_signal(signal.SIGINT)", 2, "error: there is not enough memory."),
+        (
+            "os.waitpid(os.fork() or os.kill(os.getppid(), signal.SIGINT) or os._exit(0), 0)",
+            *(130, "Interrupted. Nothing was changed."),
+        ),
+    ],
+    ids=["by OpenBLAS", "by Ctrl-C"],
+)
+def test_a_lack_of_memory_in_openblas_does_not_pass_for_ctrl_c(tmp_path, press, code, line):
+    (tmp_path / "numpy.py").write_text(f"import os, signal\n{press}\n")
+    found = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = run_apart("inspect", STORE, cwd=tmp_path, env=found)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1

@@ -226,3 +226,20 @@ def test_a_failing_command_prints_no_python(place, words):
     assert {path: size for path, size in after.items() if path.suffix != ".lock"} == {
         path: size for path, size in before.items() if path.suffix != ".lock"
     }
+
+
+def test_text_in_a_column_of_a_table_names_the_options_for_columns(tmp_path):
+    (tmp_path / "rows.csv").write_text("id,x0,x1,x2\na,1,2,3\nb,2,3,4\n")
+    words = refused(run("cluster", "rows.csv", "--preset", "ge2e", cwd=tmp_path))
+    assert "line 2, cell 1: 'a'; expected a number" in words
+    assert "--payload" in words
+    assert "--column" in words
+
+
+def test_too_little_memory_to_phrase_an_error_is_said_in_fixed_words(monkeypatch, capsys):
+    def fail(error):
+        raise MemoryError
+
+    monkeypatch.setattr(phrasing, "sentence", fail)
+    assert outcome.fail(ValueError("anything")) == 2
+    assert capsys.readouterr().err == f"error: {outcome.NO_MEMORY}\n"

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from linkstream import __version__
 from linkstream.cli import outcome
+from linkstream.cli.signals import import_numpy
 
 # In the order of the help. The words are the first line of the docstring of each command.
 PANELS = {
@@ -143,6 +144,7 @@ def loaded(name: str) -> Any:
     """Import a command, or a group of commands."""
     from linkstream.cli.options import Command, as_command
 
+    import_numpy()
     function = function_of(name)
     group = getattr(sys.modules[function.__module__], "group", None)
     if group is None:

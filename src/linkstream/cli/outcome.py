@@ -28,6 +28,8 @@ EXIT_CODES = {
     UNREAD: "the reader of the output has closed it, as after `| head`",
 }
 
+NO_MEMORY = "there is not enough memory. Close other programs, or split the work."
+
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.MissingExtraError, MISSING),
     (errors.StoreLockedError, LOCKED),
@@ -113,11 +115,21 @@ def code_of(error: BaseException) -> int:
 
 def fail(error: BaseException) -> int:
     """Write the line of an error, with what was kept; return the exit code."""
-    from linkstream.cli.phrasing import sentence
-
     code = code_of(error)
-    words = f"error: {sentence(error)}"
+    words = f"error: {_sentence(error)}"
     return _write_line(words + _kept() if code == PARTLY else words, code)
+
+
+def _sentence(error: BaseException) -> str:
+    """Return the sentence of an error; there may be too little memory to phrase it."""
+    if isinstance(error, MemoryError) and not isinstance(error, errors.LinkstreamError):
+        return NO_MEMORY
+    try:
+        from linkstream.cli.phrasing import sentence
+
+        return sentence(error)
+    except MemoryError:
+        return NO_MEMORY
 
 
 def refuse(words: str) -> int:

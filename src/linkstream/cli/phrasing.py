@@ -140,6 +140,9 @@ PHRASES = {
     ),
     "Pass Thresholds(0.7, 0.6, 0.9), or a tuple of three.": "Try --thresholds 0.7 0.6 0.9.",
     'Try payload=["file", "time"].': "Try --payload file,time.",
+    "Name columns of other things as payload, or those of the vectors as column.": (
+        "Name columns of other things with --payload, or those of the vectors with --column."
+    ),
     "Give its name as key.": "Give its name with --key.",
     "Give it as dimension.": "Give it with --dimension.",
     "Give the dimension of raw vectors; give other files by name.": (
@@ -168,6 +171,9 @@ PHRASES = {
     "Open the store again. Everything that was acknowledged is there.": "Run the command again.",
     "The store can only be read now. Open it again: everything that was acknowledged is there.": (
         "What was acknowledged is there; run the command again."
+    ),
+    "then open the store again: everything that was acknowledged is there.": (
+        "then run the command again; what was acknowledged is there."
     ),
     "Open it once for writing, which updates the format.": (
         "Change it once, with any command that writes, which brings it up to date."
@@ -231,7 +237,7 @@ def sentence(error: BaseException) -> str:
         seen, expected = _seen(error.seen, outcome.current()), reworded(error.expected)
         return f"{seen}; expected {expected}. {reworded(error.remedy)}"
     if isinstance(error, MemoryError):
-        return "there is not enough memory. Close other programs, or split the work."
+        return outcome.NO_MEMORY
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}."

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -71,6 +71,27 @@ class Interrupts:
         elif self._code is None:
             self.came = False
             threading.Timer(_AGAIN, _thread.interrupt_main).start()
+
+
+def import_numpy() -> None:
+    """Import NumPy; raise MemoryError if there is too little memory for the threads of OpenBLAS.
+
+    OpenBLAS sends SIGINT to its own process in that case, which must not pass for Ctrl-C.
+    """
+    known = "numpy" in sys.modules or not hasattr(signal, "sigtimedwait")
+    if known or threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with suppress(ImportError):  # the command says what is missing
+            import numpy  # noqa: F401, ICN001, RUF100
+    finally:
+        came = signal.sigtimedwait({signal.SIGINT}, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if came is not None and came.si_pid == os.getpid():
+        raise MemoryError("too little for the threads of OpenBLAS")
+    if came is not None:
+        signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
