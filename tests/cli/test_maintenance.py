@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -69,6 +70,43 @@ def test_a_damaged_log_has_its_own_exit_code_and_can_be_repaired(folder):
     assert said(folder, "verify", STORE)["sound"]
 
 
+def left_open(folder):
+    """Make a store whose process ended without closing it; its calls are in the log."""
+    child = os.fork()
+    if child == 0:
+        store = Store.open(folder / "left.links", preset="ge2e-windows")
+        store.add_many(np.load(folder / "voices.npy")[:40])
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return folder / "left.links"
+
+
+def test_verify_and_inspect_of_a_damaged_store_keep_its_log_and_repair_uses_it(folder):
+    path = left_open(folder)
+    path.write_bytes(path.read_bytes()[:-1])
+    log = path.with_name("left.links-wal")
+    before = path.read_bytes(), log.read_bytes()
+    for command in ("verify", "inspect", "events"):
+        assert run(command, "left.links", cwd=folder).returncode == 5
+        assert (path.read_bytes(), log.read_bytes()) == before
+    record = said(folder, "repair", "left.links")
+    assert (record["kept"], record["lost"], record["vectors"]) == (1, 0, 40)
+    assert said(folder, "verify", "left.links")["sound"]
+
+
+def test_a_repair_that_saves_nothing_fails_and_does_not_advise_repair(folder):
+    path = left_open(folder)
+    log = path.with_name("left.links-wal")
+    row = np.load(folder / "voices.npy")[0].tobytes()[:64]
+    log.write_bytes(log.read_bytes().replace(row, bytes(64)))
+    before = path.read_bytes(), log.read_bytes()
+    done = run("repair", "left.links", cwd=folder)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "nothing can be saved" in done.stderr
+    assert "linkstream repair" not in done.stderr
+    assert (path.read_bytes(), log.read_bytes()) == before
+
+
 def test_compact_reports_how_much_it_saved(folder):
     said(folder, "forget", STORE, 0, "--yes")
     record = said(folder, "compact", STORE, "--yes")
@@ -80,6 +118,20 @@ def test_a_backup_is_the_same_store_and_replaces_nothing(folder):
     said(folder, "backup", STORE, "copy.links")
     assert hash_of(folder / "copy.links") == hash_of(folder / STORE)
     refused(run("backup", STORE, "copy.links", cwd=folder))
+
+
+def test_a_backup_to_stdout_is_refused_and_makes_no_file(folder):
+    done = refused(run("backup", STORE, "-", cwd=folder))
+    assert "stdout" in done
+    assert not (folder / "-").exists()
+
+
+def test_an_export_to_stdout_ignores_a_file_named_with_a_dash(folder):
+    (folder / "-").write_text("mine")
+    done = run("export", STORE, "-", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(json_lines(done.stdout)) == 300
+    assert (folder / "-").read_text() == "mine"
 
 
 def test_an_export_is_imported_as_the_same_store(folder):
@@ -117,6 +169,13 @@ def test_plot_writes_four_pictures_or_the_requested_ones(folder):
 @pytest.mark.parametrize("words", [("--only", "graph,faces"), ("--kind", "gif")])
 def test_plot_refuses_unknown_pictures(folder, words):
     refused(run("plot", STORE, *words, cwd=folder))
+
+
+@pytest.mark.parametrize("output", ["voices.npy", "voices.npy/pictures"])
+def test_plot_into_a_file_says_that_a_folder_is_expected(folder, output):
+    words = refused(run("plot", STORE, "--output", output, cwd=folder))
+    assert "is a file; expected a folder" in words
+    assert "Choose another folder." in words
 
 
 def test_bench_measures_and_leaves_nothing_behind(tmp_path):

@@ -66,6 +66,10 @@ def backup(
 
     Example: linkstream backup people.links people-monday.links
     """
+    if str(target) == STDOUT:
+        raise usage_error(
+            "a copy to stdout", "the name of a new file", f"Try {store.stem}-copy{store.suffix}."
+        )
     with stores.reading(store) as opened:
         opened.backup(target)
         outcome.note_change(f"{target} is written")
@@ -111,9 +115,11 @@ def _check_target(target: str, *, force: bool) -> None:
     """Raise ArgumentError for an unknown suffix or an existing file."""
     from linkstream.io.writing import SUFFIXES
 
+    if target == STDOUT:
+        return
     path = Path(target)
     folder = target.endswith(("/", os.sep))
-    if target != STDOUT and not folder and path.suffix and path.suffix.lower() not in SUFFIXES:
+    if not folder and path.suffix and path.suffix.lower() not in SUFFIXES:
         raise usage_error(
             f"a target that ends in {path.suffix}",
             f"{', '.join(SUFFIXES)}; or a folder",

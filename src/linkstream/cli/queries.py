@@ -269,6 +269,7 @@ def plot(
         if not set(value) <= {*known}:
             seen, remedy = f"--{option} {','.join(value)}", "Try --only graph,sizes --kind svg."
             raise usage_error(seen, f"some of {', '.join(known)}", remedy)
+    screen.check_folder(output)
     written: list[str] = []
     with stores.reading(store) as opened:
         output.mkdir(parents=True, exist_ok=True)

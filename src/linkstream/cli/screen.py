@@ -109,6 +109,18 @@ def check_writable(path: Path) -> None:
         )
 
 
+def check_folder(path: Path) -> None:
+    """Raise ArgumentError if files cannot be written into a folder, before the work begins."""
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        problem = "may not be written to" if there.is_dir() else "is a file"
+        raise usage_error(
+            f"{str(there)!r} {problem}",
+            "a folder that may be written to, or a new name",
+            "Choose another folder.",
+        )
+
+
 def check_target(path: Path, suffixes: tuple[str, ...]) -> None:
     """Raise ArgumentError if a file has another suffix, or cannot be written."""
     if path.suffix not in suffixes:
