@@ -1,10 +1,11 @@
-"""Make the presets: `python -m benchmarks.presets FOLDER`, after `python -m benchmarks.quality`.
+"""Make the presets: `python -m benchmarks.presets FOLDER`.
 
-The thresholds of an encoder are tuned on the tuning halves of its sets as one stream, with separate
-identities. Their quality is measured on other data: if an encoder has several sets, each is scored
-with thresholds tuned on the others; if it has one set, its other half is scored. For comparison,
-the table shows the score of thresholds tuned on the same set: the row "links, healed" of
-benchmarks/quality.json. The thresholds of encoders with one set are taken from that file, too.
+A preset is a line of thresholds with named levels. What is fitted of it is one number for the line
+(its pull), the places of one or two levels, and which level is the default. The fit is judged by
+leaving whole sets out: for every set, a line with levels is made from the other sets of the
+encoder, and scored on the set. An encoder with one set is judged by leaving half of its identities
+out. `preset_runs` makes and keeps the runs, `preset_tables` writes the tables of docs/tuning.md.
+A shipped preset that is not made here stays as it is: `ge2e-windows`, which is one point.
 """
 
 from __future__ import annotations
@@ -12,34 +13,42 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.progress import track
 
-from benchmarks.methods import HEALED, HealedLinks
-from benchmarks.protocol import CAP, Half, load
-from benchmarks.quality import RESULTS
-from benchmarks.quality_tables import put
-from linkstream import Links, Space, Thresholds
-from linkstream.metrics import accuracy
-from linkstream.space import survey
-from linkstream.tuning import tune
+from benchmarks.preset_runs import JOIN, OPTIONS, PULLS, Figures, Runs, Stream
+from linkstream.presets import Line
+from linkstream.tuning import granularity, grid
+from linkstream.tuning.granularity import PLACES
 
 OUT = Path(__file__).parents[1] / "src/linkstream/data/presets.json"
-TRIALS, ORDERS = 64, 3
 
-Halves = Mapping[str, tuple[Half, Half]]
+
+@dataclass(frozen=True, slots=True)
+class LevelRule:
+    """A named level, and how its place is found.
+
+    `at` is a fixed place; `between` the middle of two other levels; without both, the place is the
+    best one in the mean over `sets`. `sets` are the sets whose task the level describes.
+    """
+
+    name: str
+    words: str
+    sets: tuple[str, ...] = ()
+    at: float | None = None
+    between: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """An encoder, the sets that its preset is tuned on, and sets that only judge it.
+    """An encoder, its sets, the ends of its line, and its levels.
 
-    The space is centred on the mean of the identities of `centred_by`, if there are any.
+    The space is centred on the mean of the identities of the first of `centred_by` that is not left
+    out. `aliases` are older names that stand for a level.
     """
 
     name: str
@@ -47,29 +56,72 @@ class Encoder:
     model: str
     dimension: int
     sets: tuple[str, ...]
-    judges: tuple[str, ...] = ()
-    centred_by: str = ""
-    options: Mapping[str, Any] = field(default_factory=lambda: HEALED)
+    ends: tuple[float, float]
+    levels: tuple[LevelRule, ...]
+    centred_by: tuple[str, ...] = ()
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def centre(self, left_out: str | None = None) -> str:
+        """Return the set whose mean centres the space; "" for none."""
+        return next((name for name in self.centred_by if name != left_out), "")
+
+    def line(self, pull: float) -> Line:
+        """Return the line with this pull."""
+        return Line(coarse=self.ends[0], fine=self.ends[1], pull=pull, join=JOIN)
+
+    def named(self, name: str) -> str:
+        """Return the level that describes the task of a set."""
+        return next((rule.name for rule in self.levels if name in rule.sets), self.levels[0].name)
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What is fitted: the pull, the place of each level, and the default level."""
+
+    pull: float
+    levels: dict[str, float]
+    default: str
+
+
+GE2E_SETS = (
+    "voice_libri261",
+    "voice_audiomnist",
+    "voice_stream10",
+    "voice_stream261",
+    "voice_ravdess",
+)
+FACES = (
+    LevelRule("loose", "one person, also in bad pictures", between=("coarse end", "persons")),
+    LevelRule("persons", "one person"),
+    LevelRule("strict", "one person in similar pictures", between=("persons", "fine end")),
+)
 ENCODERS = (
     Encoder(
         "ge2e",
-        "GE2E voices, 256-d (Resemblyzer): utterances of 2 to 4 s",
+        "GE2E voices, 256-d (Resemblyzer)",
         "GE2E (Resemblyzer)",
         256,
-        ("voice_audiomnist", "voice_libri261"),
-        centred_by="voice_libri261",
-    ),
-    Encoder(
-        "ge2e-windows",
-        "GE2E voices, 256-d (Resemblyzer): windows of about 1.6 s over running speech",
-        "GE2E (Resemblyzer)",
-        256,
-        ("voice_stream261",),
-        judges=("voice_stream10",),
-        centred_by="voice_libri261",
-        options={"evidence": "nearest", "heal": "settle"},
+        GE2E_SETS,
+        (0.3, 0.9),
+        (
+            LevelRule(
+                "windows",
+                "one voice in windows of about 1.6 s of running speech, or in many moods",
+                ("voice_stream10", "voice_stream261", "voice_ravdess"),
+            ),
+            LevelRule("speech", "one voice, in any speech", between=("windows", "utterances")),
+            LevelRule(
+                "utterances",
+                "one voice in utterances of 2 to 4 s",
+                ("voice_libri261", "voice_audiomnist"),
+            ),
+            LevelRule(
+                "sessions",
+                "one voice in one recording session",
+                between=("utterances", "fine end"),
+            ),
+        ),
+        centred_by=("voice_libri261", "voice_stream261"),
     ),
     Encoder(
         "xvector",
@@ -77,141 +129,189 @@ ENCODERS = (
         "x-vectors (VBx)",
         256,
         ("voice_ami_meeting",),
+        (0.02, 0.72),
+        (
+            LevelRule("loose", "one voice, also when it changes", between=("coarse end", "voices")),
+            LevelRule("voices", "one voice"),
+            LevelRule("strict", "one voice in similar speech", between=("voices", "fine end")),
+        ),
     ),
-    Encoder("facenet", "FaceNet, 128-d", "FaceNet", 128, ("face_lfw_facenet",)),
+    Encoder("facenet", "FaceNet, 128-d", "FaceNet", 128, ("face_lfw_facenet",), (0.3, 0.9), FACES),
     Encoder(
         "arcface",
         "ArcFace MobileFaceNet, 512-d",
         "ArcFace MobileFaceNet",
         512,
         ("face_lfw_arcface",),
+        (0.2, 0.8),
+        FACES,
     ),
     Encoder(
         "minilm",
-        "all-MiniLM-L6-v2, 384-d: what a sentence is about (intents, topics)",
+        "all-MiniLM-L6-v2, 384-d",
         "all-MiniLM-L6-v2",
         384,
-        ("text_banking77", "text_clinc150", "text_hwu64"),
-    ),
-    Encoder(
-        "minilm-items",
-        "all-MiniLM-L6-v2, 384-d: which very thing a text names (offers, duplicates)",
-        "all-MiniLM-L6-v2",
-        384,
-        ("text_pricerunner",),
+        (
+            "text_banking77",
+            "text_clinc150",
+            "text_hwu64",
+            "text_pricerunner",
+            "text_googlenews",
+        ),
+        (0.1, 0.95),
+        (
+            LevelRule("topics", "a broad topic", at=0.1),
+            LevelRule(
+                "stories",
+                "a news story or an event",
+                ("text_googlenews",),
+                between=("topics", "intents"),
+            ),
+            LevelRule(
+                "intents",
+                "what a person wants",
+                ("text_banking77", "text_clinc150", "text_hwu64"),
+            ),
+            LevelRule("duplicates", "the same said in other words", between=("intents", "items")),
+            LevelRule(
+                "items",
+                "one product or message, nearly word for word",
+                ("text_pricerunner",),
+                at=1.0,
+            ),
+        ),
+        aliases={"minilm-items": "items"},
     ),
 )
 
 
-def space_of(encoder: Encoder, halves: Halves) -> Space:
-    """Return the space of an encoder: centred on the mean of many identities, or without a mean."""
-    if not encoder.centred_by:
-        return Space()
-    half = halves[encoder.centred_by][0]
-    mean = survey(half.X, y=half.y).mean
-    return Space(mean=[round(float(value), 6) for value in mean])
+def streams(encoder: Encoder, left_out: str | None) -> dict[str, Stream]:
+    """Return the streams that a fit may use, by set."""
+    if len(encoder.sets) == 1:
+        return {encoder.sets[0]: Stream(encoder.sets[0], "tuning")}
+    centre = encoder.centre(left_out)
+    return {name: Stream(name, "first", centre) for name in encoder.sets if name != left_out}
 
 
-def together(halves: Sequence[Half]) -> Half:
-    """Interleave several streams in proportion to their lengths, with separate identities."""
-    position = np.concatenate([np.arange(len(half.y)) / len(half.y) for half in halves])
-    order = np.argsort(position, kind="stable")
-    names = [np.unique(half.y, return_inverse=True)[1] for half in halves]
-    starts = np.cumsum([0, *(int(who.max()) + 1 for who in names)])
-    who = np.concatenate([name + start for name, start in zip(names, starts, strict=False)])
-    return Half(np.concatenate([half.X for half in halves])[order], who[order])
+def scored(encoder: Encoder, name: str) -> Stream:
+    """Return the stream that a set is scored on; a fit for it never sees the labels."""
+    if len(encoder.sets) == 1:
+        return Stream(name, "scored")
+    return Stream(name, "first", encoder.centre(name))
 
 
-def found(halves: Sequence[Half], space: Space, options: Mapping[str, Any]) -> Thresholds:
-    """Tune thresholds on several streams."""
-    half = together([half.first(CAP // len(halves)) for half in halves])
-    return tune(half.X, half.y, trials=TRIALS, orders=ORDERS, space=space, **options).thresholds
+def fit(encoder: Encoder, runs: Runs, left_out: str | None = None) -> Fit:
+    """Fit pull, levels and default on the sets of an encoder, without the one that is left out."""
+    shared = [encoder] if len(encoder.sets) == 1 else [e for e in ENCODERS if len(e.sets) > 1]
+    pull = max(PULLS, key=lambda each: best_place(each, shared, runs, left_out))
+    table = along(encoder, pull, runs, left_out)
+    levels, mean = places(encoder, table), np.mean(list(table.values()), axis=0)
+    default = max(levels, key=lambda name: mean[PLACES.index(levels[name])])
+    return Fit(pull, levels, default)
 
 
-def figures(
-    half: Half, thresholds: Thresholds, space: Space, options: Mapping[str, Any]
-) -> list[float]:
-    """Return instant and current accuracy."""
-    links = Links.from_thresholds(thresholds, space=space, threads=1, **options)
-    instant = links.add_many(half.X)
-    return [round(accuracy(half.y, ids), 4) for ids in (instant, links.labels())]
+def best_place(pull: float, encoders: Sequence[Encoder], runs: Runs, left_out: str | None) -> float:
+    """Return how well one place on a line with this pull serves all sets, mean over the encoders.
+
+    Encoders with several sets share one pull, since the sets of one encoder are few.
+    """
+    tables = [along(encoder, pull, runs, left_out) for encoder in encoders]
+    return float(np.mean([np.mean(list(table.values()), axis=0).max() for table in tables]))
 
 
-def make(encoder: Encoder, halves: Halves, tuned: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a preset with its scores."""
-    space, options = space_of(encoder, halves), encoder.options
-    if len(encoder.sets) == 1 and space.mean is None and options == HEALED:
-        thresholds = Thresholds(**tuned[encoder.sets[0]]["parameters"])
-    else:
-        thresholds = found([halves[name][0] for name in encoder.sets], space, options)
-    scores = {}
-    for name in (*encoder.sets, *encoder.judges):
-        others = [other for other in encoder.sets if other != name]
-        chosen = thresholds
-        if others and name in encoder.sets:
-            chosen = found([halves[other][0] for other in others], space, options)
-        given = tuned[name]["orders"][0]
-        scores[name] = {
-            "made from": "other sets" if others else "other identities",
-            "as shipped": figures(halves[name][1], chosen, space, options),
-            "tuned": [round(given["instant"], 4), round(given["current"], 4)],
-        }
+def along(
+    encoder: Encoder, pull: float, runs: Runs, left_out: str | None
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the current accuracy along a line, by set of the encoder."""
+    line = encoder.line(pull)
+    seen = streams(encoder, left_out)
+    return {name: current(runs.along(stream, line)) for name, stream in seen.items()}
+
+
+def places(encoder: Encoder, table: dict[str, np.ndarray[Any, Any]]) -> dict[str, float]:
+    """Return the place of each level: fitted ones, then fixed ones, then those between two."""
+    found = {"coarse end": 0.0, "fine end": 1.0}
+    for rule in encoder.levels:
+        if rule.at is not None:
+            found[rule.name] = rule.at
+        elif rule.between is None:
+            own = [table[name] for name in rule.sets if name in table] or list(table.values())
+            smoothed = grid.smooth(np.mean(own, axis=0), (len(PLACES),))
+            found[rule.name] = PLACES[int(np.argmax(smoothed))]
+    for rule in encoder.levels:
+        if rule.at is None and rule.between is not None:
+            low, high = (found[name] for name in rule.between)
+            found[rule.name] = PLACES[int((low + high) / 2 * (len(PLACES) - 1) + 1e-6)]
+    return {rule.name: found[rule.name] for rule in encoder.levels}
+
+
+def current(figures: Sequence[Figures]) -> np.ndarray[Any, Any]:
+    """Return the current accuracy of several runs."""
+    return np.array([each["current"] for each in figures])
+
+
+def automatic(figures: Sequence[Figures]) -> int | None:
+    """Return the place that `calibrate` chooses without labels; None if it cannot decide."""
+    score = grid.smooth(np.array([each["separation"] for each in figures]), (len(PLACES),))
+    return None if granularity.doubts(score) else int(np.argmax(score))
+
+
+def left_out_figures(encoder: Encoder, runs: Runs, name: str) -> dict[str, Any]:
+    """Return the figures of a set with a line, levels and default made without it."""
+    made = fit(encoder, runs, name if len(encoder.sets) > 1 else None)
+    seen = runs.along(scored(encoder, name), encoder.line(made.pull))
+    by_level = {level: _pair(seen[PLACES.index(at)]) for level, at in made.levels.items()}
+    chosen = automatic(seen)
+    named = encoder.named(name) if len(encoder.sets) > 1 else made.default
+    return {
+        "made from": "other sets" if len(encoder.sets) > 1 else "other identities",
+        "levels": by_level,
+        "default": by_level[made.default],
+        "named": by_level[named],
+        "automatic": by_level[made.default] if chosen is None else _pair(seen[chosen]),
+        "pull": made.pull,
+    }
+
+
+def _pair(figures: Figures) -> list[float]:
+    return [figures["instant"], figures["current"]]
+
+
+def make(encoder: Encoder, runs: Runs) -> dict[str, Any]:
+    """Return a preset made from all sets of its encoder, with the figures of sets left out."""
+    made, space = fit(encoder, runs), runs.space(encoder.centre())
+    words = {rule.name: rule.words for rule in encoder.levels}
     return {
         "name": encoder.name,
         "encoder": encoder.words,
         "model": encoder.model,
         "dimension": encoder.dimension,
-        "thresholds": {
-            "cluster_similarity": thresholds.cluster_similarity,
-            "subcluster_similarity": thresholds.subcluster_similarity,
-            "pair_similarity_max": thresholds.pair_similarity_max,
+        "line": asdict(encoder.line(made.pull)),
+        "levels": {
+            name: {"granularity": at, "words": words[name]} for name, at in made.levels.items()
         },
+        "default": made.default,
+        "aliases": encoder.aliases,
         "mean": None if space.mean is None else space.mean.tolist(),
-        **options,
+        **OPTIONS,
         "made_from": list(encoder.sets),
-        "figures": scores,
+        "figures": {name: left_out_figures(encoder, runs, name) for name in encoder.sets},
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make all presets, or the named ones."""
+    """Make all presets, and write their tables."""
+    from benchmarks.preset_tables import write
+
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.presets")
     parser.add_argument("folder", type=Path, help="folder of .npz sets with X and y")
-    parser.add_argument("--only", nargs="*", help="names of presets")
-    given = parser.parse_args(arguments)
-    chosen = [e for e in ENCODERS if not given.only or e.name in given.only]
-    kept = {p["name"]: p for p in json.loads(OUT.read_text("utf-8"))} if OUT.exists() else {}
-    tuned = json.loads(RESULTS.read_text("utf-8"))["methods"][HealedLinks().name]["sets"]
-    for encoder in track(chosen, "presets", disable=not sys.stderr.isatty()):
-        names = {*encoder.sets, *encoder.judges, *filter(None, [encoder.centred_by])}
-        halves = {name: load(given.folder / f"{name}.npz") for name in names}
-        kept[encoder.name] = make(encoder, halves, tuned)
-        print(json.dumps(kept[encoder.name]["thresholds"] | kept[encoder.name]["figures"]))
-        ordered = [kept[e.name] for e in ENCODERS if e.name in kept]
-        OUT.write_text(json.dumps(ordered, indent=1) + "\n", "utf-8")
-    put("presets", table(ordered), section="## Presets")
+    runs = Runs(parser.parse_args(arguments).folder)
+    made = {encoder.name: make(encoder, runs) for encoder in ENCODERS}
+    shipped = {each["name"]: each for each in json.loads(OUT.read_text("utf-8"))}
+    wanted = [made.get(name, each) for name, each in (shipped | made).items()]
+    OUT.write_text(json.dumps(wanted, indent=1) + "\n", "utf-8")
+    write(wanted, runs)
     return 0
-
-
-def table(presets: Sequence[Mapping[str, Any]]) -> str:
-    """Return the presets and their scores as a Markdown table."""
-    lines = [
-        "| preset | vectors | T_c | T_s | T_p | scored on | made from | as shipped | tuned |",
-        "| --- | --- | --: | --: | --: | --- | --- | --: | --: |",
-    ]
-    means = []
-    for each in presets:
-        thresholds = " | ".join(f"{value:.4f}" for value in each["thresholds"].values())
-        head = f"`{each['name']}` | {each['encoder']} | {thresholds}"
-        for name, scores in each["figures"].items():
-            pair = [scores["as shipped"], scores["tuned"]]
-            cells = " | ".join("{:.3f} / {:.3f}".format(*figures) for figures in pair)
-            lines.append(f"| {head} | {name} | {scores['made from']} | {cells} |")
-            head = " | | | | "
-            means.append(pair)
-    cells = " | ".join("{:.3f} / {:.3f}".format(*pair) for pair in np.mean(means, axis=0))
-    lines.append(f"| **mean** | | | | | | | {cells} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.presets import together
+from benchmarks.preset_points import together
 from benchmarks.protocol import Half, load
 from linkstream import Thresholds
 from linkstream.adapters.bertopic import LinksTopics, current_topics

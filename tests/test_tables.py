@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from benchmarks.calibration import PAIRS, cell, pairs, table
-from benchmarks.presets import ENCODERS, together
+from benchmarks.preset_points import point_of, together
+from benchmarks.preset_tables import POINT, left_out_table
+from benchmarks.presets import ENCODERS, automatic, places
 from benchmarks.protocol import Half
 
 from linkstream.presets import presets
@@ -45,7 +47,51 @@ def test_undecided_calibrations_are_marked_and_excluded_from_the_mean():
 
 def test_every_encoder_of_the_benchmark_has_a_shipped_preset():
     shipped = presets()
-    assert [encoder.name for encoder in ENCODERS] == list(shipped)
+    assert [encoder.name for encoder in ENCODERS] == [each for each in shipped if each != POINT]
     for encoder in ENCODERS:
-        assert shipped[encoder.name].made_from == encoder.sets
-        assert shipped[encoder.name].heal == encoder.options["heal"]
+        chosen = shipped[encoder.name]
+        assert chosen.made_from == encoder.sets
+        assert list(chosen.levels) == [rule.name for rule in encoder.levels]
+        assert (chosen.line.coarse, chosen.line.fine) == encoder.ends
+
+
+def peak(at):
+    """Return accuracies that are best at one of the eleven places."""
+    return 1 - np.abs(np.arange(11) / 10 - at)
+
+
+def test_a_level_is_placed_by_the_sets_of_its_task_and_others_lie_between():
+    text = next(encoder for encoder in ENCODERS if encoder.name == "minilm")
+    table = {"text_clinc150": peak(0.5), "text_hwu64": peak(0.5), "text_pricerunner": peak(0.0)}
+    found = places(text, table)
+    assert list(found) == ["topics", "stories", "intents", "duplicates", "items"]
+    assert list(found.values()) == [0.1, 0.3, 0.5, 0.7, 1.0]
+
+
+def test_the_automatic_level_uses_no_labels():
+    def runs(accuracy):
+        return [
+            {"instant": right, "current": right, "separation": float(apart)}
+            for right, apart in zip(accuracy, peak(0.7), strict=True)
+        ]
+
+    assert automatic(runs(peak(0.1).tolist())) == automatic(runs(peak(0.9).tolist())) == 7
+
+
+def test_every_set_of_a_preset_has_a_point_to_compare_with():
+    for encoder in ENCODERS:
+        for name in encoder.sets:
+            point = point_of(name)[1]
+            others = [each for each in point.sets if each != name]
+            assert others or len(encoder.sets) == 1, name
+
+
+def test_the_table_of_sets_left_out_ends_with_the_means():
+    columns = ("point", "default", "automatic", "named", "best", "linkscluster")
+    rows = {
+        "text_a": {column: [0.2, 0.4] for column in columns},
+        "text_b": {column: [0.4, 0.8] for column in columns},
+    }
+    shown = left_out_table(rows).splitlines()
+    assert shown[2].startswith("| text a | 0.200 / 0.400 |")
+    assert shown[-1] == "| **mean of 2** |" + " 0.300 / 0.600 |" * len(columns)

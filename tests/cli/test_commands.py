@@ -1,4 +1,4 @@
-"""`move`, `calibrate`, `settle`, `review`, `enrol`, `presets`; options of all commands."""
+"""`move`, `calibrate`, `levels`, `settle`, `review`, `enrol`, `presets`; shared options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 from cli.command import STORE, json_lines, opened, refused, run, run_before_people, said
 from linkstream.cli.app import COMMANDS
-from linkstream.presets import presets
+from linkstream.presets import preset, presets
+from linkstream.store import Store
+from linkstream.tuning import levels
 from linkstream.tuning.labels import read_pairs
 
 
@@ -60,10 +62,52 @@ def test_enrol_makes_a_cluster_with_a_name_that_later_vectors_join(folder):
         assert record["cluster"] in again
 
 
-def test_presets_are_listed_with_their_thresholds(tmp_path):
+def test_presets_are_listed_with_their_levels_and_thresholds(tmp_path):
     lines = json_lines(run("presets", cwd=tmp_path).stdout)
     assert [line["name"] for line in lines] == list(presets())
     assert all(len(line["thresholds"]) == 3 for line in lines)
+    for line in lines:
+        chosen = presets()[line["name"]]
+        assert list(line["levels"]) == list(chosen.levels)
+        assert line["default"] == chosen.default
+    shown = run_before_people("presets", cwd=tmp_path).stdout
+    assert all(level in shown for each in presets().values() for level in each.levels)
+
+
+def test_a_granularity_chooses_a_level_of_the_preset(folder):
+    words = ("cluster", "voices.npy", "--preset", "ge2e", "--granularity")
+    for level in ("sessions", "0.25"):
+        said(folder, *words, level, "--store", f"{level}.links")
+        with Store.open(folder / f"{level}.links", read_only=True) as store:
+            assert store.thresholds == preset("ge2e", level).thresholds
+
+
+def test_levels_are_those_of_the_library_with_texts_of_the_example_rows(folder):
+    words = ("levels", "voices.jsonl", "--column", "embedding", "--preset", "ge2e")
+    record = said(folder, *words, "--show", "text", "--examples", 2)
+    expected = levels(np.load(folder / "voices.npy"), "ge2e", examples=2)
+    counts = [each["n_clusters"] for each in record["levels"]]
+    assert counts == [each.n_clusters for each in expected.levels]
+    assert (record["n_vectors"], record["suggested"]) == (300, expected.suggested)
+    for example in record["levels"][0]["examples"]:
+        assert example["shown"] == [f"window {row}" for row in example["rows"]]
+    shown = run_before_people(*words, "--show", "text", cwd=folder).stdout
+    assert f"--preset ge2e --granularity {expected.suggested}" in shown
+    assert "The cluster of 'window " in shown
+
+
+def test_levels_without_a_preset_end_with_a_command_of_thresholds(folder):
+    shown = run_before_people("levels", "arrivals/monday.npy", cwd=folder).stdout
+    assert "coarsest" in shown
+    assert "--cluster-similarity" in shown
+
+
+def test_calibrate_with_a_preset_ends_with_a_command_of_a_granularity(folder):
+    pairs = ("--same", "same.csv", "--different", "different.csv", "--preset", "ge2e")
+    record = said(folder, "calibrate", "voices.npy", *pairs)
+    assert (record["preset"], record["decided"]) == ("ge2e", True)
+    shown = run_before_people("calibrate", "voices.npy", *pairs, cwd=folder).stdout
+    assert f"--preset ge2e --granularity {record['granularity']:g}" in shown
 
 
 def test_calibrate_without_evidence_reports_that_it_cannot_decide(folder):

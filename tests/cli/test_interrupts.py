@@ -36,6 +36,7 @@ COMMANDS = {
     "erase": ("forget", STORE, "0", "--erase", "--yes"),
     "plot": ("plot", STORE, "--only", "sizes"),
     "presets": ("presets",),
+    "levels": ("levels", "arrivals/monday.npy", "--preset", "ge2e"),
 }
 
 

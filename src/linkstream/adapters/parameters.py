@@ -8,7 +8,7 @@ from typing import Any
 from linkstream.clusterer import Links
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
-from linkstream.presets import Preset
+from linkstream.presets import Preset, check_no_granularity
 from linkstream.presets import preset as preset_of
 
 THRESHOLDS = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
@@ -22,14 +22,16 @@ def store_parameters(model: object, given: dict[str, Any]) -> None:
 def make_links(parameters: dict[str, Any]) -> Links:
     """Return the clusterer for an adapter's parameters; raise ArgumentError if one is wrong.
 
-    Thresholds come from a preset, from the three parameters, or from both: a parameter takes
-    precedence over the preset. If `space`, `evidence` or `heal` is None, that of the preset
-    applies, or else the default of `Links`; `heal=False` means no healing even with a preset. All
-    other parameters are options of `Links`.
+    Thresholds come from a preset and its granularity, from the three parameters, or from both: a
+    parameter takes precedence over the preset. If `space`, `evidence` or `heal` is None, that of
+    the preset applies, or else the default of `Links`; `heal=False` means no healing even with a
+    preset. All other parameters are options of `Links`.
     """
     rest = dict(parameters)
-    name = rest.pop("preset")
-    preset = None if name is None else preset_of(name)
+    name, granularity = rest.pop("preset"), rest.pop("granularity")
+    if name is None:
+        check_no_granularity(granularity)
+    preset = None if name is None else preset_of(name, granularity)
     thresholds = _thresholds({name: rest.pop(name) for name in THRESHOLDS}, preset)
     own = {key: rest.pop(key) for key in ("space", "evidence", "heal")}
     chosen: dict[str, Any] = preset.options if preset is not None else {"evidence": "nearest"}

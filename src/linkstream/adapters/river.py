@@ -40,6 +40,8 @@ class LinksRiver(base.Clusterer):
         subcluster_similarity: threshold T_s, as for `Links`.
         pair_similarity_max: threshold T_p, as for `Links`.
         preset: name of a preset (docs/tuning.md): its thresholds, space, evidence and healing.
+        granularity: level of the preset, such as "topics", or a number from 0 (coarse) to 1
+            (fine). None takes the default level.
         space: as for `Links`. None takes that of the preset, if there is one.
         evidence: as for `Links`. None takes that of the preset, if there is one.
         heal: as for `Links`. None takes that of the preset, if there is one; False means no
@@ -70,6 +72,7 @@ class LinksRiver(base.Clusterer):
         pair_similarity_max: float | None = None,
         *,
         preset: str | None = None,
+        granularity: str | float | None = None,
         space: Space | None = None,
         evidence: str | None = None,
         heal: Healing | str | bool | None = None,

@@ -24,7 +24,8 @@ PANELS = {
     "Add vectors": {
         "cluster": "Give every vector of a file an ID, in order of arrival.",
         "watch": "Add files of vectors as they arrive in a folder.",
-        "presets": "List the encoders whose thresholds are known.",
+        "presets": "List the encoders whose thresholds are known, and their levels.",
+        "levels": "Show vectors at several levels of granularity, to choose one by looking.",
         "tune": "Find thresholds for an encoder, from labelled vectors.",
         "calibrate": "Find thresholds for an encoder, from pairs or from vectors alone.",
         "diagnose": "Test whether vectors suit Links, and thresholds suit the vectors.",

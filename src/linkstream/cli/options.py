@@ -56,6 +56,9 @@ class ClustererOptions:
     subcluster_similarity: Annotated[float | None, "T_s, in (0, 1)."] = None
     pair_similarity_max: Annotated[float | None, "T_p, in [T_c², 1]."] = None
     preset: Annotated[str | None, "Instead of thresholds: an encoder, such as arcface."] = None
+    granularity: Annotated[
+        str | None, "Level of the preset, such as topics, or 0 (coarse) to 1 (fine)."
+    ] = None
     evidence: Annotated[
         str | None, "Compare a vector with the nearest subcluster (nearest) or the whole (cluster)."
     ] = None
@@ -78,10 +81,17 @@ class ClustererOptions:
         """Return the three thresholds, or None if a preset was given.
 
         Raises:
-            ArgumentError: there are both, neither, or fewer than three thresholds.
+            ArgumentError: there are both, neither, or fewer than three thresholds; or there is a
+                granularity without a preset.
         """
         from linkstream.paper.thresholds import Thresholds
 
+        if self.granularity is not None and self.preset is None:
+            raise usage_error(
+                f"--granularity {self.granularity} without --preset",
+                "--preset NAME, whose levels it chooses from",
+                "linkstream presets lists the presets and their levels.",
+            )
         three = [value for value in self._three if value is not None]
         if self.preset is not None and not three:
             return None
@@ -99,7 +109,7 @@ class ClustererOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Links` that were given."""
-        names = ("evidence", "heal", "max_subclusters", "max_idle")
+        names = ("granularity", "evidence", "heal", "max_subclusters", "max_idle")
         given = {name: getattr(self, name) for name in names}
         given["track_vectors"] = False if self.no_track else None
         return {name: value for name, value in given.items() if value is not None}
@@ -113,13 +123,14 @@ class ClustererOptions:
 
         if self.preset is None or any(value is not None for value in self._three):
             return
-        chosen = presets.preset(self.preset)
+        chosen = presets.preset(self.preset, self.granularity)
         if source.dimension not in (None, chosen.dimension):
             seen = f"{source.name}: vectors of dimension {source.dimension}"
             raise presets.other_dimension(seen, chosen.space)
 
     def _given(self) -> str:
-        given = [] if self.preset is None else [f"--preset {self.preset}"]
+        named = {"--preset": self.preset, "--granularity": self.granularity}
+        given = [f"{flag} {value}" for flag, value in named.items() if value is not None]
         three = zip(_THRESHOLDS, self._three, strict=True)
         return " and ".join(given + [flag for flag, value in three if value is not None])
 

@@ -154,6 +154,16 @@ PHRASES = {
     "For another encoder use linkstream.tuning: tune, calibrate or diagnose.": (
         "linkstream presets lists them; for another encoder use linkstream tune or calibrate."
     ),
+    "0 gives few large clusters, 1 many small ones; levels() shows your own vectors.": (
+        "0 gives few large clusters, 1 many small ones; linkstream levels FILE shows your own "
+        "vectors."
+    ),
+    "finer or coarser ones, which levels() shows.": (
+        "finer or coarser ones, which linkstream levels shows."
+    ),
+    "Pass preset= as well, or leave granularity= out.": (
+        "Give --preset as well, or leave --granularity out."
+    ),
     "Check it; open_vectors takes an address as a text, not as a path.": "Check it.",
     "Thresholds belong to an encoder: see docs/how-links-works.md.": (
         "Thresholds belong to an encoder: linkstream presets lists known ones, linkstream tune "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from linkstream.paper.thresholds import Thresholds
     from linkstream.presets import Preset
-    from linkstream.tuning import TuneResult, search
+    from linkstream.tuning import Calibration, TuneResult, search
     from linkstream.tuning.diagnosis import Diagnosis
 
 _PAIRS = "two row numbers a line in a .csv, a .npy, or an array of the .npz"
@@ -31,10 +31,11 @@ ArrivalFile = Annotated[Path, "Vectors in order of arrival, in a file as for clu
 
 
 def presets() -> None:
-    """List the encoders whose thresholds are known.
+    """List the encoders whose thresholds are known, and their levels.
 
     Each preset was measured on labelled sets; docs/tuning.md has the results. Thresholds belong to
-    an encoder: for another encoder use `linkstream tune` or `linkstream calibrate`.
+    an encoder: for another encoder use `linkstream tune` or `linkstream calibrate`. `linkstream
+    levels` shows your own vectors at each level.
 
     Example: linkstream presets
     """
@@ -43,20 +44,28 @@ def presets() -> None:
     found = list(known().values())
     if screen.wrote_json(map(_preset_record, found)):
         return
-    rows = screen.table("Presets", "name", "vectors of", "T_c", "T_s", "T_p")
-    rows.columns[1].justify = "left"
-    for each in found:
-        figures = asdict(each.thresholds).values()
-        rows.add_row(each.name, each.encoder, *(f"{figure:.4f}" for figure in figures))
     console = screen.console()
-    console.print(rows)
-    console.print("\nTo use one: linkstream cluster FILE --store people.links --preset NAME")
+    for each in found:
+        rows = screen.table(f"{each.name}: {each.encoder}", "level", "", "T_c", "T_s", "T_p", "")
+        rows.columns[-1].justify = "left"
+        for level, granularity in each.levels.items():
+            figures = asdict(each.line.at(granularity)).values()
+            words = each.words[level] + (" (default)" if level == each.default else "")
+            rows.add_row(level, f"{granularity:.2f}", *(f"{x:.4f}" for x in figures), words)
+        console.print(rows)
+        console.print()
+    console.print("To use one: linkstream cluster FILE --preset NAME --granularity LEVEL")
 
 
 def _preset_record(preset: Preset) -> dict[str, Any]:
     record: dict[str, Any] = {"name": preset.name, "encoder": preset.encoder}
     record |= {"thresholds": asdict(preset.thresholds), "evidence": preset.evidence}
     record |= {"heal": preset.heal, "made_from": list(preset.made_from)}
+    record |= {"default": preset.default, "line": asdict(preset.line)}
+    record["levels"] = {
+        name: {"granularity": at, "words": preset.words[name], **asdict(preset.line.at(at))}
+        for name, at in preset.levels.items()
+    }
     return record | {"figures": preset.figures}
 
 
@@ -175,6 +184,9 @@ def calibrate(
         "What each vector was seen in, such as a photo of different people, −1 for none: an array "
         "of the .npz, or a .npy.",
     ] = None,
+    preset: Annotated[
+        str | None, "Choose a granularity of this preset; else all thresholds are searched."
+    ] = None,
     key: Key = None,
     column: Column = None,
     seed: Seed = 0,
@@ -201,6 +213,7 @@ def calibrate(
         same=None if same is None else read_pairs(same, vectors=file),
         different=None if different is None else read_pairs(different, vectors=file),
         groups=seen_in,
+        preset=preset,
         seed=seed,
         confidence=confidence,
     )
@@ -208,9 +221,17 @@ def calibrate(
         console = screen.console()
         console.print(reworded(found.text()))
         if found.thresholds is not None:
-            console.print(f"\nTo use them: {cluster_command(found.thresholds)}", soft_wrap=True)
+            console.print(f"\nTo use them: {_command_of(found)}", soft_wrap=True)
     if not found.decided:
         raise typer.Exit(outcome.NO)
+
+
+def _command_of(found: Calibration) -> str:
+    if found.preset is None or found.granularity is None:
+        assert found.thresholds is not None
+        return cluster_command(found.thresholds)
+    options = f"--preset {found.preset} --granularity {found.granularity:g}"
+    return f"linkstream cluster FILE --store people.links {options}"
 
 
 def diagnose(

@@ -70,8 +70,9 @@ def create(
     Args:
         thresholds: the three thresholds; give either these or `preset`.
         preset: the name of an encoder with known thresholds, as for `Links.preset`.
-        options: the options of `Links`, as for `Store.open`: `space`, `track_vectors`,
-            `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`.
+        options: `granularity` of the preset, and the options of `Links`, as for `Store.open`:
+            `space`, `track_vectors`, `keep_vectors`, `evidence`, `heal`, `max_subclusters`,
+            `max_idle`, `min_size`.
     """
     space = options.pop("space", None)
     values = _thresholds(thresholds, preset) | ({} if space is None else {"space": _space(space)})

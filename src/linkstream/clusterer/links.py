@@ -110,17 +110,22 @@ class Links(LinksReader):
         return cls(t.cluster_similarity, t.subcluster_similarity, t.pair_similarity_max, **options)
 
     @classmethod
-    def preset(cls, name: str, **options: Any) -> Links:
+    def preset(cls, name: str, *, granularity: str | float | None = None, **options: Any) -> Links:
         """Return an empty clusterer with measured thresholds for an encoder (docs/tuning.md).
 
         Args:
             name: the preset, such as "ge2e".
+            granularity: how fine the clusters are: the name of a level of the preset, such as
+                "topics", or a number from 0 (few large clusters) to 1 (many small ones). None
+                takes the default level.
             options: options of `Links`, which override those of the preset.
 
         >>> Links.preset("arcface").evidence
         'cluster'
+        >>> Links.preset("minilm", granularity="topics").space.model
+        'minilm'
         """
-        chosen = preset(name)
+        chosen = preset(name, granularity)
         return cls.from_thresholds(chosen.thresholds, **{**chosen.options, **options})
 
     @classmethod

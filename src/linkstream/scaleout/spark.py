@@ -90,8 +90,8 @@ def cluster_by_key(
         keep: columns to return. Default: all but the vector.
         expire_after: forget a key that has no vectors for this long; it begins again if it comes
             back, with another time in the column `began`. Default: never.
-        options: options of `Links`. `track_vectors` is False by default, so that the state grows
-            with the subclusters and not with the stream.
+        options: `granularity` of the preset, and options of `Links`. `track_vectors` is False by
+            default, so that the state grows with the subclusters and not with the stream.
 
     Returns:
         The kept columns, and `cluster` (the ID), `number` (the vector's number within its key),
@@ -159,7 +159,7 @@ def cluster_corpus(
         shards: number of shards. Default: one for each 125,000 vectors. The fewer shards, the
             closer the result to that of one machine.
         bad: "raise" stops the job at an unusable vector; "mark" leaves it without a cluster.
-        options: options of `Links`.
+        options: `granularity` of the preset, and options of `Links`.
     """
     tracked = {"track_vectors": True, "keep_vectors": False}
     first = _first_links(thresholds, preset, None, options | tracked)

@@ -55,6 +55,7 @@ class Namespace(Body):
 
     thresholds: Thresholds | None = None
     preset: str | None = None
+    granularity: str | Number | None = None
     space: Space | None = None
     evidence: Literal["nearest", "cluster"] | None = None
     heal: Literal["join", "settle"] | None = None

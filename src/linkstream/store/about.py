@@ -18,8 +18,8 @@ from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
 from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
+from linkstream.presets import check_no_granularity, describe
 from linkstream.presets import preset as preset_of
-from linkstream.presets import presets
 from linkstream.space import Space
 from linkstream.store import file, snapshots
 from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
@@ -86,7 +86,10 @@ def figures(model: Model) -> About:
 def wanted(
     thresholds: Thresholds | None, preset: str | None, options: dict[str, Any]
 ) -> Links | None:
-    """Return an empty clusterer with these options; None without thresholds and preset."""
+    """Return an empty clusterer with these options; None without thresholds and preset.
+
+    The option "granularity" belongs to the preset.
+    """
     if thresholds is not None and preset is not None:
         raise ArgumentError(
             f"thresholds and preset={preset!r}",
@@ -94,8 +97,8 @@ def wanted(
             remedy="Pass either thresholds= or preset=, not both.",
         )
     if preset is not None:
-        chosen = preset_of(preset)
-        return Links.from_thresholds(chosen.thresholds, **{**chosen.options, **options})
+        return Links.preset(preset, **options)
+    check_no_granularity(options.get("granularity"))
     if thresholds is None:
         return None
     if not isinstance(thresholds, Thresholds):
@@ -116,11 +119,12 @@ def check_wanted(path: Path, about: About, asked: Wanted) -> None:
     names = {"thresholds", *options}
     if preset is not None:
         names |= preset_of(preset).options.keys()
+        wish = describe(links.space.model, links.thresholds)
     for name in sorted(names & described.keys()):
         if not _same(described[name], about[name]):
             seen = f"{name}={_shown(described[name])} for {path}, which has {_shown(about[name])}"
             if preset is not None and name not in options:
-                seen = f"preset {preset!r} for {path}, which was made with {_maker(about)}"
+                seen = f"{wish} for {path}, which was made with {_maker(about)}"
             raise ArgumentError(
                 seen,
                 expected="the options that the store was made with",
@@ -138,9 +142,7 @@ def _same(asked: Any, there: Any) -> bool:
 
 def _maker(about: About) -> str:
     """Return the preset or the thresholds of a store, for an error message."""
-    model = about["space"]["model"]
-    known = model in presets()
-    return f"preset {model!r}" if known else f"thresholds {_shown(about['thresholds'])}"
+    return describe(about["space"]["model"], Thresholds(**about["thresholds"]))
 
 
 def _shown(value: Any) -> str:

@@ -96,6 +96,7 @@ class Store(StoreReader):
         *,
         thresholds: Thresholds | None = None,
         preset: str | None = None,
+        granularity: str | float | None = None,
         read_only: bool = False,
         engine: str = "auto",
         threads: int | None = None,
@@ -117,6 +118,8 @@ class Store(StoreReader):
             path: the file, by convention `*.links`.
             thresholds: the thresholds of a new store; for an existing one they must be the same.
             preset: the name of an encoder with known thresholds, instead of `thresholds`.
+            granularity: the level of the preset, such as "topics", or a number from 0 (coarse)
+                to 1 (fine); None (default) takes the default level.
             read_only: open without the writer lock (default False). The store shows its content
                 at the time of opening or of the last `refresh`.
             engine: "auto" (default), "native" or "reference".
@@ -132,6 +135,8 @@ class Store(StoreReader):
             ArgumentError: the store was made with other thresholds or options.
         """
         choice.choose(engine, threads)
+        if granularity is not None:
+            options["granularity"] = granularity
         wanted, running = (thresholds, preset, options), {"engine": engine, "threads": threads}
         return cls(StoreHandle(file.resolved(path), wanted, running, read_only=bool(read_only)))
 

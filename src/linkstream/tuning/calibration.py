@@ -18,8 +18,10 @@ import numpy.typing as npt
 from linkstream.clusterer import Links
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
+from linkstream.presets import Preset
+from linkstream.presets import preset as preset_of
 from linkstream.space import Space
-from linkstream.tuning import grid
+from linkstream.tuning import granularity, grid
 from linkstream.tuning.grid import GridRuns, Partitions
 from linkstream.tuning.inputs import CalibrationData, Pairs, check_whole_number
 from linkstream.tuning.measurements import Floats
@@ -29,6 +31,17 @@ CASES_MIN = 10  # pairs or groups
 _FOLDS = 5
 _BOOTSTRAPS = 200
 _HALVINGS = 60
+
+_STRUCTURE_ADVICE = (
+    "Chosen because the clusters are separate and hardly change with the order of arrival. "
+    "The rates only say how often the order of arrival changes the answer; real errors add "
+    "to them. A hundred pairs of each kind would show the real errors."
+)
+_LEVEL_ADVICE = (
+    "Chosen because the clusters are most separate at this granularity; your task may ask for "
+    "finer or coarser ones, which levels() shows. The rates only say how often the order of "
+    "arrival changes the answer; real errors add to them."
+)
 
 Indices = npt.NDArray[np.intp]
 
@@ -72,6 +85,9 @@ class Calibration:
         source: "pairs", "groups" or "unlabelled".
         advice: what the figures are based on, and what to do next.
         space: the space of the thresholds.
+        preset: the preset that the thresholds are a granularity of; None without one.
+        granularity: the place on the line of the preset, from 0 (coarse) to 1 (fine); None
+            without a preset, or if undecided.
     """
 
     thresholds: Thresholds | None
@@ -80,6 +96,8 @@ class Calibration:
     source: str
     advice: str
     space: Space
+    preset: str | None = None
+    granularity: float | None = None
 
     @property
     def decided(self) -> bool:
@@ -101,6 +119,8 @@ class Calibration:
                 expected="a calibration with thresholds",
                 remedy=self.advice,
             )
+        if self.preset is not None:
+            return Links.preset(self.preset, granularity=self.granularity, **options)
         return Links.from_thresholds(self.thresholds, **{"space": self.space, **options})
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,12 +132,18 @@ class Calibration:
             "false_merge": None if self.false_merge is None else asdict(self.false_merge),
             "false_split": None if self.false_split is None else asdict(self.false_split),
             "space": space_to_dict(self.space),
+            "preset": self.preset,
+            "granularity": self.granularity,
             "advice": self.advice,
         }
 
     def text(self) -> str:
         """Return the figures as a table, one per line, and the advice."""
         lines = [("source", self.source), ("decided", "yes" if self.decided else "no")]
+        if self.preset is not None:
+            lines.append(("preset", self.preset))
+        if self.granularity is not None:
+            lines.append(("granularity", f"{self.granularity:.2f}"))
         if self.thresholds is not None:
             figures = (f"{value:.4f}" for value in asdict(self.thresholds).values())
             lines += zip(THRESHOLD_NAMES, figures, strict=True)
@@ -135,13 +161,15 @@ def calibrate(
     same: npt.ArrayLike | None = None,
     different: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | Iterable[Any] | None = None,
+    preset: str | None = None,
     space: Space | None = None,
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Calibration:
     """Find thresholds for an encoder if few vectors are labelled, or none.
 
-    The cost is about 500 runs of Links: seconds for 1,000 vectors, half a minute for 2,500.
+    The cost is about 500 runs of Links: seconds for 1,000 vectors, half a minute for 2,500. With a
+    preset it is eleven runs with healing, which take as long.
 
     Args:
         X: vectors in order of arrival, at least ten. At most 2,500 are used: those of the pairs,
@@ -151,7 +179,9 @@ def calibrate(
         different: pairs of rows of X known to be two identities, drawn at random; as many.
         groups: a key for each vector, −1 or None for no group. Vectors with the same key were
             seen together and are different identities, such as the faces in one photo.
-        space: the space of the vectors; None uses the vectors as given.
+        preset: the preset of the encoder: the result is then a granularity of it, with its space
+            and options. None searches all thresholds, which needs no preset.
+        space: the space of the vectors; None uses that of the preset, or the vectors as given.
         seed: seed of the orders of arrival to try.
         confidence: confidence level of the intervals of the rates.
 
@@ -160,16 +190,20 @@ def calibrate(
     """
     check_whole_number("seed", seed, least=0, remedy="The same seed gives the same result.")
     _check_confidence(confidence)
+    known = None if preset is None else preset_of(preset)
+    chosen = space or (Space() if known is None else known.space)
     data = CalibrationData.of(
-        X, same=same, different=different, groups=groups, space=space, seed=seed
+        X, same=same, different=different, groups=groups, space=chosen, seed=seed
     )
-    chosen = space or Space()
     few = _too_few(data)
     if few:
-        return Calibration(None, None, None, data.source, few, chosen)
-    runs = grid.run_grid(data.sample, seed=seed)
-    decide = _from_pairs if data.source == "pairs" else _from_structure
-    return decide(runs, data, chosen, seed=seed, confidence=confidence)
+        return Calibration(None, None, None, data.source, few, chosen, preset)
+    if known is None:
+        runs, options = grid.run_grid(data.sample, seed=seed), {}
+    else:
+        runs, options = granularity.run_line(data.sample, known), granularity.options_of(known)
+    trial = _Trial(runs, data, chosen, known, options, seed, confidence)
+    return _from_pairs(trial) if data.source == "pairs" else _from_structure(trial)
 
 
 def _check_confidence(confidence: object) -> None:
@@ -199,9 +233,34 @@ def _too_few(data: CalibrationData) -> str | None:
     return None
 
 
-def _from_pairs(
-    runs: GridRuns, data: CalibrationData, space: Space, *, seed: int, confidence: float
-) -> Calibration:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trial:
+    """The runs of a calibration, and what they are judged by."""
+
+    runs: GridRuns
+    data: CalibrationData
+    space: Space
+    preset: Preset | None
+    options: dict[str, Any]
+    seed: int
+    confidence: float
+
+    def undecided(self, advice: str) -> Calibration:
+        """Return a calibration without thresholds."""
+        name = None if self.preset is None else self.preset.name
+        return Calibration(None, None, None, self.data.source, advice, self.space, name)
+
+    def decided(self, best: int, merge: Rate, split: Rate, advice: str) -> Calibration:
+        """Return a calibration with the thresholds of a setting."""
+        thresholds, source = self.runs.thresholds[best], self.data.source
+        if self.preset is None:
+            return Calibration(thresholds, merge, split, source, advice, self.space)
+        place, name = granularity.PLACES[best], self.preset.name
+        return Calibration(thresholds, merge, split, source, advice, self.space, name, place)
+
+
+def _from_pairs(trial: _Trial) -> Calibration:
+    runs, data, seed, confidence = trial.runs, trial.data, trial.seed, trial.confidence
     best = int(np.argmax(grid.score_by_pairs(runs, data.same)))
     same, different = data.same, data.different
     ours, theirs = _folds(np.arange(len(same)), seed), _folds(data.groups, seed)
@@ -212,46 +271,50 @@ def _from_pairs(
     false_split = Rate.of(int(split.sum()), len(same), confidence=confidence)
     false_merge = _by_units(merged, data.groups, confidence=confidence)
     if false_merge.high >= 1.0 - false_split.high:
-        advice = (
+        return trial.undecided(
             "Cannot decide: with no thresholds do pairs of one identity share an ID clearly more "
             "often than pairs of two. Check that the two lists are not mixed up; otherwise give "
             "more pairs, or use another encoder."
         )
-        return Calibration(None, None, None, data.source, advice, space)
     advice = (
         f"Chosen by {len(same)} pairs of one identity, checked with {len(different)} of two. "
         "More pairs make the intervals narrower."
     )
-    return Calibration(runs.thresholds[best], false_merge, false_split, data.source, advice, space)
+    return trial.decided(best, false_merge, false_split, advice)
 
 
-def _from_structure(
-    runs: GridRuns, data: CalibrationData, space: Space, *, seed: int, confidence: float
-) -> Calibration:
-    seen = data.source == "groups"
-    score = grid.score_by_groups(runs, data.different) if seen else grid.score_by_structure(runs)
-    best = int(np.argmax(score))
-    reasons = grid.doubts(runs, score, best, data.different)
+def _from_structure(trial: _Trial) -> Calibration:
+    runs, data = trial.runs, trial.data
+    score, reasons = _structure(trial)
     if reasons:
-        advice = (
+        return trial.undecided(
             f"Cannot decide: {', and '.join(reasons)}. Give a hundred pairs of each kind "
             "with `same` and `different`, or label some of the stream and use tune()."
         )
-        return Calibration(None, None, None, data.source, advice, space)
-    false_split, false_merge = _by_order(runs, best, seed=seed, confidence=confidence)
-    advice = (
-        "Chosen because the clusters are separate and hardly change with the order of arrival. "
-        "The rates only say how often the order of arrival changes the answer; real errors add "
-        "to them. A hundred pairs of each kind would show the real errors."
-    )
-    if seen:
-        false_merge = _merges_in_groups(runs, data, seed=seed, confidence=confidence)
+    best = int(np.argmax(score))
+    false_split, false_merge = _by_order(trial, best)
+    advice = _STRUCTURE_ADVICE if trial.preset is None else _LEVEL_ADVICE
+    if data.source == "groups":
+        false_merge = _merges_in_groups(runs, data, seed=trial.seed, confidence=trial.confidence)
         advice = (
             f"Chosen by {len(np.unique(data.groups))} groups of vectors seen together and by "
             "how separate and stable the clusters are. The rate of false splits only says how "
             "often the order of arrival changes the answer; real errors add to it."
         )
-    return Calibration(runs.thresholds[best], false_merge, false_split, data.source, advice, space)
+    return trial.decided(best, false_merge, false_split, advice)
+
+
+def _structure(trial: _Trial) -> tuple[Floats, list[str]]:
+    """Return the score of each setting without pairs, and the reasons not to trust the best."""
+    runs, different = trial.runs, trial.data.different
+    seen = trial.data.source == "groups"
+    if trial.preset is None:
+        by_groups = grid.score_by_groups(runs, different) if seen else None
+        score = grid.score_by_structure(runs) if by_groups is None else by_groups
+        return score, grid.doubts(runs, score, int(np.argmax(score)), different)
+    structure = granularity.score_by_structure(runs)
+    score = grid.score_by_groups(runs, different) if seen else structure
+    return score, granularity.doubts(structure)
 
 
 def _merges_in_groups(
@@ -273,14 +336,17 @@ def _by_units(hits: npt.NDArray[np.bool_], units: Indices, *, confidence: float)
     return Rate(float(hits.mean()), few.low, many.high)
 
 
-def _by_order(runs: GridRuns, best: int, *, seed: int, confidence: float) -> tuple[Rate, Rate]:
+def _by_order(trial: _Trial, best: int) -> tuple[Rate, Rate]:
     """Return the splits and merges due to the order of arrival, with bootstrap intervals."""
-    setting = runs.partitions[best]
+    setting = trial.runs.partitions[best]
+    if len(setting) == 1:  # a line is run in the given order alone
+        thresholds, sample = trial.runs.thresholds[best], trial.data.sample
+        setting = grid.in_orders(thresholds, sample, trial.options, seed=trial.seed)
     n = setting.shape[1]
-    rng = np.random.default_rng([seed, n])
+    rng = np.random.default_rng([trial.seed, n])
     resamples = [np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(_BOOTSTRAPS)]
     drawn = [grid.disagreement(setting, counts.astype(np.float64)) for counts in resamples]
-    tail = (1.0 - confidence) / 2.0
+    tail = (1.0 - trial.confidence) / 2.0
     low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=0)
     seen = grid.disagreement(setting, np.ones(n))
     split, merged = (

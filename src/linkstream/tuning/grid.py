@@ -22,6 +22,7 @@ product of both.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,13 +64,14 @@ _COMPACTNESS_MIN = 0.57
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridRuns:
-    """The settings of a grid, and the partitions of the sample that they give.
+    """The settings of a grid or a line, and the partitions of the sample that they give.
 
     Attributes:
+        shape: settings along each axis: two axes, T_c² first, or one along a line.
         thresholds: one for each setting, T_c² slowest.
         partitions: clusters numbered from 0, by setting, order of arrival and vector.
         together: share of all pairs of vectors that share a cluster, mean over the orders.
-        stability: mean adjusted Rand index of the orders with each other.
+        stability: mean adjusted Rand index of the orders with each other; 1 with one order.
         separation: how much nearer the rest of its own cluster is to a vector than the next
             cluster, from −1 to 1, mean over the vectors; 0 if (almost) all vectors share a
             cluster or are alone.
@@ -77,6 +79,7 @@ class GridRuns:
             of different clusters) to 1 (nearest neighbours).
     """
 
+    shape: tuple[int, ...]
     thresholds: tuple[Thresholds, ...]
     partitions: Partitions
     together: Floats
@@ -94,16 +97,32 @@ def run_grid(sample: Rows, *, seed: int) -> GridRuns:
     """Run every setting over unit vectors: 507 runs of Links, and n² similarities."""
     similarity = sample @ sample.T
     settings = _settings(similarity)
+    partitions = np.stack([in_orders(each, sample, {}, seed=seed) for each in settings])
+    return measured((STEPS, STEPS), settings, partitions, similarity)
+
+
+def in_orders(
+    thresholds: Thresholds, sample: Rows, options: dict[str, Any], *, seed: int
+) -> Partitions:
+    """Return the partitions of one setting in the given order and in two others."""
     orders = [np.random.default_rng([seed, k]).permutation(len(sample)) for k in range(1, ORDERS)]
-    orders.insert(0, np.arange(len(sample)))
-    partitions = np.empty((len(settings), ORDERS, len(sample)), dtype=np.int32)
-    for row, thresholds in enumerate(settings):
-        for column, order in enumerate(orders):
-            partitions[row, column, order] = _run(thresholds, sample[order])
+    partitions = np.empty((ORDERS, len(sample)), dtype=np.int32)
+    for row, order in enumerate([np.arange(len(sample)), *orders]):
+        partitions[row, order] = partition(thresholds, sample[order], options)
+    return partitions
+
+
+def measured(
+    shape: tuple[int, ...],
+    settings: tuple[Thresholds, ...],
+    partitions: Partitions,
+    similarity: Rows,
+) -> GridRuns:
+    """Return the runs with their figures."""
     neighbour, shares = _neighbour_similarity(similarity), _share_of_pairs(partitions)
-    shapes = np.array([_shape(similarity, setting[0], neighbour) for setting in partitions])
+    forms = np.array([_form(similarity, setting[0], neighbour) for setting in partitions])
     stability = np.array([_stability(setting) for setting in partitions])
-    return GridRuns(settings, partitions, shares, stability, shapes[:, 0], shapes[:, 1])
+    return GridRuns(shape, settings, partitions, shares, stability, forms[:, 0], forms[:, 1])
 
 
 def score_by_pairs(runs: GridRuns, same: Pairs) -> Floats:
@@ -111,7 +130,7 @@ def score_by_pairs(runs: GridRuns, same: Pairs) -> Floats:
     recall = runs.share_together(same)
     usable = recall >= _RECALL_MIN
     base = float(np.min(runs.together[usable] / recall[usable])) if usable.any() else 1.0
-    return _smooth(2.0 * base * recall / (base + runs.together))
+    return smooth(2.0 * base * recall / (base + runs.together), runs.shape)
 
 
 def score_by_structure(runs: GridRuns) -> Floats:
@@ -133,7 +152,7 @@ def score_by_groups(runs: GridRuns, different: Pairs) -> Floats:
 
 def doubts(runs: GridRuns, score: Floats, best: int, different: Pairs) -> list[str]:
     """Return the reasons not to trust the best setting; an empty list if there are none."""
-    structure = _smooth(np.maximum(runs.separation * runs.stability, 0.0))
+    structure = smooth(np.maximum(runs.separation * runs.stability, 0.0), runs.shape)
     if score[best] <= 0.0 or structure[best] < _SCORE_MIN:
         return ["no thresholds give clusters that are separate and stable"]
     reasons = []
@@ -180,17 +199,23 @@ def disagreement(setting: Partitions, weights: Floats) -> tuple[float, float]:
 
 
 def _settings(similarity: Rows) -> tuple[Thresholds, ...]:
-    pairs = similarity[np.triu_indices(len(similarity), 1)]
-    high = min(max(_neighbour_similarity(similarity), _LOWEST + _NARROWEST), _HIGHEST)
-    low = min(max(float(np.quantile(pairs, 0.25)), _LOWEST), high - _NARROWEST)
+    low, high = similarity_range(similarity)
     # Rounded, since the last bits of a similarity differ between machines.
     steps = np.minimum(low + np.arange(1, STEPS + 1) / (STEPS - 1) * (high - low), _CAP)
     values = steps.round(_DIGITS).tolist()
     return tuple(rounded_thresholds(each, join, PULL) for each in values for join in values)
 
 
-def _run(thresholds: Thresholds, rows: Rows) -> Partitions:
-    links = Links.from_thresholds(thresholds, threads=1)
+def similarity_range(similarity: Rows) -> tuple[float, float]:
+    """Return the similarity of random pairs (their lower quarter) and of nearest neighbours."""
+    pairs = similarity[np.triu_indices(len(similarity), 1)]
+    high = min(max(_neighbour_similarity(similarity), _LOWEST + _NARROWEST), _HIGHEST)
+    return min(max(float(np.quantile(pairs, 0.25)), _LOWEST), high - _NARROWEST), high
+
+
+def partition(thresholds: Thresholds, rows: Rows, options: dict[str, Any]) -> Partitions:
+    """Return the clusters of unit vectors, numbered from 0; `options` are those of `Links`."""
+    links = Links.from_thresholds(thresholds, threads=1, **options)
     links.add_many(rows)
     return np.unique(links.labels(), return_inverse=True)[1].astype(np.int32)
 
@@ -210,10 +235,10 @@ def _share_of_pairs(partitions: Partitions) -> Floats:
 
 def _stability(setting: Partitions) -> float:
     pairs = [(j, k) for j in range(len(setting)) for k in range(j)]
-    return float(np.mean([agreement(setting[j], setting[k]) for j, k in pairs]))
+    return float(np.mean([agreement(setting[j], setting[k]) for j, k in pairs] or [1.0]))
 
 
-def _shape(similarity: Rows, partition: Partitions, neighbour: float) -> tuple[float, float]:
+def _form(similarity: Rows, partition: Partitions, neighbour: float) -> tuple[float, float]:
     """Return separation and compactness of a partition."""
     n, counts = len(partition), np.bincount(partition)
     if not 2 <= len(counts) <= _SINGLETONS * n:
@@ -251,18 +276,21 @@ def _strangers_merged(runs: GridRuns, different: Pairs) -> tuple[Floats, Floats]
     return merged, middle + _ONE_SIDED * np.sqrt(middle * (1.0 - middle) / (n + 2.0))
 
 
-def _smooth(values: Floats) -> Floats:
+def smooth(values: Floats, shape: tuple[int, ...]) -> Floats:
     """Average each setting with its neighbours, so that no lucky setting is chosen."""
-    steps = np.arange(STEPS)
-    weights = np.exp(-0.5 * ((steps[:, np.newaxis] - steps) / _SMOOTHING) ** 2)
-    weights /= weights.sum(axis=1, keepdims=True)
-    return np.asarray(weights @ values.reshape(STEPS, STEPS) @ weights.T).reshape(-1)
+    smoothed = values.reshape(shape)
+    for axis, count in enumerate(shape):
+        steps = np.arange(count)
+        weights = np.exp(-0.5 * ((steps[:, np.newaxis] - steps) / _SMOOTHING) ** 2)
+        weights /= weights.sum(axis=1, keepdims=True)
+        smoothed = np.moveaxis(np.tensordot(weights, smoothed, axes=(1, axis)), 0, axis)
+    return np.asarray(smoothed).reshape(-1)
 
 
 def _smooth_partitions(runs: GridRuns, raw: Floats) -> Floats:
     """Smooth the scores; 0 for settings that put all vectors together or all apart."""
     usable = (runs.separation != 0.0) & (raw > 0.0)
-    return np.where(usable, _smooth(np.maximum(raw, 0.0)), 0.0)
+    return np.where(usable, smooth(np.maximum(raw, 0.0), runs.shape), 0.0)
 
 
 def _rival(runs: GridRuns, score: Floats, best: int) -> float:

@@ -37,7 +37,7 @@ class LabelledVectors:
     @classmethod
     def of(cls, X: npt.ArrayLike, y: npt.ArrayLike, space: Space | None = None) -> LabelledVectors:
         """Check the arguments of `tune`; raise ArgumentError if they cannot be used."""
-        rows = _checked_vectors(X, space, remedy="Label more of the stream.")
+        rows = checked_vectors(X, space, remedy="Label more of the stream.")
         labels = checked_labels("y", y)
         if len(labels) != len(rows):
             raise ArgumentError(
@@ -87,7 +87,7 @@ class CalibrationData:
     ) -> CalibrationData:
         """Check the arguments of `calibrate`; raise ArgumentError if they cannot be used."""
         remedy = "Give more of the stream; it need not be labelled."
-        rows = _checked_vectors(X, space, remedy=remedy)
+        rows = checked_vectors(X, space, remedy=remedy)
         ours, theirs = _pairs("same", same, len(rows)), _pairs("different", different, len(rows))
         keys = _group_numbers(groups, len(rows))
         _check_both_kinds(same, different, groups)
@@ -118,7 +118,8 @@ def check_whole_number(name: str, value: object, *, least: int, remedy: str) -> 
         )
 
 
-def _checked_vectors(X: npt.ArrayLike, space: object, *, remedy: str) -> Rows:
+def checked_vectors(X: npt.ArrayLike, space: object, *, remedy: str) -> Rows:
+    """Return the rows of X; raise ArgumentError or VectorError if they cannot be used."""
     rows = door.vectors(X, dimension=None)
     door.check_norms(rows, norms(rows.astype(np.float64)))
     if not (space is None or isinstance(space, Space)):
