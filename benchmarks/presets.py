@@ -1,11 +1,11 @@
 """Make the presets: `python -m benchmarks.presets FOLDER`.
 
 A preset is a line of thresholds with named levels. What is fitted of it is one number for the line
-(its pull), the places of one or two levels, and which level is the default. The fit is judged by
-leaving whole sets out: for every set, a line with levels is made from the other sets of the
-encoder, and scored on the set. An encoder with one set is judged by leaving half of its identities
-out. `preset_runs` makes and keeps the runs, `preset_tables` writes the tables of docs/tuning.md.
-A shipped preset that is not made here stays as it is: `ge2e-windows`, which is one point.
+(its pull) and the places of one or two levels, by current accuracy. The fit is judged
+by leaving whole sets out: for every set, a line with levels is made from the other sets, and scored
+on the set. An encoder with one set is judged by leaving half of its identities out.
+`preset_runs` makes and keeps the runs, `preset_tables` writes the tables of docs/tuning.md. A
+shipped preset that is not made here stays as it is: `ge2e-windows`, which is one point.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Encoder:
     sets: tuple[str, ...]
     ends: tuple[float, float]
     levels: tuple[LevelRule, ...]
+    default: str
     centred_by: tuple[str, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict)
 
@@ -76,11 +77,10 @@ class Encoder:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What is fitted: the pull, the place of each level, and the default level."""
+    """What is fitted: the pull, and the place of each level."""
 
     pull: float
     levels: dict[str, float]
-    default: str
 
 
 GE2E_SETS = (
@@ -121,6 +121,7 @@ ENCODERS = (
                 between=("utterances", "fine end"),
             ),
         ),
+        "speech",
         centred_by=("voice_libri261", "voice_stream261"),
     ),
     Encoder(
@@ -135,8 +136,18 @@ ENCODERS = (
             LevelRule("voices", "one voice"),
             LevelRule("strict", "one voice in similar speech", between=("voices", "fine end")),
         ),
+        "voices",
     ),
-    Encoder("facenet", "FaceNet, 128-d", "FaceNet", 128, ("face_lfw_facenet",), (0.3, 0.9), FACES),
+    Encoder(
+        "facenet",
+        "FaceNet, 128-d",
+        "FaceNet",
+        128,
+        ("face_lfw_facenet",),
+        (0.3, 0.9),
+        FACES,
+        "persons",
+    ),
     Encoder(
         "arcface",
         "ArcFace MobileFaceNet, 512-d",
@@ -145,6 +156,7 @@ ENCODERS = (
         ("face_lfw_arcface",),
         (0.2, 0.8),
         FACES,
+        "persons",
     ),
     Encoder(
         "minilm",
@@ -180,6 +192,7 @@ ENCODERS = (
                 at=1.0,
             ),
         ),
+        "intents",
         aliases={"minilm-items": "items"},
     ),
 )
@@ -201,13 +214,10 @@ def scored(encoder: Encoder, name: str) -> Stream:
 
 
 def fit(encoder: Encoder, runs: Runs, left_out: str | None = None) -> Fit:
-    """Fit pull, levels and default on the sets of an encoder, without the one that is left out."""
+    """Fit pull and levels on the sets of an encoder, without the one that is left out."""
     shared = [encoder] if len(encoder.sets) == 1 else [e for e in ENCODERS if len(e.sets) > 1]
     pull = max(PULLS, key=lambda each: best_place(each, shared, runs, left_out))
-    table = along(encoder, pull, runs, left_out)
-    levels, mean = places(encoder, table), np.mean(list(table.values()), axis=0)
-    default = max(levels, key=lambda name: mean[PLACES.index(levels[name])])
-    return Fit(pull, levels, default)
+    return Fit(pull, places(encoder, along(encoder, pull, runs, left_out)))
 
 
 def best_place(pull: float, encoders: Sequence[Encoder], runs: Runs, left_out: str | None) -> float:
@@ -262,13 +272,13 @@ def left_out_figures(encoder: Encoder, runs: Runs, name: str) -> dict[str, Any]:
     seen = runs.along(scored(encoder, name), encoder.line(made.pull))
     by_level = {level: _pair(seen[PLACES.index(at)]) for level, at in made.levels.items()}
     chosen = automatic(seen)
-    named = encoder.named(name) if len(encoder.sets) > 1 else made.default
+    named = encoder.named(name) if len(encoder.sets) > 1 else encoder.default
     return {
         "made from": "other sets" if len(encoder.sets) > 1 else "other identities",
         "levels": by_level,
-        "default": by_level[made.default],
+        "default": by_level[encoder.default],
         "named": by_level[named],
-        "automatic": by_level[made.default] if chosen is None else _pair(seen[chosen]),
+        "automatic": by_level[encoder.default] if chosen is None else _pair(seen[chosen]),
         "pull": made.pull,
     }
 
@@ -290,7 +300,7 @@ def make(encoder: Encoder, runs: Runs) -> dict[str, Any]:
         "levels": {
             name: {"granularity": at, "words": words[name]} for name, at in made.levels.items()
         },
-        "default": made.default,
+        "default": encoder.default,
         "aliases": encoder.aliases,
         "mean": None if space.mean is None else space.mean.tolist(),
         **OPTIONS,
