@@ -94,7 +94,7 @@ def test_the_exceptions_name_fields_that_exist():
 
 
 def test_a_verb_is_performed_with_its_defaults_and_unknown_names_are_refused(tmp_path):
-    with Store.open(tmp_path / "x.links", preset="ge2e") as store:
+    with Store.open(tmp_path / "x.links", preset="ge2e", granularity="sessions") as store:
         ids = stores.perform(store, "add_many", X=np.eye(3, 256))
         np.testing.assert_array_equal(ids, [0, 1, 2])
         stores.perform(store, "same", a=0, b=2)

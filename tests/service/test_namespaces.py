@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
+from linkstream.presets import preset
 from linkstream.store import Store
 from service.calling import Stream
 from service.routes import ROUTES, STREAMS
@@ -205,6 +206,19 @@ def test_a_space_may_fix_the_dimension(service):
     for wrong in (1, 2**17, "4", True):
         made = MADE_WITH | {"space": {"dimension": wrong}}
         assert service.put("/v1/namespaces/wrong", made).status == 400
+
+
+def test_a_granularity_chooses_a_level_of_the_preset(service):
+    for name, granularity in (("topics", "topics"), ("between", 0.25)):
+        path = f"/v1/namespaces/{name}"
+        made = service.put(path, {"preset": "minilm", "granularity": granularity})
+        assert made.status == 201
+        told = service.get(f"{path}/thresholds").json
+        expected = preset("minilm", granularity).thresholds
+        assert told["cluster_similarity"] == expected.cluster_similarity
+    answer = service.put("/v1/namespaces/wrong", {"preset": "minilm", "granularity": "topic"})
+    assert answer.status == 400
+    assert "did you mean 'topics'" in str(answer.json)
 
 
 def test_a_preset_makes_a_namespace_and_an_unknown_one_is_refused(service):
