@@ -150,7 +150,7 @@ def test_subclusters_that_must_stay_apart_and_named_clusters_are_not_united(engi
 
 
 @engines
-def test_a_cluster_of_more_subclusters_than_a_point_settles_is_not_cut(engine):
+def test_a_cluster_of_more_subclusters_than_are_settled_one_by_one_is_not_cut(engine):
     rng = np.random.default_rng(7)
     n = healing.LEAVES + 44
     around_two = around(rng, np.repeat(unit(rng.standard_normal((2, 64))), n // 2, axis=0), 0.6)

@@ -1,8 +1,8 @@
 // What: settling as the stream goes on: clusters that have grown are settled with what is near them.
 // Paper: beyond it; equation 24 as the test of two groups. Python twin: engine/healing.py, the
 //   definition.
-// Invariants: cuts, ties and their order are the twin's. The work of a point is bounded by kLeaves,
-//   kNear and kAround; a join also walks the two clusters.
+// Invariants: cuts, ties and their order are the twin's. The work is bounded by kLeaves and kAround; a
+//   join also walks the two clusters.
 // Numerics: candidates are tested by exact similarities, groups by directions (group_rows.hpp).
 #pragma once
 
@@ -24,9 +24,8 @@
 namespace linkstream {
 
 inline constexpr std::int64_t kPoint = 32;   // vectors between two points
-inline constexpr std::size_t kLeaves = 256;  // subclusters that are settled one by one at a point
-inline constexpr std::size_t kNear = 4;      // clusters near one subcluster or cluster
-inline constexpr std::size_t kAround = 16;   // clusters near all of them
+inline constexpr std::size_t kLeaves = 256;  // subclusters of a cluster that is settled
+inline constexpr std::size_t kAround = 8;    // clusters near it that take part
 
 // Returns whether a mark lies above `before` and is at most `now`: 1, 2, ..., each about `growth`
 // times the one before.
@@ -71,16 +70,18 @@ class Healer {
     if (passes_mark(size - n, size, growth_)) graph_.set_due(row);
   }
 
-  // Settles the clusters that are due with what is near them.
+  // Settles the clusters that are due, each with what is near it.
   void settle(const Requirements& requirements) {
     graph_.take_due(due_);
-    if (due_.empty()) return;
-    find_rows(requirements);
-    if (rows_.size() < 2) return;
-    find_bars(requirements);
-    unite();
-    cut();
-    tie(requirements);
+    while (!due_.empty()) {
+      const std::uint32_t component = graph_.node(due_[0]).component;
+      const auto rest = std::stable_partition(due_.begin(), due_.end(), [&](Row row) {
+        return graph_.node(row).component == component;
+      });
+      grown_.assign(due_.begin(), rest);
+      due_.erase(due_.begin(), rest);
+      settle_cluster(component, requirements);
+    }
   }
 
  private:
@@ -101,48 +102,36 @@ class Healer {
     }
   };
 
+  // Settles the cluster of the subclusters that have grown.
+  void settle_cluster(std::uint32_t component, const Requirements& requirements) {
+    find_rows(component, requirements);
+    if (rows_.size() < 2) return;
+    find_bars(requirements);
+    unite();
+    cut();
+    tie(requirements);
+  }
+
   // The rows
 
-  // Finds the subclusters of due clusters, oldest first, then whole clusters by ID.
-  void find_rows(const Requirements& requirements) {
+  // Finds the subclusters of the cluster, oldest first, then whole clusters by ID.
+  void find_rows(std::uint32_t component, const Requirements& requirements) {
     rows_.clear();
-    std::vector<std::uint32_t> whole;
-    std::vector<Row> leaves;
-    collect_leaves(leaves, whole);
-    add_around(whole);
-    add_tied(leaves);
-    std::sort(whole.begin(), whole.end(), [this](std::uint32_t a, std::uint32_t b) {
-      return graph_.forest.components[a].cluster < graph_.forest.components[b].cluster;
-    });
-    for (const std::uint32_t component : whole) rows_.push_back({{}, component, 0, 0});
+    find_around(component);
+    if (update_.reached(grown_[0], kLeaves, leaves_)) {
+      std::sort(leaves_.begin(), leaves_.end(),
+                [this](Row a, Row b) { return graph_.number(a) < graph_.number(b); });
+      add_tied(leaves_);
+    } else {
+      near_.push_back({0.0, graph_.forest.components[component].cluster, component});
+    }
+    std::sort(near_.begin(), near_.end(),
+              [](const Near& a, const Near& b) { return a.cluster < b.cluster; });
+    for (const Near& whole : near_) rows_.push_back({{}, whole.component, 0, 0});
     for (Part& part : rows_) {
       part.cluster = graph_.forest.components[part.component].cluster;
       part.label = requirements.label(part.cluster);
     }
-  }
-
-  // Lists the subclusters of due clusters, by cluster ID, as long as there is room.
-  void collect_leaves(std::vector<Row>& leaves, std::vector<std::uint32_t>& whole) {
-    std::vector<std::pair<std::int64_t, Row>> own;  // cluster ID, and one of its due nodes
-    own_.clear();
-    for (const Row row : due_) {
-      own.emplace_back(graph_.cluster(row), row);
-      own_.insert(graph_.node(row).component);
-    }
-    std::sort(own.begin(), own.end());
-    std::int64_t last = -1;
-    std::vector<Row> nodes;
-    for (const auto& [cluster, row] : own) {
-      if (cluster == last) continue;
-      last = cluster;
-      if (update_.reached(row, kLeaves - leaves.size(), nodes)) {
-        leaves.insert(leaves.end(), nodes.begin(), nodes.end());
-      } else {
-        whole.push_back(graph_.node(row).component);
-      }
-    }
-    std::sort(leaves.begin(), leaves.end(),
-              [this](Row a, Row b) { return graph_.number(a) < graph_.number(b); });
   }
 
   // Adds a row for each group of leaves that pinned edges tie, by their oldest.
@@ -175,45 +164,39 @@ class Healer {
     return i;
   }
 
-  // Adds the clusters nearest to due subclusters and their clusters.
-  void add_around(std::vector<std::uint32_t>& whole) {
-    std::unordered_map<std::uint32_t, Near> best;
-    const auto ask = [&](const std::int64_t* sum, std::int64_t count, Integer square, double mass) {
-      near(sum, count, square, mass);
-      for (const Near& found : near_) {
-        const auto [at, fresh] = best.try_emplace(found.component, found);
-        if (!fresh && found.margin > at->second.margin) at->second = found;
-      }
-    };
-    for (const Row row : due_) {
+  // Finds the clusters with the greatest margins over s~ to the cluster or what has grown, among those
+  // that reach the least s~ (tie: the lower ID).
+  void find_around(std::uint32_t own) {
+    near_.clear();
+    const ClusterStats& stats = graph_.forest.components[own];
+    for (const Row row : grown_) {
       const Node& node = graph_.node(row);
-      ask(graph_.rows.sum(row), node.count, node.square, node.mass());
+      if (node.count == stats.vectors) continue;  // the cluster is this node
+      ask(own, graph_.rows.sum(row), node.count, node.square, node.mass());
     }
-    for (const std::uint32_t component : own_) {
-      const ClusterStats& stats = graph_.forest.components[component];
-      ask(cluster_sums_.sum(component), stats.vectors, cluster_sums_.square(component),
-          stats.mass());
+    ask(own, cluster_sums_.sum(own), stats.vectors, cluster_sums_.square(own), stats.mass());
+    std::sort(near_.begin(), near_.end());
+    std::size_t n = 0;
+    for (const Near& found : near_) {  // the first of a cluster has its greatest margin
+      const auto is_same = [&](const Near& kept) { return kept.component == found.component; };
+      const auto kept = near_.begin() + static_cast<std::ptrdiff_t>(n);
+      if (n == kAround || std::any_of(near_.begin(), kept, is_same)) continue;
+      near_[n++] = found;
     }
-    std::vector<Near> all;
-    for (const auto& [component, found] : best) all.push_back(found);
-    std::sort(all.begin(), all.end());
-    if (all.size() > kAround) all.resize(kAround);
-    for (const Near& found : all) whole.push_back(found.component);
+    near_.resize(n);
   }
 
-  // Finds the other clusters with the greatest margins over s~ (tie: the lower ID).
-  void near(const std::int64_t* sum, std::int64_t count, Integer square, double mass) {
-    near_.clear();
+  // Adds the margins of other clusters over a sum.
+  void ask(std::uint32_t own, const std::int64_t* sum, std::int64_t count, Integer square,
+           double mass) {
     if (square == 0) return;
     const IncomingSum x{sum, count, 0, square, root(square)};
     cluster_sums_.reaching(x, [&](std::uint32_t component, double score) {
-      if (own_.count(component)) return;
+      if (component == own) return;
       const ClusterStats& stats = graph_.forest.components[component];
-      near_.push_back(
-          {score - graph_.thresholds.edge(stats.mass(), mass), stats.cluster, component});
+      const double margin = score - graph_.thresholds.edge(stats.mass(), mass);
+      near_.push_back({margin, stats.cluster, component});
     });
-    std::sort(near_.begin(), near_.end());
-    if (near_.size() > kNear) near_.resize(kNear);
   }
 
   void find_bars(const Requirements& requirements) {
@@ -437,8 +420,7 @@ class Healer {
   ClusterSums& cluster_sums_;
   Update& update_;
   double growth_ = 0.0, steadiness_ = 0.0;
-  std::vector<Row> due_;
-  std::set<std::uint32_t> own_;
+  std::vector<Row> due_, grown_, leaves_;
   std::vector<Near> near_;
   std::vector<Part> rows_;
   std::vector<std::uint8_t> apart_;

@@ -2,15 +2,14 @@
 
 C++ twin: healing.hpp. Sections 3.3 and 3.4 of the paper never join two clusters, so fragments would
 stay. A cluster is *due* when its number of vectors passes a mark: 1, 2, 3, …, each mark about
-`growth` times the one before. Every POINT vectors, the subclusters of due clusters and the clusters
-near them, each as a whole, are grouped by margin linkage; edges between groups are cut, and groups
-are tied. The work of a point is bounded by LEAVES, NEAR and AROUND, whatever the size of the graph
+`growth` times the one before. Every POINT vectors, each due cluster is settled: its subclusters and
+the clusters near it, each as a whole, are grouped by margin linkage; edges between groups are cut,
+and groups are tied. The work is bounded by LEAVES and AROUND, whatever the size of the graph
 (docs/choices.md, "Healing looks again at clusters that have grown").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +27,8 @@ from linkstream.engine.update import Update
 from linkstream.paper.thresholds import Thresholds
 
 POINT = 32  # vectors between two points
-LEAVES = 256  # subclusters that are settled one by one at a point
-NEAR = 4  # clusters near one subcluster or cluster that take part
-AROUND = 16  # clusters near all of them that take part
+LEAVES = 256  # subclusters of a cluster that is settled; a larger one takes part as a whole
+AROUND = 8  # clusters near it that take part
 
 
 def passes_mark(before: int, now: int, growth: float) -> bool:
@@ -86,7 +84,14 @@ class Healer:
         self._graph.save(*due)
         for node in due:
             node.flags &= ~DUE
-        rows = self._rows(due, requirements)
+        while due:
+            grown = [node for node in due if node.cluster == due[0].cluster]
+            due = [node for node in due if node.cluster != grown[0].cluster]
+            self._settle_cluster(grown, requirements)
+
+    def _settle_cluster(self, grown: list[Node], requirements: Requirements) -> None:
+        """Settle the cluster of some subclusters that have grown."""
+        rows = self._rows(grown, requirements)
         bars = self._bars(rows, requirements)
         unions = unite(rows, bars, self._graph.thresholds, self.steadiness)
         self._cut(rows, unions)
@@ -94,18 +99,12 @@ class Healer:
 
     # The rows
 
-    def _rows(self, due: list[Node], requirements: Requirements) -> list[_Row]:
-        """Return the subclusters of due clusters, oldest first, then whole clusters by ID."""
-        room, leaves, whole = LEAVES, list[int](), set[int]()
-        for cluster in sorted({node.cluster for node in due}):
-            nodes = part_of(self._graph.nodes, next(n for n in due if n.cluster == cluster))
-            if len(nodes) > room:
-                whole.add(cluster)
-                continue
-            room -= len(nodes)
-            leaves += nodes
-        whole |= self._around(due)
-        rows = [self._leaf(nodes, requirements) for nodes in self._tied(sorted(leaves))]
+    def _rows(self, grown: list[Node], requirements: Requirements) -> list[_Row]:
+        """Return the subclusters of the cluster, oldest first, then whole clusters by ID."""
+        leaves, whole = sorted(part_of(self._graph.nodes, grown[0])), self._around(grown)
+        if len(leaves) > LEAVES:
+            leaves, whole = [], whole | {grown[0].cluster}
+        rows = [self._leaf(nodes, requirements) for nodes in self._tied(leaves)]
         return rows + [self._whole(cluster, requirements) for cluster in sorted(whole)]
 
     def _tied(self, leaves: list[int]) -> list[list[int]]:
@@ -131,32 +130,21 @@ class Healer:
         total, mass = self._cluster_sums.sum(cluster), self._graph.clusters[cluster].mass
         return _Row([], cluster, total, mass, requirements.label(cluster))
 
-    def _around(self, due: list[Node]) -> set[int]:
-        """Return the clusters nearest to due subclusters and their clusters."""
-        own = {node.cluster for node in due}
-        best: dict[int, float] = {}
-        for total, mass in self._queries(due, own):
-            for margin, cluster in self._near(total, mass, own):
+    def _around(self, grown: list[Node]) -> set[int]:
+        """Return the clusters with the greatest margins over s~ to the cluster or what has grown.
+
+        Only clusters that reach the least s~ count. Tie: the lower ID.
+        """
+        own, best = grown[0].cluster, dict[int, float]()
+        clusters, sums = self._graph.clusters, self._cluster_sums
+        queries = [(self._graph.rows.sum(node.number), node.mass) for node in grown]
+        for total, mass in [*queries, (sums.sum(own), clusters[own].mass)]:
+            square, least = dot(total, total), self._graph.thresholds.edge(1, 1)
+            for cluster, score in sums.reaching(total, square, at_least=least) if square else ():
+                margin = score - self._graph.thresholds.edge(clusters[cluster].mass, mass)
                 best[cluster] = max(margin, best.get(cluster, margin))
+        best.pop(own, None)
         return set(sorted(best, key=lambda cluster: (-best[cluster], cluster))[:AROUND])
-
-    def _queries(self, due: list[Node], own: set[int]) -> Iterable[tuple[Integers, float]]:
-        for node in due:
-            yield self._graph.rows.sum(node.number), node.mass
-        for cluster in own:
-            yield self._cluster_sums.sum(cluster), self._graph.clusters[cluster].mass
-
-    def _near(self, total: Integers, mass: float, own: set[int]) -> list[tuple[float, int]]:
-        """Return other clusters by their margin over s~, greatest first (tie: the lower ID)."""
-        square, lowest = dot(total, total), self._graph.thresholds.edge(1, 1)
-        if not square:
-            return []
-        found = [
-            (score - self._graph.thresholds.edge(self._graph.clusters[cluster].mass, mass), cluster)
-            for cluster, score in self._cluster_sums.reaching(total, square, at_least=lowest)
-            if cluster not in own
-        ]
-        return sorted(found, key=lambda pair: (-pair[0], pair[1]))[:NEAR]
 
     def _bars(self, rows: list[_Row], requirements: Requirements) -> set[tuple[int, int]]:
         """Return pairs of rows that may not be united."""

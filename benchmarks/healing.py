@@ -1,0 +1,121 @@
+"""Compare the speed of the best mode with the paper's: `python -m benchmarks.healing [FOLDER]`.
+
+The same streams with `evidence="cluster", heal="settle"` and in the paper's mode, in turn, best of
+several tries. FOLDER may hold .npz files with an array X; each is repeated to 100,000 vectors with
+a little noise. `--slowest` adds 100,000 vectors one by one to 100,000 subclusters, and compares the
+slowest `add` with the median. Results are stored in benchmarks/healing.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import workloads
+from benchmarks.machine import describe
+from benchmarks.timing import measure_in_turn
+from linkstream import Links
+from linkstream.engine import native
+
+RESULTS = Path(__file__).with_name("healing.json")
+QUALITY = Path(__file__).with_name("quality.json")
+MODES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "healed": {"evidence": "cluster", "heal": "settle"},
+}
+REPEATED = 100_000
+NOISE = 0.02  # of each coordinate, over the root of the dimension
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the streams, print a table, and store the figures."""
+    options = parser().parse_args(arguments)
+    results: dict[str, Any] = {"machine": describe(native.kernel_name() or "best"), "streams": {}}
+    for name, (X, thresholds) in streams(options.folder).items():
+        if options.only and name not in options.only:
+            continue
+        results["streams"][name] = row = compare(X, thresholds, options.tries)
+        print(f"{name:24} {row['paper']:>10,.0f} {row['healed']:>10,.0f} {row['ratio']:6.2f}")
+        sys.stdout.flush()
+    if options.slowest:
+        results["slowest"] = row = slowest(options.slowest)
+        print(" ".join(f"{key} {value:.4g}" for key, value in row.items()))
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.healing")
+    made.add_argument("folder", nargs="?", type=Path, help=".npz files with X; thresholds as tuned")
+    made.add_argument("--only", nargs="+", metavar="STREAM", help="names of streams; all if none")
+    made.add_argument("--tries", type=int, default=3)
+    made.add_argument("--slowest", type=int, metavar="N", help="subclusters before N single adds")
+    return made
+
+
+def streams(folder: Path | None) -> dict[str, tuple[workloads.Vectors, workloads.Thresholds]]:
+    """Return the frozen workloads, `wide`, and the sets of a folder with tuned thresholds."""
+    found = {
+        name: (workload.make(), workload.thresholds)
+        for name, workload in workloads.SMALL.items()
+        if name in ("tight", "scatter", "hub", "lobes")
+    }
+    wide = workloads.ScatterStream(workloads.WIDE_BASE, seed=workloads.WIDE_SEED)
+    found["wide"] = np.concatenate(list(wide.blocks())), workloads.SCATTER
+    tuned = json.loads(QUALITY.read_text("utf-8"))["methods"]["links, healed"]["sets"]
+    for path in sorted(folder.glob("*.npz")) if folder else ():
+        if path.stem in tuned:
+            with np.load(path) as arrays:
+                parameters = tuned[path.stem]["parameters"].values()
+                found[path.stem] = repeated(arrays["X"]), tuple(parameters)  # type: ignore[assignment]
+    return found
+
+
+def repeated(X: np.ndarray[Any, Any]) -> workloads.Vectors:
+    """Return the vectors again and again, each time with other noise."""
+    rng = np.random.default_rng(0)
+    X = X.astype(np.float32) / np.linalg.norm(X, axis=1, keepdims=True)
+    rows = X[np.arange(REPEATED) % len(X)]
+    noise = rng.standard_normal(rows.shape, dtype=np.float32) * (NOISE / rows.shape[1] ** 0.5)
+    return np.ascontiguousarray(rows + noise, dtype=np.float32)
+
+
+def compare(X: workloads.Vectors, thresholds: workloads.Thresholds, tries: int) -> dict[str, float]:
+    """Return vectors per second of each mode, their ratio, and the spread of the tries."""
+
+    def work(options: dict[str, Any]) -> None:
+        Links(*thresholds, threads=workloads.THREADS, keep_vectors=False, **options).add_many(X)
+
+    works = {name: lambda options=options: work(options) for name, options in MODES.items()}
+    timings = measure_in_turn(works, tries=tries)
+    rates = {name: len(X) / timing.best for name, timing in timings.items()}
+    spread = {f"spread of {name}": timing.spread for name, timing in timings.items()}
+    return rates | {"ratio": rates["healed"] / rates["paper"]} | spread
+
+
+def slowest(n: int) -> dict[str, float]:
+    """Return milliseconds of single adds to n subclusters: median, 99.9 per cent, slowest."""
+    stream = workloads.ScatterStream(n, seed=workloads.WIDE_SEED)
+    links = Links(
+        *workloads.SCATTER, threads=workloads.THREADS, keep_vectors=False, **MODES["healed"]
+    )
+    for block in stream.blocks():
+        links.add_many(block)
+    seconds = []
+    for vector in stream.more(n):
+        begin = time.perf_counter()
+        links.add(vector)
+        seconds.append(time.perf_counter() - begin)
+    figures = np.quantile(np.array(seconds) * 1e3, [0.5, 0.999, 1.0])
+    return dict(zip(("median ms", "99.9 % ms", "slowest ms"), figures.tolist(), strict=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
