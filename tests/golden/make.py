@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from linkstream import Space
+from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Store
 
@@ -90,10 +91,11 @@ STORES = {
         {
             "space": Space(mean=[0.1, -0.2, 0.0, 0.05, 0.1, 0.0], model="encoder-7"),
             "evidence": "cluster",
-            "heal": "settle",
+            "heal": Healing("settle", steadiness=None),
             "min_size": 2,
         },
     ),
+    "healed": (corrected, {"evidence": "cluster", "heal": "settle"}),
 }
 
 

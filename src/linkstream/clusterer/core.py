@@ -81,7 +81,7 @@ class Core:
         complete = state.n_events == len(state.events)
         empty = replace(self.empty_state(), dimension=state.dimension)
         self.base = Base(empty, Ledger()) if complete else Base(state, copy.deepcopy(saved.ledger))
-        self.settles = self.healing is not None and self.healing.mode == "settle"
+        self.settles = self.healing is not None and self.healing.as_it_goes
         self._watched = bool(self.limits) or (self.healing is not None and not self.settles)
         self.maintained = self.fast_path = self.heals_alone = False
         self.vectors: VectorStore | None = None
@@ -174,7 +174,7 @@ class Core:
         return self.ledger
 
     def _set_healing(self, engine: Engine) -> None:
-        if self.settles and self.healing is not None:
+        if self.healing is not None and self.healing.steadiness is not None:
             figures = self.healing.growth, self.healing.steadiness
             engine.set_healing(*figures, alone=self.heals_alone)
 

@@ -276,7 +276,9 @@ class Healing:
             stream between two runs ("join").
         min_size: vectors a cluster needs to take part in "join".
         steadiness: how much greater a margin must be to change the ID of a subcluster than to keep
-            it ("settle"): margins within a cluster are raised by it, others lowered.
+            it ("settle"): margins within a cluster are raised by it, others lowered. None: all
+            subclusters are settled each time the stream has grown, as the first version did; files
+            of that version go on with it.
 
     >>> Healing("join").after(1000)
     1141
@@ -286,7 +288,7 @@ class Healing:
     first: int = 50
     growth: float = 1.3
     min_size: int = 5
-    steadiness: float = 0.01
+    steadiness: float | None = 0.01
 
     def __post_init__(self) -> None:
         _require(self.mode in MODES, "mode", self.mode, "'join' or 'settle'")
@@ -295,12 +297,25 @@ class Healing:
         _require(whole, "first and min_size", seen, "whole numbers from 1 on")
         number = isinstance(self.growth, float) and 1.0 < self.growth <= 1000.0
         _require(number, "growth", self.growth, "a float above 1, at most 1000")
+        if self.mode == "join":
+            object.__setattr__(self, "steadiness", None)
         number = isinstance(self.steadiness, float) and 0.0 <= self.steadiness <= 1.0
-        _require(number, "steadiness", self.steadiness, "a float from 0 to 1")
+        steadiness = self.steadiness
+        expected = "a float from 0 to 1, or None"
+        _require(number or steadiness is None, "steadiness", steadiness, expected)
+
+    @property
+    def as_it_goes(self) -> bool:
+        """Return whether the engine settles clusters that have grown while vectors arrive."""
+        return self.steadiness is not None
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        return f"Healing({values})"
 
     def after(self, n_vectors: int) -> int:
         """Return the number of vectors at which healing runs next, after `n_vectors`."""
-        if self.mode == "settle":
+        if self.as_it_goes:
             return n_vectors - n_vectors % POINT + POINT
         mark = self.first
         while mark <= n_vectors:
@@ -308,20 +323,24 @@ class Healing:
         return mark
 
     def run(self, state: State, unite: Unite, laws: Laws) -> tuple[Settlement, State]:
-        """Return the joins of mode "join", and the state with them applied."""
+        """Return the changes of healing at fixed places, and the state with them applied."""
+        if self.mode == "settle":
+            return settle(state, state.thresholds, unite, laws=laws)
         return heal(state, state.thresholds, unite, min_size=self.min_size, laws=laws)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for snapshots."""
-        return asdict(self)
+        """Plain values, for snapshots; without a steadiness of None."""
+        values = asdict(self)
+        return values if self.as_it_goes else {k: values[k] for k in values if k != "steadiness"}
 
     @classmethod
     def read(cls, values: object) -> Healing | None:
         """Return the healing of a snapshot; raise SnapshotError if it is not valid."""
         if values is None:
             return None
+        first: dict[str, Any] = {"steadiness": None}  # of the first version, unless it is given
         try:
-            return cls(**values)  # type: ignore[arg-type]
+            return cls(**(first | values))  # type: ignore[operator]
         except (TypeError, ArgumentError) as error:
             raise damaged(f"healing that cannot be ({error})", "what linkstream wrote") from None
 

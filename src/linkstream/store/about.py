@@ -183,12 +183,11 @@ def empty(connection: sqlite3.Connection, path: Path) -> Links | None:
 
 
 def _begun(about: About) -> Links:
-    heal = about["heal"]
     return Links.from_thresholds(
         Thresholds(**about["thresholds"]),
         space=_described_space(about),
         evidence=about["evidence"],
-        heal=None if heal is None else Healing(**heal),
+        heal=Healing.read(about["heal"]),
         track_vectors=about["track_vectors"],
         max_subclusters=about["max_subclusters"],
         max_idle=about["max_idle"],
