@@ -185,6 +185,33 @@ def test_switches_skip_vectors_without_an_id():
     assert metrics.id_switches([0, 0], [-1, -1]) == 0
 
 
+def test_stability_is_the_share_of_vectors_that_keep_their_id():
+    assert metrics.stability([0, 0, 1, 1], [0, 0, 1, 2]) == 0.75
+    assert metrics.stability([0, 1], [1, 0]) == 0.0  # a swap is a change: no matching is made
+    assert metrics.stability(["a", "b"], ["a", "b"]) == 1.0
+
+
+def test_a_removed_vector_does_not_count_for_stability():
+    assert metrics.stability([0, 0, 1], [0, -1, 2]) == 0.5
+    assert metrics.stability([-1, 0], [3, 0]) == 0.5  # its cluster is gone, the vector is not
+    assert metrics.stability([4, -1], [-1, -1]) == 1.0
+
+
+def test_stability_refuses_ids_of_two_types():
+    with pytest.raises(ArgumentError, match="IDs of one type"):
+        metrics.stability([0, 1], ["a", "b"])
+    with pytest.raises(ArgumentError, match="given has 2 labels and current 1"):
+        metrics.stability([0, 1], [0])
+
+
+@given(pairs_of_labels)
+def test_stability_is_one_if_nothing_changed(labels):
+    given_ids, current = labels
+    assert metrics.stability(current, current) == 1.0
+    kept = [a == b for a, b in zip(given_ids, current, strict=True) if b != -1]
+    assert metrics.stability(given_ids, current) == (sum(kept) / len(kept) if kept else 1.0)
+
+
 def test_a_vector_without_an_id_is_never_right_and_conflates_nothing():
     report = metrics.report([0, 0, 0, 1, 1], [-1, -1, -1, 4, 4])
     assert report.accuracy == 0.4

@@ -95,17 +95,26 @@ def _scipy() -> tuple[Any, Any]:
 
 
 def pair_of_labels(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    names: tuple[str, str] = ("y_true", "y_pred"),
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return two lists of labels as arrays; raise ArgumentError if their lengths differ."""
-    labels_true, labels_pred = checked_labels("y_true", y_true), checked_labels("y_pred", y_pred)
-    if len(labels_true) != len(labels_pred):
+    """Return two lists of labels as arrays; raise ArgumentError if their lengths differ.
+
+    Args:
+        y_true: the first labels.
+        y_pred: the second labels.
+        names: the names of the two arguments, for errors.
+    """
+    first, second = checked_labels(names[0], y_true), checked_labels(names[1], y_pred)
+    if len(first) != len(second):
         raise ArgumentError(
-            f"y_true has {len(labels_true)} labels and y_pred {len(labels_pred)}",
+            f"{names[0]} has {len(first)} labels and {names[1]} {len(second)}",
             expected="one of each for every vector",
             remedy="Give both in order of arrival, none left out.",
         )
-    return labels_true, labels_pred
+    return first, second
 
 
 def checked_labels(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:

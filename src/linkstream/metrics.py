@@ -1,7 +1,7 @@
-"""Metrics of IDs (section 3.6): accuracy after matching, conflation and fracture, switches, pairs.
+"""Metrics of IDs: accuracy (section 3.6), conflation and fracture, switches, pairs, stability.
 
-All figures but the switches come from one sparse contingency table, whose size does not exceed the
-number of vectors.
+All figures but switches and stability come from one sparse contingency table, whose size does not
+exceed the number of vectors.
 
 In `y_pred`, −1 means that no ID was given (`Links.predict` returns −1 for a vector that would be
 new). Such a vector is never right, conflates nothing, counts as fractured, and forms no pair. In
@@ -236,6 +236,41 @@ def id_switches(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> int:
     order = np.argsort(who, kind="stable")
     who, ids = who[order], ids[given][order]
     return int(np.count_nonzero((who[1:] == who[:-1]) & (ids[1:] != ids[:-1])))
+
+
+def stability(given: npt.ArrayLike, current: npt.ArrayLike) -> float:
+    """Return the share of vectors that still have the ID they were given.
+
+    Two uses. For the share whose ID at arrival is their ID now, keep what `add_many` returns:
+
+        stability(links.resolve_many(ids), links.labels())
+
+    For the share of a first part that keeps its ID while later vectors arrive, keep the labels
+    after the first part:
+
+        stability(links.resolve_many(before), links.labels()[: len(before)])
+
+    `resolve_many` replaces the ID of a cluster that was joined by the ID that stays, so that a
+    join alone changes no vector. No identities are needed. A vector that was removed (−1 in
+    `current`) does not count; without any other vector the share is 1.
+
+    Args:
+        given: the ID that each vector was given, resolved.
+        current: the ID of each vector now, as `Links.labels` returns it; −1 if it was removed.
+
+    >>> stability([0, 0, 1, 2], [0, 0, 0, -1])
+    0.6666666666666666
+    """
+    before, now = pair_of_labels(given, current, names=("given", "current"))
+    if (before.dtype.kind in "US") != (now.dtype.kind in "US"):
+        raise ArgumentError(
+            f"given holds {before.dtype} and current {now.dtype}",
+            expected="IDs of one type",
+            remedy="Take both from one clusterer.",
+        )
+    counted = ~without_id(now)
+    kept = int(np.count_nonzero((before == now) & counted))
+    return _ratio(kept, int(np.count_nonzero(counted)))
 
 
 def pair_scores(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> PairScores:

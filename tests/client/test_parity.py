@@ -17,6 +17,8 @@ def test_a_verb_of_a_client_is_that_of_links(kind, verb):
     assert next(iter(inspect.signature(getattr(kind, verb)).parameters)) == "self"
 
 
-@pytest.mark.parametrize("name", ["predict", "resolve", "explain_pair", "labels", "state_hash"])
+@pytest.mark.parametrize(
+    "name", ["predict", "resolve_many", "explain_pair", "labels", "state_hash"]
+)
 def test_a_read_of_a_client_has_the_documentation_of_links(name):
     assert inspect.getdoc(getattr(Client, name)) == inspect.getdoc(getattr(Links, name))

@@ -334,7 +334,8 @@ def test_clusters_reads_all_pages(talk):
 
 
 VERBS = (
-    *("add", "add_many", "add_group", "enrol", "predict", "labels", "clusters", "resolve", "named"),
+    *("add", "add_many", "add_group", "enrol", "predict", "labels", "clusters", "resolve"),
+    *("resolve_many", "named"),
     *("explain", "explain_pair", "history", "exemplars", "events", "state_hash"),
     *("suggest_merges", "suggest_splits", "review_queue", "settle"),
     *("same", "different", "move", "name", "rename", "ignore", "remove", "forget", "undo", "redo"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links, Thresholds
-from linkstream.errors import NotTrackedError, UnknownIdError
+from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
 from linkstream.paper.thresholds import anisotropic_pair_threshold
 from streams import ENGINES, KINDS, around, make, unit
 
@@ -49,6 +49,32 @@ def test_a_history_reads_as_sentences():
     assert f"joined into cluster {united.cluster}" in str(links.history(united.gone))
     assert f"cluster {united.gone} joined it" in str(links.history(united.cluster))
     assert str(links.history(united.gone)).startswith("event ")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_many_ids_are_resolved_like_single_ones(engine):
+    stream = make("lobes", 1)
+    links = Links(*stream.thresholds, engine=engine, heal="settle", evidence="cluster")
+    ids = links.add_many(stream.vectors)
+    links.same(0, 1, of="clusters")
+    links.forget(int(links.labels()[-1]))
+    resolved = links.resolve_many(ids)
+    assert resolved.tolist() == [links.resolve(each) for each in ids.tolist()]
+    assert set(resolved.tolist()) <= {-1, *(each.id for each in links.clusters())}
+    assert len(set(ids.tolist())) > len(set(resolved.tolist()))  # some were joined
+
+
+def test_a_list_of_ids_is_checked_and_may_be_empty_or_hold_minus_one():
+    links = clustered()
+    assert links.resolve_many([]).tolist() == []
+    assert Links(0.7, 0.6, 0.9).resolve_many([-1, -1]).tolist() == [-1, -1]
+    assert links.resolve_many(np.array([0], dtype=np.uint8)).tolist() == [0]
+    for wrong in ([0, 10_000], [-2], np.array([2**63], dtype=np.uint64)):
+        with pytest.raises(UnknownIdError):
+            links.resolve_many(wrong)
+    for wrong in ([[0]], 0, [0.5], ["a"], [[0], [1, 2]], [True]):
+        with pytest.raises(ArgumentError, match="1-D array of integers"):
+            links.resolve_many(wrong)
 
 
 def test_an_unknown_id_has_no_history():

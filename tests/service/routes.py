@@ -76,6 +76,7 @@ ROUTES = [
     Route("GET", N + "/explain", "read", query="a=0&b=1&of=vectors"),
     Route("POST", N + "/explain", "read", ONE),
     Route("POST", N + "/ask", "read", MANY),
+    Route("POST", N + "/resolve", "read", {"ids": [0, -1]}),
     Route("PUT", N, "admin", MADE_WITH),
     Route("POST", N + "/vectors", "write", MANY),
     Route("POST", N + "/groups", "write", MANY),

@@ -157,6 +157,7 @@ class Connection:
     vector = Call(reads.vector)
     payload = Call(reads.payload)
     resolve = Call(reads.resolve)
+    resolve_many = Call(reads.resolve_many)
     named = Call(reads.named)
     explain = Call(reads.explain)
     explain_pair = Call(reads.explain_pair)

@@ -28,7 +28,7 @@ from linkstream.client.views import (
     Page,
     VectorView,
 )
-from linkstream.clusterer.checks import whole_number
+from linkstream.clusterer.checks import check_ids, whole_number
 from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.explanation import Explanation
@@ -41,6 +41,7 @@ from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Step
 
 PAGE = 1_000  # clusters or events in one request
+IDS = 100_000  # IDs to resolve in one request
 
 
 # The service
@@ -170,6 +171,17 @@ def payload(vector: int) -> Steps[Any]:
 def resolve(cluster_id: int) -> Steps[int]:
     """As `Links.resolve`."""
     return fetch(f"clusters/{_number(cluster_id)}", lambda values: int(values["id"]))
+
+
+@as_in_links
+def resolve_many(ids: npt.ArrayLike) -> Steps[npt.NDArray[np.int64]]:
+    """As `Links.resolve_many`."""
+    wanted, places = np.unique(check_ids(ids), return_inverse=True)
+    found: list[int] = []
+    for start in range(0, len(wanted), IDS):
+        answer = yield post("resolve", {"ids": wanted[start : start + IDS].tolist()}, write=False)
+        found += answer.read(lambda values: [int(each) for each in values["ids"]])
+    return np.array(found, dtype=np.int64)[places]
 
 
 @as_in_links

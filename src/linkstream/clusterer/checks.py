@@ -36,6 +36,22 @@ def check_yes_no(name: str, value: object) -> bool:
     return bool(value)
 
 
+def check_ids(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return cluster IDs as an array; raise ArgumentError unless they are a list of integers."""
+    try:
+        given = np.asarray(ids)
+    except ValueError:  # rows of unequal lengths
+        given = np.empty((0, 0))
+    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
+        raise ArgumentError(
+            f"IDs of shape {given.shape} and type {given.dtype}",
+            expected="a list or 1-D array of integers",
+            remedy="IDs come from add(), add_many() or labels().",
+        )
+    wide = given.dtype == np.uint64
+    return (np.minimum(given, np.uint64(2**62)) if wide else given).astype(np.int64)
+
+
 def check_kind(of: str) -> None:
     """Raise ArgumentError unless `of` is "vectors", "subclusters" or "clusters"."""
     if not isinstance(of, str) or of not in KINDS:

@@ -125,6 +125,14 @@ class LinksReader:
         """
         return self.core.resolve(cluster_id)
 
+    def resolve_many(self, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the live cluster that each ID stands for, as `resolve` does; −1 stays −1.
+
+        Args:
+            ids: IDs that were given at any time, such as those that `add_many` returned.
+        """
+        return views.resolve_many(self.core, ids)
+
     def named(self, name: str) -> int:
         """Return the cluster that has a name; raise ArgumentError if none has.
 

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.change import UNUSABLE
-from linkstream.clusterer.checks import check_name, whole_number
+from linkstream.clusterer.checks import check_ids, check_name, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.engine.events import Event, from_rows
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity import timeline
+from linkstream.identity.ledger import GONE
 from linkstream.identity.timeline import History
 
 
@@ -59,6 +60,17 @@ def labels(core: Core) -> npt.NDArray[np.int64]:
             remedy="Keep the IDs that add_many() returns, or track vectors.",
         )
     return core.engine.labels() if core.engine else np.empty(0, dtype=np.int64)
+
+
+def resolve_many(core: Core, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the live cluster that each ID stands for; −1 if it is gone, and for −1."""
+    wanted, places = np.unique(check_ids(ids), return_inverse=True)
+    for outermost in wanted[wanted != GONE][[0, -1]] if np.any(wanted != GONE) else ():
+        core.check_id(outermost)
+    ledger = core.up_to_date_ledger()
+    found = [ledger.resolve(number) for number in wanted.tolist()]
+    live = [each if each != GONE and core.running().has_cluster(each) else GONE for each in found]
+    return np.array(live, dtype=np.int64)[places]
 
 
 def clusters(core: Core) -> list[Cluster]:

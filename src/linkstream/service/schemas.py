@@ -34,6 +34,12 @@ class Explain(Body):
     limit: Annotated[int, Field(ge=1, le=100)] = 5
 
 
+class Resolve(Body):
+    """IDs to resolve; −1 stays −1."""
+
+    ids: Annotated[list[Annotated[int, Field(ge=-1, le=2**53)]], Field(fail_fast=True)]
+
+
 class Thresholds(Body):
     """The three thresholds."""
 
@@ -161,6 +167,12 @@ class Ids(BaseModel):
 
 class Predictions(BaseModel):
     """The cluster that each vector would get; −1 for a new one."""
+
+    ids: list[int]
+
+
+class Resolved(BaseModel):
+    """The live cluster that each ID stands for; −1 if it is gone."""
 
     ids: list[int]
 

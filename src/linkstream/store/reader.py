@@ -129,6 +129,7 @@ class StoreReader:
     labels = _as_in_links(Links.labels)
     clusters = _as_in_links(Links.clusters)
     resolve = _as_in_links(Links.resolve)
+    resolve_many = _as_in_links(Links.resolve_many)
     named = _as_in_links(Links.named)
     corrections = _as_in_links(Links.corrections)
     predict = _as_in_links(Links.predict)

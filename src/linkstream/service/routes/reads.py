@@ -80,6 +80,14 @@ async def members(
     return json_response(await session.read(lambda store: _members(store, cluster, limit, before)))
 
 
+@route(router, "POST", f"{N}/resolve", "read", body=schemas.Resolve, answer=schemas.Resolved)
+async def resolve(request: Request, session: Here) -> Response:
+    """Return the live cluster that each ID stands for; −1 if it is gone."""
+    body = await requests.json_body(request, settings_of(request), schemas.Resolve)
+    live = await session.read(lambda store: store.resolve_many(body.ids))
+    return json_response({"ids": live.tolist()})
+
+
 @route(router, "GET", f"{N}/vectors/{{vector}}", "read", answer=dict[str, Any])
 async def vector(session: Here, vector: Id) -> Response:
     """Return the current cluster and subcluster of a vector, and its payload."""
