@@ -24,10 +24,10 @@ class LinksTopics(LinksClusterer):
     document of that call. Documents in clusters of fewer than `min_size` documents are outliers,
     −1, until the cluster is large enough.
 
-    Without a preset, `evidence` defaults to "cluster": new documents then never split a cluster,
-    and a document keeps its topic. Healing (`heal`, and every preset) and `evidence="nearest"` may
-    find better topics later and move old documents to them; each move is an event of `links_`. All
-    parameters are those of `LinksClusterer`.
+    Without a preset or a mode, `evidence` defaults to "cluster": new documents then never split a
+    cluster, and a document keeps its topic. Healing (`heal`, `mode="best"` and every preset) and
+    `evidence="nearest"` may find better topics later and move old documents to them; each move is
+    an event of `links_`. All parameters are those of `LinksClusterer`.
 
     >>> topics = LinksTopics(0.7, 0.6, 0.9).fit([[1.0, 0.0, 0.1], [0.0, 1.0, 0.0]])
     >>> topics.partial_fit([[0.9, 0.1, 0.0]]).labels_, topics.all_labels_
@@ -50,7 +50,7 @@ class LinksTopics(LinksClusterer):
 
     def _parameters(self) -> dict[str, Any]:
         parameters = super()._parameters()
-        if parameters["preset"] is None and parameters["evidence"] is None:
+        if all(parameters[name] is None for name in ("preset", "mode", "evidence")):
             parameters["evidence"] = "cluster"
         return parameters
 

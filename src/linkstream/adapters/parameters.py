@@ -6,6 +6,7 @@ from inspect import signature
 from typing import Any
 
 from linkstream.clusterer import Links
+from linkstream.clusterer.modes import over_preset
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import Preset, check_no_granularity
@@ -23,9 +24,9 @@ def make_links(parameters: dict[str, Any]) -> Links:
     """Return the clusterer for an adapter's parameters; raise ArgumentError if one is wrong.
 
     Thresholds come from a preset and its granularity, from the three parameters, or from both: a
-    parameter takes precedence over the preset. If `space`, `evidence` or `heal` is None, that of
-    the preset applies, or else the default of `Links`; `heal=False` means no healing even with a
-    preset. All other parameters are options of `Links`.
+    parameter takes precedence over the preset. If `space`, `mode`, `evidence` or `heal` is None,
+    that of the preset applies, or else the default of `Links`; `heal=False` means no healing even
+    with a preset. All other parameters are options of `Links`.
     """
     rest = dict(parameters)
     name, granularity = rest.pop("preset"), rest.pop("granularity")
@@ -33,11 +34,9 @@ def make_links(parameters: dict[str, Any]) -> Links:
         check_no_granularity(granularity)
     preset = None if name is None else preset_of(name, granularity)
     thresholds = _thresholds({name: rest.pop(name) for name in THRESHOLDS}, preset)
-    own = {key: rest.pop(key) for key in ("space", "evidence", "heal")}
-    chosen: dict[str, Any] = preset.options if preset is not None else {"evidence": "nearest"}
-    chosen |= {key: value for key, value in own.items() if value is not None}
-    if chosen.get("heal") is False:
-        chosen["heal"] = None
+    own = {key: rest.pop(key) for key in ("space", "mode", "evidence", "heal")}
+    given = {key: value for key, value in own.items() if value is not None}
+    chosen = over_preset({} if preset is None else preset.options, given)
     return Links.from_thresholds(thresholds, **chosen, **rest)
 
 

@@ -43,6 +43,7 @@ class LinksRiver(base.Clusterer):
         granularity: level of the preset, such as "topics", or a number from 0 (coarse) to 1
             (fine). None takes the default level.
         space: as for `Links`. None takes that of the preset, if there is one.
+        mode: as for `Links`. None takes evidence and healing of the preset, if there is one.
         evidence: as for `Links`. None takes that of the preset, if there is one.
         heal: as for `Links`. None takes that of the preset, if there is one; False means no
             healing even with a preset.
@@ -74,6 +75,7 @@ class LinksRiver(base.Clusterer):
         preset: str | None = None,
         granularity: str | float | None = None,
         space: Space | None = None,
+        mode: str | None = None,
         evidence: str | None = None,
         heal: Healing | str | bool | None = None,
         track_vectors: bool = False,

@@ -29,6 +29,7 @@ Picture = Annotated[Path | None, "Draw a picture to a .png, .svg or .pdf."]
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Its ID, or its name.")]
 TokenFile = Annotated[Path | None, "The file of tokens; else DATA/tokens.json."]
 Seed = Annotated[int, Option(min=0, help="Seed of the random numbers.")]
+Mode = Annotated[str | None, "The algorithm of the paper (paper), or the most accurate one (best)."]
 Heal = Annotated[str | None, "Correct clusters while vectors arrive: join or settle."]
 Column = Annotated[str | None, "The column of vectors in a .parquet, .arrow, .jsonl or .csv."]
 Key = Annotated[str | None, Option(help="Name of the array in a .npz.", show_default="X")]
@@ -59,6 +60,7 @@ class ClustererOptions:
     granularity: Annotated[
         str | None, "Level of the preset, such as topics, or 0 (coarse) to 1 (fine)."
     ] = None
+    mode: Mode = None
     evidence: Annotated[
         str | None, "Compare a vector with the nearest subcluster (nearest) or the whole (cluster)."
     ] = None
@@ -109,7 +111,7 @@ class ClustererOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Links` that were given."""
-        names = ("granularity", "evidence", "heal", "max_subclusters", "max_idle")
+        names = ("granularity", "mode", "evidence", "heal", "max_subclusters", "max_idle")
         given = {name: getattr(self, name) for name in names}
         given["track_vectors"] = False if self.no_track else None
         return {name: value for name, value in given.items() if value is not None}

@@ -71,7 +71,7 @@ def create(
         thresholds: the three thresholds; give either these or `preset`.
         preset: the name of an encoder with known thresholds, as for `Links.preset`.
         options: `granularity` of the preset, and the options of `Links`, as for `Store.open`:
-            `space`, `track_vectors`, `keep_vectors`, `evidence`, `heal`, `max_subclusters`,
+            `mode`, `space`, `track_vectors`, `keep_vectors`, `evidence`, `heal`, `max_subclusters`,
             `max_idle`, `min_size`.
     """
     space = options.pop("space", None)

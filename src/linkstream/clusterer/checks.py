@@ -46,7 +46,7 @@ def check_ids(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
         raise ArgumentError(
             f"IDs of shape {given.shape} and type {given.dtype}",
             expected="a list or 1-D array of integers",
-            remedy="IDs come from add(), add_many() or labels().",
+            remedy="IDs come from add(), add_many(), labels() or clusters().",
         )
     wide = given.dtype == np.uint64
     return (np.minimum(given, np.uint64(2**62)) if wide else given).astype(np.int64)

@@ -10,7 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer import adding, checks, corrections, maintenance, removal, snapshots
+from linkstream.clusterer import (
+    adding,
+    checks,
+    corrections,
+    maintenance,
+    modes,
+    removal,
+    snapshots,
+)
 from linkstream.clusterer.absorb import Absorbed, absorb
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.reader import LinksReader
@@ -57,8 +65,9 @@ class Links(LinksReader):
         threads: int | None = None,
         track_vectors: bool = True,
         keep_vectors: bool | None = None,
-        evidence: str = "nearest",
-        heal: Healing | str | None = None,
+        mode: str = "paper",
+        evidence: str | None = None,
+        heal: Healing | str | bool | None = None,
         max_subclusters: int | None = None,
         max_idle: int | None = None,
         min_size: int = 1,
@@ -77,20 +86,25 @@ class Links(LinksReader):
                 and corrections of vectors need. False bounds the memory of an endless stream.
             keep_vectors: whether to keep the vectors themselves, which `move`, `remove` by number
                 and `undo` need; None does as `track_vectors`.
+            mode: "paper" (the algorithm of the paper) or "best" (the most accurate configuration:
+                evidence="cluster", heal="settle"), with thresholds that were tuned for it.
             evidence: what decides on a vector that joins no subcluster: "nearest" (the paper: the
-                most similar subcluster) or "cluster" (the sums of whole clusters).
-            heal: None (the paper's algorithm), "join" or "settle" to repair clusters while vectors
-                arrive, or a `Healing` such as `Healing("settle", steadiness=0.03)`.
+                most similar subcluster) or "cluster" (the sums of whole clusters). None does as
+                `mode`.
+            heal: "join" or "settle" to repair clusters while vectors arrive, or a `Healing` such
+                as `Healing("settle", steadiness=0.03)`; False for none. None does as `mode`.
             max_subclusters: most subclusters to keep, such as 100_000; None sets no limit.
             max_idle: vectors after which an unused cluster is forgotten; None sets no limit.
             min_size: vectors that a cluster without a name needs to be more than pending.
         """
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
-        state = State(thresholds, 0, bool(track_vectors), checks.check_evidence(evidence))
+        chosen = modes.configuration(mode, evidence, heal)
+        whole = checks.check_evidence(chosen.evidence)
+        state = State(thresholds, 0, bool(track_vectors), whole)
         saved = Saved(
             state=state,
             space=checks.check_space(space),
-            healing=Healing.of(heal),
+            healing=chosen.healing,
             ledger=Ledger(tracked=state.track_vectors),
             limits=Limits(max_subclusters, max_idle),
             min_size=checks.whole_number("min_size", min_size, "how many vectors make a cluster"),
@@ -126,7 +140,7 @@ class Links(LinksReader):
         'minilm'
         """
         chosen = preset(name, granularity)
-        return cls.from_thresholds(chosen.thresholds, **{**chosen.options, **options})
+        return cls.from_thresholds(chosen.thresholds, **modes.over_preset(chosen.options, options))
 
     @classmethod
     def _around(cls, core: Core) -> Links:

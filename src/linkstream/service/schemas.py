@@ -63,6 +63,7 @@ class Namespace(Body):
     preset: str | None = None
     granularity: str | Number | None = None
     space: Space | None = None
+    mode: Literal["paper", "best"] | None = None
     evidence: Literal["nearest", "cluster"] | None = None
     heal: Literal["join", "settle"] | None = None
     track_vectors: StrictBool | None = None

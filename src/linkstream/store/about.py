@@ -120,6 +120,8 @@ def check_wanted(path: Path, about: About, asked: Wanted) -> None:
     if preset is not None:
         names |= preset_of(preset).options.keys()
         wish = describe(links.space.model, links.thresholds)
+    if "mode" in options:
+        names |= {"evidence", "heal"}
     for name in sorted(names & described.keys()):
         if not _same(described[name], about[name]):
             seen = f"{name}={_shown(described[name])} for {path}, which has {_shown(about[name])}"

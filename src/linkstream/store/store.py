@@ -124,7 +124,7 @@ class Store(StoreReader):
                 at the time of opening or of the last `refresh`.
             engine: "auto" (default), "native" or "reference".
             threads: threads of the native engine; None (default) uses all cores.
-            options: for a new store, the options of `Links`: `space`, `track_vectors`,
+            options: for a new store, the options of `Links`: `mode`, `space`, `track_vectors`,
                 `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`. For
                 an existing one they must be the same.
 
