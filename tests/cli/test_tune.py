@@ -57,6 +57,22 @@ def test_a_pipe_gets_one_line_of_json(folder, voices):
     assert record == tune(*voices, trials=12, orders=2).to_dict()
 
 
+def test_the_objective_and_the_mode_are_passed_on(folder, voices):
+    words = ("--mode", "best", "--objective", "settled", "--stability-weight", 0.2)
+    done = run("tune", "voices.npz", "--trials", 8, "--orders", 1, *words, cwd=folder)
+    [record] = json_lines(done.stdout)
+    options = {"mode": "best", "objective": "settled", "stability_weight": 0.2}
+    assert record == tune(*voices, trials=8, orders=1, **options).to_dict()
+    assert record["options"] == {"mode": "best"}
+
+
+def test_a_terminal_shows_the_mode_to_use(folder):
+    few = ("tune", "voices.npz", "--trials", 8, "--orders", 1, "--mode", "best")
+    _, shown = run_on_a_terminal(*few, cwd=folder)
+    assert "--mode best" in shown
+    assert "mode='best'" in shown
+
+
 def test_labels_can_be_another_array_or_a_file(folder):
     by_name = run("tune", "voices.npz", "--labels", "speaker", *QUICK, cwd=folder)
     by_file = run("tune", "voices.npy", "--labels", "who.npy", *QUICK, cwd=folder)

@@ -17,14 +17,13 @@ from linkstream.errors import ArgumentError, MissingExtraError, VectorError
 from linkstream.tuning import TuneResult, tune
 from linkstream.tuning.candidates import (
     Candidate,
-    Objective,
     Point,
     best_neighbourhood,
     design,
-    judge,
     similarity_range,
 )
 from linkstream.tuning.inputs import LabelledVectors
+from linkstream.tuning.objective import Objective, judge
 
 QUICK = {"trials": 24, "orders": 2}
 
@@ -106,6 +105,46 @@ def test_with_a_weight_the_score_is_the_weighted_score(voices):
     weights = {"conflation_weight": 1.0, "fracture_weight": 3.0}
     assert tuned.judgements[0].instant == metrics.weighted_score(y, ids, **weights)
     assert "fracture 3" in tuned.objective.name
+
+
+def test_settled_tuning_scores_the_labels_after_settling(voices):
+    X, y = voices
+    tuned = tune(X, y, objective="settled", mode="best", trials=8, orders=1)
+    links = tuned.links()
+    links.add_many(X)
+    links.settle(apply=True)
+    assert tuned.score == tuned.settled == metrics.accuracy(y, links.labels())
+    assert dict(tuned.rows())["settled"] == f"{tuned.settled:.4f}"
+    assert tuned.objective.name == "accuracy, settled"
+
+
+def test_a_weight_of_stability_subtracts_the_share_that_moved(voices):
+    X, y = voices
+    tuned = tune(X, y, mode="best", stability_weight=0.5, trials=8, orders=1)
+    links = tuned.links()
+    ids = links.add_many(X)
+    still = metrics.stability(links.resolve_many(ids), links.labels())
+    assert tuned.still == still
+    assert tuned.score == pytest.approx((tuned.instant + tuned.current) / 2 - 0.5 * (1 - still))
+    assert tuned.settled is None
+
+
+def test_more_weight_on_stability_moves_no_more_ids():
+    X, y = families(12, 20, seed=3)
+    free, still = (
+        tune(X, y, mode="best", stability_weight=weight, trials=40, orders=1)
+        for weight in (0.0, 1.0)
+    )
+    assert still.still >= free.still
+    assert still.instant + still.current <= free.instant + free.current + 0.02
+
+
+def test_a_mode_is_tuned_like_the_options_it_stands_for(voices):
+    by_name = tune(*voices, mode="best", trials=8, orders=1)
+    spelled = tune(*voices, evidence="cluster", heal="settle", trials=8, orders=1)
+    assert by_name.to_dict() == spelled.to_dict()
+    assert by_name.python.endswith("mode='best')")
+    assert by_name.links().healing is not None
 
 
 def test_names_of_identities_do_not_matter(voices, tuned):
@@ -328,11 +367,11 @@ def test_trials_in_another_space_are_not_neighbours():
 def test_bad_trials_are_not_run_in_every_order(tuned):
     states = [trial.state.name for trial in tuned.study.trials]
     assert set(states) == {"COMPLETE", "PRUNED"}
-    best_first = max(np.mean(t.user_attrs["figures"][0]) for t in tuned.study.trials)
+    best_first = max(t.user_attrs["figures"][0]["score"] for t in tuned.study.trials)
     for trial in tuned.study.trials:
         if trial.state.name == "PRUNED":
             assert len(trial.user_attrs["figures"]) == 1
-            assert np.mean(trial.user_attrs["figures"][0]) < best_first - 0.04
+            assert trial.user_attrs["figures"][0]["score"] < best_first - 0.04
 
 
 # Candidates
@@ -421,6 +460,11 @@ def test_the_picture_of_two_spaces_and_of_one_trial_is_drawn(tmp_path):
         ({"fracture_weight": float("nan")}, "fracture_weight is nan"),
         ({"conflation_weight": "much"}, "conflation_weight is 'much'"),
         ({"conflation_weight": 0.0, "fracture_weight": 0.0}, "both weights"),
+        ({"objective": "speed"}, "objective='speed'"),
+        ({"stability_weight": 1.5}, "stability_weight=1.5"),
+        ({"stability_weight": float("nan")}, "stability_weight=nan"),
+        ({"stability_weight": True}, "stability_weight=True"),
+        ({"mode": "fast"}, "mode='fast'"),
         ({"space": "centred"}, "space is of type str"),
         ({"space": Space(mean=[0.1, 0.2])}, "dimension 2"),
         ({"engine": "steam"}, "steam"),
@@ -493,11 +537,8 @@ def test_with_cluster_evidence_t_s_is_fixed_and_two_thresholds_are_searched(voic
     assert fine == {1.0}
     at_arrival = links.add_many(voices[0])
     assert tuned.instant == pytest.approx(metrics.accuracy(voices[1], at_arrival))
-    assert "evidence='cluster', heal='settle'" in tuned.python
-    assert json.loads(json.dumps(tuned.to_dict()))["options"] == {
-        "evidence": "cluster",
-        "heal": "settle",
-    }
+    assert "mode='best'" in tuned.python
+    assert json.loads(json.dumps(tuned.to_dict()))["options"] == {"mode": "best"}
 
 
 def test_a_bad_heal_option_is_refused_before_any_work(voices):

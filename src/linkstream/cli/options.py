@@ -161,10 +161,11 @@ class VectorFileOptions:
         return read_vectors(file if file == "-" else Path(file), **asdict(self))
 
 
-def cluster_command(thresholds: Thresholds) -> str:
-    """Return the command that clusters with some thresholds."""
+def cluster_command(thresholds: Thresholds, **options: str) -> str:
+    """Return the command that clusters with some thresholds and options of the same names."""
     given = zip(_THRESHOLDS, asdict(thresholds).values(), strict=True)
-    words = " ".join(f"{flag} {value:.6g}" for flag, value in given)
+    flags = [f"{flag} {value:.6g}" for flag, value in given]
+    words = " ".join(flags + [f"--{name} {value}" for name, value in options.items()])
     return f"linkstream cluster FILE --store people.links {words}"
 
 

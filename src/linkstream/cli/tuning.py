@@ -12,7 +12,7 @@ import typer
 from typer import Option
 
 from linkstream.cli import outcome, screen
-from linkstream.cli.options import Column, Heal, Key, Picture, Seed, cluster_command
+from linkstream.cli.options import Column, Heal, Key, Mode, Picture, Seed, cluster_command
 from linkstream.cli.phrasing import reworded
 from linkstream.errors import VectorError
 
@@ -78,6 +78,12 @@ def tune(
     column: Column = None,
     trials: Annotated[int, "Settings to try."] = 200,
     orders: Annotated[int, "Orders of arrival to test each setting with."] = 3,
+    objective: Annotated[
+        str, "What counts: IDs at arrival and at the end (accuracy), or after settle (settled)."
+    ] = "accuracy",
+    stability_weight: Annotated[
+        float, "From 0 to 1: how much IDs that stay still count beside accuracy."
+    ] = 0.0,
     conflation_weight: Annotated[
         float | None, "Weight of wrong merges; else accuracy counts."
     ] = None,
@@ -88,9 +94,10 @@ def tune(
     mean: Annotated[
         Path | None, "Also try centred vectors; if better, write the mean as .npy."
     ] = None,
+    mode: Mode = None,
     evidence: Annotated[
-        str, "What a vector is compared with: nearest subcluster, or cluster."
-    ] = "nearest",
+        str | None, "What a vector is compared with: nearest subcluster, or cluster."
+    ] = None,
     heal: Heal = None,
     picture: Picture = None,
 ) -> None:
@@ -120,12 +127,15 @@ def tune(
             y,
             trials=trials,
             orders=orders,
+            objective=objective,
+            stability_weight=stability_weight,
             conflation_weight=conflation_weight,
             fracture_weight=fracture_weight,
             seed=seed,
             workers=workers,
             study=study,
             search_space=mean is not None,
+            mode=mode or "paper",
             evidence=evidence,
             heal=heal,
             progress=progress,
@@ -164,7 +174,9 @@ def _show_tuned(tuned: TuneResult, mean: Path | None, picture: Path | None) -> N
     console.print(rows)
     console.print("\nTo use them:\n")
     if tuned.space.mean is None:
-        console.print(f"    {cluster_command(tuned.thresholds)}", soft_wrap=True)
+        console.print(
+            f"    {cluster_command(tuned.thresholds, **tuned.candidate.options)}", soft_wrap=True
+        )
         console.print("\nor, in Python:\n\n    from linkstream import Links")
     else:
         console.print("    import numpy\n    from linkstream import Links, Space")

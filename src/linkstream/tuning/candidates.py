@@ -1,4 +1,4 @@
-"""Candidates of a search: which thresholds to try, the score of each, and which one to take.
+"""Candidates of a search: which thresholds to try, and which one to take.
 
 Two vectors of one cluster have similarity about T_c². So T_c² is searched between the median
 similarity of strangers (vectors of different identities) and the highest similarities of pairs of
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream import metrics
 from linkstream.clusterer import Links
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -52,63 +51,6 @@ class Candidate:
         """Return a clusterer without vectors; `options` override those of the candidate."""
         chosen = {"space": self.space, **self.options, **options}
         return Links.from_thresholds(self.thresholds, **chosen)
-
-
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """The figure to maximise: accuracy or, if a weight is given, the weighted score."""
-
-    conflation_weight: float | None = None
-    fracture_weight: float | None = None
-
-    def __post_init__(self) -> None:
-        self.of(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))  # checks the weights
-
-    @property
-    def weights(self) -> tuple[float, float] | None:
-        """Weights of conflation and fracture, or None for accuracy."""
-        if self.conflation_weight is None and self.fracture_weight is None:
-            return None
-        conflation = 1.0 if self.conflation_weight is None else self.conflation_weight
-        return conflation, 1.0 if self.fracture_weight is None else self.fracture_weight
-
-    @property
-    def name(self) -> str:
-        """The name of the figure, with its weights."""
-        if self.weights is None:
-            return "accuracy"
-        return "weighted score, conflation {:g}, fracture {:g}".format(*self.weights)
-
-    def of(self, y: Labels, ids: Labels) -> float:
-        """Return the figure of these IDs, in [0, 1]."""
-        if self.weights is None:
-            return metrics.accuracy(y, ids)
-        conflation, fracture = self.weights
-        return metrics.weighted_score(
-            y, ids, conflation_weight=conflation, fracture_weight=fracture
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The objective of a candidate on one stream: of the IDs at arrival, and of the final IDs."""
-
-    instant: float
-    current: float
-
-    @property
-    def score(self) -> float:
-        """The mean of the two figures."""
-        return (self.instant + self.current) / 2
-
-
-def judge(
-    candidate: Candidate, X: Vectors, y: Labels, objective: Objective, *, engine: str = "auto"
-) -> Judgement:
-    """Run a candidate over a stream once, on one thread, and return its figures."""
-    links = candidate.links(engine=engine, threads=1)
-    at_arrival = links.add_many(X)
-    return Judgement(objective.of(y, at_arrival), objective.of(y, links.labels()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.tuning import studies
-from linkstream.tuning.candidates import Candidate, Judgement, Objective
+from linkstream.tuning.candidates import Candidate
+from linkstream.tuning.objective import Judgement, Objective
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -82,6 +83,17 @@ class TuneResult:
         return statistics.fmean(judgement.current for judgement in self.judgements)
 
     @property
+    def still(self) -> float:
+        """The share of vectors that keep the ID they were given: the mean over the orders."""
+        return statistics.fmean(judgement.still for judgement in self.judgements)
+
+    @property
+    def settled(self) -> float | None:
+        """The objective after `settle`, the mean over the orders; None if it did not count."""
+        found = [each.settled for each in self.judgements if each.settled is not None]
+        return statistics.fmean(found) if found else None
+
+    @property
     def n_trials(self) -> int:
         """Number of judged trials, including those of earlier runs of the study."""
         return len(studies.finished(self.study))
@@ -115,6 +127,8 @@ class TuneResult:
             "score": self.score,
             "instant": self.instant,
             "current": self.current,
+            "settled": self.settled,
+            "still": self.still,
             "scores": list(self.scores),
             "spread": self.spread._asdict(),
             "n_trials": self.n_trials,
@@ -136,10 +150,13 @@ class TuneResult:
             self.objective.name,
             f"{self.score:.4f}",
             f"{self.instant:.4f}, {self.current:.4f}",
+            *(() if self.settled is None else (f"{self.settled:.4f}",)),
+            f"{self.still:.4f}",
             f"{spread.min:.4f} to {spread.max:.4f} in {len(self.scores)}",
             str(self.n_trials),
         )
-        return list(zip(_NAMES, figures, strict=True))
+        names = [name for name in _NAMES if name != _SETTLED or self.settled is not None]
+        return list(zip(names, figures, strict=True))
 
     def picture(self, path: str | os.PathLike[str]) -> None:
         """Draw all trials over their thresholds, coloured by score. Needs matplotlib.
@@ -163,9 +180,10 @@ THRESHOLD_NAMES = (
     "T_s, subcluster similarity",
     "T_p, pair similarity max",
 )
+_SETTLED = "settled"
 _NAMES = (
-    *THRESHOLD_NAMES,
-    *("space", "objective", "score", "instant, current", "orders of arrival", "trials"),
+    *(*THRESHOLD_NAMES, "space", "objective", "score", "instant, current"),
+    *(_SETTLED, "IDs that stay", "orders of arrival", "trials"),
 )
 
 

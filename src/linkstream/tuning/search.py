@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import Links
+from linkstream.clusterer.modes import configuration, shortest_options
 from linkstream.engine import choice
 from linkstream.errors import SpaceError
 from linkstream.identity.settling import Healing
@@ -28,15 +29,13 @@ from linkstream.tuning import studies
 from linkstream.tuning.candidates import (
     HIGHEST_JOIN,
     Candidate,
-    Judgement,
-    Objective,
     Point,
     best_neighbourhood,
     design,
-    judge,
     similarity_range,
 )
 from linkstream.tuning.inputs import LabelledVectors, check_whole_number
+from linkstream.tuning.objective import Judgement, Objective, judge
 from linkstream.tuning.result import TuneResult
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 BATCH = 8
-METHOD = 1  # version of the search; a study of another version is not resumed
+METHOD = 2  # version of the search; a study of another version is not resumed
 GIVEN, CENTRED = "given", "centred"
 _DESIGN = 32  # trials before the estimator takes over
 _HOPELESS = 0.05  # a trial this far below the best, and below the median, is pruned
@@ -57,6 +56,8 @@ def tune(
     y: npt.ArrayLike,
     *,
     trials: int = 200,
+    objective: str = "accuracy",
+    stability_weight: float = 0.0,
     conflation_weight: float | None = None,
     fracture_weight: float | None = None,
     orders: int = 3,
@@ -65,23 +66,28 @@ def tune(
     study: str | os.PathLike[str] | None = None,
     space: Space | None = None,
     search_space: bool = False,
-    evidence: str = "nearest",
-    heal: Healing | str | None = None,
+    mode: str = "paper",
+    evidence: str | None = None,
+    heal: Healing | str | bool | None = None,
     progress: Progress | None = None,
     engine: str = "auto",
 ) -> TuneResult:
     """Find thresholds for an encoder, from labelled vectors in order of arrival.
 
-    The search maximises the mean of instant and current accuracy (section 3.6) or, if a weight is
-    given, of `metrics.weighted_score`. Each is averaged over several orders of arrival: the given
-    order and seeded permutations. The result is not the best single trial, but one whose
-    neighbours score well, too. A few thousand vectors of as many identities as possible are
-    enough; hold other identities out to judge the result.
+    The search maximises the mean of instant and current accuracy (section 3.6), of
+    `metrics.weighted_score` if one of its weights is given, or another `objective`. Each is
+    averaged over several orders of arrival: the given order and seeded permutations. The result is
+    not the best single trial, but one whose neighbours score well, too. A few thousand vectors of
+    as many identities as possible are enough; hold other identities out to judge the result.
 
     Args:
         X: vectors in order of arrival, at least ten.
         y: the identity of each vector: two identities or more, at least one of them seen twice.
         trials: number of settings to try, including the trials of a resumed study.
+        objective: "accuracy" for IDs that count at arrival and at the end (the mean of both), or
+            "settled" if only the labels after `settle(apply=True)` count.
+        stability_weight: from 0 to 1, how much is subtracted from the score if no vector keeps
+            the ID it was given: w · (1 − `metrics.stability`), such as 0.2.
         conflation_weight: weight of wrong merges; 1 if only the other weight is given.
         fracture_weight: weight of fragments; 1 if only the other weight is given.
         orders: number of orders of arrival. A trial that scores badly in the first order is not
@@ -91,8 +97,10 @@ def tune(
         study: a file to keep the trials in. If the file exists, the search resumes from it.
         space: the space of the trials; None uses the vectors as given.
         search_space: also try the space that `Space.fit` finds, if X has enough identities.
-        evidence: as for `Links`. With "cluster", T_s only sets how fine subclusters are: it is
-            fixed at the closest pairs of one identity, and the other two are searched.
+        mode: as for `Links`: "paper" or "best".
+        evidence: as for `Links`. With "cluster" (so with `mode="best"`), T_s only sets how fine
+            subclusters are: it is fixed at the closest pairs of one identity, and the other two
+            are searched.
         heal: as for `Links`.
         progress: called with the trials done, the trials in total, and the best score so far.
         engine: as for `Links`.
@@ -101,11 +109,9 @@ def tune(
         ArgumentError: the data or settings cannot be used, or differ from those of the study.
         MissingExtraError: Optuna or SciPy is not installed.
     """
-    objective = Objective(conflation_weight, fracture_weight)
-    settings = _Settings(objective, trials, orders, seed, workers, engine)
-    Links(0.7, 0.6, 0.9, evidence=evidence, heal=heal)  # checks both options
-    given = {"evidence": evidence, "heal": heal}
-    options = {name: value for name, value in given.items() if value not in (None, "nearest")}
+    maximised = Objective(conflation_weight, fracture_weight, objective, stability_weight)
+    settings = _Settings(maximised, trials, orders, seed, workers, engine)
+    options = shortest_options(configuration(mode, evidence, heal))
     examples = LabelledVectors.of(X, y, space)
     spaces = _spaces(examples, space, also_centred=search_space)
     search = _Search(examples, settings, spaces, options)
@@ -166,7 +172,7 @@ class _Search:
         self._settings = settings
         self._spaces = spaces
         self._options = options
-        self._join = HIGHEST_JOIN if options.get("evidence") == "cluster" else None
+        self._join = HIGHEST_JOIN if _whole_clusters(options) else None
         self._ranges = {
             name: similarity_range(examples.X, examples.y, space, seed=settings.seed)
             for name, space in spaces.items()
@@ -229,7 +235,7 @@ class _Search:
         complete = np.array([len(studies.scores(trial)) == len(self._orders) for trial in trials])
         chosen = trials[best_neighbourhood(points, scores, complete)]
         candidate = self._candidate(studies.space_of(chosen), studies.point_of(chosen))
-        judged = tuple(Judgement(*figures) for figures in studies.figures(chosen))
+        judged = tuple(studies.judgements(chosen))
         return TuneResult(candidate, judged, self._settings.objective, study)
 
     def _candidate(self, space: str, point: Point) -> Candidate:
@@ -262,6 +268,11 @@ class _Search:
         settings = self._settings
         X, y = self._examples.X[rows], self._examples.y[rows]
         return judge(candidate, X, y, settings.objective, engine=settings.engine)
+
+
+def _whole_clusters(options: Mapping[str, Any]) -> bool:
+    """Return whether these options of `Links` compare vectors with whole clusters."""
+    return Links(0.7, 0.6, 0.9, **options).evidence == "cluster"
 
 
 def _digest(array: npt.NDArray[Any]) -> str:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkstream.errors import ArgumentError, MissingExtraError
-from linkstream.tuning.candidates import Candidate, Judgement, Point
+from linkstream.tuning.candidates import Candidate, Point
+from linkstream.tuning.objective import Judgement
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -90,7 +91,7 @@ def tell(
     """Store the figures of a trial; a trial not judged in every order counts as pruned."""
     trial.set_user_attr("space", space)
     trial.set_user_attr("thresholds", list(asdict(candidate.thresholds).values()))
-    trial.set_user_attr("figures", [[each.instant, each.current] for each in judged])
+    trial.set_user_attr("figures", [asdict(each) for each in judged])
     if complete:
         study.tell(trial, statistics.fmean(each.score for each in judged))
         return
@@ -98,14 +99,14 @@ def tell(
     study.tell(trial, state=_optuna().trial.TrialState.PRUNED)
 
 
-def figures(trial: FrozenTrial) -> list[tuple[float, float]]:
-    """Return the instant and current figures, for each order the trial was judged in."""
-    return [(instant, current) for instant, current in trial.user_attrs["figures"]]
+def judgements(trial: FrozenTrial) -> list[Judgement]:
+    """Return the figures of each order that the trial was judged in."""
+    return [Judgement(**figures) for figures in trial.user_attrs["figures"]]
 
 
 def scores(trial: FrozenTrial) -> list[float]:
     """Return the score in each order the trial was judged in."""
-    return [(instant + current) / 2 for instant, current in figures(trial)]
+    return [judgement.score for judgement in judgements(trial)]
 
 
 def space_of(trial: FrozenTrial) -> str:
