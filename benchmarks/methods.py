@@ -62,7 +62,8 @@ class OneCentroid:
                 sums[n] = centroids[n] = vector
                 n += 1
             labels[place] = nearest
-        return {"instant": labels, "current": labels}
+        early = labels[: len(X) // 2]
+        return {"instant": labels, "current": labels, "given": labels, "early": early}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +165,26 @@ class Linkscluster:
         """Return IDs at arrival, and final labels."""
         from linkscluster import LinksClusterer
 
-        peer = LinksClusterer(*parameters.values())
-        instant = np.array([peer.predict_next(vector) for vector in X])
-        return {"instant": instant, "current": peer.get_final_labels()}
+        peer, half = LinksClusterer(*parameters.values()), len(X) // 2
+        first = [peer.predict_next(vector) for vector in X[:half]]
+        early = np.array(peer.get_final_labels()[:half]) if half else np.empty(0, np.int64)
+        instant = np.array(first + [peer.predict_next(vector) for vector in X[half:]])
+        current = peer.get_final_labels()
+        return {"instant": instant, "current": current, "given": instant, "early": early}
+
+
+def stream(links: Links, X: Vectors) -> dict[str, Labels]:
+    """Add vectors to a clusterer; return labels by moment, and what stillness compares."""
+    half = len(X) // 2
+    first = links.add_many(X[:half]) if half else np.empty(0, np.int64)
+    early = links.labels()
+    instant = np.concatenate([first, links.add_many(X[half:])])
+    return {
+        "instant": instant,
+        "current": links.labels(),
+        "given": links.resolve_many(instant),
+        "early": links.resolve_many(early),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +203,16 @@ class PaperLinks:
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
         """Return IDs at arrival, and final labels."""
-        links = Links(**parameters, threads=1)
-        return {"instant": links.add_many(X), "current": links.labels()}
+        return stream(Links(**parameters, threads=1), X)
 
 
 @dataclass(frozen=True, slots=True)
 class HealedLinks:
-    """Links with `evidence="cluster"` and `heal="settle"`."""
+    """Links with `mode="best"`."""
 
     name: str = "links, healed"
     note: str = (
-        'this project with evidence="cluster", heal="settle"; `tune` with 64 trials, three orders; '
+        'this project with mode="best"; `tune` with 64 trials, three orders; '
         "settled: `settle(apply=True)` after the last vector, with the same thresholds"
     )
     ordered: bool = True
@@ -204,17 +221,17 @@ class HealedLinks:
 
     def tune(self, X: Vectors, y: Labels) -> Parameters:
         """Return the thresholds of `linkstream.tuning.tune`."""
-        return tune_links(X, y, trials=self.trials, **HEALED)
+        return tune_links(X, y, trials=self.trials, mode="best")
 
     def run(self, X: Vectors, parameters: Parameters) -> Answer:
         """Return IDs at arrival, final labels, and labels after `settle`."""
-        links = Links(**parameters, threads=1, **HEALED)
-        instant, current = links.add_many(X), links.labels()
+        links = Links(**parameters, threads=1, mode="best")
+        answer = stream(links, X)
         links.settle(apply=True)
-        return {"instant": instant, "current": current, "settled": links.labels()}
+        return answer | {"settled": links.labels()}
 
 
-HEALED = {"evidence": "cluster", "heal": "settle"}
+HEALED = {"evidence": "cluster", "heal": "settle"}  # what mode="best" means
 
 METHODS: tuple[Method, ...] = (
     Linkage("average linkage", "average", "SciPy, cosine, 400 cuts tried"),

@@ -1,7 +1,13 @@
 """The held-out protocol: a method is tuned on half of the identities and scored on the others.
 
 No identity is in both halves. The order of arrival is kept. A method whose answer depends on the
-order is also scored on seeded permutations.
+order is also scored on seeded permutations. There may be several splits of the identities, each
+with a seed of its own.
+
+Beside accuracy, methods with lasting IDs are scored for stillness, without labels: `still` is the
+share of vectors whose ID at arrival is their ID at the end, and `half` the share of the first half
+of the stream that keeps its ID while the second half arrives. IDs are resolved: a join alone
+changes no vector.
 """
 
 from __future__ import annotations
@@ -18,10 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.errors import ArgumentError
-from linkstream.metrics import accuracy
+from linkstream.metrics import accuracy, stability
 
-CAP, SEED = 2_500, 0  # vectors of each half; seed of the split
+CAP, SEED = 2_500, 0  # vectors of each half; seed of the first split
 MOMENTS = ("instant", "current", "settled")
+STILLNESS = ("still", "half")
 
 Vectors = npt.NDArray[np.float32]
 Labels = npt.NDArray[Any]
@@ -33,7 +40,9 @@ class Method(Protocol):
     """A method to compare. `run` returns labels for some of the moments.
 
     Moments: instant, the ID given at arrival; current, the label after the last vector; settled,
-    the label of a method that sees all vectors before it answers.
+    the label of a method that sees all vectors before it answers. A method with lasting IDs also
+    returns `given`, the IDs at arrival resolved after the last vector, and `early`, the labels
+    after the first half of the stream, resolved likewise.
     """
 
     @property
@@ -71,8 +80,8 @@ class Half:
         return Half(self.X[:n], self.y[:n])
 
 
-def load(path: Path) -> tuple[Half, Half]:
-    """Load the tuning half and the scored half of a file with arrays X and y."""
+def load(path: Path, *, split: int = 0) -> tuple[Half, Half]:
+    """Load the tuning half and the scored half of a file with arrays X and y, by split."""
     with np.load(path) as arrays:
         if not {"X", "y"} <= set(arrays.files):
             raise ArgumentError(
@@ -80,10 +89,12 @@ def load(path: Path) -> tuple[Half, Half]:
                 expected="arrays X (vectors) and y (identities)",
                 remedy="Save it with numpy.savez(path, X=X, y=y).",
             )
-        return halves(arrays["X"], arrays["y"])
+        return halves(arrays["X"], arrays["y"], seed=SEED + split)
 
 
-def halves(X: npt.ArrayLike, y: npt.ArrayLike, *, cap: int = CAP) -> tuple[Half, Half]:
+def halves(
+    X: npt.ArrayLike, y: npt.ArrayLike, *, cap: int = CAP, seed: int = SEED
+) -> tuple[Half, Half]:
     """Return unit vectors of two sets of identities, in order of arrival, at most `cap` of each."""
     rows, who = np.asarray(X).astype(np.float32), np.asarray(y)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -93,7 +104,7 @@ def halves(X: npt.ArrayLike, y: npt.ArrayLike, *, cap: int = CAP) -> tuple[Half,
             expected="two identities or more, and vectors that are finite and not 0",
             remedy="Remove bad vectors, or add identities.",
         )
-    identities = np.random.default_rng(SEED).permutation(np.unique(who))
+    identities = np.random.default_rng(seed).permutation(np.unique(who))
     tuning = np.isin(who, identities[: len(identities) // 2])
     unit = rows / norms
     first, second = (np.flatnonzero(side)[:cap] for side in (tuning, ~tuning))
@@ -107,8 +118,18 @@ def orders(n: int, count: int) -> list[npt.NDArray[np.int64]]:
 
 
 def figures(answer: Answer, y: Labels) -> dict[str, float]:
-    """Return the accuracy of every moment of the answer."""
-    return {moment: accuracy(y, answer[moment]) for moment in MOMENTS if moment in answer}
+    """Return the accuracy of every moment of the answer, and its stillness if it has IDs."""
+    found = {moment: accuracy(y, answer[moment]) for moment in MOMENTS if moment in answer}
+    return found | stillness(answer)
+
+
+def stillness(answer: Answer) -> dict[str, float]:
+    """Return the shares of vectors that keep their IDs; nothing for a method without IDs."""
+    found = {}
+    for name, key in zip(STILLNESS, ("given", "early"), strict=True):
+        if len(answer.get(key, ())):
+            found[name] = stability(answer[key], answer["current"][: len(answer[key])])
+    return found
 
 
 def objective(answer: Answer, y: Labels) -> float:

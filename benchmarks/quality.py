@@ -2,12 +2,14 @@
 
 FOLDER holds .npz files with arrays X (vectors in order of arrival) and y (identities). The
 protocol is that of `protocol.py`. Results are stored in benchmarks/quality.json; a later run of
-some methods or sets replaces only their results.
+some methods or sets replaces only their results. The result of the first split of a set has those
+of the other splits under "splits".
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
@@ -30,7 +32,7 @@ from linkstream.engine import native
 RESULTS = Path(__file__).with_name("quality.json")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-Job = tuple[str, str]  # method, path of the set
+Job = tuple[str, str, int]  # method, path of the set, split
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,6 +69,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--orders", type=int, default=5, help="orders of arrival, the given one first"
     )
+    made.add_argument(
+        "--splits", type=int, default=1, help="splits of the identities, with seeds from 0 on"
+    )
     made.add_argument("--jobs", type=int, default=usable_cores(), help="processes at a time")
     made.add_argument("--json", type=Path, default=RESULTS, help="file that keeps the figures")
     made.add_argument(
@@ -85,14 +90,15 @@ def run(console: Console, options: argparse.Namespace) -> list[str]:
     began, failed = time.monotonic(), []
     with progress(console) as bar:
         task = bar.add_task("", total=len(jobs))
-        for (name, path), outcome in outcomes(jobs, options):
-            bar.update(task, advance=1, description=f"{name}, {Path(path).stem}")
+        for (name, path, split), outcome in outcomes(jobs, options):
+            stem = Path(path).stem
+            bar.update(task, advance=1, description=f"{name}, {stem}, split {split}")
             if isinstance(outcome, str):
-                failed.append(f"{name} on {Path(path).stem}: {outcome}")
+                failed.append(f"{name} on {stem}, split {split}: {outcome}")
                 continue
             kept = results["methods"].setdefault(name, {"sets": {}})
             kept |= {"note": by_name(name).note, "ordered": by_name(name).ordered}
-            kept["sets"][Path(path).stem] = outcome
+            keep(kept["sets"].setdefault(stem, {}), split, outcome, splits=options.splits)
             write(options.json, results)
     console.print(f"{len(jobs)} runs in {time.monotonic() - began:.0f} s, {options.jobs} at a time")
     return failed
@@ -110,10 +116,11 @@ def wanted(options: argparse.Namespace) -> list[Job]:
             raise SystemExit(f"no {what} {unknown!r}; there are: {', '.join(known) or 'none'}")
     if not paths:
         raise SystemExit(f"no .npz files in {options.folder}")
-    if options.orders < 1 or options.jobs < 1:
-        raise SystemExit("--orders and --jobs are 1 or more")
+    if min(options.orders, options.jobs, options.splits) < 1:
+        raise SystemExit("--orders, --splits and --jobs are 1 or more")
     sets = [str(path) for stem, path in paths.items() if stem in (options.sets or paths)]
-    return [(name, path) for name in options.methods or names for path in sets]
+    found = itertools.product(options.methods or names, sets, range(options.splits))
+    return list(found)
 
 
 def outcomes(
@@ -133,9 +140,9 @@ def outcomes(
             pool.shutdown(cancel_futures=True)  # an interrupted run does not finish the rest
 
 
-def work(name: str, path: str, count: int) -> dict[str, Any]:
-    """Judge one method on one set."""
-    return judge(by_name(name), *load(Path(path)), count=count)
+def work(name: str, path: str, split: int, count: int) -> dict[str, Any]:
+    """Judge one method on one split of a set."""
+    return judge(by_name(name), *load(Path(path), split=split), count=count)
 
 
 def progress(console: Console) -> Progress:
@@ -155,6 +162,19 @@ def progress(console: Console) -> Progress:
 def read(path: Path) -> dict[str, Any]:
     """Return the results of earlier runs."""
     return json.loads(path.read_text("utf-8")) if path.exists() else {"methods": {}}
+
+
+def keep(of_set: dict[str, Any], split: int, outcome: dict[str, Any], *, splits: int) -> None:
+    """Store the result of one split beside those of the others; drop splits that are not run."""
+    others = of_set.pop("splits", {})
+    if split == 0:
+        of_set.clear()
+        of_set.update(outcome)
+    else:
+        others[str(split)] = outcome
+    left = {number: others[number] for number in sorted(others, key=int) if int(number) < splits}
+    if left:
+        of_set["splits"] = left
 
 
 def fresh(results: dict[str, Any], count: int) -> dict[str, Any]:

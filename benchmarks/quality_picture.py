@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from benchmarks.quality_tables import Row, decimal, rows, set_names, title
+from benchmarks.quality_tables import Row, decimal, headline, rows, set_names, title_of
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "img" / "quality.png"
 INK, QUIET, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3", "#dbe7f0"
@@ -56,7 +56,7 @@ def by_mean(found: list[Row], names: list[str]) -> list[str]:
     """Return the methods by the mean of their best moment, best first."""
     best: dict[str, float] = {}
     for row in found:
-        mean = row.over_sets(names, "given") or 0.0
+        mean = row.over_sets(headline(names), "given") or 0.0
         best[row.method] = max(best.get(row.method, 0.0), mean)
     return sorted(best, key=lambda method: -best[method])
 
@@ -78,7 +78,7 @@ def dot(
     """Draw the given order as a marker (hollow at arrival), and the range over orders as a line."""
     marker, colour = style
     if name == "mean":
-        value = row.over_sets(names, "given")
+        value = row.over_sets(headline(names), "given")
         ends: tuple[float, ...] = ()
     else:
         cell = row.cells.get(name)
@@ -115,12 +115,12 @@ def style_axes(axes: Axes, names: list[str]) -> None:
 
 def legend(axes: Axes, found: list[Row], styles: dict[str, tuple[str, str]]) -> None:
     """Draw the legend: every method with the mean of its best moment, best first."""
-    names = sorted({name for row in found for name in row.cells})
+    names = headline(sorted({name for row in found for name in row.cells}))
     handles = []
     for method, (marker, colour) in styles.items():
         mine = [row for row in found if row.method == method]
         means = [mean for row in mine if (mean := row.over_sets(names, "given")) is not None]
-        text = f"{title(mine[0])}  {decimal(max(means, default=None))}"
+        text = f"{title_of(mine[0])}  {decimal(max(means, default=None))}"
         handles.append(Line2D([], [], marker=marker, color=colour, ls="", ms=7, label=text))
     if any(row.moment == "instant" for row in found):
         hollow = Line2D([], [], marker="o", color="white", markeredgecolor=INK, ls="", ms=7)
