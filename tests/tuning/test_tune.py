@@ -172,6 +172,12 @@ def test_another_seed_tries_other_thresholds(voices, tuned):
     assert params(tune(*voices, seed=1, **QUICK)) != params(tuned)
 
 
+@pytest.mark.parametrize(("mode", "trials"), [("paper", 200), ("best", 64)])
+def test_two_thresholds_are_searched_with_fewer_trials_than_three(mode, trials):
+    X, y = families(4, 5)
+    assert tune(X, y, mode=mode, orders=1).n_trials == trials
+
+
 def test_the_estimator_takes_over_after_the_design(voices):
     X, y = voices
     tuned = tune(X[:200], y[:200], trials=48, orders=1)

@@ -76,7 +76,9 @@ def tune(
     ] = None,
     key: Key = None,
     column: Column = None,
-    trials: Annotated[int, "Settings to try."] = 200,
+    trials: Annotated[
+        int | None, Option(help="Settings to try.", show_default="200; 64 with --mode best")
+    ] = None,
     orders: Annotated[int, "Orders of arrival to test each setting with."] = 3,
     objective: Annotated[
         str, "What counts: IDs at arrival and at the end (accuracy), or after settle (settled)."
@@ -150,7 +152,7 @@ def tune(
 
 
 @contextmanager
-def _trial_progress(total: int) -> Iterator[search.Progress]:
+def _trial_progress(total: int | None) -> Iterator[search.Progress]:
     from rich import progress as bars
 
     console = screen.console(stderr=True)

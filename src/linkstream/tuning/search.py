@@ -46,6 +46,7 @@ BATCH = 8
 METHOD = 2  # version of the search; a study of another version is not resumed
 GIVEN, CENTRED = "given", "centred"
 _DESIGN = 32  # trials before the estimator takes over
+_TRIALS_OF_THREE, _TRIALS_OF_TWO = 200, 64  # by default, by the number of thresholds to search
 _HOPELESS = 0.05  # a trial this far below the best, and below the median, is pruned
 
 Progress = Callable[[int, int, float], None]
@@ -55,7 +56,7 @@ def tune(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
-    trials: int = 200,
+    trials: int | None = None,
     objective: str = "accuracy",
     stability_weight: float = 0.0,
     conflation_weight: float | None = None,
@@ -83,7 +84,8 @@ def tune(
     Args:
         X: vectors in order of arrival, at least ten.
         y: the identity of each vector: two identities or more, at least one of them seen twice.
-        trials: number of settings to try, including the trials of a resumed study.
+        trials: number of settings to try, including the trials of a resumed study; None tries 200,
+            or 64 if T_s is not searched (see `evidence`).
         objective: "accuracy" for IDs that count at arrival and at the end (the mean of both), or
             "settled" if only the labels after `settle(apply=True)` count.
         stability_weight: from 0 to 1, how much is subtracted from the score if no vector keeps
@@ -110,8 +112,11 @@ def tune(
         MissingExtraError: Optuna or SciPy is not installed.
     """
     maximised = Objective(conflation_weight, fracture_weight, objective, stability_weight)
+    chosen = configuration(mode, evidence, heal)
+    options = shortest_options(chosen)
+    if trials is None:
+        trials = _TRIALS_OF_TWO if chosen.evidence == "cluster" else _TRIALS_OF_THREE
     settings = _Settings(maximised, trials, orders, seed, workers, engine)
-    options = shortest_options(configuration(mode, evidence, heal))
     examples = LabelledVectors.of(X, y, space)
     spaces = _spaces(examples, space, also_centred=search_space)
     search = _Search(examples, settings, spaces, options)
