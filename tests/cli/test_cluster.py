@@ -169,6 +169,10 @@ def test_evidence_and_healing_can_be_set(folder, voices):
     ids = [line["cluster"] for line in json_lines(done.stdout)]
     links = Links(T_C, T_S, T_P, heal="settle", evidence="cluster")
     assert ids == links.add_many(voices).tolist()
+    named = run("cluster", "voices.npy", *THRESHOLDS, "--mode", "best", cwd=folder)
+    assert named.stdout == done.stdout
+    wrong = failed(run("cluster", "voices.npy", *THRESHOLDS, "--mode", "fast", cwd=folder))
+    assert "expected 'paper' or 'best'" in wrong
 
 
 @pytest.mark.parametrize("options", [[], ["--preset", "arcface", *THRESHOLDS]])

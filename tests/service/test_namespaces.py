@@ -165,6 +165,7 @@ KINDS = {
     "not kept": {"keep_vectors": False},
     "bounded": {"track_vectors": False, "keep_vectors": False, "max_subclusters": 4, "max_idle": 9},
     "of whole clusters": {"evidence": "cluster", "heal": "settle", "min_size": 2},
+    "best": {"mode": "best"},
     "with a mean": {"space": {"model": "encoder", "mean": [0.1] * 8}},
 }
 
@@ -186,6 +187,15 @@ def test_every_route_answers_with_all_options(service, kind):
         if answer.status == 400:
             assert kind != "plain" or route.path.endswith("/move"), (route.name, answer)
     assert service.get(path).status == 200
+
+
+def test_a_mode_is_that_of_links_and_must_stay_the_same(service):
+    path = service.namespace("by-mode", mode="best")
+    made = service.get(f"{path}/thresholds").json
+    assert (made["evidence"], made["heal"]["mode"]) == ("cluster", "settle")
+    assert service.call("PUT", path, {**MADE_WITH, "mode": "best"}).status == 200
+    assert service.call("PUT", path, {**MADE_WITH, "mode": "paper"}).status == 409
+    assert service.call("PUT", path, {**MADE_WITH, "mode": "fast"}).status == 400
 
 
 def test_a_preset_refuses_vectors_of_another_dimension_and_names_its_encoder(service):

@@ -47,7 +47,7 @@ METHOD = 2  # version of the search; a study of another version is not resumed
 GIVEN, CENTRED = "given", "centred"
 _DESIGN = 32  # trials before the estimator takes over
 _TRIALS_OF_THREE, _TRIALS_OF_TWO = 200, 64  # by default, by the number of thresholds to search
-_HOPELESS = 0.05  # a trial this far below the best, and below the median, is pruned
+_HOPELESS = 0.05  # a trial this far below the best in the first order is pruned
 
 Progress = Callable[[int, int, float], None]
 
@@ -254,7 +254,7 @@ class _Search:
         earlier = [studies.scores(trial)[0] for trial in studies.finished(study)]
         scores = [*earlier, *(judgement.score for judgement in firsts)]
         # The score in the first order from which on a trial is run in the other orders.
-        needed = min(statistics.median(scores), max(scores) - _HOPELESS)
+        needed = max(scores) - _HOPELESS
         running = [
             [
                 pool.submit(self._in_order, candidate, k)
