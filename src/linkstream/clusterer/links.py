@@ -10,15 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer import (
-    adding,
-    checks,
-    corrections,
-    maintenance,
-    modes,
-    removal,
-    snapshots,
-)
+from linkstream.clusterer import adding, checks, corrections, maintenance, modes, removal, snapshots
 from linkstream.clusterer.absorb import Absorbed, absorb
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.reader import LinksReader
@@ -78,29 +70,25 @@ class Links(LinksReader):
             cluster_similarity: T_c in (0, 1), such as 0.70.
             subcluster_similarity: T_s in (0, 1), such as 0.60.
             pair_similarity_max: T_p in [T_c², 1], such as 0.90.
-            space: mean vector and model tag, such as `Space(mean=X.mean(axis=0), model="ge2e")`;
-                None takes vectors as they are.
+            space: mean vector and model tag, such as `Space(mean=mean, model="ge2e")`, or None.
             engine: "auto" (the fastest that is installed), "native" or "reference".
             threads: threads of the native engine, such as 4; None takes one for each core.
-            track_vectors: whether to remember which subcluster holds each vector, which `labels`
-                and corrections of vectors need. False bounds the memory of an endless stream.
-            keep_vectors: whether to keep the vectors themselves, which `move`, `remove` by number
-                and `undo` need; None does as `track_vectors`.
-            mode: "paper" (the algorithm of the paper) or "best" (the most accurate configuration:
-                evidence="cluster", heal="settle"), with thresholds that were tuned for it.
-            evidence: what decides on a vector that joins no subcluster: "nearest" (the paper: the
-                most similar subcluster) or "cluster" (the sums of whole clusters). None does as
-                `mode`.
-            heal: "join" or "settle" to repair clusters while vectors arrive, or a `Healing` such
-                as `Healing("settle", steadiness=0.03)`; False for none. None does as `mode`.
+            track_vectors: whether to remember where each vector is, as `labels` and corrections of
+                vectors need. False bounds the memory of an endless stream.
+            keep_vectors: whether to keep vectors, as `move`, `remove` and `undo` need; None does
+                as `track_vectors`.
+            mode: "paper", or "best": evidence="cluster", heal="settle", with thresholds for these.
+            evidence: what decides on a vector that joins no subcluster: "nearest" (the most
+                similar subcluster) or "cluster" (the sums of clusters); None does as `mode`.
+            heal: "join" or "settle" to repair clusters while vectors arrive, or a `Healing`;
+                False for none; None does as `mode`.
             max_subclusters: most subclusters to keep, such as 100_000; None sets no limit.
             max_idle: vectors after which an unused cluster is forgotten; None sets no limit.
             min_size: vectors that a cluster without a name needs to be more than pending.
         """
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
         chosen = modes.configuration(mode, evidence, heal)
-        whole = checks.check_evidence(chosen.evidence)
-        state = State(thresholds, 0, bool(track_vectors), whole)
+        state = State(thresholds, 0, bool(track_vectors), checks.check_evidence(chosen.evidence))
         saved = Saved(
             state=state,
             space=checks.check_space(space),
@@ -166,9 +154,8 @@ class Links(LinksReader):
     ) -> npt.NDArray[np.int64]:
         """Add vectors in order; return their IDs, the same as `add` one by one.
 
-        If one vector is not usable, none is added. Ctrl-C ends the call between two vectors: the
-        vectors before stay added, and `last_decisions` has their IDs. Adding the others later
-        gives the same IDs as one call would have given.
+        If one vector is not usable, none is added. Ctrl-C ends the call between two vectors: those
+        before stay added, `last_decisions` has their IDs, and the others can be added later.
 
         Args:
             X: rows of vectors.
