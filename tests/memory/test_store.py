@@ -28,6 +28,19 @@ def test_a_store_that_runs_out_of_memory_loses_nothing_and_is_not_damaged(machin
     assert bad(machine.run(Job("store", name, "auto", SHORT))) == []
 
 
+def test_a_backup_that_lacks_memory_at_its_end_leaves_no_file_or_succeeds(machine):
+    (report,) = machine.run(Job("store", "backup", "auto", (Shortfall("any", False, 1),)))
+    end = range(report["total"] - 90, report["total"], 3)  # around the renaming
+    places = Shortfall("any", False, at=tuple(end))
+    assert bad(machine.run(Job("store", "backup", "auto", (places,)))) == []
+
+
+@pytest.mark.parametrize("name", ["open to read", "backup"])
+def test_a_path_that_memory_does_not_suffice_to_read_is_not_called_wrong(machine, name):
+    beginning = Shortfall("any", False, at=tuple(range(24)))
+    assert bad(machine.run(Job("store", name, "auto", (beginning,)))) == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", SCENARIOS)

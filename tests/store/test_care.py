@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.errors import DamagedStoreError, StoreError
+from linkstream.errors import ArgumentError, DamagedStoreError, StoreError
 from linkstream.store import Store, repair
 from store.internals import EarlyMaintenance, change, snapshots_of
 from store.operations import THRESHOLDS, Shadow, new, state_of, vectors
@@ -264,6 +265,78 @@ def test_a_backup_never_overwrites_and_leaves_nothing_when_it_fails(path, tmp_pa
         "people.links",
         "taken.links",
     }
+
+
+def lacks_memory_once(monkeypatch, name, at):
+    """Let one call of a function of `os` fail, the one with this number."""
+    function, calls = getattr(os, name), iter(range(1000))
+
+    def call(*arguments, **options):
+        if next(calls) == at:
+            raise MemoryError
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(os, name, call)
+
+
+def files_beside(path):
+    return {file.name for file in path.parent.iterdir()} - {path.name + ".lock"}
+
+
+@pytest.mark.parametrize("name", ["fstat", "link"])
+def test_a_backup_that_lacks_memory_before_the_renaming_leaves_no_file(path, monkeypatch, name):
+    with new(path) as store:
+        store.add_many(X)
+        before = files_beside(path)
+        lacks_memory_once(monkeypatch, name, 0)
+        with pytest.raises(MemoryError):
+            store.backup(path.with_name("copy.links"))
+        assert files_beside(path) == before
+
+
+@pytest.mark.parametrize(("name", "at"), [("fsync", 1), ("unlink", 0), ("unlink", 2)])
+def test_a_backup_that_lacks_memory_once_after_the_renaming_succeeds(path, monkeypatch, name, at):
+    with new(path) as store:
+        store.add_many(X)
+        before = files_beside(path)
+        lacks_memory_once(monkeypatch, name, at)
+        store.backup(path.with_name("copy.links"))
+        assert files_beside(path) == before | {"copy.links"}
+    with Store.open(path.with_name("copy.links")) as copy:
+        assert copy.verify().operations == 1
+
+
+class Named:
+    """An object with a path, as `os.PathLike` says."""
+
+    def __init__(self, named):
+        self.named = named
+
+    def __fspath__(self):
+        return self.named
+
+
+@pytest.mark.parametrize("kind", [str, Path, Named])
+def test_a_path_that_the_system_refuses_for_lack_of_memory_raises_memory_error(
+    path, monkeypatch, kind
+):
+    target, fspath = kind(str(path.with_name("copy.links"))), os.fspath
+
+    def refuse(given):
+        if given is target:
+            raise TypeError("expected str, bytes or os.PathLike object")  # as CPython says then
+        return fspath(given)
+
+    with new(path) as store:
+        monkeypatch.setattr(os, "fspath", refuse)
+        with pytest.raises(MemoryError):
+            store.backup(target)
+
+
+@pytest.mark.parametrize("wrong", [3, b"copy.links", Named(3), Named(b"copy.links")])
+def test_what_is_no_path_of_text_is_a_wrong_argument(path, wrong):
+    with new(path) as store, pytest.raises(ArgumentError, match="path="):
+        store.backup(wrong)
 
 
 def test_a_reader_can_make_a_backup(path, tmp_path):

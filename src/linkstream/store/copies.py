@@ -26,8 +26,11 @@ _WAITS = 100  # hundredths of a second to wait for another process
 def backup(path: Path, target: Path) -> None:
     """Copy a store as it is at one moment; the copy gets its name only when it is complete."""
     check_free(target)
+    file.appear(target, lambda name: _copy(path, name))
+
+
+def _copy(path: Path, name: Path) -> None:
     with (
-        file.appearing(target) as name,
         file.guarded(path),
         contextlib.closing(file.connect(path, read_only=True)) as source,
         contextlib.closing(sqlite3.connect(str(name))) as copy,

@@ -15,12 +15,11 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from linkstream.engine import atomic_files
 from linkstream.engine.atomic_files import sync
 from linkstream.errors import (
-    ArgumentError,
     DamagedStoreError,
     LinkstreamError,
     SnapshotError,
@@ -29,6 +28,7 @@ from linkstream.errors import (
 )
 from linkstream.store.schema import SCHEMA
 
+T = TypeVar("T")
 APPLICATION = 0x4C4E4B53  # "LNKS"
 FORMAT = 1
 PAGE = 4096  # bytes; a commit writes whole pages to the log
@@ -40,24 +40,14 @@ _READ_LEAST = 1 << 22  # bytes that a value may always have
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 
 
-def resolved(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path without links: all processes must use the same lock file."""
-    try:
-        if not os.fspath(path):
-            raise ValueError("an empty path")
-        return Path(path).resolve()
-    except (TypeError, ValueError, OSError, RuntimeError) as error:
-        raise ArgumentError(
-            f"path={path!r:.80} ({error})",
-            expected="the path of a file",
-            remedy="Give another path.",
-        ) from None
-
-
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     """Write a new store, filled by the caller; it gets its name only when it is complete."""
-    with appearing(path) as name, guarded(path):
-        fill_new(name, fill)
+
+    def written(name: Path) -> None:
+        with guarded(path):
+            fill_new(name, fill)
+
+    appear(path, written)
 
 
 def fill_new(name: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
@@ -77,29 +67,34 @@ def fill_new(name: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-@contextlib.contextmanager
-def appearing(path: Path) -> Iterator[Path]:
-    """Yield a hidden name beside a path; at the end the file is renamed to the path.
+def appear(path: Path, fill: Callable[[Path], object]) -> None:
+    """Let a function fill a hidden file beside a path; then rename the file to the path.
 
-    The caller must checkpoint the log of the new file before.
+    The function must checkpoint the log of the new file. If one allocation fails, this either
+    raises and leaves no file, or goes on.
     """
-    with prepared(path) as name:
-        yield name
+
+    def made(name: Path) -> None:
+        fill(name)
         _settle(name, path)
 
+    prepare(path, made)
 
-@contextlib.contextmanager
-def prepared(path: Path) -> Iterator[Path]:
-    """Yield a hidden name beside a path; at the end a file of that name is removed."""
-    with usable(path), atomic_files.hidden(path) as name:
-        yield name
+
+def prepare(path: Path, use: Callable[[Path], T]) -> T:
+    """Call a function with a hidden file beside a path; then a file of that name is removed."""
+    try:
+        return atomic_files.hidden(path, use)
+    except OSError as error:
+        raise unusable(path, error) from None
 
 
 def _settle(made: Path, path: Path) -> None:
     """Give a complete file its name durably; raise StoreError if the name is taken."""
     sync(made)
+    names = str(made), str(path)  # without memory `os` may raise TypeError for a Path
     try:
-        os.link(made, path)
+        os.link(*names)
     except FileExistsError:
         raise StoreError(
             f"{path}: another process made this file meanwhile",
@@ -107,8 +102,11 @@ def _settle(made: Path, path: Path) -> None:
             remedy="Open that file, or give another path.",
         ) from None
     except OSError:  # a file system without links
-        os.rename(made, path)
-    sync(path.parent)
+        os.rename(*names)
+    try:
+        sync(path.parent)
+    except MemoryError:  # the file has its name, so this must not fail for a single allocation
+        sync(path.parent)
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:

@@ -1,16 +1,45 @@
-"""The writer lock: one process may write; the system releases the lock when it ends."""
+"""The writer lock: one process may write; the system releases the lock when it ends.
+
+All processes must resolve a path in the same way, to use the same lock file.
+"""
 
 from __future__ import annotations
 
 import os
 import weakref
 from pathlib import Path
+from typing import Any
 
 from linkstream.engine.atomic_files import lock
-from linkstream.errors import StoreLockedError
+from linkstream.errors import ArgumentError, StoreLockedError
 from linkstream.store.file import unusable
 
 _held: weakref.WeakSet[WriterLock] = weakref.WeakSet()
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path without links; raise ArgumentError if it is no path."""
+    try:
+        if not os.fspath(path):
+            raise ValueError("an empty path")
+        return Path(path).resolve()
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        if isinstance(error, TypeError) and _is_path(path):
+            raise MemoryError("no memory to read a path") from None
+        raise ArgumentError(
+            f"path={path!r:.80} ({error})",
+            expected="the path of a file",
+            remedy="Give another path.",
+        ) from None
+
+
+def _is_path(path: Any) -> bool:
+    """Return whether `os.fspath` takes a value; without memory it raises TypeError for a path."""
+    convert = getattr(type(path), "__fspath__", None)
+    try:
+        return isinstance(path if convert is None else convert(path), str)
+    except TypeError:
+        return False
 
 
 class WriterLock:

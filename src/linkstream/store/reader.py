@@ -27,7 +27,7 @@ from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import about, copies, file, index
+from linkstream.store import about, copies, file, index, locks
 from linkstream.store.handle import StoreHandle
 from linkstream.store.journal import Journal, Operation, decoded
 from linkstream.store.model import Model
@@ -247,7 +247,7 @@ class StoreReader:
             path: the copy; no file may have this name.
         """
         self.handle.check_open()
-        copies.backup(self.path, file.resolved(path))
+        copies.backup(self.path, locks.resolved(path))
 
 
 class JournalReader:

@@ -10,6 +10,7 @@ until then nothing is changed. A copy of the old files is kept.
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from linkstream.store import about, carving, copies, file, journal, snapshots, w
 from linkstream.store.file import damaged
 from linkstream.store.index import Index
 from linkstream.store.journal import LOST, Operation
-from linkstream.store.locks import WriterLock
+from linkstream.store.locks import WriterLock, resolved
 from linkstream.store.model import Model, check_end, load
 
 _COLUMNS = {"operations": 14, "snapshots": 7, "vectors": 3, "chunks": 3, "meta": 3, "payloads": 3}
@@ -153,7 +154,7 @@ def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
         StoreMemoryError: memory ran out; nothing was changed.
         DamagedStoreError: nothing can be saved; nothing was changed.
     """
-    path = file.resolved(path)
+    path = resolved(path)
     if not path.exists():
         file.check_file(path)
     carving.check_kind(path)
@@ -161,13 +162,18 @@ def repair(path: str | Path, *, copy: str | Path | None = None) -> Repaired:
     lock = WriterLock(path)
     try:
         copies.finish_install(path)
-        with file.prepared(path) as made, _named(made, path), file.guarded(path):
-            found = _Salvage(path, made)
-            _verify(path, made, found.keep)
-            _exchange(path, made, aside)
-            return found.report(aside)
+        return file.prepare(path, lambda made: _replaced(path, made, aside))
     finally:
         lock.release()
+
+
+def _replaced(path: Path, made: Path, aside: Path) -> Repaired:
+    """Write what can be read into a new file, verify it, and replace the store by it."""
+    with _named(made, path), file.guarded(path):
+        found = _Salvage(path, made)
+        _verify(path, made, found.keep)
+        _exchange(path, made, aside)
+        return found.report(aside)
 
 
 @contextlib.contextmanager
@@ -201,8 +207,7 @@ def _exchange(path: Path, made: Path, aside: Path) -> None:
         for copied, suffix in zip(targets, ("", "-wal"), strict=True):
             source = path.with_name(path.name + suffix)
             if source.exists():
-                with file.appearing(copied) as name:
-                    shutil.copy2(source, name)
+                file.appear(copied, functools.partial(shutil.copy2, source))
         copies.install(made, path)
     except BaseException:
         for copied in targets:

@@ -21,7 +21,7 @@ from linkstream.engine.linkage import Progress
 from linkstream.errors import StoreError
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import file, write_requests
+from linkstream.store import locks, write_requests
 from linkstream.store.handle import StoreHandle
 from linkstream.store.reader import StoreReader, documented
 from linkstream.store.write_requests import Batch, WriteRequest
@@ -138,7 +138,7 @@ class Store(StoreReader):
         if granularity is not None:
             options["granularity"] = granularity
         wanted, running = (thresholds, preset, options), {"engine": engine, "threads": threads}
-        return cls(StoreHandle(file.resolved(path), wanted, running, read_only=bool(read_only)))
+        return cls(StoreHandle(locks.resolved(path), wanted, running, read_only=bool(read_only)))
 
     # The verbs of `Links`, with its parameters and its documentation
 
