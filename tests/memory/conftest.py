@@ -8,7 +8,11 @@ from memory.machine import Machine, compile_library
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory):
-    library = compile_library(tmp_path_factory.mktemp("scarce") / "scarce.so")
-    with Machine(library) as held:
+def scarce(tmp_path_factory):
+    return compile_library(tmp_path_factory.mktemp("scarce") / "scarce.so")
+
+
+@pytest.fixture(scope="session")
+def machine(scarce):
+    with Machine(scarce) as held:
         yield held

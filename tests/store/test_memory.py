@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import mmap
 import os
 import resource
 import shutil
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 from linkstream.errors import StoreClosedError, StoreMemoryError
-from linkstream.store import Store, repair
+from linkstream.store import Store, repair, writer_thread
 from linkstream.store import file as store_file
 from store import internals
 from store.operations import new
@@ -247,3 +249,14 @@ def test_a_write_that_failed_for_lack_of_memory_is_not_blamed_on_the_disk(tmp_pa
             store.add_many(X[10:20])
         assert "disk" not in str(closed.value)
         assert store.n_vectors == 10
+
+
+def test_a_thread_without_memory_to_begin_is_not_started(monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    thread = threading.Thread(target=int)
+    with pytest.raises(MemoryError, match="Cannot allocate memory"):
+        writer_thread.start(thread)
+    assert thread.ident is None

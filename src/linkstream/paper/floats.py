@@ -1,4 +1,4 @@
-"""Floating-point arithmetic without the warnings of NumPy."""
+"""NumPy without warnings, and without a crash where memory runs out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,27 @@ T = TypeVar("T")
 _CONTEXT = contextvars.copy_context() if int(np.__version__.split(".")[0]) >= 2 else None
 if _CONTEXT is not None:
     _CONTEXT.run(np.seterr, all="ignore")
+
+# The arrays of this library hold these types alone.
+_TYPES = frozenset(np.dtype(kind).char for kind in ("?", "u1", "i4", "i8", "f4", "f8"))
+
+
+def _fill_caches() -> None:
+    """Let NumPy look up each loop once.
+
+    NumPy keeps a loop at its first use. Without memory for that, the first call with operands of
+    two types (as `array / 2`) ends the process (seen with NumPy 2.4). A loop found is kept.
+    """
+    for ufunc in vars(np).values():
+        if not isinstance(ufunc, np.ufunc) or not hasattr(ufunc, "resolve_dtypes"):
+            continue
+        for types in (each.replace("->", "") for each in ufunc.types):
+            if _TYPES.issuperset(types):
+                loop = tuple(map(np.dtype, types))
+                ufunc.resolve_dtypes(loop[: ufunc.nin] + (None,) * ufunc.nout, signature=loop)
+
+
+_fill_caches()
 
 
 def quietly(compute: Callable[[], T]) -> T:

@@ -7,6 +7,7 @@ interrupted, its call is done completely or not at all.
 
 from __future__ import annotations
 
+import mmap
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from linkstream.errors import StoreClosedError
 from linkstream.store.write_requests import Call, Task
 
 _CALLS_MAX = 64  # calls served together
+_STACK = 8 << 20  # bytes of address space that Linux gives the stack of a thread
+_BEGINNING = 1 << 20  # bytes a thread may need before it runs
 
 T = TypeVar("T")
 
@@ -100,10 +103,15 @@ class WriterThread:
 
 
 def start(thread: threading.Thread) -> None:
-    """Start a thread; raise MemoryError if the system does not allow another one."""
+    """Start a thread; raise MemoryError if the system does not allow another one.
+
+    `Thread.start` waits for ever for a thread that has no memory to begin. Therefore its memory
+    is taken and given back just before.
+    """
     try:
+        mmap.mmap(-1, (threading.stack_size() or _STACK) + _BEGINNING).close()
         thread.start()
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         raise MemoryError(str(error)) from error
 
 
