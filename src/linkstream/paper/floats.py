@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
@@ -32,7 +33,8 @@ def _fill_caches() -> None:
         for types in (each.replace("->", "") for each in ufunc.types):
             if _TYPES.issuperset(types):
                 loop = tuple(map(np.dtype, types))
-                ufunc.resolve_dtypes(loop[: ufunc.nin] + (None,) * ufunc.nout, signature=loop)
+                with suppress(TypeError):  # a version that resolves a loop in another way
+                    ufunc.resolve_dtypes(loop[: ufunc.nin] + (None,) * ufunc.nout, signature=loop)
 
 
 _fill_caches()
