@@ -6,6 +6,7 @@ moments and depend on no clock.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -35,7 +36,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def interrupted_at(place: int) -> Iterator[Callable[[], int]]:
-    """Send SIGINT at the k-th event of the profiler of Python; yield the number of events."""
+    """Send SIGINT at the k-th event of the profiler of Python; yield the number of events.
+
+    The garbage collector is off meanwhile: its callbacks would be events at moments of their own,
+    and an exception raised in one of them is dropped.
+    """
     seen = 0
 
     def count(_frame: FrameType, _event: str, _argument: object) -> None:
@@ -44,20 +49,25 @@ def interrupted_at(place: int) -> Iterator[Callable[[], int]]:
             signal.raise_signal(signal.SIGINT)
         seen += 1
 
+    gc.collect()
+    gc.disable()
     sys.setprofile(count)
     try:
         yield lambda: seen
     finally:
         sys.setprofile(None)
+        gc.enable()
 
 
 def interrupt(work: Callable[[], object], place: int) -> None:
-    """Run some work and interrupt it at a moment, if it lasts that long."""
-    with interrupted_at(place) as seen:
-        try:
+    """Run some work and interrupt it at a moment, or just after it if it ends before."""
+    try:
+        with interrupted_at(place) as seen:
             work()
-        except KeyboardInterrupt:
-            return
+    except KeyboardInterrupt:
+        return
+    finally:
+        gc.enable()
     assert seen() <= place, f"the interrupt at {place} of {seen()} was lost"
 
 
@@ -79,6 +89,16 @@ def moments(work: Callable[[], Callable[[], object]], tries: int) -> list[int]:
     with interrupted_at(-1) as seen:
         again()
         return np.linspace(3, seen() - 3, tries).astype(int).tolist()
+
+
+def test_an_interrupt_just_after_the_work_stays_inside_its_test() -> None:
+    with interrupted_at(-1) as seen:
+        int()
+        last = seen()
+    for place in range(last + 20):
+        interrupt(int, place)
+    assert gc.isenabled()
+    assert sys.getprofile() is None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
