@@ -79,9 +79,10 @@ std::size_t scan(const linkstream::ScanJob& job, linkstream::Hit* hits) {
   return n;
 }
 
-// Squares are exact in double; they are added by folding the upper half onto the lower, in the
-// order of the Python twin (`squared_norms`), after padding with zeros to a power of two.
-double norm(const float* x, std::size_t dimension, double* room) {
+// Squares are added by folding the upper half onto the lower, in the order of the Python twin
+// (`squared_norms`), after padding with zeros to a power of two. Those of floats are exact.
+template <class Number>
+double length(const Number* x, std::size_t dimension, double* room) {
   std::size_t width = 1;
   while (width < dimension) width *= 2;
   for (std::size_t i = 0; i < dimension; ++i) {
@@ -93,6 +94,16 @@ double norm(const float* x, std::size_t dimension, double* room) {
     for (std::size_t i = 0; i < width; ++i) room[i] += room[i + width];
   }
   return std::sqrt(room[0]);
+}
+
+double direction(const std::int64_t* sum, std::size_t dimension, double* room, std::int32_t* u) {
+  const double found = length(sum, dimension, room);
+  const double divisor = std::max(found, 1.0);
+  for (std::size_t i = 0; i < dimension; ++i) {
+    const double value = static_cast<double>(sum[i]) / divisor * 33554432.0;
+    u[i] = static_cast<std::int32_t>(std::rint(value));
+  }
+  return found;
 }
 
 // Computes rint(x / norm * 2^30) for each x. Multiplying by 2^30 / norm is much faster than dividing
@@ -206,7 +217,7 @@ constexpr linkstream::Kernel plain_kernel(const char* name, double products_per_
   return {name,
           products_per_microsecond,
           scan,
-          norm,
+          length<float>,
           quantise,
           encode_sum,
           encode_vector,
@@ -216,6 +227,7 @@ constexpr linkstream::Kernel plain_kernel(const char* name, double products_per_
           dot_wide<std::int32_t>,
           dot_wide<std::int64_t>,
           dot_wide<std::int64_t>,
+          direction,
           dot_directions,
           add_vector,
           chord2};

@@ -68,7 +68,10 @@ struct Kernel {
   Integer (*dot_vector)(const std::int32_t* q, const std::int64_t* sum, std::size_t dimension);
   Integer (*dot_unit)(const std::int64_t* unit, const std::int64_t* sum, std::size_t dimension);
   Integer (*dot_sums)(const std::int64_t* a, const std::int64_t* b, std::size_t dimension);
-  // Of directions of 25 bits: a sum of 64 bits holds it.
+  // u = rint(S / |S| * 2^25), zeros for a sum of zero. Returns |S|; `room` as for `norm`.
+  double (*direction)(const std::int64_t* sum, std::size_t dimension, double* room,
+                      std::int32_t* u);
+  // Of directions: a sum of 64 bits holds it.
   std::int64_t (*dot_directions)(const std::int32_t* a, const std::int32_t* b, std::size_t);
   void (*add_vector)(std::int64_t* sum, const std::int32_t* q, std::size_t dimension);
   // |S / root - anchor|^2 to about 1e-6: how far a centroid has moved from an earlier direction.

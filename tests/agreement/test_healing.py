@@ -92,6 +92,28 @@ def test_kernels_and_threads_do_not_change_healing(kind, monkeypatch):
     assert len(seen) == 1
 
 
+@pytest.mark.skipif("native" not in ENGINES, reason="built without the compiled core on purpose")
+def test_a_batch_equals_one_by_one_where_hundreds_of_clusters_are_near():
+    rng, n, d = np.random.default_rng(5), 700, 96
+    common = unit(rng.standard_normal((1, d)))
+    centres = unit(0.92 * common + 0.39 * unit(rng.standard_normal((n, d))))
+    begun = np.repeat(np.arange(n), 6)  # light clusters would be linked with one another
+    X = around(rng, centres[np.concatenate([begun, rng.integers(n, size=1500)])], 0.985)
+    X = X.astype(np.float32)
+    batch, one_by_one = (Links(0.9, 0.99, 0.95, evidence="cluster", heal="settle") for _ in "ab")
+    for links in (batch, one_by_one):
+        links.add_many(X[: len(begun)])
+        links.add(X[0], weight=0.25)
+    labels, rows = batch.labels(), unit(X[: len(begun)])
+    sums = np.array([rows[labels[:-1] == c].sum(axis=0) for c in np.unique(labels)])
+    near = unit(X[-300:]) @ unit(sums).T >= batch.thresholds.edge(1, 1)
+    assert np.median(near.sum(axis=1)) > 530
+    batch.add_many(X[len(begun) :])
+    for vector in X[len(begun) :]:
+        one_by_one.add(vector)
+    assert batch.state_hash() == one_by_one.state_hash()
+
+
 @engines
 @pytest.mark.parametrize("tracked", [True, False])
 def test_saving_between_two_points_does_not_change_healing(engine, tracked):

@@ -92,11 +92,9 @@ def moments(work: Callable[[], Callable[[], object]], tries: int) -> list[int]:
 
 
 def test_an_interrupt_just_after_the_work_stays_inside_its_test() -> None:
-    with interrupted_at(-1) as seen:
-        int()
-        last = seen()
-    for place in range(last + 20):
-        interrupt(int, place)
+    work: Callable[[], object] = list
+    for place in range(30):  # far beyond the end of the work
+        interrupt(work, place)
     assert gc.isenabled()
     assert sys.getprofile() is None
 

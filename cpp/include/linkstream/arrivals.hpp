@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "cluster_scan.hpp"
 #include "graph.hpp"
 #include "scan.hpp"
 
@@ -21,7 +22,8 @@ inline constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 struct Nearest {
   Row row = kNoRow;
   double similarity = kNothing;
-  Integer product = 0;  // x.S
+  Integer product = 0;         // x.S
+  std::size_t place = kAlone;  // of the query for clusters, in the scan of the block
 };
 
 inline constexpr double kBlockMicroseconds = 100e3;
@@ -67,6 +69,15 @@ class Arrivals {
   }
 
   const Arriving& operator[](std::size_t index) const { return block_[index]; }
+  const Queries& queries() const { return queries_; }
+
+  // Whether the i-th may be similar enough to join a subcluster, as far as the scan has shown.
+  bool may_join(std::size_t index) const {
+    const std::vector<Proposal>& rows = lists_[index].rows;
+    const double t_s = graph_.thresholds.subcluster_similarity;
+    return std::any_of(rows.begin(), rows.end(),
+                       [=](const Proposal& proposal) { return proposal.upper >= t_s; });
+  }
 
   Nearest nearest(std::size_t index) {
     Nearest best;

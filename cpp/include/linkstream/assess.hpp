@@ -51,7 +51,7 @@ class Assess {
   // Tests equation 21 with each cluster in J's place (docs/choices.md, "cluster evidence").
   template <class Arriving>
   Verdict assess_clusters(const Nearest& nearest, const Arriving& x, double k) {
-    const ClusterSums::Best best = cluster_sums_.best(x, k);
+    const ClusterSums::Best best = cluster_sums_.best(x, k, nearest.place);
     if (!best.found) return {};
     if (best.similarity - best.threshold < 0) {
       return {Kind::kNew, best.similarity, best.threshold, kNoRow};

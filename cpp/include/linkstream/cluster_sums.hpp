@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
+#include "cluster_scan.hpp"
 #include "graph.hpp"
 #include "scan.hpp"
 
@@ -125,41 +127,114 @@ class ClusterSums {
     }
   }
 
+  // A block of vectors that arrive, and one of sums that are healed.
+  ClusterScan arriving, healing;
+
+  // Begins a block: what is added next is scanned by `scan_block`.
+  void begin_block(ClusterScan& block) { block.begin(rows_.width()); }
+
+  std::size_t add_query(ClusterScan& block, const Queries& from, std::size_t index) {
+    return block.add(
+        [&](Queries& queries, std::size_t place) { queries.copy(place, from, index, bar()); });
+  }
+  std::size_t add_query(ClusterScan& block, const IncomingSum& x) {
+    return block.add(
+        [&](Queries& queries, std::size_t place) { graph_.ask(queries, x, bar(), place); });
+  }
+
+  // Scans a block. `only_best`: rows that can hardly have the greatest margin need not be proposed.
+  void scan_block(ClusterScan& block, bool only_best) {
+    least_mass_ = 1.0;
+    for (const ClusterStats& stats : graph_.forest.components) {
+      if (stats.vectors > 0) least_mass_ = std::min(least_mass_, stats.mass());
+    }
+    const auto most = static_cast<float>(graph_.thresholds.edge(kHeavy, 1.0) - lowest());
+    block.run(search_, rows_, only_best ? most + kInsurance : kNoInsurance);
+  }
+
   // Returns the component with the greatest margin over s~(k', k) for k that arrive, among those that
-  // reach the least s~.
+  // reach the least s~ (tie: the older cluster).
   template <class Arriving>
-  Best best(const Arriving& x, double k) {
+  Best best(const Arriving& x, double k, std::size_t place) {
     Best best;
-    reaching(x, [&](std::uint32_t component, double score) {
-      const ClusterStats& stats = graph_.forest.components[component];
-      const double threshold = graph_.thresholds.edge(stats.mass(), k);
-      const double margin = score - threshold, reached = best.similarity - best.threshold;
-      const bool tie =
-          margin == reached && stats.cluster < graph_.forest.components[best.component].cluster;
-      if (!best.found || margin > reached || tie) best = {component, score, threshold, true};
-    });
+    by_margin(x, k, arriving, place, kNoRow,
+              [&](std::uint32_t component, double score, double threshold) {
+                const double margin = score - threshold, reached = best.similarity - best.threshold;
+                const std::vector<ClusterStats>& all = graph_.forest.components;
+                const bool older = all[component].cluster < all[best.component].cluster;
+                if (!best.found || margin > reached || (margin == reached && older)) {
+                  best = {component, score, threshold, true};
+                }
+                return best.similarity - best.threshold;
+              });
     return best;
   }
 
-  // Passes each component that reaches the least s~ to visit(component, similarity).
+  // Passes components that reach the least s~ to visit(component, similarity, s~(k', k)), which returns
+  // the least margin that it needs from then on. A component may be left out if it has less, and may
+  // come twice. `place` is that of the query in a block, which is right unless `unchanged` has changed.
   template <class Arriving, class Visit>
-  void reaching(const Arriving& x, Visit visit) {
-    const double lowest = graph_.thresholds.edge(1.0, 1.0);
-    graph_.ask(query_, x, static_cast<float>(lowest) - 1e-6f);
-    search_.reaching(rows_, query_, 0, proposed_);
-    for (const Proposal& proposal : proposed_.rows) {
-      const std::int64_t count = graph_.forest.components[proposal.row].vectors;
-      const Integer product = graph_.product(x, rows_.sum(proposal.row), count);
-      const double score = similarity(product, x.root, root(squares_[proposal.row]));
-      if (score >= lowest) visit(proposal.row, score);
+  void by_margin(const Arriving& x, double k, ClusterScan& block, std::size_t place, Row unchanged,
+                 Visit visit) {
+    if (block.propose(graph_.kernel, place, proposed_, unchanged)) {
+      const double needed = visit_proposed(x, k, visit);
+      if (!block.is_cut(place)) return;
+      if (needed >= proposed_.bar - graph_.thresholds.edge(least_mass_, k)) return;
     }
+    graph_.ask(query_, x, bar());
+    search_.reaching(rows_, query_, 0, proposed_);
+    visit_proposed(x, k, visit);
   }
 
  private:
+  struct Likely {
+    std::uint32_t component;
+    float margin;  // at most
+    bool operator<(const Likely& other) const { return margin < other.margin; }
+  };
+
+  static constexpr double kHeavy = 1e6;
+  static constexpr float kNoInsurance = 4.0f;  // more than any two similarities differ
+
+  double lowest() const { return graph_.thresholds.edge(1.0, 1.0); }
+  float bar() const { return static_cast<float>(lowest()) - 1e-6f; }
+
+  // Computes exact margins, the highest bound first, while they are needed. Returns the margin that
+  // was needed at the end.
+  template <class Arriving, class Visit>
+  double visit_proposed(const Arriving& x, double k, Visit visit) {
+    const Thresholds::Bound least = graph_.thresholds.bound(k);
+    likely_.clear();
+    for (const Proposal& proposal : proposed_.rows) {
+      const double mass = graph_.forest.components[proposal.row].mass();
+      likely_.push_back({proposal.row, proposal.upper - least(static_cast<float>(mass))});
+    }
+    std::make_heap(likely_.begin(), likely_.end());
+    double needed = -std::numeric_limits<double>::infinity();
+    while (!likely_.empty() && likely_.front().margin >= needed) {
+      const std::uint32_t component = likely_.front().component;
+      std::pop_heap(likely_.begin(), likely_.end());
+      likely_.pop_back();
+      const ClusterStats& stats = graph_.forest.components[component];
+      const Integer product = graph_.product(x, rows_.sum(component), stats.vectors);
+      const double score = similarity(product, x.root, root(squares_[component]));
+      if (score < lowest()) continue;
+      needed = visit(component, score, graph_.thresholds.edge(stats.mass(), k));
+    }
+    return needed;
+  }
+
   void clear(std::uint32_t component) {
     std::fill_n(rows_.sum(component), graph_.dimension(), std::int64_t{0});
     squares_[component] = 0;
+    drop(component);
+  }
+
+  // No scan may find the row from now on.
+  void drop(std::uint32_t component) {
     rows_.clear_codes(component);
+    arriving.drop(component);
+    healing.drop(component);
   }
 
   void open(std::uint32_t component) {
@@ -183,13 +258,15 @@ class ClusterSums {
   // A sum of zero has no direction: no scan may find it.
   void encode(std::uint32_t component) {
     if (squares_[component] == 0) {
-      rows_.clear_codes(component);
+      drop(component);
       return;
     }
     float scale, residual;
     graph_.kernel.encode_sum(rows_.sum(component), root(squares_[component]), graph_.dimension(),
                              codes_.data(), room_.data(), &scale, &residual);
     rows_.codes(component).write(component % kChunkRows, codes_.data(), scale, residual);
+    arriving.write(component, codes_.data(), scale, residual);
+    healing.write(component, codes_.data(), scale, residual);
   }
 
   bool on_;
@@ -201,6 +278,8 @@ class ClusterSums {
   std::vector<std::int8_t> codes_;
   std::vector<float> room_;
   Shortlist proposed_;
+  std::vector<Likely> likely_;
+  double least_mass_ = 1.0;  // of a cluster when the block was scanned
 };
 
 }  // namespace linkstream

@@ -355,8 +355,11 @@ class Engine {
 
   // Ends the block of rows touched, also after an exception.
   struct BlockEnd {
-    Graph& graph;
-    ~BlockEnd() { graph.touched.end_block(); }
+    Engine& engine;
+    ~BlockEnd() {
+      engine.graph_.touched.end_block();
+      engine.cluster_sums_.arriving.end();
+    }
   };
 
   // Does the work block by block. Returns how much was done.
@@ -365,7 +368,7 @@ class Engine {
     std::size_t done = 0;
     while (done < n) {
       const std::size_t block = std::min(n - done, arrivals_.block_size());
-      const BlockEnd end{graph_};
+      const BlockEnd end{*this};
       work(done, block);
       done += block;
       if (stop && done < n && stop()) break;
@@ -379,6 +382,26 @@ class Engine {
       const Integer square = kernel_.square(q, graph_.dimension());
       return IncomingVector{q, square, root(square)};
     });
+    if (assess_.cluster_evidence() && n > 1) scan_clusters(n);
+  }
+
+  // Scans the clusters for those vectors of a block that may have to be compared with them.
+  void scan_clusters(std::size_t n) {
+    ClusterScan& block = cluster_sums_.arriving;
+    cluster_sums_.begin_block(block);
+    places_.assign(n, kAlone);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!arrivals_.may_join(i)) {
+        places_[i] = cluster_sums_.add_query(block, arrivals_.queries(), i);
+      }
+    }
+    cluster_sums_.scan_block(block, true);
+  }
+
+  Verdict assessed(std::size_t index, Nearest& nearest) {
+    nearest = arrivals_.nearest(index);
+    nearest.place = index < places_.size() ? places_[index] : kAlone;
+    return assess_(nearest, arrivals_[index]);
   }
 
   // Section 3.3: assessing cluster membership
@@ -392,9 +415,9 @@ class Engine {
 
   Decision add_one(std::size_t index) {
     journal_.newest = journal_.n_vectors;
-    const Nearest nearest = arrivals_.nearest(index);
+    Nearest nearest;
     const IncomingVector& x = arrivals_[index];
-    const Verdict verdict = assess_(nearest, x);
+    const Verdict verdict = assessed(index, nearest);
     const double score = assess_.cluster_evidence() ? kNothing : verdict.similarity;
     const Row row = apply(verdict, {x, 0, journal_.n_vectors}, nearest.product, score);
     arrived(row, x.q);
@@ -419,7 +442,8 @@ class Engine {
   }
 
   Decision ask_one(std::size_t index) {
-    const Verdict verdict = assess_(arrivals_.nearest(index), arrivals_[index]);
+    Nearest nearest;
+    const Verdict verdict = assessed(index, nearest);
     const bool any = verdict.partner != kNoRow;
     return {any ? graph_.cluster(verdict.partner) : -1,
             any && verdict.kind == Kind::kJoined ? graph_.number(verdict.partner) : -1,
@@ -482,7 +506,8 @@ class Engine {
   Absorb absorb_;
   std::shared_ptr<VectorStore> vector_store_;
   std::vector<std::int32_t> fixed_;
-  std::size_t stored_before_ = 0;  // vectors in the store before the open change
+  std::vector<std::size_t> places_;  // of the vectors of a block in the scan of clusters
+  std::size_t stored_before_ = 0;    // vectors in the store before the open change
   bool heals_alone_ = false;
   bool open_ = false;
   bool failed_ = false;  // a call of the open change failed: only `rollback` may follow

@@ -50,26 +50,12 @@ class GroupRows {
 
   // Computes length and direction; `room` is for a power of two of numbers, at least the dimension.
   void measure(Row row, std::vector<double>& room) {
-    const std::int64_t* const sum = this->sum(row);
     std::size_t width = 1;
     while (width < dimension_) width *= 2;
-    room.assign(width, 0.0);
-    for (std::size_t i = 0; i < dimension_; ++i) {
-      const auto value = static_cast<double>(sum[i]);
-      room[i] = value * value;
-    }
-    while (width > 1) {
-      width /= 2;
-      for (std::size_t i = 0; i < width; ++i) room[i] += room[i + width];
-    }
-    lengths_[row] = std::sqrt(room[0]);
+    room.resize(std::max(room.size(), width));
+    lengths_[row] =
+        kernel_.direction(sum(row), dimension_, room.data(), directions_.get() + row * dimension_);
     spreads_[row] = test_.spread(masses_[row]);
-    const double length = std::max(lengths_[row], 1.0);
-    std::int32_t* const direction = directions_.get() + row * dimension_;
-    for (std::size_t i = 0; i < dimension_; ++i) {
-      const double value = static_cast<double>(sum[i]) / length * kDirectionScale;
-      direction[i] = static_cast<std::int32_t>(std::rint(value));
-    }
   }
 
   double similarity(const std::int32_t* a, const std::int32_t* b) const {

@@ -73,6 +73,8 @@ class Healer {
   // Settles the clusters that are due, each with what is near it.
   void settle(const Requirements& requirements) {
     graph_.take_due(due_);
+    const ScanEnd end{cluster_sums_.healing};
+    scan_due();
     while (!due_.empty()) {
       const std::uint32_t component = graph_.node(due_[0]).component;
       const auto rest = std::stable_partition(due_.begin(), due_.end(), [&](Row row) {
@@ -101,6 +103,48 @@ class Healer {
       return margin > other.margin || (margin == other.margin && cluster < other.cluster);
     }
   };
+
+  // Ends the scan for clusters that are due, also after an exception.
+  struct ScanEnd {
+    ClusterScan& scan;
+    ~ScanEnd() { scan.end(); }
+  };
+
+  // Scans for what is near the clusters that are due, all at once.
+  void scan_due() {
+    ClusterScan& scan = cluster_sums_.healing;
+    cluster_sums_.begin_block(scan);
+    row_places_.clear();
+    component_places_.clear();
+    for (const Row row : due_) {
+      const std::uint32_t component = graph_.node(row).component;
+      if (!is_whole(row)) row_places_.emplace(row, place(sum_of(row)));
+      if (!component_places_.count(component)) {
+        component_places_.emplace(component, place(sum_of_cluster(component)));
+      }
+    }
+    cluster_sums_.scan_block(scan, false);
+  }
+
+  std::size_t place(const IncomingSum& x) {
+    return x.square == 0 ? kAlone : cluster_sums_.add_query(cluster_sums_.healing, x);
+  }
+
+  bool is_whole(Row row) const {
+    const Node& node = graph_.node(row);
+    return node.count == graph_.forest.components[node.component].vectors;
+  }
+
+  IncomingSum sum_of(Row row) const {
+    const Node& node = graph_.node(row);
+    return {graph_.rows.sum(row), node.count, 0, node.square, root(node.square)};
+  }
+
+  IncomingSum sum_of_cluster(std::uint32_t component) const {
+    const Integer square = cluster_sums_.square(component);
+    return {cluster_sums_.sum(component), graph_.forest.components[component].vectors, 0, square,
+            root(square)};
+  }
 
   // Settles the cluster of the subclusters that have grown.
   void settle_cluster(std::uint32_t component, const Requirements& requirements) {
@@ -168,35 +212,44 @@ class Healer {
   // that reach the least s~ (tie: the lower ID).
   void find_around(std::uint32_t own) {
     near_.clear();
-    const ClusterStats& stats = graph_.forest.components[own];
     for (const Row row : grown_) {
-      const Node& node = graph_.node(row);
-      if (node.count == stats.vectors) continue;  // the cluster is this node
-      ask(own, graph_.rows.sum(row), node.count, node.square, node.mass());
+      if (is_whole(row)) continue;
+      ask(own, sum_of(row), graph_.node(row).mass(), place_of(row_places_, row), kNoRow);
     }
-    ask(own, cluster_sums_.sum(own), stats.vectors, cluster_sums_.square(own), stats.mass());
-    std::sort(near_.begin(), near_.end());
-    std::size_t n = 0;
-    for (const Near& found : near_) {  // the first of a cluster has its greatest margin
-      const auto is_same = [&](const Near& kept) { return kept.component == found.component; };
-      const auto kept = near_.begin() + static_cast<std::ptrdiff_t>(n);
-      if (n == kAround || std::any_of(near_.begin(), kept, is_same)) continue;
-      near_[n++] = found;
-    }
-    near_.resize(n);
+    const double mass = graph_.forest.components[own].mass();
+    ask(own, sum_of_cluster(own), mass, place_of(component_places_, own), own);
   }
 
-  // Adds the margins of other clusters over a sum.
-  void ask(std::uint32_t own, const std::int64_t* sum, std::int64_t count, Integer square,
-           double mass) {
-    if (square == 0) return;
-    const IncomingSum x{sum, count, 0, square, root(square)};
-    cluster_sums_.reaching(x, [&](std::uint32_t component, double score) {
-      if (component == own) return;
-      const ClusterStats& stats = graph_.forest.components[component];
-      const double margin = score - graph_.thresholds.edge(stats.mass(), mass);
-      near_.push_back({margin, stats.cluster, component});
+  static std::size_t place_of(const std::unordered_map<std::uint32_t, std::size_t>& places,
+                              std::uint32_t row) {
+    const auto found = places.find(row);
+    return found == places.end() ? kAlone : found->second;
+  }
+
+  // Adds the clusters with the greatest margins over a sum. `source` is the cluster of the sum, if the
+  // scan at its place is wrong once that has changed.
+  void ask(std::uint32_t own, const IncomingSum& x, double mass, std::size_t place, Row source) {
+    if (x.square == 0) return;
+    const auto visit = [&](std::uint32_t component, double score, double threshold) {
+      if (component != own) {
+        keep_near({score - threshold, graph_.forest.components[component].cluster, component});
+      }
+      return near_.size() < kAround ? kNone : near_.back().margin;
+    };
+    cluster_sums_.by_margin(x, mass, cluster_sums_.healing, place, source, visit);
+  }
+
+  // Keeps the greatest margin of each cluster, of kAround clusters.
+  void keep_near(const Near& found) {
+    const auto known = std::find_if(near_.begin(), near_.end(), [&](const Near& kept) {
+      return kept.component == found.component;
     });
+    if (known != near_.end()) {
+      if (known->margin >= found.margin) return;
+      near_.erase(known);
+    }
+    near_.insert(std::upper_bound(near_.begin(), near_.end(), found), found);
+    if (near_.size() > kAround) near_.pop_back();
   }
 
   void find_bars(const Requirements& requirements) {
@@ -421,6 +474,7 @@ class Healer {
   Update& update_;
   double growth_ = 0.0, steadiness_ = 0.0;
   std::vector<Row> due_, grown_, leaves_;
+  std::unordered_map<std::uint32_t, std::size_t> row_places_, component_places_;  // in the scan
   std::vector<Near> near_;
   std::vector<Part> rows_;
   std::vector<std::uint8_t> apart_;

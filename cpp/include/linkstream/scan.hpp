@@ -57,6 +57,13 @@ class Queries {
     code.bar = bar;
   }
 
+  // Takes over an encoded vector.
+  void copy(std::size_t index, const Queries& from, std::size_t place, float bar) {
+    std::copy_n(from.codes(place), width_, codes_.get() + index * width_);
+    parameters_[index] = from.parameters(place);
+    parameters_[index].bar = bar;
+  }
+
   const std::int8_t* codes(std::size_t index) const { return codes_.get() + index * width_; }
   const VectorCode& parameters(std::size_t index) const { return parameters_[index]; }
   const VectorCode* all_parameters() const { return parameters_.data(); }
@@ -77,18 +84,20 @@ class Search {
   Search(const Kernel& kernel, Pool& pool) : kernel_(kernel), pool_(pool), workers_(pool.size()) {}
 
   // Finds the best few rows of each of the first `n` queries; `bar` bounds the others.
-  void best_few(const Rows& rows, const Queries& queries, std::size_t n, Shortlist* lists) {
-    sweep(rows, queries, 0, n, lists, [](const Rows& all, const VectorCode& code, Shortlist& list) {
-      raise_bar(all, code, list, kInsurance);
-      if (list.rows.size() < 2 * kShortlist) return;
-      const auto last = list.rows.begin() + kShortlist;
-      std::nth_element(list.rows.begin(), last, list.rows.end(), higher);
-      list.bar = std::max(list.bar, last->upper);
-      list.rows.erase(last, list.rows.end());
-      list.judged = list.rows.size();
-      // Dropped rows are at most at the bar; one step higher, they are below it.
-      list.bar = std::nextafter(list.bar, 2.0f);
-    });
+  void best_few(const Rows& rows, const Queries& queries, std::size_t n, Shortlist* lists,
+                std::size_t few = kShortlist, float insurance = kInsurance) {
+    sweep(rows, queries, 0, n, lists,
+          [=](const Rows& all, const VectorCode& code, Shortlist& list) {
+            raise_bar(all, code, list, insurance);
+            if (list.rows.size() < 2 * few) return;
+            const auto last = list.rows.begin() + static_cast<std::ptrdiff_t>(few);
+            std::nth_element(list.rows.begin(), last, list.rows.end(), higher);
+            list.bar = std::max(list.bar, last->upper);
+            list.rows.erase(last, list.rows.end());
+            list.judged = list.rows.size();
+            // Dropped rows are at most at the bar; one step higher, they are below it.
+            list.bar = std::nextafter(list.bar, 2.0f);
+          });
   }
 
   // Finds all rows that may be the nearest to one query.

@@ -28,6 +28,18 @@ struct Thresholds {
     return c2 + slope * (pair_threshold - c2);
   }
 
+  // A lower bound of s~(k, k') for a constant k': no decision rests on it.
+  struct Bound {
+    float tan2, least, slope;
+    float operator()(float k) const { return least + slope * std::sqrt(k / (k + tan2)); }
+  };
+  Bound bound(double k2) const {
+    const double c2 = cluster_similarity * cluster_similarity;
+    const double slope = std::max(pair_similarity_max - c2, 0.0) / (1.0 - c2);
+    return {static_cast<float>(1.0 / c2 - 1.0), static_cast<float>(c2 - slope * c2 - 1e-5),
+            static_cast<float>(slope / std::sqrt(spread(k2)))};
+  }
+
   // Returns the lowest threshold: below it the outcome is always a new cluster.
   double lowest() const { return std::min(subcluster_similarity, edge(1.0, 1.0)); }
 };

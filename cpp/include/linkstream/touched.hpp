@@ -31,6 +31,8 @@ class Touched {
     active_ = false;
   }
 
+  bool is_full() const { return free_.empty() && used_ == rows_.size(); }
+
   bool has(Row row) const { return row < slots_.size() && slots_[row] != kUnknown; }
 
   void write(Row row, const std::int8_t* codes, float scale, float residual) {
