@@ -196,7 +196,7 @@ class BoundEngine {
   }
 
   // Rows of `barred` are two subclusters; rows of `labels` a cluster and its label.
-  void heal(EventRows barred, EventRows labels) {
+  void require(EventRows barred, EventRows labels) {
     Requirements requirements;
     for (EventRows* table : {&barred, &labels}) {
       if (table->shape(1) != 2) throw nb::value_error("rows of two numbers");
@@ -207,7 +207,11 @@ class BoundEngine {
     for (std::size_t i = 0; i < labels.shape(0); ++i) {
       requirements.labels[labels.data()[2 * i]] = labels.data()[2 * i + 1];
     }
-    locked([&] { engine_.heal(requirements); });
+    locked([&] { engine_.require(requirements); });
+  }
+
+  void heal() {
+    locked([&] { engine_.heal(); });
   }
 
   void flag(std::int64_t number, std::int64_t flags) {
@@ -327,6 +331,10 @@ class BoundEngine {
   std::int64_t n_clusters() {
     return briefly([&] { return engine_.n_clusters(); });
   }
+  std::int64_t n_walks() {
+    return briefly([&] { return engine_.n_walks(); });
+  }
+
   std::int64_t n_cluster_ids() {
     return briefly([&] { return engine_.n_cluster_ids(); });
   }
@@ -430,7 +438,8 @@ void bind_engine(nb::module_& m) {
            nb::arg("missing_weights"), nb::arg("rows").none(), nb::arg("flags"), nb::arg("apart"))
       .def("set_healing", &BoundEngine::set_healing, nb::arg("growth"), nb::arg("steadiness"),
            nb::arg("alone"))
-      .def("heal", &BoundEngine::heal, nb::arg("barred"), nb::arg("labels"))
+      .def("require", &BoundEngine::require, nb::arg("barred"), nb::arg("labels"))
+      .def("heal", &BoundEngine::heal)
       .def("note", &BoundEngine::note, nb::arg("rows"))
       .def("ranked", &BoundEngine::ranked, nb::arg("vector"), nb::arg("limit"))
       .def("holder", &BoundEngine::holder, nb::arg("member"))
@@ -447,5 +456,6 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_subclusters", &BoundEngine::n_subclusters)
       .def_prop_ro("n_clusters", &BoundEngine::n_clusters)
       .def_prop_ro("n_cluster_ids", &BoundEngine::n_cluster_ids)
+      .def_prop_ro("n_walks", &BoundEngine::n_walks)
       .def_prop_ro("kernel", &BoundEngine::kernel);
 }

@@ -140,7 +140,7 @@ def test_an_engine_that_heals_alone_does_what_a_caller_does_at_each_point(engine
     for part in np.split(fixed, range(healing.POINT, len(fixed), healing.POINT)):
         called.add(part)
         if called.n_vectors % healing.POINT == 0:
-            called.heal(Requirements())
+            called.heal()
     assert called.state().digest() == alone.state().digest()
     assert np.array_equal(called.event_rows(0)[1], alone.event_rows(0)[1])
 
@@ -154,7 +154,7 @@ def test_subclusters_that_must_stay_apart_and_named_clusters_are_not_united(engi
     bound = made(engine, (0.7, 0.8, 0.8), X.shape[1], alone=False)
     bound.add(fixed)
     before = free.state()
-    free.heal(Requirements())
+    free.heal()
     after = free.state()
     united = [
         (a, b)
@@ -166,7 +166,8 @@ def test_subclusters_that_must_stay_apart_and_named_clusters_are_not_united(engi
     ]
     assert united, "something to keep apart"
     labels = {int(cluster): i for i, cluster in enumerate(np.unique(before.clusters))}
-    bound.heal(Requirements(frozenset(united), labels))
+    bound.require(Requirements(frozenset(united), labels))
+    bound.heal()
     assert not any(bound.cluster_of(a) == bound.cluster_of(b) for a, b in united)
     assert len(np.unique(after.clusters)) != len(np.unique(before.clusters))
 
@@ -181,7 +182,7 @@ def test_a_cluster_of_more_subclusters_than_are_settled_one_by_one_is_not_cut(en
     first = engine.place(fixed[0], outcome=2)
     for row in fixed[1:]:
         engine.place(row, outcome=1, target=first.subcluster, rule=SETTLED)
-    engine.heal(Requirements())
+    engine.heal()
     assert engine.n_clusters == 1
     assert not (engine.state().flags & DUE).any()
 

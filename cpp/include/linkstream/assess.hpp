@@ -3,11 +3,15 @@
 // Numerics: every comparison that decides is between an exact similarity and a threshold.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <vector>
 
 #include "arrivals.hpp"
 #include "cluster_sums.hpp"
 #include "graph.hpp"
+#include "update.hpp"
 
 namespace linkstream {
 
@@ -24,8 +28,11 @@ struct Verdict {
 
 class Assess {
  public:
-  Assess(const Graph& graph, ClusterSums& cluster_sums, bool cluster_evidence)
-      : graph_(graph), cluster_sums_(cluster_sums), cluster_evidence_(cluster_evidence) {}
+  Assess(const Graph& graph, ClusterSums& cluster_sums, Update& update, bool cluster_evidence)
+      : graph_(graph),
+        cluster_sums_(cluster_sums),
+        update_(update),
+        cluster_evidence_(cluster_evidence) {}
 
   bool cluster_evidence() const { return cluster_evidence_; }
 
@@ -63,17 +70,17 @@ class Assess {
     return {Kind::kLinked, best.similarity, best.threshold, partner, kSettled};
   }
 
-  Row oldest(std::uint32_t component) const {
-    Row found = kNoRow;
-    graph_.each_node([&](Row row) {
-      if (graph_.node(row).component != component) return;
-      if (found == kNoRow || graph_.number(row) < graph_.number(found)) found = row;
-    });
-    return found;
+  Row oldest(std::uint32_t component) {
+    const Row member = graph_.forest.components[component].member;
+    update_.reached(member, std::numeric_limits<std::size_t>::max(), nodes_);
+    return *std::min_element(nodes_.begin(), nodes_.end(),
+                             [this](Row a, Row b) { return graph_.number(a) < graph_.number(b); });
   }
 
   const Graph& graph_;
   ClusterSums& cluster_sums_;
+  Update& update_;
+  std::vector<Row> nodes_;
   const bool cluster_evidence_;
 };
 

@@ -76,9 +76,9 @@ class Engine {
         journal_(track_vectors ? 0 : kUntrackedEvents),
         members_(track_vectors),
         cluster_sums_(graph_, search_, cluster_evidence),
-        assess_(graph_, cluster_sums_, cluster_evidence),
-        arrivals_(graph_, search_),
         update_(graph_, search_, journal_, members_, cluster_sums_),
+        assess_(graph_, cluster_sums_, update_, cluster_evidence),
+        arrivals_(graph_, search_),
         placement_(graph_, journal_, members_, cluster_sums_, update_),
         corrections_(graph_, journal_, members_, placement_),
         healer_(graph_, journal_, cluster_sums_, update_),
@@ -90,6 +90,7 @@ class Engine {
   std::int64_t n_clusters() const {
     return static_cast<std::int64_t>(graph_.forest.n_components());
   }
+  std::int64_t n_walks() const { return graph_.n_walks; }
   std::int64_t n_cluster_ids() const { return journal_.free_cluster; }
   const EventLog& log() const { return journal_.log; }
 
@@ -278,10 +279,14 @@ class Engine {
     if (healer_.on()) cluster_sums_.turn_on();
   }
 
+  // Replaces what corrections require when clusters are settled. It is the caller's to do so again
+  // after a rollback of the change in which it was called.
+  void require(const Requirements& requirements) { healer_.require(requirements); }
+
   // Settles the clusters that are due.
-  void heal(const Requirements& requirements) {
+  void heal() {
     Change change(*this);
-    healer_.settle(requirements);
+    healer_.settle();
     change.done();
   }
 
@@ -409,7 +414,7 @@ class Engine {
   void add_block(std::size_t n, Decision* decisions) {
     for (std::size_t i = 0; i < n; ++i) {
       decisions[i] = add_one(i);
-      if (heals_alone_ && journal_.n_vectors % kPoint == 0) healer_.settle({});
+      if (heals_alone_ && journal_.n_vectors % kPoint == 0) healer_.settle();
     }
   }
 
@@ -497,9 +502,9 @@ class Engine {
   Journal journal_;
   Members members_;
   ClusterSums cluster_sums_;
+  Update update_;
   Assess assess_;
   Arrivals<IncomingVector> arrivals_;
-  Update update_;
   Placement placement_;
   Corrections corrections_;
   Healer healer_;

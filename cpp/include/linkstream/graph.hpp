@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "bars.hpp"
 #include "fixed_point.hpp"
 #include "forest.hpp"
 #include "rows.hpp"
@@ -59,7 +60,9 @@ class Graph {
   Rows rows;
   Forest forest;
   Touched touched;
+  Bars bars;
   std::int64_t n_nodes = 0;
+  mutable std::int64_t n_walks = 0;  // over all nodes; a test counts them
 
   std::size_t dimension() const { return rows.dimension(); }
   Node& node(Row row) { return forest.node(row); }
@@ -69,6 +72,7 @@ class Graph {
 
   template <class Visit>
   void each_node(Visit visit) const {
+    ++n_walks;
     for (std::size_t row = 0; row < rows.size(); ++row) {
       if (number(static_cast<Row>(row)) >= 0) visit(static_cast<Row>(row));
     }
@@ -143,6 +147,7 @@ class Graph {
     forget_all(moves_);
     rows.commit();
     forest.commit();
+    bars.commit();
     open_ = false;
   }
 
@@ -150,6 +155,7 @@ class Graph {
     open_ = false;
     touched.end_block();
     forest.rollback();
+    bars.rollback();
     for (const Image& image : images_) put_back(image);
     for (; !moves_.empty(); moves_.pop_back())
       node(moves_.back().row).component = moves_.back().from;
@@ -173,6 +179,7 @@ class Graph {
   void move_to(std::uint32_t component, Row row) {
     if (open_ && !node(row).saved) moves_.push_back({row, node(row).component});
     node(row).component = component;
+    if (!bars.empty()) bars.moved(number(row), component);
   }
 
   // Writes the codes of a sum that has changed.

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -44,11 +43,6 @@ inline bool passes_mark(std::int64_t before, std::int64_t now, double growth) {
 struct Requirements {
   std::vector<std::pair<std::int64_t, std::int64_t>> barred;
   std::unordered_map<std::int64_t, std::int64_t> labels;
-
-  std::int64_t label(std::int64_t cluster) const {
-    const auto found = labels.find(cluster);
-    return found == labels.end() ? -1 : found->second;
-  }
 };
 
 class Healer {
@@ -70,8 +64,14 @@ class Healer {
     if (passes_mark(size - n, size, growth_)) graph_.set_due(row);
   }
 
+  // Keeps what corrections require; it follows subclusters through merges.
+  void require(const Requirements& requirements) {
+    graph_.bars.set_pairs(requirements.barred);
+    labels_of_ = requirements.labels;
+  }
+
   // Settles the clusters that are due, each with what is near it.
-  void settle(const Requirements& requirements) {
+  void settle() {
     graph_.take_due(due_);
     const ScanEnd end{cluster_sums_.healing};
     scan_due();
@@ -82,7 +82,7 @@ class Healer {
       });
       grown_.assign(due_.begin(), rest);
       due_.erase(due_.begin(), rest);
-      settle_cluster(component, requirements);
+      settle_cluster(component);
     }
   }
 
@@ -147,19 +147,24 @@ class Healer {
   }
 
   // Settles the cluster of the subclusters that have grown.
-  void settle_cluster(std::uint32_t component, const Requirements& requirements) {
-    find_rows(component, requirements);
+  void settle_cluster(std::uint32_t component) {
+    find_rows(component);
     if (rows_.size() < 2) return;
-    find_bars(requirements);
+    find_bars();
     unite();
     cut();
-    tie(requirements);
+    tie();
+  }
+
+  std::int64_t label(std::int64_t cluster) const {
+    const auto found = labels_of_.find(cluster);
+    return found == labels_of_.end() ? -1 : found->second;
   }
 
   // The rows
 
   // Finds the subclusters of the cluster, oldest first, then whole clusters by ID.
-  void find_rows(std::uint32_t component, const Requirements& requirements) {
+  void find_rows(std::uint32_t component) {
     rows_.clear();
     find_around(component);
     if (update_.reached(grown_[0], kLeaves, leaves_)) {
@@ -174,7 +179,7 @@ class Healer {
     for (const Near& whole : near_) rows_.push_back({{}, whole.component, 0, 0});
     for (Part& part : rows_) {
       part.cluster = graph_.forest.components[part.component].cluster;
-      part.label = requirements.label(part.cluster);
+      part.label = label(part.cluster);
     }
   }
 
@@ -252,31 +257,40 @@ class Healer {
     if (near_.size() > kAround) near_.pop_back();
   }
 
-  void find_bars(const Requirements& requirements) {
+  // Finds the rows that may not be united: only the clusters that take part are looked at.
+  void find_bars() {
     const std::size_t n = rows_.size();
     apart_.assign(n * n, 0);
     for (std::size_t i = 0; i < n; ++i) apart_[i * n + i] = 1;
-    if (requirements.barred.empty()) return;
-    std::unordered_map<std::uint32_t, std::size_t> wholes;
-    std::unordered_map<std::int64_t, std::size_t> leaves;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (rows_[i].nodes.empty()) wholes[rows_[i].component] = i;
-      for (const Row row : rows_[i].nodes) leaves[graph_.number(row)] = i;
-    }
-    if (!wholes.empty()) {
-      std::set<std::int64_t> named;
-      for (const auto& [a, b] : requirements.barred) named.insert({a, b});
-      graph_.each_node([&](Row row) {
-        const auto found = wholes.find(graph_.node(row).component);
-        if (found != wholes.end() && named.count(graph_.number(row))) {
-          leaves.emplace(graph_.number(row), found->second);
-        }
+    if (graph_.bars.empty()) return;
+    find_barred();
+    for (const auto& [number, i] : barred_) {
+      graph_.bars.each_apart(number, [&, i = i](std::int64_t other) {
+        const auto found = barred_.find(other);
+        if (found == barred_.end() || found->second == i) return;
+        apart_[i * n + found->second] = apart_[found->second * n + i] = 1;
       });
     }
-    for (const auto& [a, b] : requirements.barred) {
-      const auto one = leaves.find(a), other = leaves.find(b);
-      if (one == leaves.end() || other == leaves.end() || one->second == other->second) continue;
-      apart_[one->second * n + other->second] = apart_[other->second * n + one->second] = 1;
+  }
+
+  // Finds the subclusters of the rows that must stay apart from others.
+  void find_barred() {
+    Bars& bars = graph_.bars;
+    if (!bars.placed()) {
+      bars.unplace();
+      graph_.each_node(
+          [&](Row row) { bars.moved(graph_.number(row), graph_.node(row).component); });
+    }
+    barred_.clear();
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const std::vector<std::int64_t>& inside = bars.inside(rows_[i].component);
+      if (rows_[i].nodes.empty()) {
+        for (const std::int64_t number : inside) barred_[number] = i;
+      } else if (!inside.empty()) {
+        for (const Row row : rows_[i].nodes) {
+          if (bars.has(graph_.number(row))) barred_[graph_.number(row)] = i;
+        }
+      }
     }
   }
 
@@ -412,7 +426,7 @@ class Healer {
   };
 
   // Ties the largest subclusters of the groups that were united, in order.
-  void tie(const Requirements& requirements) {
+  void tie() {
     std::vector<Row> heads(rows_.size(), kNoRow);
     for (const auto& [kept, gone] : unions_) {
       for (const std::size_t i : {kept, gone}) {
@@ -420,7 +434,7 @@ class Healer {
       }
       Row a = heads[kept], b = heads[gone];
       if (graph_.number(a) > graph_.number(b)) std::swap(a, b);
-      if (graph_.node(a).component != graph_.node(b).component) join(a, b, requirements);
+      if (graph_.node(a).component != graph_.node(b).component) join(a, b);
       heads[kept] = larger(a, b) ? a : b;
     }
   }
@@ -443,10 +457,10 @@ class Healer {
 
   // Joins two clusters by an edge; a labelled one keeps its ID, then the older. The nodes of the
   // smaller component move, whichever ID is kept.
-  void join(Row a, Row b, const Requirements& requirements) {
+  void join(Row a, Row b) {
     Forest& forest = graph_.forest;
     const std::int64_t one = graph_.cluster(a), other = graph_.cluster(b);
-    const bool unlabelled[2] = {requirements.label(one) < 0, requirements.label(other) < 0};
+    const bool unlabelled[2] = {label(one) < 0, label(other) < 0};
     const bool first = unlabelled[0] != unlabelled[1] ? unlabelled[1] : one < other;
     const std::int64_t kept = first ? one : other, gone = first ? other : one;
     std::vector<Row> nodes;
@@ -478,6 +492,8 @@ class Healer {
   std::vector<Near> near_;
   std::vector<Part> rows_;
   std::vector<std::uint8_t> apart_;
+  std::unordered_map<std::int64_t, std::int64_t> labels_of_;  // of clusters, by ID
+  std::unordered_map<std::int64_t, std::size_t> barred_;      // subclusters, and their rows
   std::vector<double> margins_, room_;
   std::vector<std::size_t> best_, live_;
   std::vector<std::int64_t> clusters_, labels_;

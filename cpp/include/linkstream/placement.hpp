@@ -159,6 +159,7 @@ class Placement {
       graph_.forest.close_component(component);
     }
     graph_.release(row);
+    graph_.bars.vanished(number);
     const std::int64_t left_to = heir == kNoRow ? -1 : graph_.number(heir);
     journal_.record(Code::kVanished, number, left_to, cluster);
     if (heir != kNoRow) update_(heir);

@@ -123,6 +123,9 @@ class Update {
     graph_.merge(kept, gone);
     graph_.node(kept).number = survivor;
     members_.merged(absorbed, survivor);
+    if (!graph_.bars.empty()) {
+      graph_.bars.merged(absorbed, survivor, graph_.node(kept).component);
+    }
     journal_.record(Code::kMerged, survivor, absorbed, graph_.cluster(kept));
     // Due edges stay due, and all edges of the absorbed node have become due.
     still_due_.clear();

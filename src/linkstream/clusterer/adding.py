@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import checks
-from linkstream.clusterer.change import Stopped, one_change
+from linkstream.clusterer.change import Stopped, one_addition, one_change
 from linkstream.clusterer.checks import check_group
 from linkstream.clusterer.core import Core, Fixed, Float32s
 from linkstream.clusterer.maintenance import run_maintenance
@@ -31,7 +31,7 @@ def add(core: Core, x: npt.ArrayLike, weight: float = 1.0, group: str | None = N
     return _add_alone(core, core.check_row(x), weight, group)
 
 
-@one_change
+@one_addition
 def _add_alone(core: Core, rows: Float32s, weight: float, group: str | None) -> Decision:
     return _add_rows(core, rows, weight, group).at(0)
 
@@ -56,7 +56,7 @@ def add_many(
     return _add_batch(core, rows, weight, group)[1]
 
 
-@one_change
+@one_addition
 def _add_batch(
     core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | None
 ) -> tuple[Decisions, npt.NDArray[np.int64]]:
@@ -98,8 +98,9 @@ def _add_rows(core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | No
     if core.engine is None:
         fixed = core.quantised(rows)
         return _add_fixed(core, core.start_engine(rows.shape[1]), fixed)
-    decisions = core.engine.add(rows, core.stop) if core.fast_path else None
-    return decisions or _add_fixed(core, core.engine, core.quantised(rows))
+    engine = core.engine if core.is_ready else core.ready()
+    decisions = engine.add(rows, core.stop) if core.fast_path else None
+    return decisions or _add_fixed(core, engine, core.quantised(rows))
 
 
 def _add_fixed(core: Core, engine: Engine, fixed: Fixed) -> Decisions:
@@ -113,6 +114,7 @@ def _add_maintained(core: Core, engine: Engine, fixed: Fixed) -> Decisions:
     taken, pieces = 0, _Pieces(engine.n_vectors)
     stop = core.stop
     while taken < len(fixed) and not (taken and stop is not None and stop()):
+        engine = core.running() if core.is_ready else core.ready()
         before = engine.n_vectors
         room = core.limits.room(before, engine.n_subclusters)
         if core.healing is not None and not core.heals_alone:
@@ -123,7 +125,6 @@ def _add_maintained(core: Core, engine: Engine, fixed: Fixed) -> Decisions:
         taken += len(pieces.newest.cluster)
         if not _maintained(core, before, pieces, healed=core.heals_alone):
             break
-        engine = core.running()
     return pieces.joined()
 
 

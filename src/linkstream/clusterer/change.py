@@ -137,7 +137,7 @@ class Change:
         self._start = core.ledger.begin()
         self._mark: tuple[Engine, Ledger, Mark] | None = None
         self._vectors = core.vectors, core.undone
-        self._rest = core.base, core.origin, core.fast_path, core.last_decisions
+        self._rest = core.base, core.origin, core.last_decisions
         self._cut_to: int | None = None
         self._ended = False
         if self._engine is not None:
@@ -190,12 +190,28 @@ class Change:
         self._ledger.commit()
         core.ledger = self._ledger
         core.vectors, core.undone = self._vectors
-        core.base, core.origin, core.fast_path, core.last_decisions = self._rest
+        core.base, core.origin, core.last_decisions = self._rest
+        core.fast_path = core.is_ready = False
         core.engine, self._open, self._ended = self._engine, None, True
 
 
 def one_change(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
-    """Make a function of a core one change, unless it is called within another change."""
+    """Make a function of a core one change, unless it is called within another change.
+
+    It may change what corrections require: before vectors are added, the core is made ready again.
+    """
+
+    @wraps(function)
+    def correcting(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
+        answer = function(core, *args, **options)
+        core.fast_path = core.is_ready = False
+        return answer
+
+    return one_addition(correcting)
+
+
+def one_addition(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
+    """Make a function of a core that adds vectors one change, unless it is within another."""
 
     @wraps(function)
     def changing(core: Core, /, *args: P.args, **options: P.kwargs) -> R:

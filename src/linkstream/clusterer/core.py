@@ -31,7 +31,7 @@ from linkstream.errors import (
 )
 from linkstream.identity.folding import Base
 from linkstream.identity.laws import Laws
-from linkstream.identity.ledger import Ledger, Rows
+from linkstream.identity.ledger import UNKNOWN, Ledger, Rows
 from linkstream.identity.timeline import Timeline
 from linkstream.saving import Saved
 
@@ -56,7 +56,8 @@ class Core:
         external_vectors: whether `vectors` belongs to a store, so that the engine must not append.
         ledger: names, aliases, corrections and groups; see `up_to_date_ledger`.
         settles: whether the engine settles clusters while vectors arrive.
-        heals_alone: whether it does so within `add`, because no correction has to be obeyed.
+        heals_alone: whether it does so within `add`; otherwise maintenance does.
+        is_ready: whether the engine knows what corrections require; see `ready`.
         maintained: whether healing, limits or the event log may need work between two vectors.
         fast_path: whether vectors may go straight to the engine.
         base: the state and ledger that undo can go back to.
@@ -83,7 +84,8 @@ class Core:
         self.base = Base(empty, Ledger()) if complete else Base(state, copy.deepcopy(saved.ledger))
         self.settles = self.healing is not None and self.healing.as_it_goes
         self._watched = bool(self.limits) or (self.healing is not None and not self.settles)
-        self.maintained = self.fast_path = self.heals_alone = False
+        self.maintained = self.fast_path = self.heals_alone = self.is_ready = False
+        self._required = UNKNOWN  # revision of the ledger that the engine was told
         self.vectors: VectorStore | None = None
         self.external_vectors = False
         self.undone = saved.undone
@@ -111,6 +113,7 @@ class Core:
         """Return a new engine that continues from a state."""
         engine = self.factory.make(state, None if self.external_vectors else self.vectors)
         self._set_healing(engine)
+        self._required = UNKNOWN
         return engine
 
     def replace_state(self, state: State) -> Engine:
@@ -160,7 +163,9 @@ class Core:
             if self.ledger.quiet:  # dropped events held nothing for a quiet ledger
                 self.ledger.n_events = max(self.ledger.n_events, self.engine.oldest_event())
             self._read_log(self.engine.event_rows(self.ledger.n_events)[1])
-        alone = self.settles and self.ledger.quiet and not self.ledger.names
+        # An event log that drops old events must be read while it grows.
+        quiet = self.track_vectors or self.ledger.quiet
+        alone = self.settles and quiet and (self.track_vectors or not self.ledger.names)
         if alone is not self.heals_alone:
             self.heals_alone = alone
             if self.engine is not None:
@@ -168,10 +173,25 @@ class Core:
         self.maintained = (
             self._watched or not self.track_vectors or self.settles is not self.heals_alone
         )
-        # An event log that drops old events must be read while it grows.
+        self.is_ready = not self.settles or self._required == self.ledger.revision
         plain = self.space.mean is None and not self._watched and self.settles is self.heals_alone
-        self.fast_path = plain and (self.track_vectors or self.ledger.quiet)
+        self.fast_path = plain and quiet and self.is_ready
         return self.ledger
+
+    def ready(self) -> Engine:
+        """Return the engine after it was told what corrections require, unless it knows.
+
+        It is told again only after a change of corrections, groups or names, or of the engine.
+        """
+        engine, ledger = self.running(), self.up_to_date_ledger()
+        if not self.is_ready:
+            if ledger.revision == UNKNOWN:
+                ledger.revise()
+            self._set_healing(engine)
+            engine.require(self.requirements())
+            self._required = ledger.revision
+            self.up_to_date_ledger()
+        return engine
 
     def _set_healing(self, engine: Engine) -> None:
         if self.healing is not None and self.healing.steadiness is not None:
@@ -179,9 +199,7 @@ class Core:
             engine.set_healing(*figures, alone=self.heals_alone)
 
     def requirements(self) -> Requirements:
-        """Return what corrections require when clusters are settled."""
-        if self.heals_alone:
-            return Requirements()
+        """Return what corrections require when clusters are settled: subclusters and clusters."""
         laws = self.laws()
         numbers = {name: i for i, name in enumerate(sorted(laws.names.values()))}
         barred = {tuple(sorted((a, b))) for a in laws.ledger.pinned() for b in laws.barred(a)}

@@ -31,7 +31,7 @@ def run_maintenance(
     engine = core.running()
     due = core.healing is not None and core.healing.after(before) <= engine.n_vectors
     if due and core.settles and not healed:
-        engine.heal(core.requirements())
+        core.ready().heal()
         core.up_to_date_ledger()
     elif due and core.healing is not None and not core.settles:
         laws = core.laws()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -156,17 +156,16 @@ class VectorStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What corrections require of groups: subclusters that stay apart, and labels of clusters.
+    """What corrections require of groups.
 
-    Clusters of different labels are never united, and a labelled one keeps its ID.
+    Attributes:
+        barred: pairs of subclusters, by number, that stay apart; so do those that absorb them.
+        labels: labels of clusters, by ID. Clusters of different labels are never united, and a
+            labelled one keeps its ID.
     """
 
     barred: frozenset[tuple[int, int]] = frozenset()
-    labels: Mapping[int, int] | None = None
-
-    def label(self, cluster: int) -> int:
-        """Return the label of a cluster; −1 for none."""
-        return -1 if self.labels is None else self.labels.get(cluster, -1)
+    labels: Mapping[int, int] = field(default_factory=dict)
 
 
 class Engine(Protocol):
@@ -301,10 +300,18 @@ class Engine(Protocol):
         Args:
             growth: growth of a cluster, as a factor, between two looks; 0: healing is off.
             steadiness: how much greater a margin must be to change an ID.
-            alone: whether `add` heals at each point, because no correction has to be obeyed.
+            alone: whether `add` heals at each point; otherwise the caller does.
         """
 
-    def heal(self, requirements: Requirements) -> None:
+    def require(self, requirements: Requirements) -> None:
+        """Replace what corrections require when clusters are settled.
+
+        The engine follows subclusters through merges, and takes that back with the merges. After
+        any other change of what is required, and after a rollback of the change in which this was
+        called, it must be called again.
+        """
+
+    def heal(self) -> None:
         """Settle the clusters that are due with what is near them (engine/healing.py)."""
 
     def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:

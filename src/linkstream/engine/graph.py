@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from linkstream.engine.bars import Bars
 from linkstream.engine.fixed_point import dot, dots, similarity
 from linkstream.engine.forest import CLAIM, TESTED, ClusterStats, Node, add_edge, move_edges
 from linkstream.engine.rows import Rows
@@ -36,6 +37,7 @@ class Graph:
         self.nodes: dict[int, Node] = {}
         self.rows = Rows(dimension)
         self.clusters: dict[int, ClusterStats] = {}
+        self.bars = Bars()
         self._before: _Before | None = None
 
     # Nodes
@@ -120,6 +122,7 @@ class Graph:
     def commit(self) -> None:
         """Keep the change."""
         self._before = None
+        self.bars.commit()
 
     def rollback(self) -> None:
         """Restore all nodes and clusters that the change has saved."""
@@ -139,6 +142,7 @@ class Graph:
             else:
                 self.clusters.pop(cluster, None)
         self._before = None
+        self.bars.rollback()
 
     def save(self, *nodes: Node) -> None:
         """Save nodes and their clusters before they are changed for the first time."""

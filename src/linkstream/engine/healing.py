@@ -63,6 +63,7 @@ class Healer:
         self._graph, self._journal = graph, journal
         self._cluster_sums, self._update = cluster_sums, update
         self.growth, self.steadiness = 0.0, 0.0
+        self._labels: dict[int, int] = {}  # of clusters, by ID
 
     @property
     def on(self) -> bool:
@@ -76,7 +77,12 @@ class Healer:
             self._graph.save(node)
             node.flags |= DUE
 
-    def settle(self, requirements: Requirements) -> None:
+    def require(self, requirements: Requirements) -> None:
+        """Keep what corrections require; it follows subclusters through merges."""
+        self._graph.bars.set_pairs(requirements.barred)
+        self._labels = dict(requirements.labels)
+
+    def settle(self) -> None:
         """Settle the clusters that are due with what is near them."""
         due = [node for _, node in sorted(self._graph.nodes.items()) if node.flags & DUE]
         if not due:
@@ -87,25 +93,25 @@ class Healer:
         while due:
             grown = [node for node in due if node.cluster == due[0].cluster]
             due = [node for node in due if node.cluster != grown[0].cluster]
-            self._settle_cluster(grown, requirements)
+            self._settle_cluster(grown)
 
-    def _settle_cluster(self, grown: list[Node], requirements: Requirements) -> None:
+    def _settle_cluster(self, grown: list[Node]) -> None:
         """Settle the cluster of some subclusters that have grown."""
-        rows = self._rows(grown, requirements)
-        bars = self._bars(rows, requirements)
+        rows = self._rows(grown)
+        bars = self._bars(rows)
         unions = unite(rows, bars, self._graph.thresholds, self.steadiness)
         self._cut(rows, unions)
-        self._tie(rows, unions, requirements)
+        self._tie(rows, unions)
 
     # The rows
 
-    def _rows(self, grown: list[Node], requirements: Requirements) -> list[_Row]:
+    def _rows(self, grown: list[Node]) -> list[_Row]:
         """Return the subclusters of the cluster, oldest first, then whole clusters by ID."""
         leaves, whole = sorted(part_of(self._graph.nodes, grown[0])), self._around(grown)
         if len(leaves) > LEAVES:
             leaves, whole = [], whole | {grown[0].cluster}
-        rows = [self._leaf(nodes, requirements) for nodes in self._tied(leaves)]
-        return rows + [self._whole(cluster, requirements) for cluster in sorted(whole)]
+        rows = [self._leaf(nodes) for nodes in self._tied(leaves)]
+        return rows + [self._whole(cluster) for cluster in sorted(whole)]
 
     def _tied(self, leaves: list[int]) -> list[list[int]]:
         """Return groups of subclusters that pinned edges tie, by their oldest."""
@@ -120,15 +126,18 @@ class Healer:
             found.setdefault(find_root(root, number), []).append(number)
         return list(found.values())
 
-    def _leaf(self, nodes: list[int], requirements: Requirements) -> _Row:
+    def _leaf(self, nodes: list[int]) -> _Row:
         cluster = self._graph.nodes[nodes[0]].cluster
         mass = sum(self._graph.nodes[number].mass for number in nodes)
         total = self._graph.rows.sums(nodes).sum(axis=0)
-        return _Row(nodes, cluster, total, mass, requirements.label(cluster))
+        return _Row(nodes, cluster, total, mass, self._label(cluster))
 
-    def _whole(self, cluster: int, requirements: Requirements) -> _Row:
+    def _whole(self, cluster: int) -> _Row:
         total, mass = self._cluster_sums.sum(cluster), self._graph.clusters[cluster].mass
-        return _Row([], cluster, total, mass, requirements.label(cluster))
+        return _Row([], cluster, total, mass, self._label(cluster))
+
+    def _label(self, cluster: int) -> int:
+        return self._labels.get(cluster, -1)
 
     def _around(self, grown: list[Node]) -> set[int]:
         """Return the clusters with the greatest margins over s~ to the cluster or what has grown.
@@ -146,19 +155,19 @@ class Healer:
         best.pop(own, None)
         return set(sorted(best, key=lambda cluster: (-best[cluster], cluster))[:AROUND])
 
-    def _bars(self, rows: list[_Row], requirements: Requirements) -> set[tuple[int, int]]:
+    def _bars(self, rows: list[_Row]) -> set[tuple[int, int]]:
         """Return pairs of rows that may not be united."""
+        nodes, bars = self._graph.nodes, self._graph.bars
         leaves = {number: i for i, row in enumerate(rows) for number in row.nodes}
         wholes = {row.cluster: i for i, row in enumerate(rows) if not row.nodes}
 
         def row_of(number: int) -> int | None:
-            node = self._graph.nodes.get(number)
-            if node is None:
-                return None
-            return leaves.get(number, wholes.get(node.cluster))
+            there = number in nodes
+            return leaves.get(number, wholes.get(nodes[number].cluster)) if there else None
 
-        pairs = ((row_of(a), row_of(b)) for a, b in requirements.barred)
-        return {(a, b) for a, b in pairs if a is not None and b is not None and a != b}
+        barred = {number: row_of(number) for number in bars.numbers()}
+        pairs = ((i, barred[other]) for a, i in barred.items() for other in bars.apart(a))
+        return {(a, b) for a, b in pairs if a is not None and b is not None and a < b}
 
     # The changes
 
@@ -177,9 +186,7 @@ class Healer:
         for a, b in crossing:
             self._update.cut(self._graph.nodes[a], self._graph.nodes[b])
 
-    def _tie(
-        self, rows: list[_Row], unions: list[tuple[int, int]], requirements: Requirements
-    ) -> None:
+    def _tie(self, rows: list[_Row], unions: list[tuple[int, int]]) -> None:
         """Tie the largest subclusters of the groups that were united, in order."""
         heads: dict[int, Node] = {}
         for kept, gone in unions:
@@ -189,7 +196,7 @@ class Healer:
             a, b = heads[kept], heads[gone]
             if a.cluster != b.cluster:
                 older, newer = sorted((a, b), key=lambda node: node.number)
-                self._join(older, newer, requirements)
+                self._join(older, newer)
             heads[kept] = max(a, b, key=_size)
 
     def _head(self, row: _Row) -> Node:
@@ -198,11 +205,11 @@ class Healer:
             return max((nodes[number] for number in row.nodes), key=_size)
         return max((node for node in nodes.values() if node.cluster == row.cluster), key=_size)
 
-    def _join(self, a: Node, b: Node, requirements: Requirements) -> None:
+    def _join(self, a: Node, b: Node) -> None:
         """Join two clusters by an edge; a labelled one keeps its ID, then the older."""
         graph = self._graph
         kept, gone = sorted(
-            (a.cluster, b.cluster), key=lambda cluster: (requirements.label(cluster) < 0, cluster)
+            (a.cluster, b.cluster), key=lambda cluster: (self._label(cluster) < 0, cluster)
         )
         leaving = part_of(graph.nodes, a if a.cluster == gone else b)
         moved = [graph.nodes[number] for number in sorted(leaving)]

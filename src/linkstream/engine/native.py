@@ -198,11 +198,14 @@ class NativeEngine:
         """Mark clusters that grow; `alone`: settle them at each point; see `contract.Engine`."""
         self._core.set_healing(growth, steadiness, alone)
 
-    def heal(self, requirements: Requirements) -> None:
+    def require(self, requirements: Requirements) -> None:
+        """Replace what corrections require of groups; see `contract.Engine`."""
+        barred, labels = sorted(requirements.barred), sorted(requirements.labels.items())
+        self._core.require(_pairs(barred), _pairs(labels))
+
+    def heal(self) -> None:
         """Settle the clusters that are due; see `contract.Engine`."""
-        labels = requirements.labels or {}
-        barred = np.array(sorted(requirements.barred), dtype=np.int64).reshape(-1, 2)
-        self._core.heal(barred, np.array(sorted(labels.items()), dtype=np.int64).reshape(-1, 2))
+        self._core.heal()
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Append events that the engine does not produce itself."""
@@ -276,6 +279,10 @@ class NativeEngine:
         arrays = {FIELDS[name]: array for name, array in state.arrays().items()}
         engine._core.restore({**state.scalars(), **arrays})
         return engine
+
+
+def _pairs(pairs: list[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _decision(

@@ -148,7 +148,7 @@ class ReferenceEngine:
                     break
                 decided.append(self._add_one(vector))
                 if self._heals_alone and self.n_vectors % POINT == 0:
-                    self._healer.settle(Requirements())
+                    self._healer.settle()
         return Decisions.of(first, decided)
 
     def add_one(self, x: object) -> None:
@@ -284,10 +284,14 @@ class ReferenceEngine:
         if self._healer.on:
             self._cluster_sums.turn_on()
 
-    def heal(self, requirements: Requirements) -> None:
+    def require(self, requirements: Requirements) -> None:
+        """Replace what corrections require of groups; see `contract.Engine`."""
+        self._healer.require(requirements)
+
+    def heal(self) -> None:
         """Settle the clusters that are due; see `contract.Engine`."""
         with self._change():
-            self._healer.settle(requirements)
+            self._healer.settle()
 
     # Answers and exchange
 

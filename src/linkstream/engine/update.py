@@ -55,6 +55,7 @@ class Update:
         node, absorbed = (a, b) if a.number < b.number else (b, a)
         self._graph.merge(node, absorbed)
         self._members.merged(absorbed.number, node.number)
+        self._graph.bars.merged(absorbed.number, node.number)
         self._journal.record(events.MERGED, node.number, absorbed.number, node.cluster)
         return node
 

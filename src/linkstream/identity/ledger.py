@@ -11,6 +11,7 @@ import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ SPOKEN = re.compile(r"(same|different|move)\((\d{1,18}), (\d{1,18})\)")  # what 
 Mark = tuple[int, tuple[Any, ...]]  # a moment of an open change: its steps, and the plain values
 ENROLLED = -1  # the level of what prototypes are to each other: no correction, never retracted
 
+UNKNOWN = -1  # revision of a ledger that was rolled back
+
+_revisions = count()  # of all ledgers: equal revisions require the same
 _LONE = re.compile("[\ud800-\udfff]")  # half a character, which no file can hold
 
 
@@ -83,6 +87,7 @@ class Ledger:
     groups: list[list[int]] = field(default_factory=list)  # pins
     keys: dict[str, int] = field(default_factory=dict)  # of groups that several calls add to
     tracked: bool = True  # whether vectors are known by number
+    revision: int = field(default_factory=_revisions.__next__, repr=False, compare=False)
     _at: dict[int, list[int]] = field(default_factory=dict)  # node → its pins
     _expected: int = 0  # vectors still to come of the group or enrolment the log is in
     _group: int = -1
@@ -109,6 +114,14 @@ class Ledger:
         self._steps.take_back(mark[0])
         self.n_events, self._expected, self._group, *rest = mark[1]
         self._name, self._first, self._since = rest
+        self.revision = UNKNOWN  # a new one might need memory
+
+    def revise(self) -> None:
+        """Count a change of what corrections, groups and names require.
+
+        Plain vectors need none: the engine follows the merges and unions that they bring.
+        """
+        self.revision = next(_revisions)
 
     @property
     def quiet(self) -> bool:
@@ -188,6 +201,7 @@ class Ledger:
         self._steps.assign(self, "pins", pins)
         self._steps.assign(self, "laws", laws)
         self._steps.assign(self, "_at", at)
+        self.revise()
 
     def pinned(self) -> list[int]:
         """Return the subclusters that have pins, oldest first."""
@@ -197,6 +211,7 @@ class Ledger:
         """Move the pins of some vectors to another subcluster."""
         for here in list(self._at):
             self._shift(here, node, lambda pin: pin.vector in vectors)
+        self.revise()
 
     # Reading the log
 
@@ -205,6 +220,8 @@ class Ledger:
         if sequences is None:
             sequences = np.arange(self.n_events, self.n_events + len(rows))
         self.n_events += len(rows)
+        if self._expected or (rows[:, 0] > _FOLLOWED).any():
+            self.revise()
         telling = self._telling(rows)
         told = zip(sequences[telling].tolist(), rows[telling].tolist(), strict=True)
         for sequence, (code, *numbers) in told:
@@ -286,6 +303,7 @@ class Ledger:
         if node == GONE:
             left = [law for law in self.laws if law.sequence != correction]
             self._steps.assign(self, "laws", left)
+        self.revise()
 
     def _drop(self, pin: int) -> None:
         """Take a pin off its node for good."""
@@ -388,4 +406,5 @@ class Ledger:
 
 
 _READERS: dict[int, Callable[..., None]] = events.methods(Ledger)
+_FOLLOWED = events.WEIGHED  # up to this code, events are those of plain vectors
 _WAKING = (events.PINNED, events.GROUPED, events.ENROLLED, events.FLAGGED)
