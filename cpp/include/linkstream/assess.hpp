@@ -28,7 +28,7 @@ struct Verdict {
 
 class Assess {
  public:
-  Assess(const Graph& graph, ClusterSums& cluster_sums, Update& update, bool cluster_evidence)
+  Assess(Graph& graph, ClusterSums& cluster_sums, Update& update, bool cluster_evidence)
       : graph_(graph),
         cluster_sums_(cluster_sums),
         update_(update),
@@ -70,14 +70,17 @@ class Assess {
     return {Kind::kLinked, best.similarity, best.threshold, partner, kSettled};
   }
 
+  // Returns the oldest node of a component; notes it, so that the component is walked over once.
   Row oldest(std::uint32_t component) {
-    const Row member = graph_.forest.components[component].member;
-    update_.reached(member, std::numeric_limits<std::size_t>::max(), nodes_);
-    return *std::min_element(nodes_.begin(), nodes_.end(),
-                             [this](Row a, Row b) { return graph_.number(a) < graph_.number(b); });
+    ClusterStats& stats = graph_.forest.components[component];
+    if (stats.oldest != kNoRow) return stats.oldest;
+    update_.reached(stats.member, std::numeric_limits<std::size_t>::max(), nodes_);
+    return stats.oldest = *std::min_element(nodes_.begin(), nodes_.end(), [this](Row a, Row b) {
+             return graph_.number(a) < graph_.number(b);
+           });
   }
 
-  const Graph& graph_;
+  Graph& graph_;
   ClusterSums& cluster_sums_;
   Update& update_;
   std::vector<Row> nodes_;

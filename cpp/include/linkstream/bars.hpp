@@ -16,6 +16,12 @@
 
 namespace linkstream {
 
+// What corrections require of groups: subclusters that stay apart, by number, and labels of clusters.
+struct Requirements {
+  std::vector<std::pair<std::int64_t, std::int64_t>> barred;
+  std::unordered_map<std::int64_t, std::int64_t> labels;
+};
+
 class Bars {
  public:
   using Number = std::int64_t;
@@ -23,7 +29,7 @@ class Bars {
 
   bool empty() const { return subclusters_.empty(); }
 
-  // Whether the component of each subcluster is known; if not, call `unplace`, then `place` each.
+  // Whether the component of each subcluster is known; if not, call `unplace`, then `moved` for all.
   bool placed() const { return placed_; }
 
   // Replaces all pairs.

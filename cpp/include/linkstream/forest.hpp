@@ -85,6 +85,7 @@ struct ClusterStats {
   std::int64_t missing_weight = 0;
   std::int64_t claims = 0;
   Row member = kNoRow;
+  Row oldest = kNoRow;  // kNoRow: not known
 
   double mass() const { return linkstream::mass(vectors, missing_weight); }
 };

@@ -237,6 +237,9 @@ class Graph {
     if (forest.components[kept.component].member == gone) {
       forest.components[kept.component].member = row;
     }
+    if (forest.components[kept.component].oldest == gone) {
+      forest.components[kept.component].oldest = row;  // which gets the lower number
+    }
     kept.first_seen = std::min(kept.first_seen, other.first_seen);
     kept.last_seen = std::max(kept.last_seen, other.last_seen);
     std::int64_t* sum = rows.sum(row);

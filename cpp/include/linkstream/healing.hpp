@@ -39,12 +39,6 @@ inline bool passes_mark(std::int64_t before, std::int64_t now, double growth) {
   return before < mark && mark <= now;
 }
 
-// What corrections require of groups: subclusters that stay apart, by number, and labels of clusters.
-struct Requirements {
-  std::vector<std::pair<std::int64_t, std::int64_t>> barred;
-  std::unordered_map<std::int64_t, std::int64_t> labels;
-};
-
 class Healer {
  public:
   Healer(Graph& graph, Journal& journal, ClusterSums& cluster_sums, Update& update)
@@ -473,6 +467,10 @@ class Healer {
     into.vectors += left.vectors;
     into.missing_weight += left.missing_weight;
     into.claims += left.claims;
+    for (const Row row : nodes) {
+      const bool known = into.oldest != kNoRow;
+      if (known && graph_.number(row) < graph_.number(into.oldest)) into.oldest = row;
+    }
     cluster_sums_.join(to, from);
     forest.close_component(from);
     graph_.add_edge(a, b, graph_.exact(a, b), kSettled);

@@ -153,6 +153,7 @@ class Placement {
       cluster_sums_.take(component, row);
       graph_.forest.remove_edge(tie);
       stats.member = heir;
+      if (stats.oldest == row) stats.oldest = kNoRow;
       while (!node.edges.empty()) graph_.forest.move_edge(node.edges.back().edge, row, heir);
     } else {
       cluster_sums_.close(component);

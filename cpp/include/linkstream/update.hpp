@@ -220,6 +220,9 @@ class Update {
     rest.claims -= part.claims;
     part.member = listed[0];
     rest.member = cut_off ? row : partner;
+    if (rest.oldest != kNoRow && graph_.node(rest.oldest).component == fresh) {
+      std::swap(part.oldest, rest.oldest);
+    }
     const bool leaves = part.claims != rest.claims     ? part.claims < rest.claims
                         : part.vectors != rest.vectors ? part.vectors < rest.vectors
                                                        : !is_older(listed, rest.member);
