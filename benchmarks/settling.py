@@ -2,8 +2,9 @@
 
 The rows are subclusters of one vector each in clusters of 20, 256 dimensions (`scatter` of
 workloads.py). Each size runs in a process of its own. Shown are the best wall time of a few runs,
-the processor time of that run, the memory above that of the clusterer and of its state, and the
-load of the machine. `--whole` measures `Links.settle` with the clusterer, otherwise linkage alone.
+the processor time of that run, the memory above that of the clusterer, the memory of the whole
+process, and the load of the machine. `--whole` measures `Links.settle` with the clusterer, and
+`--apply` one that is applied, once; otherwise linkage is measured alone.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def now() -> int:
     return peak()
 
 
-def measure(n: int, repeat: int, whole: bool) -> None:
+def measure(n: int, repeat: int, whole: bool, apply: bool) -> None:
     """Print the figures of one size."""
     runs = []
     if whole:
         links = Links(*SCATTER, threads=THREADS, keep_vectors=False)
         for block in ScatterStream(n, DIMENSION, seed=102).blocks():
             links.add_many(block)
-        rows, work = links.n_subclusters, lambda: links.settle().n_clusters_after
+        rows, work = links.n_subclusters, lambda: links.settle(apply).n_clusters_after
     else:
         sums, masses = sums_of(n), np.ones(n)
         factory, test = choose("native", THREADS), Thresholds(*SCATTER)
@@ -64,12 +65,12 @@ def measure(n: int, repeat: int, whole: bool) -> None:
     for _ in range(repeat):
         before, wall, cpu = now(), time.perf_counter(), time.process_time()
         groups = work()
-        runs.append((time.perf_counter() - wall, time.process_time() - cpu, peak() - before))
-    best, memory = min(runs), max(run[2] for run in runs)
+        runs.append((time.perf_counter() - wall, time.process_time() - cpu, peak(), before))
+    best, memory, most = min(runs), max(run[2] - run[3] for run in runs), max(r[2] for r in runs)
     load = os.getloadavg()[0]
     print(
         f"{rows:>9,} subclusters: {best[0]:7.1f} s, {best[1]:7.1f} s of processor, "
-        f"{memory / 2**20:5.2f} GiB, {groups:,} groups, load {load:.1f}",
+        f"{memory / 2**20:5.2f} GiB of {most / 2**20:5.2f}, {groups:,} groups, load {load:.1f}",
         flush=True,
     )
 
@@ -80,9 +81,12 @@ def main() -> None:
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--apply", action="store_true")
     given = parser.parse_args()
     for n in given.sizes:
-        child = multiprocessing.Process(target=measure, args=(n, given.repeat, given.whole))
+        repeat = 1 if given.apply else given.repeat
+        options = (n, repeat, given.whole or given.apply, given.apply)
+        child = multiprocessing.Process(target=measure, args=options)
         child.start()
         child.join()
 

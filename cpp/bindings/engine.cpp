@@ -18,6 +18,7 @@
 
 #include "arrays.hpp"
 #include "exchange.hpp"
+#include "linkage.hpp"
 #include "linkstream/engine.hpp"
 #include "stopping.hpp"
 #include "vector_store.hpp"
@@ -95,9 +96,9 @@ class BoundEngine {
               bool check_all_edges, const BoundVectorStore* vector_store)
       : dimension_(bounded("dimension", dimension, 2, kDimensionMax)),
         kernel_(chosen_kernel(kernel)),
+        threads_(bounded("threads", threads, 1, kThreadsMax)),
         engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, cluster_evidence, kernel_,
-                bounded("threads", threads, 1, kThreadsMax),
-                check_all_edges ? Skip::kNever : Skip::kWithinBudget,
+                threads_, check_all_edges ? Skip::kNever : Skip::kWithinBudget,
                 chosen_store(vector_store, dimension)),
         track_vectors_(track_vectors) {}
 
@@ -304,6 +305,47 @@ class BoundEngine {
     return table<kEventWidth>(few ? briefly(read) : locked(read));
   }
 
+  // Replaces clusters, edges and their rules; appends events.
+  void regroup(Numbers clusters, EventRows edges, Numbers edge_rules, EventRows events,
+               std::int64_t free_cluster) {
+    Regrouped given;
+    given.clusters.assign(clusters.data(), clusters.data() + clusters.size());
+    given.edges = rows_of<2>(edges.data(), edges.size());
+    given.edge_rules.assign(edge_rules.data(), edge_rules.data() + edge_rules.size());
+    given.events = rows_of<kEventWidth>(events.data(), events.size());
+    given.free_cluster = free_cluster;
+    locked([&] { engine_.regroup(given); });
+  }
+
+  // Unites groups of subclusters by their own sums, without a copy. The engine may be read, but the
+  // caller must not change it meanwhile.
+  UnionColumns unions(Numbers numbers, Numbers places, Given<const double, 1> masses, double t_c,
+                      double t_s, double t_p, EventRows barred, Numbers labels, double alike,
+                      nb::handle progress, std::size_t listed) {
+    const Groups groups = groups_of(numbers, places, masses.shape(0));
+    const GroupSums found = locked([&] { return engine_.sums_of(groups); });
+    UnionOptions options{{t_c, t_s, t_p}, std::move(barred), std::move(labels),
+                         alike,           progress,          listed};
+    return united(kernel_, threads_, {found.sums, masses.data(), dimension_}, options);
+  }
+
+  // Returns the sum of each group of subclusters.
+  Array<std::int64_t> totals(Numbers numbers, Numbers places, std::size_t n) {
+    const Groups groups = groups_of(numbers, places, n);
+    Array<std::int64_t> table({n, dimension_});
+    std::int64_t* const sums = table.data();
+    locked([&] {
+      std::fill_n(sums, n * dimension_, std::int64_t{0});
+      engine_.add_sums(groups, sums);
+    });
+    return table;
+  }
+
+  nb::dict outline() {
+    const State state = locked([&] { return engine_.outline(); });
+    return outline_of(state);
+  }
+
   nb::dict state() {
     const State state = locked([&] { return engine_.state(); });
     return dict_of(state, dimension_);
@@ -341,6 +383,13 @@ class BoundEngine {
   std::string kernel() const { return kernel_.name; }
 
  private:
+  static Groups groups_of(Numbers& numbers, Numbers& places, std::size_t n) {
+    if (numbers.shape(0) != places.shape(0)) {
+      throw nb::value_error("columns of different lengths");
+    }
+    return {numbers.data(), places.data(), numbers.shape(0), n};
+  }
+
   void check(Vectors& vectors) const {
     if (vectors.shape(1) != dimension_) throw nb::value_error("vectors of another dimension");
   }
@@ -365,6 +414,7 @@ class BoundEngine {
 
   std::size_t dimension_;
   const Kernel& kernel_;
+  std::size_t threads_;
   Engine engine_;
   bool track_vectors_;
   std::mutex mutex_;
@@ -449,6 +499,14 @@ void bind_engine(nb::module_& m) {
       .def("labels", &BoundEngine::labels)
       .def("oldest_event", &BoundEngine::oldest_event)
       .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))
+      .def("regroup", &BoundEngine::regroup, nb::arg("clusters"), nb::arg("edges"),
+           nb::arg("edge_rules"), nb::arg("events"), nb::arg("free_cluster"))
+      .def("unions", &BoundEngine::unions, nb::arg("numbers"), nb::arg("places"), nb::arg("masses"),
+           nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
+           nb::arg("pair_similarity_max"), nb::arg("barred"), nb::arg("labels"), nb::arg("alike"),
+           nb::arg("progress").none(), nb::arg("listed"))
+      .def("totals", &BoundEngine::totals, nb::arg("numbers"), nb::arg("places"), nb::arg("n"))
+      .def("outline", &BoundEngine::outline, nb::sig("def outline(self) -> dict[str, typing.Any]"))
       .def("state", &BoundEngine::state, nb::sig("def state(self) -> dict[str, typing.Any]"))
       .def("restore", &BoundEngine::restore, nb::arg("state"),
            nb::sig("def restore(self, state: dict[str, typing.Any]) -> None"))

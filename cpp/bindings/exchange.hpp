@@ -12,7 +12,8 @@
 
 namespace linkstream {
 
-inline nb::dict dict_of(const State& state, std::size_t dimension) {
+// Returns a state without its sums, vectors and events.
+inline nb::dict outline_of(const State& state) {
   nb::dict result;
   result["n_vectors"] = state.n_vectors;
   result["n_events"] = state.n_events;
@@ -27,11 +28,16 @@ inline nb::dict dict_of(const State& state, std::size_t dimension) {
   result["last_seen"] = column(state.last_seen);
   result["missing_weight"] = column(state.missing_weight);
   result["flags"] = column(state.flags);
+  result["edges"] = table<2>(state.edges);
+  result["edge_rules"] = column(state.edge_rules);
+  return result;
+}
+
+inline nb::dict dict_of(const State& state, std::size_t dimension) {
+  nb::dict result = outline_of(state);
   Array<std::int64_t> sums({state.numbers.size(), dimension});
   std::copy(state.sums.begin(), state.sums.end(), sums.data());
   result["sums"] = std::move(sums);
-  result["edges"] = table<2>(state.edges);
-  result["edge_rules"] = column(state.edge_rules);
   result["vectors"] = column(state.vectors);
   result["events"] = table<kEventWidth>(state.events);
   return result;
@@ -47,14 +53,19 @@ inline std::vector<std::int64_t> taken(const nb::dict& given, const char* name) 
 }
 
 template <std::size_t Width>
-std::vector<std::array<std::int64_t, Width>> taken_rows(const nb::dict& given, const char* name) {
-  const std::vector<std::int64_t> flat = taken(given, name);
-  if (flat.size() % Width) throw nb::value_error("rows of another width");
-  std::vector<std::array<std::int64_t, Width>> rows(flat.size() / Width);
+std::vector<std::array<std::int64_t, Width>> rows_of(const std::int64_t* flat, std::size_t size) {
+  if (size % Width) throw nb::value_error("rows of another width");
+  std::vector<std::array<std::int64_t, Width>> rows(size / Width);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::copy_n(flat.begin() + static_cast<std::ptrdiff_t>(i * Width), Width, rows[i].begin());
+    std::copy_n(flat + i * Width, Width, rows[i].begin());
   }
   return rows;
+}
+
+template <std::size_t Width>
+std::vector<std::array<std::int64_t, Width>> taken_rows(const nb::dict& given, const char* name) {
+  const std::vector<std::int64_t> flat = taken(given, name);
+  return rows_of<Width>(flat.data(), flat.size());
 }
 
 inline State state_of(const nb::dict& given) {

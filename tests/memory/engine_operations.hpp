@@ -332,6 +332,26 @@ Operation changing(World& world) {
   };
 }
 
+// Makes all subclusters a chain of one cluster; then each one a cluster of its own.
+Operation regrouping(World& world) {
+  const State state = world.engine->state();
+  Regrouped chain{state.clusters, {}, {}, {EventRow{20, 0, 1, 2}}, state.free_cluster};
+  Regrouped apart{state.clusters, {}, {}, {EventRow{20, 0, 1, 2}}, state.free_cluster};
+  for (std::size_t i = 0; i < state.numbers.size(); ++i) {
+    chain.clusters[i] = state.clusters[0];
+    apart.clusters[i] = apart.free_cluster++;
+    if (i == 0) continue;
+    chain.edges.push_back({state.numbers[i - 1], state.numbers[i]});
+    chain.edge_rules.push_back(i % 2 ? kSettled : kPinned);
+  }
+  return [=](World& at, Digest&) {
+    as_one(*at.engine, [&] {
+      at.engine->regroup(chain);
+      at.engine->regroup(apart);
+    });
+  };
+}
+
 std::vector<Scenario> scenarios() {
   const Options plain{}, evidence{true, true}, untracked{false};
   const Options empty{true, false, true}, empty_evidence{true, true, true};
@@ -364,6 +384,9 @@ std::vector<Scenario> scenarios() {
       {"note", plain, still(noting(300))},
       {"restore", empty, restoring},
       {"restore by cluster evidence", empty_evidence, restoring},
+      {"regroup", plain, regrouping},
+      {"regroup by cluster evidence", evidence, regrouping},
+      {"regroup untracked", untracked, regrouping},
       {"several calls as one change", plain, changing},
       {"several calls by cluster evidence", evidence, changing},
   };

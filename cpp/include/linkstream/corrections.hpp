@@ -4,6 +4,7 @@
 //   changes.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
@@ -32,6 +33,19 @@ struct Order {
   int rule = kTested;
 };
 
+// Groups of subclusters: `places[i]`, below `size`, is the group of subcluster `numbers[i]`.
+struct Groups {
+  const std::int64_t* numbers;
+  const std::int64_t* places;
+  std::size_t n, size;
+};
+
+// The sum of each group; a group of one subcluster has that of the graph.
+struct GroupSums {
+  std::vector<const std::int64_t*> sums;
+  std::vector<Block<std::int64_t>> own;
+};
+
 inline void refuse_unless(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
@@ -56,6 +70,41 @@ class Corrections {
     const Row row = finder_(number);
     if (row == kNoRow) return {0, nullptr};
     return {graph_.node(row).count, graph_.rows.sum(row)};
+  }
+
+  // Returns the sums of groups of subclusters; they hold until the graph changes.
+  GroupSums sums_of(const Groups& groups) {
+    GroupSums found{std::vector<const std::int64_t*>(groups.size, nullptr), {}};
+    std::vector<std::int64_t*> own(groups.size, nullptr);
+    for (std::size_t i = 0; i < groups.n; ++i) {
+      const auto place = static_cast<std::size_t>(groups.places[i]);
+      refuse_unless(place < groups.size, "no such group");
+      const std::int64_t* const sum = graph_.rows.sum(live_row(groups.numbers[i]));
+      if (!found.sums[place]) {
+        found.sums[place] = sum;
+        continue;
+      }
+      if (!own[place]) {
+        found.own.push_back(aligned_block<std::int64_t>(graph_.dimension()));
+        own[place] = found.own.back().get();
+        std::copy_n(found.sums[place], graph_.dimension(), own[place]);
+        found.sums[place] = own[place];
+      }
+      for (std::size_t k = 0; k < graph_.dimension(); ++k) own[place][k] += sum[k];
+    }
+    for (const std::int64_t* sum : found.sums) refuse_unless(sum, "a group without subclusters");
+    return found;
+  }
+
+  // Adds the sums of subclusters to those of their groups, one after the other in `totals`.
+  void add_sums(const Groups& groups, std::int64_t* totals) {
+    const std::size_t dimension = graph_.dimension();
+    for (std::size_t i = 0; i < groups.n; ++i) {
+      const auto place = static_cast<std::size_t>(groups.places[i]);
+      refuse_unless(place < groups.size, "no such group");
+      const std::int64_t* const sum = graph_.rows.sum(live_row(groups.numbers[i]));
+      for (std::size_t k = 0; k < dimension; ++k) totals[place * dimension + k] += sum[k];
+    }
   }
 
   // Forgets the rows of subclusters: numbers of subclusters were rolled back.

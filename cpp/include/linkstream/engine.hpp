@@ -25,6 +25,7 @@
 #include "members.hpp"
 #include "placement.hpp"
 #include "pool.hpp"
+#include "regroup.hpp"
 #include "scan.hpp"
 #include "state.hpp"
 #include "thresholds.hpp"
@@ -82,6 +83,7 @@ class Engine {
         placement_(graph_, journal_, members_, cluster_sums_, update_),
         corrections_(graph_, journal_, members_, placement_),
         healer_(graph_, journal_, cluster_sums_, update_),
+        regroup_(graph_, journal_, cluster_sums_),
         absorb_(graph_, search_, journal_, members_, cluster_sums_, assess_),
         vector_store_(std::move(vector_store)) {}
 
@@ -297,8 +299,21 @@ class Engine {
     change.done();
   }
 
-  // Returns the whole state as plain arrays.
-  State state() {
+  // Replaces the edges and clusters of the subclusters.
+  void regroup(const Regrouped& given) {
+    Change change(*this);
+    regroup_(given);
+    change.done();
+  }
+
+  // Returns the sums of groups of subclusters, which hold until the next change.
+  GroupSums sums_of(const Groups& groups) { return corrections_.sums_of(groups); }
+  void add_sums(const Groups& groups, std::int64_t* totals) {
+    corrections_.add_sums(groups, totals);
+  }
+
+  // Returns the state without sums, vectors and events.
+  State outline() const {
     State state;
     state.n_vectors = journal_.n_vectors;
     state.n_events = journal_.log.n_events();
@@ -307,6 +322,13 @@ class Engine {
     state.free_subcluster = journal_.free_subcluster;
     state.free_cluster = journal_.free_cluster;
     write_nodes(state, graph_);
+    return state;
+  }
+
+  // Returns the whole state as plain arrays.
+  State state() {
+    State state = outline();
+    write_sums(state, graph_);
     state.vectors = members_.live();
     state.events = journal_.log.rows(journal_.log.oldest());
     return state;
@@ -508,6 +530,7 @@ class Engine {
   Placement placement_;
   Corrections corrections_;
   Healer healer_;
+  Regroup regroup_;
   Absorb absorb_;
   std::shared_ptr<VectorStore> vector_store_;
   std::vector<std::int32_t> fixed_;

@@ -138,6 +138,13 @@ class Forest {
     free_.push_back(edge);
   }
 
+  // Sets the rule of an edge, which becomes due.
+  void set_rule(Edge edge, EdgeRule rule) {
+    const Ends& ends = ends_[edge];
+    note({EdgeStep::kHeld, edge, ends.row[0], ends.row[1], ends.rule});
+    hold_by(edge, rule);
+  }
+
   // Moves one end of an edge to another node, before the first node is removed.
   void move_edge(Edge edge, Row from, Row to) {
     make_room_for_one(node(to).edges);
@@ -228,10 +235,10 @@ class Forest {
   }
 
  private:
-  // A step of the edges: an edge made, with a new number or a reused one; removed; or moved from one
-  // row to another.
+  // A step of the edges: an edge made, with a new number or a reused one; removed; moved from one row
+  // to another; or held by another rule, with the rule before.
   struct EdgeStep {
-    enum Kind : std::uint8_t { kMade, kReused, kRemoved, kMoved } kind;
+    enum Kind : std::uint8_t { kMade, kReused, kRemoved, kMoved, kHeld } kind;
     Edge edge;
     Row a, b;
     EdgeRule rule;
@@ -272,6 +279,9 @@ class Forest {
         relocate(step.edge, step.b, step.a);
         set_expiry(step.edge, other_end(step.edge, step.a), kAlways);
         return;
+      case EdgeStep::kHeld:
+        hold_by(step.edge, step.rule);
+        return;
     }
   }
 
@@ -301,6 +311,11 @@ class Forest {
   };
 
   int side(Edge edge, Row row) const { return ends_[edge].row[0] == row ? 0 : 1; }
+
+  void hold_by(Edge edge, EdgeRule rule) {
+    ends_[edge].rule = rule;
+    for (const Row row : ends_[edge].row) set_expiry(edge, row, kAlways);
+  }
 
   void relocate(Edge edge, Row from, Row to) {
     let_go(from, edge);

@@ -182,6 +182,19 @@ class Graph {
     if (!bars.empty()) bars.moved(number(row), component);
   }
 
+  // Computes the statistics of all components from their nodes.
+  void count_components() {
+    for (ClusterStats& component : forest.components) component = {component.cluster};
+    each_node([this](Row row) {
+      const Node& counted = node(row);
+      ClusterStats& component = forest.components[counted.component];
+      component.vectors += counted.count;
+      component.missing_weight += counted.missing_weight;
+      component.claims += counted.claims();
+      component.member = row;
+    });
+  }
+
   // Writes the codes of a sum that has changed.
   void encode(Row row) {
     float scale, residual;
@@ -370,19 +383,6 @@ class Graph {
     node.hasty = 0;
     node.anchor.reset();
     forest.set_all_due(image.row);
-  }
-
-  // Computes the statistics of all components from their nodes.
-  void count_components() {
-    for (ClusterStats& component : forest.components) component = {component.cluster};
-    each_node([this](Row row) {
-      const Node& counted = node(row);
-      ClusterStats& component = forest.components[counted.component];
-      component.vectors += counted.count;
-      component.missing_weight += counted.missing_weight;
-      component.claims += counted.claims();
-      component.member = row;
-    });
   }
 
   void grow(Row row, Integer product, Integer square, std::int64_t count) {

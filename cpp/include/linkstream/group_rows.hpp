@@ -4,12 +4,13 @@
 //   their weights. The sums of the caller are only read; a group of several rows has a sum of its own.
 // Numerics: a direction is u = rint(S / |S| * 2^25), with |S| in the order of the twin; products of
 //   directions are exact integers.
-// Memory at dimension d: 4 d bytes for each row, 8 d for each group of several rows.
+// Memory at dimension d: 4 d + 36 bytes for each row, 8 d for each group of several rows.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "rows.hpp"
@@ -27,17 +28,30 @@ struct Turn {
 
 class GroupRows {
  public:
-  GroupRows(const Kernel& kernel, const std::int64_t* sums, const double* masses, std::size_t n,
+  GroupRows(const Kernel& kernel, std::vector<const std::int64_t*> sums, const double* masses,
             std::size_t dimension, const Thresholds& thresholds)
       : kernel_(kernel),
-        given_(sums),
+        given_(std::move(sums)),
         dimension_(dimension),
         test_(thresholds),
-        directions_(aligned_block<std::int32_t>(n * dimension)),
-        masses_(masses, masses + n),
-        lengths_(n),
-        spreads_(n),
-        united_at_(n, kGiven) {}
+        directions_(aligned_block<std::int32_t>(given_.size() * dimension)),
+        masses_(masses, masses + given_.size()),
+        lengths_(given_.size()),
+        spreads_(given_.size()),
+        united_at_(given_.size(), kGiven) {}
+
+  // The same for sums that lie one after the other.
+  GroupRows(const Kernel& kernel, const std::int64_t* sums, const double* masses, std::size_t n,
+            std::size_t dimension, const Thresholds& thresholds)
+      : GroupRows(kernel, rows_of(sums, n, dimension), masses, dimension, thresholds) {}
+
+  // Returns the rows of a table.
+  static std::vector<const std::int64_t*> rows_of(const std::int64_t* table, std::size_t n,
+                                                  std::size_t dimension) {
+    std::vector<const std::int64_t*> rows(n);
+    for (std::size_t i = 0; i < n; ++i) rows[i] = table + i * dimension;
+    return rows;
+  }
 
   std::size_t size() const { return masses_.size(); }
   std::size_t dimension() const { return dimension_; }
@@ -84,7 +98,7 @@ class GroupRows {
   static constexpr std::size_t kBlock = 256;  // sums allocated at a time
 
   const std::int64_t* sum(Row row) const {
-    return united_at_[row] == kGiven ? given_ + row * dimension_ : united(united_at_[row]);
+    return united_at_[row] == kGiven ? given_[row] : united(united_at_[row]);
   }
 
   std::int64_t* united(std::uint32_t at) const {
@@ -120,7 +134,7 @@ class GroupRows {
   }
 
   const Kernel& kernel_;
-  const std::int64_t* given_;
+  std::vector<const std::int64_t*> given_;
   std::size_t dimension_;
   Thresholds test_;
   Block<std::int32_t> directions_;

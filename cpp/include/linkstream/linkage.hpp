@@ -28,11 +28,11 @@ struct Union {
   double margin;
 };
 
-// The rows to unite: n sums of a dimension, and n weights.
+// The rows to unite: sums of a dimension, which stay as they are meanwhile, and their weights.
 struct GivenRows {
-  const std::int64_t* sums;
+  std::vector<const std::int64_t*> sums;
   const double* masses;
-  std::size_t n, dimension;
+  std::size_t dimension;
 };
 
 class Linkage {
@@ -46,15 +46,15 @@ class Linkage {
           const Restricted& restricted, Pause pause, std::size_t listed = 0)
       : pause_(std::move(pause)),
         pool_(pool),
-        rows_(kernel, given.sums, given.masses, given.n, given.dimension, thresholds),
+        rows_(kernel, given.sums, given.masses, given.dimension, thresholds),
         restrictions_(restricted, measured()),
         search_(kernel, pool, rows_),
-        versions_(given.n),
+        versions_(given.sums.size()),
         lists_(rows_, restrictions_, versions_, search_, pool.size(), listed),
-        bounds_(given.n, kNone),
-        seen_(given.n, kNoVersion),
+        bounds_(given.sums.size(), kNone),
+        seen_(given.sums.size(), kNoVersion),
         slack_(4.0 * (std::sqrt(static_cast<double>(given.dimension)) * 1.2e-7 + 1e-9)) {
-    for (std::size_t i = 0; i < given.n; ++i) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (rows_.is_zero(static_cast<Row>(i))) versions_.remove(static_cast<Row>(i));
     }
   }

@@ -25,14 +25,39 @@ struct State {
   std::vector<EventRow> events;
 };
 
-// Writes the nodes and edges of a graph, in an order that makes equal states equal bytes.
-inline void write_nodes(State& state, const Graph& graph) {
+// Returns the rows of all nodes, in order of their numbers.
+inline std::vector<Row> rows_by_number(const Graph& graph) {
   std::vector<Row> order;
   graph.each_node([&](Row row) { order.push_back(row); });
   std::sort(order.begin(), order.end(),
             [&](Row a, Row b) { return graph.number(a) < graph.number(b); });
-  state.sums.reserve(order.size() * graph.dimension());
-  for (const Row row : order) {
+  return order;
+}
+
+// An edge by the numbers of its ends, the older first.
+struct NumberedEdge {
+  std::int64_t a, b;
+  Edge edge;
+  bool operator<(const NumberedEdge& other) const {
+    return a < other.a || (a == other.a && b < other.b);
+  }
+};
+
+// Lists the edges of a node to younger ones, in order of their numbers.
+inline void later_edges(const Graph& graph, Row row, std::vector<NumberedEdge>& found) {
+  found.clear();
+  const std::int64_t number = graph.number(row);
+  for (const HeldEdge& held : graph.node(row).edges) {
+    const std::int64_t other = graph.number(graph.forest.other_end(held.edge, row));
+    if (number < other) found.push_back({number, other, held.edge});
+  }
+  std::sort(found.begin(), found.end());
+}
+
+// Writes the nodes and edges of a graph, in an order that makes equal states equal bytes; no sums.
+inline void write_nodes(State& state, const Graph& graph) {
+  std::vector<NumberedEdge> later;
+  for (const Row row : rows_by_number(graph)) {
     const Node& node = graph.node(row);
     state.numbers.push_back(node.number);
     state.clusters.push_back(graph.cluster(row));
@@ -41,18 +66,20 @@ inline void write_nodes(State& state, const Graph& graph) {
     state.last_seen.push_back(node.last_seen);
     state.missing_weight.push_back(node.missing_weight);
     state.flags.push_back(node.flags);
+    later_edges(graph, row, later);
+    for (const NumberedEdge& edge : later) {
+      state.edges.push_back({edge.a, edge.b});
+      state.edge_rules.push_back(graph.forest.rule(edge.edge));
+    }
+  }
+}
+
+// Writes the sums of all nodes, in order of their numbers.
+inline void write_sums(State& state, const Graph& graph) {
+  state.sums.reserve(static_cast<std::size_t>(graph.n_nodes) * graph.dimension());
+  for (const Row row : rows_by_number(graph)) {
     const std::int64_t* sum = graph.rows.sum(row);
     state.sums.insert(state.sums.end(), sum, sum + graph.dimension());
-    std::vector<std::pair<std::int64_t, EdgeRule>> later;  // neighbours of higher number
-    for (const HeldEdge& held : node.edges) {
-      const std::int64_t other = graph.number(graph.forest.other_end(held.edge, row));
-      if (node.number < other) later.emplace_back(other, graph.forest.rule(held.edge));
-    }
-    std::sort(later.begin(), later.end());
-    for (const auto& [other, rule] : later) {
-      state.edges.push_back({node.number, other});
-      state.edge_rules.push_back(rule);
-    }
   }
 }
 

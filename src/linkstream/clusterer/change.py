@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, cast
 
 from linkstream.engine.contract import Engine
-from linkstream.errors import UnusableError
+from linkstream.errors import ArgumentError, UnusableError
 
 if TYPE_CHECKING:
     from linkstream.clusterer.core import Core
@@ -139,9 +139,28 @@ class Change:
         self._vectors = core.vectors, core.undone
         self._rest = core.base, core.origin, core.last_decisions
         self._cut_to: int | None = None
-        self._ended = False
+        self._ended = self._reading = False
         if self._engine is not None:
             self._engine.begin()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let Ctrl-C raise at once, and refuse changes, during long work that changes nothing."""
+        before, self._reading = self._reading, True
+        try:
+            with self.interrupts.let_through():
+                yield
+        finally:
+            self._reading = before
+
+    def refuse_while_reading(self) -> None:
+        """Raise ArgumentError if the caller's `progress` tries to change the clusterer."""
+        if self._reading:
+            raise ArgumentError(
+                "a change while subclusters are compared with one another",
+                expected="a change before that, or after it",
+                remedy="Let progress= only report, and make the change when the call has returned.",
+            )
 
     def mark(self) -> None:
         """Set a point to roll back to, after another engine has taken over."""
@@ -217,6 +236,7 @@ def one_addition(function: Callable[Concatenate[Core, P], R]) -> Callable[Concat
     def changing(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
         with core.lock:
             if core.change is not None:
+                core.change.refuse_while_reading()
                 return function(core, *args, **options)
             interrupts = Interrupts()
             interrupts.hold()

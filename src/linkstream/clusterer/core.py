@@ -238,7 +238,7 @@ class Core:
 
     def interruptible(self) -> AbstractContextManager[None]:
         """Return a context in which Ctrl-C raises at once; for long work that changes nothing."""
-        return nullcontext() if self.change is None else self.change.interrupts.let_through()
+        return nullcontext() if self.change is None else self.change.reading()
 
     # Vectors from the caller
 

@@ -18,6 +18,7 @@ from linkstream.clusterer.checks import check_kind, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.engine.linkage import Progress, Unite
 from linkstream.engine.state import State
+from linkstream.engine.totals import StateSubclusters
 from linkstream.explanation import Explanation
 from linkstream.identity import paths, review, settling, suggestions
 from linkstream.identity.laws import Laws
@@ -68,7 +69,11 @@ class ReadSnapshot:
         """Return what `Links.settle` proposes."""
         test = thresholds or self.state.thresholds
         changes, _ = settling.settle(
-            self.state, test, self.unions, laws=self.laws, asked=True, progress=progress
+            StateSubclusters(self.state, self.unions),
+            test,
+            laws=self.laws,
+            asked=True,
+            progress=progress,
         )
         return changes
 

@@ -69,19 +69,15 @@ def settle(
         return Settlement((), (), 0, 0, applied=apply)
     check_thresholds(thresholds)
     check_yes_no("apply", apply)
-    state, laws = core.engine.state(), core.laws()
-    test = thresholds or core.origin.thresholds
+    laws, test = core.laws(), thresholds or core.origin.thresholds
     with core.interruptible():
-        changes, after = settling.settle(
-            state,
-            test,
-            core.factory.unions,
-            laws=laws,
-            asked=True,
-            progress=progress or core.progress,
+        changes, graph = settling.settle(
+            core.engine, test, laws=laws, asked=True, progress=progress or core.progress
         )
-    if apply:
-        core.replace_state(after)
+        after = graph.result() if apply else None
+    if after is not None:
+        core.engine.regroup(after)
+        core.up_to_date_ledger()
     return replace(changes, applied=bool(apply))
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.forest import TESTED
-from linkstream.engine.state import Fixed, State
+from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
+from linkstream.engine.state import Fixed, Integers, State
 from linkstream.paper.thresholds import Thresholds
 
 Kind = Literal["joined", "linked", "new"]
@@ -168,7 +169,48 @@ class Requirements:
     labels: Mapping[int, int] = field(default_factory=dict)
 
 
-class Engine(Protocol):
+@dataclass(frozen=True, slots=True)
+class Regrouped:
+    """The edges and clusters that a graph is to have.
+
+    Attributes:
+        clusters: the cluster of each subcluster, in order of their numbers.
+        edges: pairs of subcluster numbers, the older first, in order.
+        edge_rules: the rule of each edge.
+        events: the rows of events that led there.
+        free_cluster: the next cluster ID to be given.
+    """
+
+    clusters: Integers
+    edges: Integers
+    edge_rules: Integers
+    events: Integers
+    free_cluster: int
+
+
+class Subclusters(Protocol):
+    """Subclusters that are compared with one another: of an engine, or of a state (totals.py)."""
+
+    def outline(self) -> State:
+        """Return the state; sums, vectors and events may be missing."""
+
+    def unions(
+        self,
+        blocs: Blocs,
+        thresholds: Thresholds,
+        restrictions: Restrictions,
+        progress: Progress | None,
+    ) -> Unions:
+        """Unite rows of subclusters by margin (engine/linkage.py); change nothing.
+
+        The caller must not change the subclusters meanwhile, not even in `progress`.
+        """
+
+    def totals(self, numbers: Integers, places: Integers, n: int) -> Integers:
+        """Return n sums: row i is the sum of the subclusters whose place is i."""
+
+
+class Engine(Subclusters, Protocol):
     """A Links engine.
 
     Vectors come in by `add` (rows in order of arrival; `add_one` is its fast path for one vector),
@@ -313,6 +355,9 @@ class Engine(Protocol):
 
     def heal(self) -> None:
         """Settle the clusters that are due with what is near them (engine/healing.py)."""
+
+    def regroup(self, given: Regrouped) -> None:
+        """Replace the edges and clusters of the subclusters; append the events."""
 
     def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:
         """Return the most similar subclusters, best first (tie: the older)."""

@@ -57,6 +57,14 @@ class Graph:
         self.clusters[cluster] = ClusterStats()
         return cluster
 
+    def move_to(self, cluster: int, node: Node) -> None:
+        """Move a node to another cluster; its edges stay."""
+        self.save(node)
+        self._save_cluster(cluster)
+        self.clusters[node.cluster].count(node, -1)
+        self.clusters[cluster].count(node)
+        node.cluster = cluster
+
     def add_vectors(self, node: Node, n: int, missing_weight: int, first: int, last: int) -> None:
         """Count `n` vectors numbered from `first` to `last` in a node; its sum stays."""
         self.save(node)

@@ -69,6 +69,22 @@ class Restrictions:
 
 UNRESTRICTED = Restrictions()
 
+
+@dataclass(frozen=True, slots=True)
+class Blocs:
+    """Rows of subclusters that are one from the start.
+
+    Attributes:
+        numbers: the subclusters.
+        places: the row of each subcluster; each row has one or more.
+        masses: the weight of each row.
+    """
+
+    numbers: Integers
+    places: Integers
+    masses: Floats
+
+
 # Takes sums and weights of the rows.
 Unite = Callable[[Integers, Floats, Thresholds, Restrictions, Progress | None], Unions]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from linkstream.engine.contract import (
     Candidate,
     Decision,
     Decisions,
+    Regrouped,
     Requirements,
     Stop,
     VectorStore,
@@ -28,6 +29,7 @@ from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
 from linkstream.engine.forest import TESTED
 from linkstream.engine.linkage import (
     UNRESTRICTED,
+    Blocs,
     Floats,
     Integers,
     Progress,
@@ -207,6 +209,12 @@ class NativeEngine:
         """Settle the clusters that are due; see `contract.Engine`."""
         self._core.heal()
 
+    def regroup(self, given: Regrouped) -> None:
+        """Replace the edges and clusters of the subclusters; append the events."""
+        self._core.regroup(
+            given.clusters, given.edges, given.edge_rules, given.events, given.free_cluster
+        )
+
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Append events that the engine does not produce itself."""
         padded = [events.row(code, 0, *numbers) for code, *numbers in rows]
@@ -253,14 +261,46 @@ class NativeEngine:
         refuse_forgotten(since, self.oldest_event())
         return since, self._core.event_rows(since)
 
+    def unions(
+        self,
+        blocs: Blocs,
+        thresholds: Thresholds,
+        restrictions: Restrictions = UNRESTRICTED,
+        progress: Progress | None = None,
+        *,
+        listed: int = 0,
+    ) -> Unions:
+        """Unite rows of subclusters by margin, without a copy of their sums."""
+        columns = self._core.unions(
+            blocs.numbers,
+            blocs.places,
+            blocs.masses,
+            *_figures(thresholds),
+            *_restricted(restrictions),
+            progress=progress,
+            listed=listed,
+        )
+        return Unions(*columns)
+
+    def totals(self, numbers: Integers, places: Integers, n: int) -> Integers:
+        """Return the sum of the subclusters of each place."""
+        return self._core.totals(numbers, places, n)
+
+    def outline(self) -> State:
+        """Return the state without sums, vectors and events."""
+        return self._state(self._core.outline())
+
     def state(self) -> State:
         """Return the whole state as plain arrays."""
+        return self._state(self._core.state())
+
+    def _state(self, values: dict[str, Any]) -> State:
         return State(
             thresholds=self.thresholds,
             dimension=self.dimension,
             track_vectors=self.track_vectors,
             cluster_evidence=self.cluster_evidence,
-            **self._core.state(),
+            **values,
         )
 
     @classmethod
@@ -315,19 +355,32 @@ def unions(
 
     `listed` is the number of partners to list for each row, about; 0: as memory allows.
     """
-    labels = restrictions.labels
     columns = _core.unions(
         np.ascontiguousarray(sums),
         masses,
-        thresholds.cluster_similarity,
-        thresholds.subcluster_similarity,
-        thresholds.pair_similarity_max,
-        barred=np.ascontiguousarray(restrictions.barred),
-        labels=np.empty(0, dtype=np.int64) if labels is None else labels,
-        alike=0.0 if restrictions.alike is None else restrictions.alike,
+        *_figures(thresholds),
+        *_restricted(restrictions),
         threads=threads or default_threads(),
         kernel=kernel_name(),
         progress=progress,
         listed=listed,
     )
     return Unions(*columns)
+
+
+def _figures(thresholds: Thresholds) -> tuple[float, float, float]:
+    return (
+        thresholds.cluster_similarity,
+        thresholds.subcluster_similarity,
+        thresholds.pair_similarity_max,
+    )
+
+
+def _restricted(restrictions: Restrictions) -> tuple[Integers, Integers, float]:
+    """Return pairs that are barred, labels and the least likeness, as the core takes them."""
+    labels = restrictions.labels
+    return (
+        np.ascontiguousarray(restrictions.barred),
+        np.empty(0, dtype=np.int64) if labels is None else labels,
+        0.0 if restrictions.alike is None else restrictions.alike,
+    )

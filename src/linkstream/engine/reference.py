@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine import door, events
+from linkstream.engine import door, events, linkage
 from linkstream.engine.absorb import Absorb, IncomingSum
 from linkstream.engine.assess import Assess, Verdict
 from linkstream.engine.cluster_sums import ClusterSums
@@ -24,6 +25,7 @@ from linkstream.engine.contract import (
     Candidate,
     Decision,
     Decisions,
+    Regrouped,
     Requirements,
     Stop,
     VectorStore,
@@ -33,10 +35,13 @@ from linkstream.engine.fixed_point import dot, quantise
 from linkstream.engine.forest import FULL, LOCKED, TESTED, Node
 from linkstream.engine.graph import Graph, column
 from linkstream.engine.healing import POINT, Healer
+from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
 from linkstream.engine.log import GIVEN, EventLog, Journal
 from linkstream.engine.members import Members
 from linkstream.engine.placement import Contribution, Placement
+from linkstream.engine.regroup import Regroup
 from linkstream.engine.state import Fixed, Integers, State
+from linkstream.engine.totals import totals
 from linkstream.engine.update import Update
 from linkstream.paper.thresholds import Thresholds
 
@@ -68,6 +73,7 @@ class ReferenceEngine:
         self._placement = Placement(graph, journal, sums, self._update)
         self._corrections = Corrections(graph, members, self._placement)
         self._healer = Healer(graph, journal, sums, self._update)
+        self._regroup = Regroup(graph, journal, sums)
         self._heals_alone = False
         self._absorb = Absorb(graph, journal, members, sums, self._assess, self._placement)
         self._vector_store = vector_store
@@ -292,6 +298,35 @@ class ReferenceEngine:
         """Settle the clusters that are due; see `contract.Engine`."""
         with self._change():
             self._healer.settle()
+
+    # Settling
+
+    def outline(self) -> State:
+        """Return the state without sums, vectors and events."""
+        whole = self.state()
+        empty = State(self.thresholds, self.dimension)
+        return replace(whole, sums=empty.sums, vectors=empty.vectors, events=empty.events)
+
+    def unions(
+        self,
+        blocs: Blocs,
+        thresholds: Thresholds,
+        restrictions: Restrictions = linkage.UNRESTRICTED,
+        progress: Progress | None = None,
+    ) -> Unions:
+        """Unite rows of subclusters by margin."""
+        sums = self.totals(blocs.numbers, blocs.places, len(blocs.masses))
+        return linkage.unions(sums, blocs.masses, thresholds, restrictions, progress)
+
+    def totals(self, numbers: Integers, places: Integers, n: int) -> Integers:
+        """Return the sum of the subclusters of each place."""
+        sums = self._graph.rows.sums(numbers.tolist())
+        return totals(sums, np.arange(len(numbers)), places, n)
+
+    def regroup(self, given: Regrouped) -> None:
+        """Replace the edges and clusters of the subclusters; append the events."""
+        with self._change():
+            self._regroup(given)
 
     # Answers and exchange
 

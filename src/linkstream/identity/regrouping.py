@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkstream.engine import events
+from linkstream.engine.contract import Regrouped
 from linkstream.engine.forest import CLAIM, PINNED, SETTLED, TESTED
 from linkstream.engine.graph import column
 from linkstream.engine.log import UNTRACKED_LIMIT
@@ -102,23 +103,33 @@ class Regrouping:
         """Return the numbers of the nodes connected with `start`."""
         return self._reached(start, {start})
 
-    def finish(self) -> State:
-        """Return the new state; its log continues the old one."""
+    def result(self) -> Regrouped:
+        """Return the new edges and clusters."""
         edges = sorted(self.rules)
-        rows = np.array(self.rows, dtype=np.int64).reshape(-1, events.WIDTH)
-        log = np.concatenate([self.state.events, rows])
-        if not self.state.track_vectors:
-            log = log[-UNTRACKED_LIMIT:]
-        fresh = self.next_cluster > self.state.free_cluster
-        return replace(
-            self.state,
+        return Regrouped(
             clusters=column(self.clusters[number] for number in self.state.numbers.tolist()),
             edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
             edge_rules=column(self.rules[edge] for edge in edges),
-            next_cluster=self.next_cluster if fresh else self.state.next_cluster,
+            events=np.array(self.rows, dtype=np.int64).reshape(-1, events.WIDTH),
             free_cluster=self.next_cluster,
+        )
+
+    def finish(self) -> State:
+        """Return the new state; its log continues the old one."""
+        given = self.result()
+        log = np.concatenate([self.state.events, given.events])
+        if not self.state.track_vectors:
+            log = log[-UNTRACKED_LIMIT:]
+        fresh = given.free_cluster > self.state.free_cluster
+        return replace(
+            self.state,
+            clusters=given.clusters,
+            edges=given.edges,
+            edge_rules=given.edge_rules,
+            next_cluster=given.free_cluster if fresh else self.state.next_cluster,
+            free_cluster=given.free_cluster,
             events=log,
-            n_events=self.state.n_events + len(rows),
+            n_events=self.state.n_events + len(given.events),
         )
 
     def _claim(self, part: set[int]) -> tuple[int, int, int]:

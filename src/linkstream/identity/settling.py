@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from linkstream.engine import linkage
+from linkstream.engine.contract import Subclusters
 from linkstream.engine.forest import find_root
 from linkstream.engine.healing import POINT
-from linkstream.engine.linkage import Floats, Integers, Progress, Restrictions, Unions, Unite
+from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions, Unite
 from linkstream.engine.state import State, damaged
+from linkstream.engine.totals import StateSubclusters
 from linkstream.errors import ArgumentError
 from linkstream.identity.comparison import Totals, gathered, similarities
 from linkstream.identity.comparison import members as all_members
@@ -30,7 +32,7 @@ from linkstream.paper.thresholds import Thresholds
 
 ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them
 
-_BLOCK = 16_384  # rows of sums copied at a time
+_BLOCK = 16_384  # cuts compared at a time
 NO_LAWS = Laws()
 
 
@@ -90,25 +92,26 @@ def _pair(change: Join | Cut) -> str:
 
 
 def settle(
-    state: State,
+    subclusters: Subclusters,
     thresholds: Thresholds,
-    unite: Unite,
     *,
     laws: Laws = NO_LAWS,
     asked: bool = False,
     progress: Progress | None = None,
-) -> tuple[Settlement, State]:
-    """Return the changes that margin linkage proposes, and the state with them applied.
+) -> tuple[Settlement, Regrouping]:
+    """Return the changes that margin linkage proposes, and the graph with them applied.
 
     Subclusters that corrections tie are one from the start; those kept apart are never united.
     """
+    state = subclusters.outline()
     members = blocs(state)
-    rows = _Rows.of(state, members)
     restrictions = Restrictions(laws.rows(state, members), laws.labels(state, members))
-    unions = unite(rows.sums, rows.masses, thresholds, restrictions, progress)
+    rows = _rows(state, members)
+    unions = subclusters.unions(rows, thresholds, restrictions, progress)
     del rows
-    changes, graph = _change(state, unions, members, thresholds, laws, asked=asked)
-    return changes, graph.finish()
+    plan = _Plan.of(state, unions, members)
+    margins = _cut_margins(subclusters, state, plan.tree, thresholds)
+    return _change(state, plan, margins, laws, asked=asked)
 
 
 def heal(
@@ -128,65 +131,60 @@ def heal(
     members = [inside[cluster] for cluster in large.tolist()]
     restrictions = Restrictions(laws.rows(state, members), laws.labels(state, members), ALIKE)
     unions = unite(totals.sums[large], totals.masses[large], thresholds, restrictions, None)
-    changes, graph = _change(state, unions, members, thresholds, laws)
+    plan = _Plan.of(state, unions, members)
+    margins = _cut_margins(StateSubclusters(state, unite), state, plan.tree, thresholds)
+    changes, graph = _change(state, plan, margins, laws)
     return changes, graph.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Sum and weight of each row: of subclusters that are one from the start."""
+def _rows(state: State, members: list[list[int]]) -> Blocs:
+    """Return subclusters that are one from the start as rows."""
+    numbers = np.array([number for bloc in members for number in bloc], dtype=np.int64)
+    places = np.repeat(np.arange(len(members)), [len(bloc) for bloc in members])
+    masses = state.masses()[np.searchsorted(state.numbers, numbers)]
+    return Blocs(numbers, places, gathered(masses, places, len(members)))
 
-    sums: Integers
-    masses: Floats
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The edges to cut, in `tree`, and those to tie, with their margins."""
+
+    tree: _Trees
+    ties: list[tuple[tuple[int, int], float]]
 
     @classmethod
-    def of(cls, state: State, members: list[list[int]]) -> _Rows:
-        """Return the rows; sums are not copied if each subcluster is a row of its own."""
-        if len(members) == len(state.numbers):
-            return cls(state.sums, state.masses())
-        first = np.searchsorted(state.numbers, [bloc[0] for bloc in members])
-        others = np.searchsorted(state.numbers, [n for bloc in members for n in bloc[1:]])
-        place = np.repeat(np.arange(len(members)), [len(bloc) - 1 for bloc in members])
-        sums, masses = state.sums[first], state.masses()[first]
-        np.add.at(sums, place, state.sums[others])
-        np.add.at(masses, place, state.masses()[others])
-        return cls(sums, masses)
+    def of(cls, state: State, unions: Unions, members: list[list[int]]) -> _Plan:
+        """Return cuts between groups and ties within them; `members` are those of each row."""
+        ties = []
+        tree = _Trees(state, _groups(unions, members, state))
+        size = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
+        heads = [max(row, key=lambda number: (size[number], -number)) for row in members]
+        columns = (unions.kept.tolist(), unions.gone.tolist(), unions.margins.tolist())
+        for kept, gone, margin in zip(*columns, strict=True):
+            a, b = sorted((heads[kept], heads[gone]))
+            if not tree.together(a, b):
+                tree.tie(a, b)
+                ties.append(((a, b), margin))
+            heads[kept] = max(a, b, key=lambda number: (size[number], -number))
+        return cls(tree, ties)
 
 
 def _change(
-    state: State,
-    unions: Unions,
-    members: list[list[int]],
-    thresholds: Thresholds,
-    laws: Laws,
-    *,
-    asked: bool | None = None,
+    state: State, plan: _Plan, margins: list[float], laws: Laws, *, asked: bool | None = None
 ) -> tuple[Settlement, Regrouping]:
-    """Return cuts between groups and ties within them; `members` are the subclusters of each row.
+    """Carry out a plan; `margins` are those of the cuts.
 
     `asked` says whether the user asked for a settlement; None: this is no settlement.
     """
-    ties = []
-    tree = _Trees(state, _groups(unions, members, state))
-    size = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
-    heads = [max(row, key=lambda number: (size[number], -number)) for row in members]
-    columns = (unions.kept.tolist(), unions.gone.tolist(), unions.margins.tolist())
-    for kept, gone, margin in zip(*columns, strict=True):
-        a, b = sorted((heads[kept], heads[gone]))
-        if not tree.together(a, b):
-            tree.tie(a, b)
-            ties.append(((a, b), margin))
-        heads[kept] = max(a, b, key=lambda number: (size[number], -number))
-    graph = Regrouping(state, laws.names)
+    graph, crossing = Regrouping(state, laws.names), plan.tree.crossing
     if asked is not None:
-        graph.begin(len(tree.crossing), len(ties), asked=asked)
-    margins = _cut_margins(state, tree, thresholds)
+        graph.begin(len(crossing), len(plan.ties), asked=asked)
     cuts = []
-    for (a, b), margin in zip(tree.crossing, margins, strict=True):
+    for (a, b), margin in zip(crossing, margins, strict=True):
         cuts.append(Cut(graph.clusters[a], (a, b), margin))
         graph.cut(a, b)
     joins = []
-    for (a, b), margin in ties:
+    for (a, b), margin in plan.ties:
         joins.append(Join((graph.clusters[a], graph.clusters[b]), (a, b), margin))
         graph.tie(a, b)
     before, after = len(np.unique(state.clusters)), len(set(graph.clusters.values()))
@@ -229,7 +227,9 @@ class _Trees:
         self._root[find_root(self._root, a)] = find_root(self._root, b)
 
 
-def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[float]:
+def _cut_margins(
+    subclusters: Subclusters, state: State, tree: _Trees, thresholds: Thresholds
+) -> list[float]:
     """Return the margin of the final groups on both sides of each edge to cut."""
     if not tree.crossing:
         return []
@@ -239,7 +239,7 @@ def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[flo
     rows = np.flatnonzero(np.isin(groups, cut))
     place = np.searchsorted(cut, groups[rows])
     masses = gathered(state.masses()[rows], place, len(cut))
-    sums = _sums_of(state, rows, place, len(cut))
+    sums = subclusters.totals(state.numbers[rows], place, len(cut))
     a, b = ends.reshape(-1, 2).T
     cosines = np.empty(len(a))
     for start in range(0, len(a), _BLOCK):
@@ -247,17 +247,6 @@ def _cut_margins(state: State, tree: _Trees, thresholds: Thresholds) -> list[flo
         left, right = (linkage.centroids(sums[side[part]]) for side in (a, b))
         cosines[part] = similarities(left, right)
     return list((cosines - thresholds.edges(masses[a], masses[b])).tolist())
-
-
-def _sums_of(state: State, rows: Integers, place: Integers, n: int) -> Integers:
-    """Return the sum of the rows of each of n places, without a copy of all sums."""
-    sums = np.zeros((n, state.sums.shape[1]), dtype=np.int64)
-    order = np.argsort(place, kind="stable")
-    for start in range(0, len(order), _BLOCK):
-        part = order[start : start + _BLOCK]
-        firsts = np.flatnonzero(np.diff(place[part], prepend=-1))
-        sums[place[part[firsts]]] += np.add.reduceat(state.sums[rows[part]], firsts, axis=0)
-    return sums
 
 
 MODES = ("join", "settle")
@@ -325,7 +314,8 @@ class Healing:
     def run(self, state: State, unite: Unite, laws: Laws) -> tuple[Settlement, State]:
         """Return the changes of healing at fixed places, and the state with them applied."""
         if self.mode == "settle":
-            return settle(state, state.thresholds, unite, laws=laws)
+            changes, graph = settle(StateSubclusters(state, unite), state.thresholds, laws=laws)
+            return changes, graph.finish()
         return heal(state, state.thresholds, unite, min_size=self.min_size, laws=laws)
 
     def to_dict(self) -> dict[str, Any]:

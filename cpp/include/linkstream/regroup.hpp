@@ -1,0 +1,129 @@
+// What: replaces the edges and clusters of a graph, whose subclusters stay as they are.
+// Paper: beyond it (docs/identity.md). Python twin: engine/regroup.py.
+// Invariants: a graph that does not fit the subclusters is refused (std::invalid_argument) before
+//   anything changes. The result is that of an engine that was restored from such a state.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster_sums.hpp"
+#include "corrections.hpp"
+#include "graph.hpp"
+#include "journal.hpp"
+#include "state.hpp"
+
+namespace linkstream {
+
+// The cluster of each subcluster, in order of their numbers; the edges in order of their ends, and
+// their rules; the events that led there; the next cluster ID to give.
+struct Regrouped {
+  std::vector<std::int64_t> clusters;
+  std::vector<std::array<std::int64_t, 2>> edges;
+  std::vector<std::int64_t> edge_rules;
+  std::vector<EventRow> events;
+  std::int64_t free_cluster;
+};
+
+class Regroup {
+ public:
+  Regroup(Graph& graph, Journal& journal, ClusterSums& cluster_sums)
+      : graph_(graph), journal_(journal), cluster_sums_(cluster_sums) {}
+
+  void operator()(const Regrouped& given) {
+    const std::vector<Row> order = rows_by_number(graph_);
+    check(given, order);
+    replace_edges(given, order);
+    move_nodes(given, order);
+    cluster_sums_.read();
+    if (given.free_cluster > journal_.free_cluster) {
+      journal_.next_cluster = journal_.free_cluster = given.free_cluster;
+    }
+    journal_.newest = std::max<std::int64_t>(journal_.n_vectors - 1, 0);
+    for (const EventRow& row : given.events) journal_.log.append(row);
+  }
+
+ private:
+  void check(const Regrouped& given, const std::vector<Row>& order) const {
+    refuse_unless(given.clusters.size() == order.size(), "not one cluster for each subcluster");
+    refuse_unless(given.edges.size() == given.edge_rules.size(), "not one rule for each edge");
+    refuse_unless(
+        given.free_cluster >= journal_.free_cluster && given.free_cluster < std::int64_t{1} << 62,
+        "cluster IDs that were given before");
+    for (const std::int64_t cluster : given.clusters) {
+      refuse_unless(cluster >= 0 && cluster < given.free_cluster, "no such cluster ID");
+    }
+    for (std::size_t i = 0; i < given.edges.size(); ++i) {
+      const auto [a, b] = given.edges[i];
+      const bool ordered = i == 0 || given.edges[i - 1] < given.edges[i];
+      refuse_unless(a < b && ordered, "edges in another order");
+      refuse_unless(row_of(order, a) != kNoRow && row_of(order, b) != kNoRow, "no such subcluster");
+      refuse_unless(given.edge_rules[i] >= kTested && given.edge_rules[i] <= kPinned,
+                    "no such edge rule");
+    }
+  }
+
+  Row row_of(const std::vector<Row>& order, std::int64_t number) const {
+    const auto found =
+        std::lower_bound(order.begin(), order.end(), number,
+                         [this](Row row, std::int64_t n) { return graph_.number(row) < n; });
+    return found != order.end() && graph_.number(*found) == number ? *found : kNoRow;
+  }
+
+  // Removes, holds and adds edges, where the two graphs differ.
+  void replace_edges(const Regrouped& given, const std::vector<Row>& order) {
+    std::vector<std::size_t> added;
+    std::vector<NumberedEdge> later;
+    std::size_t next = 0;
+    for (const Row row : order) {
+      later_edges(graph_, row, later);
+      for (const NumberedEdge& old : later) {
+        const std::array<std::int64_t, 2> ends{old.a, old.b};
+        while (next < given.edges.size() && given.edges[next] < ends) added.push_back(next++);
+        if (next == given.edges.size() || given.edges[next] != ends) {
+          graph_.forest.remove_edge(old.edge);
+        } else {
+          const auto rule = static_cast<EdgeRule>(given.edge_rules[next++]);
+          if (graph_.forest.rule(old.edge) != rule) graph_.forest.set_rule(old.edge, rule);
+        }
+      }
+    }
+    while (next < given.edges.size()) added.push_back(next++);
+    for (const std::size_t i : added) {
+      graph_.forest.add_edge(row_of(order, given.edges[i][0]), row_of(order, given.edges[i][1]),
+                             kAlways, kAlways, static_cast<EdgeRule>(given.edge_rules[i]));
+    }
+  }
+
+  // Moves the nodes whose cluster changes, and removes the clusters that are then empty.
+  void move_nodes(const Regrouped& given, const std::vector<Row>& order) {
+    Forest& forest = graph_.forest;
+    std::unordered_map<std::int64_t, std::uint32_t> components;
+    for (std::uint32_t i = 0; i < forest.components.size(); ++i) {
+      if (forest.components[i].vectors > 0) components[forest.components[i].cluster] = i;
+    }
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::int64_t cluster = given.clusters[i];
+      if (graph_.cluster(order[i]) == cluster) continue;
+      auto found = components.find(cluster);
+      if (found == components.end()) {
+        found = components.emplace(cluster, forest.open_component(cluster)).first;
+      }
+      graph_.move_to(found->second, order[i]);
+    }
+    graph_.count_components();
+    for (std::uint32_t i = 0; i < forest.components.size(); ++i) {
+      const ClusterStats& stats = forest.components[i];
+      if (stats.cluster >= 0 && stats.vectors == 0) forest.close_component(i);
+    }
+  }
+
+  Graph& graph_;
+  Journal& journal_;
+  ClusterSums& cluster_sums_;
+};
+
+}  // namespace linkstream
