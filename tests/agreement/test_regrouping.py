@@ -225,3 +225,12 @@ def test_without_tracking_all_events_of_a_change_can_be_read_until_it_is_committ
     running.regroup(given)
     assert running.oldest_event() == state.n_events + 7
     assert len(links.state().events) == UNTRACKED_LIMIT
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_clusterer_whose_vectors_were_all_removed_is_settled(engine):
+    links = Links(0.7, 0.8, 0.9, engine=engine)
+    links.add(np.float32([1, 2, 3]))
+    links.remove(0)
+    changes = links.settle(apply=True)
+    assert (changes.joins, changes.cuts, changes.n_clusters_after) == ((), (), 0)

@@ -19,6 +19,7 @@ import numpy as np
 from linkstream.engine import linkage
 from linkstream.engine.contract import Subclusters
 from linkstream.engine.forest import find_root
+from linkstream.engine.graph import column
 from linkstream.engine.healing import POINT
 from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions, Unite
 from linkstream.engine.state import State, damaged
@@ -139,8 +140,8 @@ def heal(
 
 def _rows(state: State, members: list[list[int]]) -> Blocs:
     """Return subclusters that are one from the start as rows."""
-    numbers = np.array([number for bloc in members for number in bloc], dtype=np.int64)
-    places = np.repeat(np.arange(len(members)), [len(bloc) for bloc in members])
+    numbers = column(number for bloc in members for number in bloc)
+    places = column(row for row, bloc in enumerate(members) for _ in bloc)
     masses = state.masses()[np.searchsorted(state.numbers, numbers)]
     return Blocs(numbers, places, gathered(masses, places, len(members)))
 
