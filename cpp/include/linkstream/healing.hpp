@@ -293,10 +293,14 @@ class Healer {
   // Unites the pair of greatest margin (tie: the lowest rows) while one is 0 or more.
   void unite() {
     const std::size_t n = rows_.size(), dimension = graph_.dimension();
-    std::vector<std::int64_t> sums(n * dimension, 0);
-    std::vector<double> masses(n, 0.0);
-    for (std::size_t i = 0; i < n; ++i) gather(rows_[i], sums.data() + i * dimension, masses[i]);
-    GroupRows groups(graph_.kernel, sums.data(), masses.data(), n, dimension, graph_.thresholds);
+    std::vector<std::vector<std::int64_t>> tied;  // sums of rows of several nodes
+    std::vector<const std::int64_t*> sums;
+    std::vector<double> masses;
+    for (const Part& part : rows_) {
+      sums.push_back(sum_of(part, tied));
+      masses.push_back(mass_of(part));
+    }
+    GroupRows groups(graph_.kernel, std::move(sums), masses.data(), dimension, graph_.thresholds);
     clusters_.resize(n);
     labels_.resize(n);
     margins_.assign(n * n, kNone);
@@ -326,18 +330,23 @@ class Healer {
     }
   }
 
-  void gather(const Part& part, std::int64_t* sum, double& mass) const {
-    const std::size_t dimension = graph_.dimension();
-    if (part.nodes.empty()) {
-      std::copy_n(cluster_sums_.sum(part.component), dimension, sum);
-      mass = graph_.forest.components[part.component].mass();
-      return;
-    }
+  const std::int64_t* sum_of(const Part& part, std::vector<std::vector<std::int64_t>>& tied) const {
+    if (part.nodes.empty()) return cluster_sums_.sum(part.component);
+    if (part.nodes.size() == 1) return graph_.rows.sum(part.nodes[0]);
+    std::vector<std::int64_t> sum(graph_.dimension(), 0);
     for (const Row row : part.nodes) {
       const std::int64_t* more = graph_.rows.sum(row);
-      for (std::size_t i = 0; i < dimension; ++i) sum[i] += more[i];
-      mass += graph_.node(row).mass();
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
     }
+    tied.push_back(std::move(sum));
+    return tied.back().data();
+  }
+
+  double mass_of(const Part& part) const {
+    if (part.nodes.empty()) return graph_.forest.components[part.component].mass();
+    double mass = 0.0;
+    for (const Row row : part.nodes) mass += graph_.node(row).mass();
+    return mass;
   }
 
   double best(std::size_t i) const { return margins_[i * rows_.size() + best_[i]]; }
