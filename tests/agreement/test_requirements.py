@@ -195,3 +195,20 @@ def test_reading_between_a_change_and_the_next_vectors_changes_nothing(engine, v
             kept += links.resolve(cluster) == cluster
         assert hashes[0] == hashes[1]
     assert kept == 12 or verb == "undo", "a named cluster keeps its ID"
+
+
+@engines
+def test_an_engine_is_told_again_after_a_change_that_was_rolled_back(engine, monkeypatch):
+    X = crowd(8, n=300)
+    expected, links = (corrected(X[:150], 8, engine=engine) for _ in range(2))
+    expected.add_many(X[150:])
+
+    def failing(core):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Core, "requirements", failing)
+        with pytest.raises(MemoryError):
+            links.add_many(X[150:])
+    links.add_many(X[150:])
+    assert links.state_hash() == expected.state_hash()

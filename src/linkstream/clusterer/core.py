@@ -85,7 +85,7 @@ class Core:
         self.settles = self.healing is not None and self.healing.as_it_goes
         self._watched = bool(self.limits) or (self.healing is not None and not self.settles)
         self.maintained = self.fast_path = self.heals_alone = self.is_ready = False
-        self._required = UNKNOWN  # revision of the ledger that the engine was told
+        self._required: int | None = None  # revision of the ledger that the engine was told
         self.vectors: VectorStore | None = None
         self.external_vectors = False
         self.undone = saved.undone
@@ -113,7 +113,7 @@ class Core:
         """Return a new engine that continues from a state."""
         engine = self.factory.make(state, None if self.external_vectors else self.vectors)
         self._set_healing(engine)
-        self._required = UNKNOWN
+        self._required = None
         return engine
 
     def replace_state(self, state: State) -> Engine:
