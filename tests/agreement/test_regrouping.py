@@ -11,6 +11,7 @@ import pytest
 from linkstream import Links, Thresholds
 from linkstream.engine.contract import Regrouped
 from linkstream.engine.linkage import UNRESTRICTED, Blocs
+from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.engine.state import State
 from linkstream.engine.totals import StateSubclusters
 from linkstream.errors import ArgumentError
@@ -216,3 +217,20 @@ def test_a_clusterer_whose_vectors_were_all_removed_is_settled(engine):
     links.remove(0)
     changes = links.settle(apply=True)
     assert (changes.joins, changes.cuts, changes.n_clusters_after) == ((), (), 0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_without_tracking_all_events_of_a_change_can_be_read_until_it_is_committed(engine):
+    links, _ = begun("lobes", engine, OPTIONS["untracked"])
+    state, running = links.state(), links.core.running()
+    rows = np.tile(state.events[-1:], (UNTRACKED_LIMIT + 7, 1))
+    given = Regrouped(state.clusters, state.edges, state.edge_rules, rows, state.free_cluster)
+    running.begin()
+    running.regroup(given)
+    assert running.oldest_event() == state.n_events
+    np.testing.assert_array_equal(running.event_rows(state.n_events)[1], rows)
+    running.rollback()
+    assert_same(links.state(), state)
+    running.regroup(given)
+    assert running.oldest_event() == state.n_events + 7
+    assert len(links.state().events) == UNTRACKED_LIMIT

@@ -2,7 +2,8 @@
 // Python twins: engine/log.py; engine/events.py for the meaning of the codes.
 // Invariants: the sequence number of an event is the number of events before it. Without a limit all
 //   events are kept; with one, at least the newest `limit`, and `rows` returns no more than that. While
-//   a change is open no event is dropped, so that the change can be rolled back.
+//   a change is open no event is dropped, so that the change can be rolled back, and all of its events
+//   can be read.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +44,8 @@ class EventLog {
   std::int64_t oldest() const {
     std::int64_t kept = 0;
     for (const Page& page : pages_) kept += page.n;
-    if (limit_) kept = std::min(kept, static_cast<std::int64_t>(limit_));
+    const std::int64_t ours = open_ ? n_events_ - before_.n_events : 0;  // of the open change
+    if (limit_) kept = std::min(kept, std::max(static_cast<std::int64_t>(limit_), ours));
     return n_events_ - kept;
   }
 

@@ -43,9 +43,14 @@ class EventLog:
 
     @property
     def oldest(self) -> int:
-        """Return the sequence number of the oldest event that is kept."""
-        kept = len(self._rows) if self._limit is None else min(len(self._rows), self._limit)
-        return self.n_events - kept
+        """Return the sequence number of the oldest event that can be read.
+
+        All events of an open change can be read.
+        """
+        if self._limit is None:
+            return self.n_events - len(self._rows)
+        ours = 0 if self._before is None else self.n_events - self._before
+        return self.n_events - min(len(self._rows), max(self._limit, ours))
 
     def append(self, row: tuple[int, ...]) -> None:
         """Append one event."""
