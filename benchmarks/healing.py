@@ -3,7 +3,8 @@
 The same streams with `evidence="cluster", heal="settle"` and in the paper's mode, in turn, best of
 several tries. FOLDER may hold .npz files with an array X; each is repeated to 100,000 vectors with
 a little noise. `--slowest` adds 100,000 vectors one by one to 100,000 subclusters, and compares the
-slowest `add` with the median. Results are stored in benchmarks/healing.json.
+slowest `add` with the median. Results are stored in benchmarks/healing.json; `--docs` writes the
+table of docs/performance.md from them.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import numpy as np
 
 from benchmarks import workloads
 from benchmarks.machine import describe
+from benchmarks.quality_tables import put
 from benchmarks.timing import measure_in_turn
 from linkstream import Links
 from linkstream.engine import native
 
 RESULTS = Path(__file__).with_name("healing.json")
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 QUALITY = Path(__file__).with_name("quality.json")
 MODES: dict[str, dict[str, Any]] = {
     "paper": {},
@@ -34,8 +37,19 @@ NOISE = 0.02  # of each coordinate, over the root of the dimension
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the streams, print a table, and store the figures."""
+    """Run the streams and store the figures, or write the table of the docs."""
     options = parser().parse_args(arguments)
+    if not options.docs:
+        run(options)
+    else:
+        results = json.loads(RESULTS.read_text("utf-8"))
+        lines = [*table(results["streams"]), "", *notes(results)]
+        put("healing", "\n".join(lines), page=PAGE)
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the streams, print each result, and store all."""
     results: dict[str, Any] = {"machine": describe(native.kernel_name() or "best"), "streams": {}}
     for name, (X, thresholds) in streams(options.folder).items():
         if options.only and name not in options.only:
@@ -47,7 +61,6 @@ def main(arguments: list[str] | None = None) -> int:
         results["slowest"] = row = slowest(options.slowest)
         print(" ".join(f"{key} {value:.4g}" for key, value in row.items()))
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,7 +70,33 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--only", nargs="+", metavar="STREAM", help="names of streams; all if none")
     made.add_argument("--tries", type=int, default=3)
     made.add_argument("--slowest", type=int, metavar="N", help="subclusters before N single adds")
+    made.add_argument("--docs", action="store_true", help="write the table; run nothing")
     return made
+
+
+def table(rows: dict[str, dict[str, float]]) -> list[str]:
+    """Return a table in Markdown: vectors per second of both modes, and their ratio."""
+    head = ["| stream | paper, vectors/s | best, vectors/s | ratio |", "| --- | --: | --: | --: |"]
+    return head + [
+        f"| {name.replace('_', ' ')} | {row['paper']:,.0f} | {row['healed']:,.0f} |"
+        f" {row['ratio']:.2f} |"
+        for name, row in rows.items()
+    ]
+
+
+def notes(results: dict[str, Any]) -> list[str]:
+    """Return what is to be said of the slowest add, and where it was measured."""
+    lines = []
+    if slow := results.get("slowest"):
+        lines = [
+            f"Single adds to {slow['subclusters']:,.0f} subclusters and more: median"
+            f" {slow['median ms']:.2f} ms, 99.9 % within {slow['99.9 % ms']:.2f} ms, the slowest of"
+            f" {slow['subclusters']:,.0f} took {slow['slowest ms']:.1f} ms.",
+            "",
+        ]
+    machine = results["machine"]
+    made = "Made by `python -m benchmarks.healing FOLDER --slowest 100000`, best of three;"
+    return [*lines, f"{made} {machine['processor']}, {machine['cores']} cores."]
 
 
 def streams(folder: Path | None) -> dict[str, tuple[workloads.Vectors, workloads.Thresholds]]:
@@ -114,7 +153,8 @@ def slowest(n: int) -> dict[str, float]:
         links.add(vector)
         seconds.append(time.perf_counter() - begin)
     figures = np.quantile(np.array(seconds) * 1e3, [0.5, 0.999, 1.0])
-    return dict(zip(("median ms", "99.9 % ms", "slowest ms"), figures.tolist(), strict=True))
+    names = ("median ms", "99.9 % ms", "slowest ms")
+    return {"subclusters": n} | dict(zip(names, figures.tolist(), strict=True))
 
 
 if __name__ == "__main__":
