@@ -293,6 +293,9 @@ class BoundEngine {
   Array<std::int64_t> labels() {
     return column(locked([&] { return engine_.labels(); }));
   }
+  Array<std::int64_t> members(std::int64_t cluster, std::size_t limit, std::int64_t before) {
+    return column(locked([&] { return engine_.members(cluster, limit, before); }));
+  }
   std::int64_t oldest_event() {
     return briefly([&] { return engine_.log().oldest(); });
   }
@@ -375,6 +378,9 @@ class BoundEngine {
   }
   std::int64_t n_walks() {
     return briefly([&] { return engine_.n_walks(); });
+  }
+  std::int64_t n_visited() {
+    return briefly([&] { return engine_.n_visited(); });
   }
 
   std::int64_t n_cluster_ids() {
@@ -497,6 +503,8 @@ void bind_engine(nb::module_& m) {
       .def("total_of", &BoundEngine::total_of, nb::arg("number"))
       .def("cluster_of", &BoundEngine::cluster_of, nb::arg("number"))
       .def("labels", &BoundEngine::labels)
+      .def("members", &BoundEngine::members, nb::arg("cluster"), nb::arg("limit"),
+           nb::arg("before"))
       .def("oldest_event", &BoundEngine::oldest_event)
       .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))
       .def("regroup", &BoundEngine::regroup, nb::arg("clusters"), nb::arg("edges"),
@@ -515,5 +523,6 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_clusters", &BoundEngine::n_clusters)
       .def_prop_ro("n_cluster_ids", &BoundEngine::n_cluster_ids)
       .def_prop_ro("n_walks", &BoundEngine::n_walks)
+      .def_prop_ro("n_visited", &BoundEngine::n_visited)
       .def_prop_ro("kernel", &BoundEngine::kernel);
 }

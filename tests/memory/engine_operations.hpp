@@ -132,6 +132,9 @@ std::uint64_t look(World& world) {
   digest.add(state.edges);
   digest.add(state.events);
   digest.add(world.engine->labels());
+  for (std::int64_t cluster = 0; cluster < state.free_cluster; ++cluster) {
+    digest.add(world.engine->members(cluster, 1000, state.n_vectors));
+  }
   digest.add(world.engine->n_clusters());
   digest.add(world.engine->n_subclusters());
   if (world.vector_store) {

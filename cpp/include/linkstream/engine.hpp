@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -93,6 +94,7 @@ class Engine {
     return static_cast<std::int64_t>(graph_.forest.n_components());
   }
   std::int64_t n_walks() const { return graph_.n_walks; }
+  std::int64_t n_visited() const { return members_.n_visited; }
   std::int64_t n_cluster_ids() const { return journal_.free_cluster; }
   const EventLog& log() const { return journal_.log; }
 
@@ -199,6 +201,19 @@ class Engine {
     });
   }
 
+  // Returns the tracked vectors of a cluster that arrived before vector `before`: the newest first, and
+  // at most `limit`.
+  std::vector<std::int64_t> members(std::int64_t cluster, std::size_t limit, std::int64_t before) {
+    const std::uint32_t component = graph_.forest.component_of(cluster);
+    if (component == kNoComponent) return {};
+    std::vector<Row> rows;
+    update_.reached(graph_.forest.components[component].member,
+                    std::numeric_limits<std::size_t>::max(), rows);
+    std::vector<std::int64_t> numbers;
+    for (const Row row : rows) numbers.push_back(graph_.number(row));
+    return members_.vectors_of(numbers, limit, before);
+  }
+
   // Returns the subcluster that holds a tracked vector; -1 if the vector was removed.
   std::int64_t holder(std::int64_t member) {
     refuse_unless(members_.tracked() && member >= 0 && member < journal_.n_vectors,
@@ -208,10 +223,7 @@ class Engine {
 
   std::int64_t cluster_of(std::int64_t number) { return corrections_.cluster_of(number); }
   bool has_cluster(std::int64_t cluster) const {
-    const std::vector<ClusterStats>& all = graph_.forest.components;
-    return cluster >= 0 && std::any_of(all.begin(), all.end(), [=](const ClusterStats& component) {
-             return component.cluster == cluster && component.vectors > 0;
-           });
+    return graph_.forest.component_of(cluster) != kNoComponent;
   }
   auto total_of(std::int64_t number) { return corrections_.total_of(number); }
 

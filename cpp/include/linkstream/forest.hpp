@@ -4,7 +4,8 @@
 //   before they must be tested again, so that a hub does not test all of them each time. Equation 22
 //   tests only edges of the rule kTested. Removed components are reused, and are empty until then.
 //   While a change is open, each step is recorded before it is made, and memory is allocated before
-//   that; a rollback needs no memory.
+//   that; a rollback needs no memory. The index of cluster IDs keeps the IDs of components that the
+//   change has removed until it ends, so that a rollback adds nothing to it.
 // Numerics: `moved` is an upper bound in radians.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -90,6 +92,7 @@ struct ClusterStats {
   double mass() const { return linkstream::mass(vectors, missing_weight); }
 };
 
+inline constexpr std::uint32_t kNoComponent = std::numeric_limits<std::uint32_t>::max();
 inline constexpr float kAlways = -std::numeric_limits<float>::infinity();
 
 class Forest {
@@ -185,12 +188,20 @@ class Forest {
     }
   }
 
+  // Returns the component of a cluster ID; kNoComponent if there is no such cluster.
+  std::uint32_t component_of(std::int64_t cluster) const {
+    const auto found = index_.find(cluster);
+    return found != index_.end() && is_current(*found) ? found->second : kNoComponent;
+  }
+
   std::uint32_t open_component(std::int64_t cluster) {
     make_room_for_one(components);
+    make_room_for_one(component_steps_);
     const bool made = free_components_.empty();
     const auto component =
         made ? static_cast<std::uint32_t>(components.size()) : free_components_.back();
-    note({made ? ComponentStep::kMade : ComponentStep::kReused, component, 0, -1});
+    index_[cluster] = component;
+    note({made ? ComponentStep::kMade : ComponentStep::kReused, component, 0, cluster});
     if (made) {
       components.push_back({cluster});
     } else {
@@ -204,13 +215,14 @@ class Forest {
   void close_component(std::uint32_t component) {
     make_room_for_one(free_components_);
     note({ComponentStep::kClosed, component, 0, components[component].cluster});
+    if (!open_) index_.erase(components[component].cluster);
     free_components_.push_back(component);
     components[component] = {-1};
   }
 
   void swap_clusters(std::uint32_t one, std::uint32_t other) {
     note({ComponentStep::kSwapped, one, other, -1});
-    std::swap(components[one].cluster, components[other].cluster);
+    exchange(one, other);
   }
 
   std::size_t n_components() const { return components.size() - free_components_.size(); }
@@ -223,15 +235,15 @@ class Forest {
 
   void commit() {
     forget_all(edge_steps_);
-    forget_all(component_steps_);
+    forget_steps();
     open_ = false;
   }
 
   void rollback() {
     open_ = false;
     for (; !edge_steps_.empty(); edge_steps_.pop_back()) take_back(edge_steps_.back());
-    for (; !component_steps_.empty(); component_steps_.pop_back())
-      take_back(component_steps_.back());
+    for (std::size_t i = component_steps_.size(); i-- > 0;) take_back(component_steps_[i]);
+    forget_steps();
   }
 
  private:
@@ -244,7 +256,8 @@ class Forest {
     EdgeRule rule;
   };
 
-  // A step of the components: one made, or reused; closed; or two that swap their IDs.
+  // A step of the components: one made, or reused; closed; or two that swap their IDs. `cluster` is
+  // the ID that was opened or closed.
   struct ComponentStep {
     enum Kind : std::uint8_t { kMade, kReused, kClosed, kSwapped } kind;
     std::uint32_t component, other;
@@ -297,11 +310,33 @@ class Forest {
       case ComponentStep::kClosed:
         free_components_.pop_back();
         components[step.component] = {step.cluster};
+        index_.find(step.cluster)->second = step.component;
         return;
       case ComponentStep::kSwapped:
-        std::swap(components[step.component].cluster, components[step.other].cluster);
+        exchange(step.component, step.other);
         return;
     }
+  }
+
+  void exchange(std::uint32_t one, std::uint32_t other) {
+    std::swap(components[one].cluster, components[other].cluster);
+    for (const std::uint32_t component : {one, other}) {
+      index_.find(components[component].cluster)->second = component;
+    }
+  }
+
+  // Returns whether an entry of the index is that of a live component.
+  bool is_current(const std::pair<const std::int64_t, std::uint32_t>& entry) const {
+    return entry.second < components.size() && components[entry.second].cluster == entry.first;
+  }
+
+  // Forgets the steps of the components, and the IDs that are no longer used.
+  void forget_steps() {
+    for (const ComponentStep& step : component_steps_) {
+      const auto found = index_.find(step.cluster);
+      if (found != index_.end() && !is_current(*found)) index_.erase(found);
+    }
+    forget_all(component_steps_);
   }
 
   struct Ends {
@@ -368,7 +403,8 @@ class Forest {
   std::vector<Ends> ends_;
   std::vector<Edge> free_;
   std::vector<std::uint32_t> free_components_;
-  std::vector<EdgeStep> edge_steps_;  // of the open change, oldest first
+  std::unordered_map<std::int64_t, std::uint32_t> index_;  // cluster ID: component
+  std::vector<EdgeStep> edge_steps_;                       // of the open change, oldest first
   std::vector<ComponentStep> component_steps_;
   bool open_ = false;
   mutable std::vector<std::uint32_t> walk_;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "cluster_sums.hpp"
@@ -101,18 +100,12 @@ class Regroup {
   // Moves the nodes whose cluster changes, and removes the clusters that are then empty.
   void move_nodes(const Regrouped& given, const std::vector<Row>& order) {
     Forest& forest = graph_.forest;
-    std::unordered_map<std::int64_t, std::uint32_t> components;
-    for (std::uint32_t i = 0; i < forest.components.size(); ++i) {
-      if (forest.components[i].vectors > 0) components[forest.components[i].cluster] = i;
-    }
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::int64_t cluster = given.clusters[i];
       if (graph_.cluster(order[i]) == cluster) continue;
-      auto found = components.find(cluster);
-      if (found == components.end()) {
-        found = components.emplace(cluster, forest.open_component(cluster)).first;
-      }
-      graph_.move_to(found->second, order[i]);
+      std::uint32_t component = forest.component_of(cluster);
+      if (component == kNoComponent) component = forest.open_component(cluster);
+      graph_.move_to(component, order[i]);
     }
     graph_.count_components();
     for (std::uint32_t i = 0; i < forest.components.size(); ++i) {

@@ -380,6 +380,17 @@ class Engine(Subclusters, Protocol):
     def labels(self) -> npt.NDArray[np.int64]:
         """Return the cluster of each vector, in order of arrival; needs `track_vectors`."""
 
+    def members(self, cluster: int, limit: int, before: int) -> npt.NDArray[np.int64]:
+        """Return the vectors of a cluster, the newest first; needs `track_vectors`.
+
+        The compiled engine looks only at the subclusters of the cluster and at their vectors.
+
+        Args:
+            cluster: the ID of the cluster; one that does not exist has no vectors.
+            limit: how many vectors to return at most.
+            before: only vectors that arrived before the vector of this number.
+        """
+
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Return the first sequence number and the rows of the events from `since` on."""
 

@@ -256,6 +256,10 @@ class NativeEngine:
         """Return the current cluster of each vector, in order of arrival."""
         return self._core.labels()
 
+    def members(self, cluster: int, limit: int, before: int) -> npt.NDArray[np.int64]:
+        """Return the vectors of a cluster, the newest first; see `contract.Engine`."""
+        return self._core.members(cluster, limit, before)
+
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Return the events from sequence `since` on."""
         refuse_forgotten(since, self.oldest_event())

@@ -369,6 +369,12 @@ class ReferenceEngine:
         """Return the current cluster of each vector, in order of arrival."""
         return column(self.cluster_of(number) for number in self._members.live())
 
+    def members(self, cluster: int, limit: int, before: int) -> Integers:
+        """Return the vectors of a cluster, the newest first; see `contract.Engine`."""
+        nodes = self._graph.nodes.values()
+        numbers = [node.number for node in nodes if node.cluster == cluster]
+        return column(self._members.vectors_of(numbers, limit, before))
+
     def event_rows(self, since: int) -> tuple[int, Integers]:
         """Return the events from sequence `since` on."""
         return self._journal.log.since(since)
