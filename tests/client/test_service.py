@@ -189,6 +189,21 @@ def test_views_agree_with_links(service, name, talk):
         assert client.stats()["vectors"] == 300
 
 
+def test_members_of_an_id_are_those_of_the_cluster_it_stands_for(service, name):
+    with Client(service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:100])
+        client.same(0, 1, of="clusters")
+        mine = np.flatnonzero(client.labels() == client.resolve(1))[::-1].tolist()
+        for cluster in (0, 1):
+            found = client.members(cluster, limit=len(mine))
+            assert [each.vector for each in found.vectors] == mine
+            assert found.next is None
+            assert client.members(cluster, limit=len(mine) - 1).next == mine[-2]
+        client.forget(0)
+        assert client.members(0).vectors == ()
+
+
 def test_the_thresholds_are_those_of_the_namespace(service, name):
     with Client(service, name) as client:
         client.create(THRESHOLDS)

@@ -176,6 +176,9 @@ READS = {
     ],
     "explain vectors": lambda links, rng: str(links.explain_pair(*two(links, rng, "vectors"))),
     "exemplars": lambda links, rng: [links.exemplars(each.id) for each in links.clusters()],
+    "members": lambda links, rng: [
+        links.members(each.id, limit=4).tolist() for each in links.clusters()
+    ],
     "review_queue": lambda links, rng: [q.to_dict() for q in links.review_queue()],
     "suggest_merges": lambda links, rng: links.suggest_merges(),
     "suggest_splits": lambda links, rng: links.suggest_splits(),

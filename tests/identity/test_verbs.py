@@ -12,6 +12,7 @@ from linkstream.errors import (
     NotTrackedError,
     RemovedError,
     UndoError,
+    UnknownIdError,
 )
 from streams import ENGINES, KINDS, make
 
@@ -343,6 +344,36 @@ def test_exemplars_are_members_central_first_and_newest_last(engine):
     assert shown.central[0] in (0, 2)
     assert shown.newest[0] == 2
     assert shown.doubtful[0] == 1
+
+
+def test_members_are_the_vectors_of_a_cluster_newest_first(engine):
+    links = clusterer(engine)
+    links.add_many([A, NEAR_A, A, B])
+    assert links.members(0).tolist() == [2, 1, 0]
+    assert links.members(0, limit=2).tolist() == [2, 1]
+    assert links.members(0, before=2).tolist() == [1, 0]
+    assert links.members(0, before=0).tolist() == []
+    links.remove(1)
+    assert links.members(0).tolist() == [2, 0]
+    links.same(0, 3)
+    assert links.members(1).tolist() == links.members(0).tolist() == [3, 2, 0]
+
+
+def test_members_of_what_is_not_there_are_refused(engine):
+    links = clusterer(engine)
+    with pytest.raises(UnknownIdError, match="nothing was added"):
+        links.members(0)
+    links.add_many([A, B])
+    for options in ({"limit": 0}, {"limit": 1.5}, {"before": -1}, {"before": True}):
+        with pytest.raises(ArgumentError, match="a whole number"):
+            links.members(0, **options)
+    links.forget(1)
+    with pytest.raises(RemovedError, match="It was forgotten"):
+        links.members(1)
+    untracked = clusterer(engine, track_vectors=False)
+    untracked.add(A)
+    with pytest.raises(NotTrackedError, match=r"members\(\) of a clusterer that does not track"):
+        untracked.members(0)
 
 
 # What an examiner found

@@ -21,6 +21,7 @@ REFUSED = {
     "explain_pair": lambda links: links.explain_pair(0, 1),
     "history": lambda links: links.history(0),
     "exemplars": lambda links: links.exemplars(0),
+    "members": lambda links: links.members(0),
     "resolve": lambda links: links.resolve(0),
     "review_queue": Links.review_queue,
     "suggest_merges": Links.suggest_merges,

@@ -319,6 +319,7 @@ SCENARIOS = {
     "explain_pair": Scenario(calls(lambda links: links.explain_pair(0, 5)), READ),
     "history": Scenario(calls(lambda links: links.history(0)), READ),
     "exemplars": Scenario(calls(lambda links: links.exemplars(0)), READ),
+    "members": Scenario(calls(lambda links: links.members(0)), READ),
     "review_queue": Scenario(calls(Links.review_queue), READ),
     "suggest_merges": Scenario(calls(Links.suggest_merges), READ),
     "suggest_splits": Scenario(calls(Links.suggest_splits), READ),

@@ -88,6 +88,7 @@ def test_a_store_has_every_read_method_of_links(path):
         assert store.explain_pair(0, 1, of="clusters") == links.explain_pair(0, 1, of="clusters")
         assert store.history(0) == links.history(0)
         assert store.exemplars(0) == links.exemplars(0)
+        assert store.members(0, limit=3).tolist() == links.members(0, limit=3).tolist()
         assert store.review_queue(5) == links.review_queue(5)
         assert store.suggest_merges(5) == links.suggest_merges(5)
         assert store.suggest_splits(limit=5) == links.suggest_splits(limit=5)
@@ -101,6 +102,7 @@ def test_a_store_has_every_read_method_of_links(path):
         *("retract", "corrections"),
         *("ignore", "remove", "forget", "undo", "predict", "explain", "explain_pair", "history"),
         *("resolve", "named", "exemplars", "review_queue", "suggest_merges", "suggest_splits"),
+        "members",
     ],
 )
 def test_a_method_has_the_parameters_and_defaults_of_links(verb):

@@ -99,7 +99,7 @@ def _members(store: Store, cluster: int, limit: int) -> list[dict[str, Any]]:
     """Return the newest vectors of a cluster with their payloads; none if not tracked."""
     if not store.track_vectors:
         return []
-    numbers = (store.labels() == cluster).nonzero()[0][::-1][:limit].tolist()
+    numbers = store.members(cluster, limit=limit).tolist()
     payloads = store.payloads(numbers)
     return [{"vector": n, "payload": p} for n, p in zip(numbers, payloads, strict=True)]
 

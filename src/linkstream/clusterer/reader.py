@@ -110,6 +110,21 @@ class LinksReader:
         """Return the current cluster of every vector, in order of arrival; −1 if removed."""
         return views.labels(self.core)
 
+    def members(
+        self, cluster_id: int, *, limit: int | None = None, before: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the numbers of a cluster's vectors, newest first.
+
+        Reads this cluster only, however many vectors there are. To read page by page, pass the last
+        number of a page as `before`.
+
+        Args:
+            cluster_id: ID of the cluster; if it was joined into another, that one is read.
+            limit: how many vectors at most; None for all.
+            before: only vectors with a lower number; None for all.
+        """
+        return views.members(self.core, cluster_id, limit, before)
+
     def clusters(self) -> list[Cluster]:
         """Return all clusters, by ID."""
         return views.clusters(self.core)

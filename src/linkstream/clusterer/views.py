@@ -16,6 +16,8 @@ from linkstream.identity import timeline
 from linkstream.identity.ledger import GONE
 from linkstream.identity.timeline import History
 
+_ALL = 2**62  # above every number of a vector
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -60,6 +62,18 @@ def labels(core: Core) -> npt.NDArray[np.int64]:
             remedy="Keep the IDs that add_many() returns, or track vectors.",
         )
     return core.engine.labels() if core.engine else np.empty(0, dtype=np.int64)
+
+
+def members(
+    core: Core, cluster_id: int, limit: int | None = None, before: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the vectors of a cluster, newest first."""
+    limit = _ALL if limit is None else whole_number("limit", limit, "how many vectors to return")
+    if before is not None:
+        before = whole_number("before", before, "which vectors are too new to return", least=0)
+    live = core.live(cluster_id)
+    core.check_tracked("members()")
+    return core.running().members(live, limit, _ALL if before is None else before)
 
 
 def resolve_many(core: Core, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:

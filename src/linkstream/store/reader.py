@@ -127,6 +127,7 @@ class StoreReader:
     thresholds: Thresholds = _property_of_links("thresholds")
     space: Space = _property_of_links("space")
     labels = _as_in_links(Links.labels)
+    members = _as_in_links(Links.members)
     clusters = _as_in_links(Links.clusters)
     resolve = _as_in_links(Links.resolve)
     resolve_many = _as_in_links(Links.resolve_many)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from linkstream.clusterer import Cluster
-from linkstream.errors import NotTrackedError, UnknownIdError
+from linkstream.errors import NotTrackedError, RemovedError, UnknownIdError
 from linkstream.identity.suggestions import edge_figures
 from linkstream.service import margins, requests, schemas
 from linkstream.service.live import EventStream, first_of
@@ -268,11 +268,11 @@ def _tree(store: Store, cluster: int) -> dict[str, Any]:
 
 
 def _members(store: Store, cluster: int, limit: int, before: int | None) -> dict[str, Any]:
-    live = store.resolve(cluster)
-    numbers = np.flatnonzero(store.labels() == live)[::-1] if live >= 0 else np.empty(0, np.int64)
-    if before is not None:
-        numbers = numbers[numbers < before]
-    page = numbers[:limit].tolist()
+    try:
+        numbers = store.members(cluster, limit=limit + 1, before=before).tolist()
+    except RemovedError:  # the cluster is gone
+        numbers = []
+    page = numbers[:limit]
     more = page[-1] if len(numbers) > limit else None
     return {"vectors": _with_payloads(store, page), "next": more}
 
