@@ -159,7 +159,7 @@ class Change:
             raise ArgumentError(
                 "a change while subclusters are compared with one another",
                 expected="a change before that, or after it",
-                remedy="Let progress= only report, and make the change when the call has returned.",
+                remedy="Let the report of progress change nothing; make the change after the call.",
             )
 
     def mark(self) -> None:
