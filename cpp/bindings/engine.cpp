@@ -349,6 +349,11 @@ class BoundEngine {
     return outline_of(state);
   }
 
+  nb::dict part(std::int64_t cluster) {
+    const State state = locked([&] { return engine_.part(cluster); });
+    return dict_of(state, dimension_);
+  }
+
   nb::dict state() {
     const State state = locked([&] { return engine_.state(); });
     return dict_of(state, dimension_);
@@ -515,6 +520,8 @@ void bind_engine(nb::module_& m) {
            nb::arg("progress").none(), nb::arg("listed"))
       .def("totals", &BoundEngine::totals, nb::arg("numbers"), nb::arg("places"), nb::arg("n"))
       .def("outline", &BoundEngine::outline, nb::sig("def outline(self) -> dict[str, typing.Any]"))
+      .def("part", &BoundEngine::part, nb::arg("cluster"),
+           nb::sig("def part(self, cluster: int) -> dict[str, typing.Any]"))
       .def("state", &BoundEngine::state, nb::sig("def state(self) -> dict[str, typing.Any]"))
       .def("restore", &BoundEngine::restore, nb::arg("state"),
            nb::sig("def restore(self, state: dict[str, typing.Any]) -> None"))

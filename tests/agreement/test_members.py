@@ -11,7 +11,7 @@ from linkstream import Links
 from linkstream.engine import choice
 from linkstream.engine.contract import JOINED, NEW
 from linkstream.engine.fixed_point import quantise
-from linkstream.engine.state import State
+from linkstream.engine.state import PER_NODE, State
 from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from streams import ENGINES, KINDS, around, make, unit
@@ -34,6 +34,21 @@ def assert_members(engine):
         before, limit = engine.n_vectors * 2 // 3, 3
         page = expected[expected < before][:limit]
         np.testing.assert_array_equal(engine.members(cluster, limit, before), page)
+    assert_parts(engine)
+
+
+def assert_parts(engine):
+    """Compare each cluster that is read alone with its rows of the whole state."""
+    whole, names = engine.state(), (*PER_NODE, "sums")
+    for cluster in range(engine.n_cluster_ids + 1):
+        part, rows = engine.part(cluster), whole.clusters == cluster
+        for name in names:
+            np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[rows])
+        edges = np.isin(whole.edges, whole.numbers[rows]).all(axis=1)
+        np.testing.assert_array_equal(part.edges, whole.edges[edges])
+        np.testing.assert_array_equal(part.edge_rules, whole.edge_rules[edges])
+        assert part.n_vectors == whole.n_vectors
+        assert len(part.vectors) == len(part.events) == 0
 
 
 class Checked(Operations):
@@ -144,6 +159,7 @@ def test_reading_a_small_cluster_visits_what_it_holds_however_long_the_stream_is
         walks, before = core.n_walks, core.n_visited
         assert engine.members(cluster, ALL, ALL).tolist() == list(range(8, -1, -1))
         assert engine.has_cluster(cluster)
+        assert engine.part(cluster).counts.sum() == 9
         assert core.n_walks == walks
         visited.append(core.n_visited - before)
     assert visited[0] == visited[1] == visited[2] <= 18

@@ -176,6 +176,7 @@ READS = {
     ],
     "explain vectors": lambda links, rng: str(links.explain_pair(*two(links, rng, "vectors"))),
     "exemplars": lambda links, rng: [links.exemplars(each.id) for each in links.clusters()],
+    "cluster": lambda links, rng: [links.cluster(each.id) for each in links.clusters()],
     "members": lambda links, rng: [
         links.members(each.id, limit=4).tolist() for each in links.clusters()
     ],

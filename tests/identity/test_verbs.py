@@ -359,6 +359,22 @@ def test_members_are_the_vectors_of_a_cluster_newest_first(engine):
     assert links.members(1).tolist() == links.members(0).tolist() == [3, 2, 0]
 
 
+def test_a_cluster_is_read_alone_as_among_all(engine):
+    links = clusterer(engine)
+    links.add_many([A, A, B, A])
+    links.name(0, "Ann")
+    links.ignore(1)
+    assert [links.cluster(each.id) for each in links.clusters()] == links.clusters()
+    assert links.cluster(0).name == "Ann"
+    assert links.cluster(1).ignored
+    links.same(0, 1, of="clusters")
+    assert links.cluster(1) == links.cluster(0) == links.clusters()[0]
+    assert links.cluster_state(1).counts.sum() == 4
+    links.forget(0)
+    with pytest.raises(RemovedError, match="It was forgotten"):
+        links.cluster(0)
+
+
 def test_members_of_what_is_not_there_are_refused(engine):
     links = clusterer(engine)
     with pytest.raises(UnknownIdError, match="nothing was added"):

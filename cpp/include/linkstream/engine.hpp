@@ -204,13 +204,8 @@ class Engine {
   // Returns the tracked vectors of a cluster that arrived before vector `before`: the newest first, and
   // at most `limit`.
   std::vector<std::int64_t> members(std::int64_t cluster, std::size_t limit, std::int64_t before) {
-    const std::uint32_t component = graph_.forest.component_of(cluster);
-    if (component == kNoComponent) return {};
-    std::vector<Row> rows;
-    update_.reached(graph_.forest.components[component].member,
-                    std::numeric_limits<std::size_t>::max(), rows);
     std::vector<std::int64_t> numbers;
-    for (const Row row : rows) numbers.push_back(graph_.number(row));
+    for (const Row row : rows_of(cluster)) numbers.push_back(graph_.number(row));
     return members_.vectors_of(numbers, limit, before);
   }
 
@@ -326,21 +321,27 @@ class Engine {
 
   // Returns the state without sums, vectors and events.
   State outline() const {
-    State state;
-    state.n_vectors = journal_.n_vectors;
-    state.n_events = journal_.log.n_events();
-    state.next_subcluster = journal_.next_subcluster;
-    state.next_cluster = journal_.next_cluster;
-    state.free_subcluster = journal_.free_subcluster;
-    state.free_cluster = journal_.free_cluster;
-    write_nodes(state, graph_);
+    State state = counters();
+    write_nodes(state, graph_, rows_by_number(graph_));
+    return state;
+  }
+
+  // Returns the subclusters of one cluster, with their sums and edges; no vectors, no events.
+  State part(std::int64_t cluster) {
+    State state = counters();
+    std::vector<Row> rows = rows_of(cluster);
+    sort_by_number(rows, graph_);
+    write_nodes(state, graph_, rows);
+    write_sums(state, graph_, rows);
     return state;
   }
 
   // Returns the whole state as plain arrays.
   State state() {
-    State state = outline();
-    write_sums(state, graph_);
+    State state = counters();
+    const std::vector<Row> rows = rows_by_number(graph_);
+    write_nodes(state, graph_, rows);
+    write_sums(state, graph_, rows);
     state.vectors = members_.live();
     state.events = journal_.log.rows(journal_.log.oldest());
     return state;
@@ -391,6 +392,28 @@ class Engine {
     const bool whole_;
     bool done_ = false;
   };
+
+  // Returns the rows of a cluster, in any order; none if it does not exist.
+  std::vector<Row> rows_of(std::int64_t cluster) {
+    std::vector<Row> rows;
+    const std::uint32_t component = graph_.forest.component_of(cluster);
+    if (component != kNoComponent) {
+      update_.reached(graph_.forest.components[component].member,
+                      std::numeric_limits<std::size_t>::max(), rows);
+    }
+    return rows;
+  }
+
+  State counters() const {
+    State state;
+    state.n_vectors = journal_.n_vectors;
+    state.n_events = journal_.log.n_events();
+    state.next_subcluster = journal_.next_subcluster;
+    state.next_cluster = journal_.next_cluster;
+    state.free_subcluster = journal_.free_subcluster;
+    state.free_cluster = journal_.free_cluster;
+    return state;
+  }
 
   // Ends the block of rows touched, also after an exception.
   struct BlockEnd {

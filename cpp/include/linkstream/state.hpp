@@ -25,12 +25,16 @@ struct State {
   std::vector<EventRow> events;
 };
 
+inline void sort_by_number(std::vector<Row>& rows, const Graph& graph) {
+  std::sort(rows.begin(), rows.end(),
+            [&](Row a, Row b) { return graph.number(a) < graph.number(b); });
+}
+
 // Returns the rows of all nodes, in order of their numbers.
 inline std::vector<Row> rows_by_number(const Graph& graph) {
   std::vector<Row> order;
   graph.each_node([&](Row row) { order.push_back(row); });
-  std::sort(order.begin(), order.end(),
-            [&](Row a, Row b) { return graph.number(a) < graph.number(b); });
+  sort_by_number(order, graph);
   return order;
 }
 
@@ -54,10 +58,11 @@ inline void later_edges(const Graph& graph, Row row, std::vector<NumberedEdge>& 
   std::sort(found.begin(), found.end());
 }
 
-// Writes the nodes and edges of a graph, in an order that makes equal states equal bytes; no sums.
-inline void write_nodes(State& state, const Graph& graph) {
+// Writes nodes, in order of their numbers, and their edges, so that equal states are equal bytes; no
+// sums. Nodes of other clusters may be left out.
+inline void write_nodes(State& state, const Graph& graph, const std::vector<Row>& rows) {
   std::vector<NumberedEdge> later;
-  for (const Row row : rows_by_number(graph)) {
+  for (const Row row : rows) {
     const Node& node = graph.node(row);
     state.numbers.push_back(node.number);
     state.clusters.push_back(graph.cluster(row));
@@ -74,10 +79,10 @@ inline void write_nodes(State& state, const Graph& graph) {
   }
 }
 
-// Writes the sums of all nodes, in order of their numbers.
-inline void write_sums(State& state, const Graph& graph) {
-  state.sums.reserve(static_cast<std::size_t>(graph.n_nodes) * graph.dimension());
-  for (const Row row : rows_by_number(graph)) {
+// Writes the sums of the same nodes.
+inline void write_sums(State& state, const Graph& graph, const std::vector<Row>& rows) {
+  state.sums.reserve(rows.size() * graph.dimension());
+  for (const Row row : rows) {
     const std::int64_t* sum = graph.rows.sum(row);
     state.sums.insert(state.sums.end(), sum, sum + graph.dimension());
   }

@@ -68,13 +68,13 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 def _cluster(store: Store, words: str, limit: int) -> dict[str, Any]:
     number = stores.cluster_id(store, words)
-    found = [c for c in store.clusters() if c.id == number]
+    found = store.cluster(number) if store.resolve(number) == number else None
     record: dict[str, Any] = {
-        "cluster": _view(found[0]) if found else {"id": number, "gone": True},
+        "cluster": {"id": number, "gone": True} if found is None else _view(found),
         "history": store.history(number).to_dict(),
         "story": str(store.history(number)).splitlines(),
     }
-    if found:
+    if found is not None:
         record["subclusters"] = _subclusters(store, number)[:limit]
         record["members"] = _members(store, number, limit)
     return record
@@ -82,15 +82,14 @@ def _cluster(store: Store, words: str, limit: int) -> dict[str, Any]:
 
 def _subclusters(store: Store, cluster: int) -> list[dict[str, int]]:
     """Return the subclusters of a cluster, the biggest first."""
-    state = store.state()
+    state = store.cluster_state(cluster)
     columns = {
         "number": state.numbers,
         "vectors": state.counts,
         "first_seen": state.first_seen,
         "last_seen": state.last_seen,
     }
-    here = state.clusters == cluster
-    rows = zip(*(column[here].tolist() for column in columns.values()), strict=True)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     found = [dict(zip(columns, row, strict=True)) for row in rows]
     return sorted(found, key=lambda each: -each["vectors"])
 

@@ -179,5 +179,5 @@ def number(words: str) -> int:
 
 def called(store: Store, cluster: int) -> str:
     """Return a cluster in words: its ID, and its name if it has one."""
-    name = next((c.name for c in store.clusters() if c.id == cluster), None)
+    name = store.cluster(cluster).name if store.resolve(cluster) == cluster else None
     return f"cluster {cluster}" if name is None else f"cluster {cluster} ({name})"

@@ -125,6 +125,24 @@ class LinksReader:
         """
         return views.members(self.core, cluster_id, limit, before)
 
+    def cluster(self, cluster_id: int) -> Cluster:
+        """Return one cluster: its size, subclusters, name, first and newest vector.
+
+        Reads this cluster only, however many clusters there are.
+
+        Args:
+            cluster_id: ID of the cluster; if it was joined into another, that one is returned.
+        """
+        return views.cluster(self.core, cluster_id)
+
+    def cluster_state(self, cluster_id: int) -> State:
+        """Return one cluster as plain arrays: its subclusters, their sums and edges.
+
+        Args:
+            cluster_id: ID of the cluster; if it was joined into another, that one is returned.
+        """
+        return views.cluster_state(self.core, cluster_id)
+
     def clusters(self) -> list[Cluster]:
         """Return all clusters, by ID."""
         return views.clusters(self.core)

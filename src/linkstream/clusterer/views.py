@@ -11,9 +11,10 @@ from linkstream.clusterer.change import UNUSABLE
 from linkstream.clusterer.checks import check_ids, check_name, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.engine.events import Event, from_rows
+from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity import timeline
-from linkstream.identity.ledger import GONE
+from linkstream.identity.ledger import GONE, Ledger
 from linkstream.identity.timeline import History
 
 _ALL = 2**62  # above every number of a vector
@@ -87,27 +88,45 @@ def resolve_many(core: Core, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.array(live, dtype=np.int64)[places]
 
 
+def cluster(core: Core, cluster_id: int) -> Cluster:
+    """Return one cluster."""
+    part = cluster_state(core, cluster_id)
+    rows = np.arange(len(part.numbers))
+    return _view(core, core.up_to_date_ledger(), part, rows, int(part.counts.sum()))
+
+
+def cluster_state(core: Core, cluster_id: int) -> State:
+    """Return the subclusters of one cluster as plain arrays."""
+    return core.running().part(core.live(cluster_id))
+
+
 def clusters(core: Core) -> list[Cluster]:
     """Return all clusters, by ID."""
     state, ledger = core.state(), core.up_to_date_ledger()
     order = np.argsort(state.clusters, kind="stable")
-    ids, starts = np.unique(state.clusters[order], return_index=True)
-    sizes = np.add.reduceat(state.counts[order], starts) if len(ids) else state.counts
-    return [
-        Cluster(
-            id=cluster,
-            size=size,
-            subclusters=tuple(state.numbers[rows].tolist()),
-            name=ledger.names.get(cluster),
-            first_seen=int(state.first_seen[rows].min()),
-            last_seen=int(state.last_seen[rows].max()),
-            pending=size < core.min_size and cluster not in ledger.names,
-            ignored=cluster in ledger.ignored,
-        )
-        for cluster, size, rows in zip(
-            ids.tolist(), sizes.tolist(), np.split(order, starts[1:]), strict=False
-        )
-    ]
+    starts = np.unique(state.clusters[order], return_index=True)[1]
+    if not len(starts):
+        return []
+    sizes = np.add.reduceat(state.counts[order], starts).tolist()
+    parts = zip(np.split(order, starts[1:]), sizes, strict=True)
+    return [_view(core, ledger, state, rows, size) for rows, size in parts]
+
+
+def _view(
+    core: Core, ledger: Ledger, state: State, rows: npt.NDArray[np.intp], size: int
+) -> Cluster:
+    """Return the cluster whose subclusters are some rows of a state."""
+    number = int(state.clusters[rows[0]])
+    return Cluster(
+        id=number,
+        size=size,
+        subclusters=tuple(state.numbers[rows].tolist()),
+        name=ledger.names.get(number),
+        first_seen=int(state.first_seen[rows].min()),
+        last_seen=int(state.last_seen[rows].max()),
+        pending=size < core.min_size and number not in ledger.names,
+        ignored=number in ledger.ignored,
+    )
 
 
 def named(core: Core, name: str) -> int:

@@ -391,6 +391,15 @@ class Engine(Subclusters, Protocol):
             before: only vectors that arrived before the vector of this number.
         """
 
+    def part(self, cluster: int) -> State:
+        """Return the subclusters of one cluster, their sums and edges; no vectors and no events.
+
+        The compiled engine looks only at these subclusters.
+
+        Args:
+            cluster: the ID of the cluster; one that does not exist has no subclusters.
+        """
+
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Return the first sequence number and the rows of the events from `since` on."""
 

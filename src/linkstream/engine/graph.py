@@ -169,9 +169,10 @@ class Graph:
 
     # Exchange
 
-    def columns(self) -> dict[str, Any]:
-        """Return nodes and edges as the arrays of `State`, in its order."""
-        return {**columns_of(self.nodes), "sums": self.rows.sums(sorted(self.nodes))}
+    def columns(self, nodes: Mapping[int, Node] | None = None) -> dict[str, Any]:
+        """Return nodes, all if none are given, and edges as the arrays of `State`, in its order."""
+        nodes = self.nodes if nodes is None else nodes
+        return {**columns_of(nodes), "sums": self.rows.sums(sorted(nodes))}
 
     def read(self, state: State) -> None:
         """Add the nodes and edges of a state to an empty graph."""

@@ -294,6 +294,10 @@ class NativeEngine:
         """Return the state without sums, vectors and events."""
         return self._state(self._core.outline())
 
+    def part(self, cluster: int) -> State:
+        """Return one cluster; see `contract.Engine`."""
+        return self._state(self._core.part(cluster))
+
     def state(self) -> State:
         """Return the whole state as plain arrays."""
         return self._state(self._core.state())

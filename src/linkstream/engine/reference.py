@@ -379,6 +379,12 @@ class ReferenceEngine:
         """Return the events from sequence `since` on."""
         return self._journal.log.since(since)
 
+    def part(self, cluster: int) -> State:
+        """Return one cluster; see `contract.Engine`."""
+        nodes = {n: node for n, node in self._graph.nodes.items() if node.cluster == cluster}
+        found = self._graph.columns(nodes)
+        return replace(self.outline(), **found)
+
     def state(self) -> State:
         """Return the whole state as plain arrays."""
         return State(

@@ -128,6 +128,8 @@ class StoreReader:
     space: Space = _property_of_links("space")
     labels = _as_in_links(Links.labels)
     members = _as_in_links(Links.members)
+    cluster = _as_in_links(Links.cluster)
+    cluster_state = _as_in_links(Links.cluster_state)
     clusters = _as_in_links(Links.clusters)
     resolve = _as_in_links(Links.resolve)
     resolve_many = _as_in_links(Links.resolve_many)

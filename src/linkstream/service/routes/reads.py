@@ -220,7 +220,7 @@ def _matches(cluster: Cluster, text: str) -> bool:
 
 def _brief(store: Store, asked: int) -> dict[str, Any]:
     live = store.resolve(asked)
-    mine = next((_view(each) for each in store.clusters() if each.id == live), None)
+    mine = _view(store.cluster(live)) if live >= 0 else None
     return {"id": live, "asked": asked, "cluster": mine}
 
 
@@ -244,9 +244,8 @@ def _details(store: Store, asked: int) -> dict[str, Any]:
 
 def _tree(store: Store, cluster: int) -> dict[str, Any]:
     """Return the largest subclusters of a cluster, and the edges between them."""
-    state = store.state()
-    rows = np.flatnonzero(state.clusters == cluster)
-    rows = rows[np.argsort(-state.counts[rows], kind="stable")]
+    state = store.cluster_state(cluster)
+    rows = np.argsort(-state.counts, kind="stable")
     shown = rows[:NODES]
     columns = (state.numbers, state.counts, state.first_seen, state.last_seen)
     names = ("subcluster", "count", "first_seen", "last_seen")
@@ -303,7 +302,7 @@ def _subcluster(store: Store, number: int) -> dict[str, Any]:
         remedy = "It may have merged with another; see the map for those that exist."
         raise UnknownIdError(seen, expected="an existing subcluster", remedy=remedy)
     cluster = int(state.clusters[row])
-    name = next((each.name for each in store.clusters() if each.id == cluster), None)
+    name = store.cluster(cluster).name
     members = np.flatnonzero(state.vectors == number)[::-1][:SHOWN].tolist()
     return {
         "subcluster": number,
