@@ -28,6 +28,8 @@ class ClusterScan {
     if (!room_) room_ = std::make_unique<Room>(width);
   }
 
+  std::size_t size() const { return n_; }
+
   // Adds a query, encoded by encode(queries, index). Returns its place; kAlone if there are too many.
   template <class Encode>
   std::size_t add(Encode encode) {
@@ -36,10 +38,9 @@ class ClusterScan {
     return n_++;
   }
 
-  // Scans all queries. One that has a row with a similarity of at least `bar + insurance` in its list
-  // loses the rows below the bar.
+  // Scans all queries; each keeps the rows that are at most `insurance` below its best, about, and of
+  // these the best few.
   void run(Search& search, const Rows& rows, float insurance) {
-    if (n_ < 2) return;
     if (lists_.size() < n_) lists_.resize(n_);
     search.best_few(rows, room_->queries, n_, lists_.data(), kClusterShortlist, insurance);
     room_->touched.begin_block();

@@ -144,6 +144,7 @@ class ClusterSums {
 
   // Scans a block. `only_best`: rows that can hardly have the greatest margin need not be proposed.
   void scan_block(ClusterScan& block, bool only_best) {
+    if (block.size() < 2) return;  // one query is scanned alone
     least_mass_ = 1.0;
     for (const ClusterStats& stats : graph_.forest.components) {
       if (stats.vectors > 0) least_mass_ = std::min(least_mass_, stats.mass());
