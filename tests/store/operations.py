@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import astuple
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,7 +189,7 @@ def _call(target, operation, key):
             return None
         key, operation = {}, operation._replace(payloads=None)
     if operation.verb == "backup":
-        return target.backup(f"{target.path}.{operation.arguments['to']}")
+        return _backup(target, Path(f"{target.path}.{operation.arguments['to']}"))
     arguments = operation.arguments | key
     if operation.verb == "enrol":
         return target.enrol(X=operation.rows, **arguments)
@@ -201,6 +202,17 @@ def _call(target, operation, key):
     if operation.verb == "settle":
         return target.settle(apply=True, **arguments)
     return getattr(target, operation.verb)(**arguments)
+
+
+def _backup(store, to):
+    """Make a backup; one of a killed process, complete but never acknowledged, is replaced."""
+    if to.exists():
+        with Store.open(to, threads=1) as complete:
+            assert state_of(complete) == state_of(store)
+            complete.verify()
+        for file in to.parent.glob(f"{to.name}*"):
+            file.unlink()
+    return store.backup(to)
 
 
 def plain(answer):

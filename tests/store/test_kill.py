@@ -16,7 +16,7 @@ from linkstream.store import Store
 from store.child import batch
 from store.crash_harness import DIE_BEFORE, DIE_HALFWAY, Job, read, wait
 from store.internals import AHEAD, told
-from store.operations import THRESHOLDS, VERBS, Operation, Shadow, state_of
+from store.operations import THRESHOLDS, VERBS, Operation, Shadow, do, new, state_of
 
 SIZES = (1, 32, 1_000)
 # Undoing goes over the whole log, so it is rare where there are many vectors.
@@ -141,6 +141,18 @@ def test_a_kill_at_any_moment_loses_nothing_acknowledged(harness, tmp_path, how)
     for _ in range(4):
         ingest.kill(harness)
     ingest.go_on(20)
+
+
+def test_a_backup_that_was_never_acknowledged_is_made_again(tmp_path):
+    """The check above repeats what was not acknowledged: its backup may be complete already."""
+    backup = Operation("backup", None, {"to": 1})
+    with new(tmp_path / "people.links") as store:
+        store.add_many(batch(1, 0, SIZES))
+        for _ in range(2):
+            assert do(store, backup) is None
+        store.add_many(batch(1, 1, SIZES))
+        with pytest.raises(AssertionError):  # an older backup is not one of this state
+            do(store, backup)
 
 
 @pytest.mark.long
