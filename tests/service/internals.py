@@ -61,3 +61,8 @@ def held_up(service, name):
     finally:
         go_on.set()
         thread.join()
+
+
+def slow_reads_of(service):
+    """Return the slow reads of a service in this process."""
+    return service.server.lifespan.state["sessions"].slow

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from linkstream.engine.contract import Decision, Decisions
 from linkstream.errors import LinkstreamError
 from linkstream.service.responses import Refusal, busy
+from linkstream.service.slow_reads import disconnected
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest
 
@@ -218,7 +219,7 @@ class EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b": hello\n\n", "more_body": True})
             pumping = asyncio.ensure_future(self._pump(send))
-            others = (_disconnected(receive), self._sessions.stopping.wait())
+            others = (disconnected(receive), self._sessions.stopping.wait())
             ends = [pumping, *(asyncio.ensure_future(other) for other in others)]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             await _ended(ends)
@@ -242,11 +243,6 @@ async def _ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=0.1)
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _disconnected(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def frame(kind: str, values: Any) -> bytes:

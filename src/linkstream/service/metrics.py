@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from linkstream.service.sessions import Sessions
+    from linkstream.service.slow_reads import SlowReads
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -62,6 +63,19 @@ def _gauge(name: str, words: str, **options: Any) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"linkstream_{name}", words, **options)
 
 
+def _counter(name: str, words: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(f"linkstream_{name}", words, value=value)
+
+
+def _slow_reads(slow: SlowReads) -> Iterator[Any]:
+    yield _gauge("slow_reads_running", "Slow reads that run.", value=len(slow.running))
+    yield _gauge("slow_reads_waiting", "Slow reads that wait.", value=len(slow.waiting))
+    yield _gauge("slow_reads_bytes", "Memory of running slow reads, by estimate.", value=slow.used)
+    yield _counter("slow_reads_computed", "Slow reads computed.", slow.computed)
+    yield _counter("slow_reads_shared", "Slow reads answered by the work of others.", slow.shared)
+    yield _counter("slow_reads_refused", "Slow reads refused with 503.", slow.refused)
+
+
 class _Namespaces(Collector):
     """Metrics of the open namespaces."""
 
@@ -75,6 +89,7 @@ class _Namespaces(Collector):
         yield _gauge("waiting_bytes", "Bytes received and waiting.", value=sessions.held)
         broken = len(sessions.broken)
         yield _gauge("broken_namespaces", "Namespaces that could not be opened.", value=broken)
+        yield from _slow_reads(sessions.slow)
         words, labels = "Vectors added since the start.", ("namespace",)
         taken = CounterMetricFamily("linkstream_vectors", words, labels=labels)
         waiting = _gauge("waiting_requests", "Writes waiting.", labels=labels)

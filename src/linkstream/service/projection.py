@@ -25,6 +25,7 @@ This is layout only: it decides nothing about clusters.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,6 +45,7 @@ _GROWTH = 4.0  # size to which a new region may grow, in mean sizes
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
+Check = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,14 @@ class Projection:
         self._limit = limit
         self.grid = HexGrid()
 
-    def update(self, state: State) -> Layout:
+    def update(self, state: State, *, check: Check | None = None) -> Layout:
         """Return the map of a state; subclusters seen before keep their cells.
 
         Costs n·d steps for each new cluster.
+
+        Args:
+            state: the state of a clusterer.
+            check: called now and then before anything gets a cell; it may raise to end the work.
         """
         numbers = state.numbers.tolist()
         self.grid.retain(set(numbers))
@@ -92,7 +98,8 @@ class Projection:
         )
         shown = self._shown(state, placed)
         if shown.sum() > placed.sum():
-            self._place(state, _Arrivals.of(state, placed, shown))
+            arrivals = _Arrivals.of(state, placed, shown)
+            self._place(state, arrivals, _most_similar(state, arrivals, check or _no_check))
         return self._layout(state, shown)
 
     def _shown(self, state: State, placed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -102,9 +109,10 @@ class Projection:
         shown[new[np.argsort(-state.counts[new], kind="stable")[:room]]] = True
         return shown
 
-    def _place(self, state: State, arrivals: _Arrivals) -> None:
+    def _place(self, state: State, arrivals: _Arrivals, beside: dict[int, int]) -> None:
+        """Give arrivals their cells; `beside` has the rows that new regions lie beside."""
         grid, numbers = self.grid, state.numbers.tolist()
-        beside, rooms = _most_similar(state, arrivals), arrivals.rooms(grid.mean_size)
+        rooms = arrivals.rooms(grid.mean_size)
         for row, above in zip(arrivals.rows, arrivals.above, strict=True):
             if above >= 0:
                 grid.extend_region(numbers[row], numbers[above])
@@ -196,7 +204,11 @@ def _radius(cells: Floats | float) -> Floats | float:
     return 0.55 * np.sqrt(cells)
 
 
-def _most_similar(state: State, arrivals: _Arrivals) -> dict[int, int]:
+def _no_check() -> None:
+    """Never end the work."""
+
+
+def _most_similar(state: State, arrivals: _Arrivals, check: Check) -> dict[int, int]:
     """For each row that starts a region, find the most similar earlier row, if similar enough."""
     order = np.array(arrivals.there + arrivals.rows, dtype=np.int64)
     starts = len(arrivals.there) + np.flatnonzero(np.array(arrivals.above) < 0)
@@ -209,6 +221,7 @@ def _most_similar(state: State, arrivals: _Arrivals) -> dict[int, int]:
     ends = np.searchsorted(known, starts)  # of the earlier rows
     found: dict[int, int] = {}
     for first in range(0, len(starts), _BLOCK):
+        check()
         stop = ends[first : first + _BLOCK]
         if not stop[-1]:
             continue

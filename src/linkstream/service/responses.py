@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -40,6 +41,7 @@ _STATUS: tuple[tuple[int, tuple[type[LinkstreamError], ...]], ...] = (
 )
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
+_SLICE = 2_000  # values of a list that are encoded at a time
 RETRY = 1  # seconds for Retry-After
 
 
@@ -131,3 +133,26 @@ def json_response(
     """Return plain values as JSON; non-ASCII characters and lone surrogates are escaped."""
     body = _ENCODER.encode(values).encode()
     return Response(body, status_code=status, headers=headers, media_type="application/json")
+
+
+def json_bytes(values: Any) -> bytes:
+    """Return values as JSON, for long answers: other threads can run meanwhile.
+
+    Encoding in one call would hold Python's global lock from beginning to end.
+    """
+    return "".join(_pieces(values)).encode()
+
+
+def _pieces(values: Any) -> Iterator[str]:
+    if isinstance(values, dict) and values:
+        for place, (name, value) in enumerate(values.items()):
+            yield f"{',' if place else '{'}{_ENCODER.encode(name)}:"
+            yield from _pieces(value)
+        yield "}"
+    elif isinstance(values, list) and len(values) > _SLICE:
+        for first in range(0, len(values), _SLICE):
+            part = _ENCODER.encode(values[first : first + _SLICE])
+            yield ("," if first else "[") + part[1:-1]
+        yield "]"
+    else:
+        yield _ENCODER.encode(values)

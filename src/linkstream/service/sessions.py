@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import re
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+from starlette.requests import Request
 
 from linkstream.errors import LinkstreamError, StoreClosedError
 from linkstream.service.live import LiveFeed
 from linkstream.service.projection import Projection
 from linkstream.service.responses import Refusal, busy, not_found, too_many
 from linkstream.service.settings import Settings
+from linkstream.service.slow_reads import Cancel, SlowReads
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest
 
@@ -32,10 +36,13 @@ READERS = 8  # threads that read, for all namespaces
 READS_MAX = 256  # reads that may wait at a namespace
 SESSION = "linkstream.session"  # key of the session in the scope of a request
 _PER_CALL = 512  # bytes counted for any call
+_PER_VECTOR = 64  # bytes counted for each vector in a slow read
+_serials = itertools.count()
 
 _log = logging.getLogger("linkstream.service")
 
 T = TypeVar("T")
+SlowWork = Callable[[Store, Cancel], bytes]
 
 
 class CompletionQueue:
@@ -78,7 +85,7 @@ class Session:
         self.load = Load()
         self.live = LiveFeed(self)
         self.projection = Projection()
-        self.map_lock = asyncio.Lock()  # one map is drawn at a time
+        self.serial = next(_serials)
         self._sessions = sessions
         self._reads = 0
         self._reading = asyncio.Semaphore(READERS // 2)  # leaves threads for other namespaces
@@ -110,7 +117,7 @@ class Session:
         await future
 
     async def read(self, work: Callable[[Store], T]) -> T:
-        """Read from the store in a thread."""
+        """Read from the store in a thread; for reads that look at few clusters."""
         if self._reads >= READS_MAX:
             raise too_many(f"{self._reads} reads waiting", f"at most {READS_MAX} at a time")
         self._reads += 1
@@ -119,6 +126,27 @@ class Session:
                 return await self._sessions.run_read(lambda: work(self.store))
         finally:
             self._reads -= 1
+
+    @property
+    def version(self) -> int:
+        """The number of changes since the namespace was opened."""
+        return self.live.version
+
+    async def ask(self, request: Request, key: Hashable, work: SlowWork, *, copies: float) -> bytes:
+        """Read what may take long: once for all who ask the same, see `SlowReads`.
+
+        Args:
+            request: the request; the work ends when all clients that wait for it have gone.
+            key: equal for equal questions about this namespace.
+            work: computes the body of the answer from the store, and asks `Cancel` now and then.
+            copies: the memory that the work may use, in sizes of the sums of all subclusters.
+        """
+        figures = await self.live.sample()
+        sums = (figures["subclusters"] or 0) * (figures["dimension"] or 0) * 8
+        size = int(copies * sums) + _PER_VECTOR * (figures["vectors"] or 0)
+        return await self._sessions.slow.ask(
+            self, key, lambda cancel: work(self.store, cancel), size, request.receive
+        )
 
 
 @dataclass(slots=True)
@@ -133,6 +161,7 @@ class Sessions:
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.time)
+    slow: SlowReads = field(init=False)
     loop: asyncio.AbstractEventLoop = field(init=False)
     completions: CompletionQueue = field(init=False)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -140,6 +169,9 @@ class Sessions:
     _readers: ThreadPoolExecutor = field(init=False)
     _threads: ThreadPoolExecutor = field(init=False)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.slow = SlowReads(self.settings)
 
     async def start(self) -> None:
         """Start threads and tasks on the running event loop."""

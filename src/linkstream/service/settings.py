@@ -150,10 +150,13 @@ class Settings:
         queue_calls: most requests that wait at a namespace.
         queue_bytes: most bytes that wait at a namespace.
         total_bytes: most bytes that wait at all namespaces.
+        slow_threads: most slow reads that run at a time, such as reviews, the map, settle.
+        slow_calls: most slow reads that wait; a namespace may have half of them.
+        slow_bytes: most memory for all slow reads together, by estimate.
         connections_max: most connections at a time.
         event_readers_max: most connections that follow events.
         idle_seconds: seconds that a connection may stay open between two requests.
-        stop_seconds: seconds for running requests when the service stops.
+        stop_seconds: seconds from the signal to stop until the process has ended.
         threads: threads of each store's engine; None, or "all" in a file, for every core.
         engine: "auto", "native" or "reference".
         open_metrics: whether /metrics needs no token.
@@ -175,6 +178,9 @@ class Settings:
     queue_calls: int = _setting(_COUNT, 1_024)
     queue_bytes: int = _setting(_BYTES, 256 * _MIB)
     total_bytes: int = _setting(_BYTES, 512 * _MIB)
+    slow_threads: int = _setting(_whole(1, 1_024), 2)
+    slow_calls: int = _setting(_COUNT, 64)
+    slow_bytes: int = _setting(_BYTES, 2 * _GIB)
     connections_max: int = _setting(_COUNT, 1_024)
     event_readers_max: int = _setting(_COUNT, 64)
     idle_seconds: float = _setting(_seconds, 15.0)

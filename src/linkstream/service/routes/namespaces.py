@@ -13,11 +13,13 @@ from starlette.responses import Response
 from linkstream import Space, Thresholds, __version__
 from linkstream.errors import ArgumentError
 from linkstream.service import requests, schemas
-from linkstream.service.responses import Refusal, json_response
+from linkstream.service.responses import Refusal, json_bytes, json_response
 from linkstream.service.routing import Here, N, Namespace, grant_of, route, sessions_of, settings_of
 from linkstream.service.sessions import Session
+from linkstream.service.slow_reads import Cancel
 from linkstream.store import Store
 
+_HASH_COPIES = 3.0  # memory that a hash needs, in sizes of the sums of all subclusters
 _COUNTS = ("vectors", "subclusters", "clusters", "dimension")
 
 router = APIRouter()
@@ -68,11 +70,19 @@ async def make(request: Request, namespace: Namespace) -> Response:
 
 @route(router, "GET", N, "read", answer=dict[str, Any])
 async def about(
+    request: Request,
     session: Here,
     hash: Annotated[bool, Query(description="Add state_hash.")] = False,  # noqa: A002
 ) -> Response:
     """Return the counts of the namespace, and the options it was made with."""
-    return json_response(await session.read(lambda store: _about(store, hashed=hash)))
+    if not hash:
+        return json_response(await session.read(_about))
+
+    def work(store: Store, _: Cancel) -> bytes:
+        return json_bytes({**_about(store), "state_hash": store.state_hash()})
+
+    body = await session.ask(request, "hash", work, copies=_HASH_COPIES)
+    return Response(body, media_type="application/json")
 
 
 @route(router, "GET", f"{N}/stats", "read", answer=dict[str, Any])
@@ -134,9 +144,8 @@ async def _summary(session: Session | None, name: str) -> dict[str, Any]:
     return {"name": name, **{each: figures.get(each) for each in _COUNTS}}
 
 
-def _about(store: Store, *, hashed: bool = False) -> dict[str, Any]:
-    found = {name: value for name, value in store.info().items() if name != "path"}
-    return {**found, "state_hash": store.state_hash()} if hashed else found
+def _about(store: Store) -> dict[str, Any]:
+    return {name: value for name, value in store.info().items() if name != "path"}
 
 
 def _space(store: Store) -> dict[str, Any]:

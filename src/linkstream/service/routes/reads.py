@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -13,14 +15,27 @@ from starlette.responses import Response
 from linkstream.clusterer import Cluster
 from linkstream.errors import NotTrackedError, RemovedError, UnknownIdError
 from linkstream.identity.suggestions import edge_figures
+from linkstream.paper.thresholds import Thresholds
 from linkstream.service import margins, requests, schemas
 from linkstream.service.live import EventStream, first_of
 from linkstream.service.projection import Layout, Projection
 from linkstream.service.requests import RAW
-from linkstream.service.responses import json_response
+from linkstream.service.responses import json_bytes, json_response
 from linkstream.service.routing import Here, N, route, sessions_of, settings_of
+from linkstream.service.sessions import Session
+from linkstream.service.slow_reads import Cancel
 from linkstream.store import Store
 
+# The memory that slow reads may use, in sizes of the sums of all subclusters.
+COPIES = {
+    "clusters": 2.0,
+    "labels": 0.0,
+    "suggestions": 9.0,
+    "review": 9.0,
+    "margins": 6.0,
+    "map": 3.0,
+    "settle": 6.0,
+}
 NODES = 500  # subclusters in the answer about one cluster
 SHOWN = 3  # vectors in the answer about a subcluster
 _DIGITS = 3  # decimals of a position on the map
@@ -39,6 +54,7 @@ router = APIRouter()
 
 @route(router, "GET", f"{N}/clusters", "read", answer=schemas.Clusters)
 async def clusters(
+    request: Request,
     session: Here,
     order: Literal["size", "id", "recent"] = "size",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
@@ -46,11 +62,13 @@ async def clusters(
     q: Annotated[str, Query(max_length=200, description="Part of a name, or an ID.")] = "",
 ) -> Response:
     """Return a page of clusters: the largest, the oldest or the last seen first."""
-    found = await session.read(Store.clusters)
-    wanted = [each for each in found if _matches(each, q)]
-    wanted.sort(key=_ORDERS[order])
-    page = [_view(each) for each in wanted[offset : offset + limit]]
-    return json_response({"total": len(wanted), "clusters": page})
+    page = offset, limit
+
+    def work(store: Store, cancel: Cancel) -> bytes:
+        return json_bytes(_clusters(store, cancel, order=order, page=page, text=q))
+
+    key = "clusters", order, page, q
+    return _answer(await session.ask(request, key, work, copies=COPIES["clusters"]))
 
 
 @route(router, "GET", f"{N}/clusters/{{cluster}}", "read", answer=dict[str, Any])
@@ -103,10 +121,14 @@ async def subcluster(session: Here, subcluster: Id) -> Response:
 @route(router, "GET", f"{N}/labels", "read", answer=dict[str, Any])
 async def labels(request: Request, session: Here) -> Response:
     """Return the current cluster of every vector, in order of arrival; −1 if removed."""
-    found = await session.read(Store.labels)
-    if RAW in request.headers.get("accept", ""):
-        return Response(found.astype("<i8").tobytes(), media_type=RAW)
-    return json_response({"labels": found.tolist()})
+    raw = RAW in request.headers.get("accept", "")
+
+    def work(store: Store, _: Cancel) -> bytes:
+        found = store.labels()
+        return found.astype("<i8").tobytes() if raw else json_bytes({"labels": found.tolist()})
+
+    body = await session.ask(request, ("labels", raw), work, copies=COPIES["labels"])
+    return Response(body, media_type=RAW) if raw else _answer(body)
 
 
 # Explanations, reviews and the map
@@ -128,38 +150,66 @@ async def explain_pair(session: Here, a: Number, b: Number, of: schemas.Of = "ve
 
 
 @route(router, "GET", f"{N}/suggestions", "read", answer=dict[str, Any])
-async def suggestions(session: Here, limit: Limit = 20) -> Response:
+async def suggestions(request: Request, session: Here, limit: Limit = 20) -> Response:
     """Return pairs of clusters that may be one, and the edges with the least margin."""
-    merges = await session.read(lambda store: store.suggest_merges(limit))
-    splits = await session.read(lambda store: store.suggest_splits(limit))
-    found = {"merges": [each.to_dict() for each in merges]}
-    return json_response({**found, "splits": [each.to_dict() for each in splits]})
+
+    def work(store: Store, cancel: Cancel) -> bytes:
+        merges = [each.to_dict() for each in store.suggest_merges(limit)]
+        cancel.check()
+        splits = [each.to_dict() for each in store.suggest_splits(limit)]
+        return json_bytes({"merges": merges, "splits": splits})
+
+    key = "suggestions", limit
+    return _answer(await session.ask(request, key, work, copies=COPIES["suggestions"]))
 
 
 @route(router, "GET", f"{N}/review", "read", answer=dict[str, Any])
-async def review(session: Here, limit: Limit = 20) -> Response:
+async def review(request: Request, session: Here, limit: Limit = 20) -> Response:
     """Return the questions whose answers would correct the most vectors, with examples."""
-    return json_response({"questions": await session.read(lambda store: _questions(store, limit))})
+
+    def work(store: Store, cancel: Cancel) -> bytes:
+        return json_bytes({"questions": _questions(store, cancel, limit)})
+
+    key = "review", limit
+    return _answer(await session.ask(request, key, work, copies=COPIES["review"]))
 
 
 @route(router, "GET", f"{N}/margins", "read", answer=dict[str, Any])
-async def margins_(session: Here) -> Response:
+async def margins_(request: Request, session: Here) -> Response:
     """Return the margins of edges and of pairs of clusters, for other thresholds too."""
     recent = session.live.recent()
-    return json_response(await session.read(lambda store: margins.figures(store, recent=recent)))
+
+    def work(store: Store, _: Cancel) -> bytes:
+        return json_bytes(margins.figures(store, recent=recent))
+
+    return _answer(await session.ask(request, "margins", work, copies=COPIES["margins"]))
 
 
 @route(router, "GET", f"{N}/map", "read", answer=dict[str, Any])
-async def map_(session: Here) -> Response:
+async def map_(request: Request, session: Here) -> Response:
     """Return the positions of subclusters on the map; they do not move as vectors are added."""
-    async with session.map_lock:
-        return json_response(await session.read(lambda store: _map(store, session.projection)))
+
+    def work(store: Store, cancel: Cancel) -> bytes:
+        return json_bytes(_map(store, session.projection, cancel))
+
+    return _answer(await session.ask(request, "map", work, copies=COPIES["map"]))
 
 
 @route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
-async def proposals(session: Here) -> Response:
+async def proposals(request: Request, session: Here) -> Response:
     """Return the clusters that an offline pass over all subclusters would join and cut."""
-    return json_response((await session.read(Store.settle)).to_dict())
+    return await propose(request, session, None)
+
+
+async def propose(request: Request, session: Session, thresholds: Thresholds | None) -> Response:
+    """Return the joins and cuts that a settlement with these thresholds would make."""
+
+    def work(store: Store, cancel: Cancel) -> bytes:
+        found = store.settle(thresholds=thresholds, progress=cancel.check)
+        return json_bytes(found.to_dict())
+
+    key = "settle", thresholds
+    return _answer(await session.ask(request, key, work, copies=COPIES["settle"]))
 
 
 # Changes so far
@@ -202,11 +252,26 @@ async def live(request: Request, session: Here) -> Any:
 
 # How the answers are made
 
-_ORDERS: dict[str, Any] = {
-    "size": lambda each: (-each.size, each.id),
+_ORDERS: dict[str, Callable[[Cluster], int]] = {
+    "size": lambda each: -each.size,
     "id": lambda each: each.id,
-    "recent": lambda each: (-each.last_seen, each.id),
+    "recent": lambda each: -each.last_seen,
 }
+
+
+def _answer(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
+
+
+def _clusters(
+    store: Store, cancel: Cancel, *, order: str, page: tuple[int, int], text: str
+) -> dict[str, Any]:
+    wanted = [each for each in store.clusters() if _matches(each, text)]  # by ID
+    cancel.check()
+    values = np.fromiter(map(_ORDERS[order], wanted), dtype=np.int64, count=len(wanted))
+    first, limit = page
+    rows = np.argsort(values, kind="stable")[first : first + limit].tolist()
+    return {"total": len(wanted), "clusters": [_view(wanted[row]) for row in rows]}
 
 
 def _view(cluster: Cluster) -> dict[str, Any]:
@@ -315,9 +380,10 @@ def _subcluster(store: Store, number: int) -> dict[str, Any]:
     }
 
 
-def _questions(store: Store, limit: int) -> list[dict[str, Any]]:
+def _questions(store: Store, cancel: Cancel, limit: int) -> list[dict[str, Any]]:
     asked = store.review_queue(limit)
-    names = {each.id: each.name for each in store.clusters()} if asked else {}
+    cancel.check()
+    names = _names(store, {cluster for question in asked for cluster in question.clusters})
     return [
         {
             **question.to_dict(),
@@ -328,8 +394,18 @@ def _questions(store: Store, limit: int) -> list[dict[str, Any]]:
     ]
 
 
-def _map(store: Store, projection: Projection) -> dict[str, Any]:
-    layout: Layout = projection.update(store.state())
+def _names(store: Store, clusters: set[int]) -> dict[int, str | None]:
+    """Return the names of clusters; one that is gone since has none."""
+    found = {}
+    for number in sorted(clusters):
+        with contextlib.suppress(UnknownIdError, RemovedError):
+            found[number] = store.cluster(number).name
+    return found
+
+
+def _map(store: Store, projection: Projection, cancel: Cancel) -> dict[str, Any]:
+    layout: Layout = projection.update(store.state(), check=cancel.check)
+    cancel.check()
     names = {str(each.id): each.name for each in store.clusters() if each.name is not None}
     return {
         "version": store.n_events,

@@ -17,6 +17,7 @@ from linkstream.identity.settling import Settlement
 from linkstream.service import requests, schemas
 from linkstream.service.requests import ARROW, JSON, NPY, RAW, VectorBody, header, query
 from linkstream.service.responses import json_response
+from linkstream.service.routes.reads import propose
 from linkstream.service.routing import (
     Here,
     N,
@@ -219,11 +220,10 @@ async def settle(request: Request, session: Here) -> Response:
     """Compare all subclusters with one another; propose joins and cuts, or `apply` them."""
     body = await requests.json_body(request, settings_of(request), schemas.BODIES["settle"])
     verb: Any = schemas.to_verb("settle", body)
-    if verb.apply:
-        call = await session.write(request_of(verb, key=key_of(request)))
-        found = call.answer or await session.read(_settled_before)
-    else:
-        found = await session.read(lambda store: store.settle(thresholds=verb.thresholds))
+    if not verb.apply:
+        return await propose(request, session, verb.thresholds)
+    call = await session.write(request_of(verb, key=key_of(request)))
+    found = call.answer or await session.read(_settled_before)
     return json_response(found.to_dict())
 
 
