@@ -160,11 +160,15 @@ class MissingExtraError(LinkstreamError, ImportError):
         module: the missing module.
         extra: the extra of linkstream that installs the module.
         purpose: what needs the module.
+        instead: what to do without the module; None if there is nothing.
     """
 
-    def __init__(self, module: str, *, extra: str, purpose: str) -> None:
+    def __init__(
+        self, module: str, *, extra: str, purpose: str, instead: str | None = None
+    ) -> None:
+        otherwise = "" if instead is None else f", or {instead}"
         super().__init__(
             f"{purpose} needs {module!r}, which is not installed",
             expected=f"the extra {extra!r}",
-            remedy=f'Run: pip install "linkstream[{extra}]"',
+            remedy=f'Run: pip install "linkstream[{extra}]"{otherwise}',
         )

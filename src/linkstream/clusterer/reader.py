@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer import explain, snapshots, views
+from linkstream.clusterer import explain, snapshots, tabular, views
 from linkstream.clusterer.checks import EVIDENCE
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.views import Cluster
@@ -200,6 +203,52 @@ class LinksReader:
             cluster_id: an ID that was given at any time.
         """
         return views.history(self.core, cluster_id)
+
+    # Tables
+
+    def to_frame(
+        self,
+        kind: str = "pandas",
+        *,
+        cluster: int | None = None,
+        since: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Any:
+        """Return a table with one row for each vector that is there, in order of arrival.
+
+        Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none).
+
+        Args:
+            kind: "pandas" for a DataFrame, "arrow" for a pyarrow Table, "numpy" for a dict of
+                arrays, which needs neither.
+            cluster: only vectors of this cluster; None for all.
+            since: only vectors with this number or a later one; None for all.
+            columns: the columns to return, in order; None for all. Others are not read.
+        """
+        return tabular.to_frame(self.core, kind, cluster, since, columns)
+
+    def clusters_frame(
+        self,
+        kind: str = "pandas",
+        *,
+        order: str = "id",
+        limit: int | None = None,
+        exemplars: int = 3,
+    ) -> Any:
+        """Return a table with one row for each cluster.
+
+        Columns: `cluster` (its ID), `name`, `size`, `first_seen` and `last_seen` (the numbers of
+        its first and newest vector), `pending`, `ignored`, `exemplars` (its newest vectors).
+
+        Args:
+            kind: as in `to_frame`.
+            order: "id", "size" (largest first) or "recent" (last seen first).
+            limit: how many clusters at most; None for all.
+            exemplars: how many vectors to show of each cluster; none if they are not tracked.
+        """
+        return tabular.clusters_frame(
+            self.core, kind, order=order, limit=limit, exemplars=exemplars
+        )
 
     def state(self) -> State:
         """Return the whole state as plain arrays; a copy."""

@@ -27,7 +27,7 @@ from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import about, copies, file, index, locks
+from linkstream.store import about, copies, file, index, locks, tabular
 from linkstream.store.handle import StoreHandle
 from linkstream.store.journal import Journal, Operation, decoded
 from linkstream.store.model import Model
@@ -211,6 +211,36 @@ class StoreReader:
             numbers: the numbers of the vectors, in any order.
         """
         return self.handle.read(lambda model: _payloads(model, numbers))
+
+    @documented
+    def to_frame(
+        self,
+        kind: str = "pandas",
+        *,
+        cluster: int | None = None,
+        since: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Any:
+        """As `Links.to_frame`.
+
+        Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none),
+        and one for each field of payloads: see docs/tables.md. Clusters are those of one moment;
+        payloads are read after it, in blocks, while others may write.
+        """
+        return tabular.to_frame(self, kind, cluster, since, columns)
+
+    @documented
+    def clusters_frame(
+        self,
+        kind: str = "pandas",
+        *,
+        order: str = "id",
+        limit: int | None = None,
+        exemplars: int = 3,
+    ) -> Any:
+        """As `Links.clusters_frame`."""
+        options = {"order": order, "limit": limit, "exemplars": exemplars}
+        return tabular.clusters_frame(self, kind, options)
 
     def steps(self, limit: int = 20) -> list[Step]:
         """Return the steps that `undo(step=True)` would undo, the newest first.

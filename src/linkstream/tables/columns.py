@@ -1,0 +1,184 @@
+"""Columns of a table, and how the fields of payloads become columns.
+
+A column has one type: whole numbers, numbers, yes or no, text, times, or lists of whole numbers.
+The type of a field depends on all its values, never on the blocks in which they were read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.errors import ArgumentError
+
+RESERVED = ("vector", "id", "at", "cluster", "name", "payload")
+PREFIX = "payload."
+FIELDS_MAX = 1_000
+_EXACT = 2**53  # whole numbers up to here are exact as floats
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Column:
+    """The values of a column, and which of them are missing (None: none is).
+
+    `values` is an array of int64, float64, bool, datetime64[us] in UTC, or of objects: texts or
+    None, or, with `lists`, arrays of int64. A missing value is 0, NaN, False, NaT or None there.
+    """
+
+    values: npt.NDArray[Any]
+    missing: Flags | None = None
+    lists: bool = False
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def of_texts(cls, values: Iterable[str | None]) -> Column:
+        """Return a column of texts; None for a missing one."""
+        return cls(objects(list(values)))
+
+
+def objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Return an array with one object a place, also if the objects are lists."""
+    made = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        made[place] = value
+    return made
+
+
+def title_of(field: str) -> str:
+    """Return the name of the column for a field: the field's, or with a prefix if that is taken."""
+    return PREFIX + field if field in RESERVED or field.startswith(PREFIX) else field
+
+
+def fields_for(columns: Collection[str]) -> frozenset[str]:
+    """Return the fields of payloads that columns of these names may be made of."""
+    bare = {name.removeprefix(PREFIX) for name in columns if name.startswith(PREFIX)}
+    return frozenset(bare | {name for name in columns if title_of(name) == name})
+
+
+class PayloadColumns:
+    """Turns payloads, added block by block, into columns.
+
+    Each field of payloads that are objects becomes a column, see `title_of`. Payloads of another
+    type become the column `payload`. A field that is missing and a field that is null are the same.
+
+    Args:
+        fields: the fields to keep; None for all.
+        whole: whether to keep payloads that are no objects.
+    """
+
+    def __init__(self, fields: Collection[str] | None = None, *, whole: bool = True) -> None:
+        self._wanted, self._keeps_whole = fields, whole
+        self._fields: dict[str, _Values] = {}
+        self._whole = _Values()
+        self._rows = 0
+
+    def add(self, payloads: Sequence[Any]) -> None:
+        """Add the payloads of the next rows; None for a row without one."""
+        found: dict[str, tuple[list[int], list[Any]]] = {}
+        whole: tuple[list[int], list[Any]] = [], []
+        for row, payload in enumerate(payloads, self._rows):
+            if isinstance(payload, dict):
+                for field, value in payload.items():
+                    if value is not None and (self._wanted is None or field in self._wanted):
+                        rows, values = found.setdefault(field, ([], []))
+                        rows.append(row)
+                        values.append(value)
+            elif payload is not None:
+                whole[0].append(row)
+                whole[1].append(payload)
+        for field, (rows, values) in found.items():
+            self._values_of(field).add(rows, values)
+        if self._keeps_whole:
+            self._whole.add(*whole)
+        self._rows += len(payloads)
+
+    def _values_of(self, field: str) -> _Values:
+        if field not in self._fields and len(self._fields) == FIELDS_MAX:
+            raise ArgumentError(
+                f"payloads with more than {FIELDS_MAX:,} different fields",
+                expected=f"at most {FIELDS_MAX:,}, one for each column",
+                remedy='Name the columns that you need, as columns=["vector", "file"].',
+            )
+        return self._fields.setdefault(field, _Values())
+
+    def columns(self) -> dict[str, Column]:
+        """Return the columns by name: `payload` if there is one, then the fields as first seen."""
+        found = {"payload": self._whole} if self._whole.rows else {}
+        found |= {title_of(field): values for field, values in self._fields.items()}
+        return {title: values.column(self._rows) for title, values in found.items()}
+
+
+class _Values:
+    """The values of one field, in blocks of typed arrays, with the rows they belong to."""
+
+    def __init__(self) -> None:
+        self.rows: list[Integers] = []
+        self._blocks: list[npt.NDArray[Any]] = []
+        self._kinds: set[str] = set()
+
+    def add(self, rows: list[int], values: list[Any]) -> None:
+        """Add values of the next rows."""
+        if not rows:
+            return
+        kinds = {_kind(value) for value in values}
+        dtype = _DTYPES.get(next(iter(kinds))) if len(kinds) == 1 else None
+        block = objects(values) if dtype is None else np.array(values, dtype=dtype)
+        self._kinds |= kinds
+        self._blocks.append(block)
+        self.rows.append(np.array(rows, dtype=np.int64))
+
+    def column(self, n: int) -> Column:
+        """Return the column of a table of n rows."""
+        rows = np.concatenate(self.rows)
+        values = self._typed()
+        missing = np.ones(n, dtype=np.bool_)
+        missing[rows] = False
+        made = np.full(n, _NOTHING[values.dtype.kind], dtype=values.dtype)
+        made[rows] = values
+        return Column(made, missing if len(rows) < n and values.dtype != object else None)
+
+    def _typed(self) -> npt.NDArray[Any]:
+        """Return all values with one type: that of their kind, or text of JSON."""
+        if self._kinds <= {"whole", "exact", "number"}:
+            if "number" not in self._kinds:
+                return np.concatenate([block.astype(np.int64) for block in self._blocks])
+            if "whole" not in self._kinds:
+                return np.concatenate([block.astype(np.float64) for block in self._blocks])
+        if len(self._kinds) == 1 and self._kinds <= {"yes or no", "text"}:
+            return np.concatenate(self._blocks)
+        return objects([as_json(value) for block in self._blocks for value in block.tolist()])
+
+
+# Blocks whose values all have one of these kinds are arrays of numbers. "exact" is a whole number
+# that is exact as a float, "whole" another one that fits in 64 bits.
+_DTYPES: dict[str, Any] = {
+    "whole": np.int64,
+    "exact": np.int64,
+    "number": np.float64,
+    "yes or no": np.bool_,
+}
+_NOTHING: dict[str, Any] = {"i": 0, "f": np.nan, "b": False, "O": None}
+
+
+def _kind(value: Any) -> str:
+    kind = type(value)
+    if kind is int:
+        if -_EXACT <= value <= _EXACT:
+            return "exact"
+        return "whole" if -(2**63) <= value < 2**63 else "other"
+    return {str: "text", float: "number", bool: "yes or no"}.get(kind, "other")
+
+
+def as_json(value: Any) -> str:
+    """Return a value as text of JSON."""
+    return json.dumps(value, ensure_ascii=False)
