@@ -30,6 +30,7 @@ from linkstream.errors import (
     UnknownIdError,
 )
 from linkstream.identity.folding import Base
+from linkstream.identity.following import Follower
 from linkstream.identity.laws import Laws
 from linkstream.identity.ledger import UNKNOWN, Ledger, Rows
 from linkstream.identity.timeline import Timeline
@@ -65,6 +66,7 @@ class Core:
         lock: held by the thread that changes the clusterer.
         change: the open change, if any.
         last_decisions: decisions of the last batch that was added.
+        follower: what `changes` has read of the log; None until it is first called.
         progress: what `settle` reports its progress to, unless it is told otherwise.
     """
 
@@ -78,6 +80,7 @@ class Core:
         self.change: Change | None = None
         self.last_decisions: Decisions | None = None
         self.progress: Progress | None = None
+        self.follower: Follower | None = None
         self.origin, self.ledger = state, saved.ledger
         complete = state.n_events == len(state.events)
         empty = replace(self.empty_state(), dimension=state.dimension)

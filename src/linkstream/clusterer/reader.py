@@ -17,6 +17,7 @@ from linkstream.engine.contract import Decisions
 from linkstream.engine.events import Event
 from linkstream.engine.state import State
 from linkstream.explanation import Explanation
+from linkstream.identity.changes import Changes
 from linkstream.identity.laws import Correction, corrections_of
 from linkstream.identity.limits import Limits
 from linkstream.identity.paths import Pair
@@ -193,6 +194,19 @@ class LinksReader:
             since: sequence number of the first event to return.
         """
         return views.events(self.core, since)
+
+    def changes(self, since: int = 0, until: int | None = None) -> Changes:
+        """Return what changed between two moments: vectors added and moved, clusters joined.
+
+        A moment is a number of events: keep `n_events` now to ask for the changes since. The first
+        call reads the log once, later calls only what is new; the answer then costs what the
+        events between the two moments changed.
+
+        Args:
+            since: sequence number of the first event in between.
+            until: sequence number of the first event after; None for now.
+        """
+        return views.changes(self.core, since, until)
 
     def history(self, cluster_id: int) -> History:
         """Return birth, splits and joins of a cluster's ID, without what was undone.

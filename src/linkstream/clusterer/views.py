@@ -14,7 +14,9 @@ from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity import timeline
-from linkstream.identity.ledger import GONE, Ledger
+from linkstream.identity.changes import Changes, changes_between
+from linkstream.identity.following import Follower
+from linkstream.identity.ledger import GONE, Ledger, Rows
 from linkstream.identity.timeline import History
 
 _ALL = 2**62  # above every number of a vector
@@ -149,6 +151,53 @@ def events(core: Core, since: int = 0) -> list[Event]:
         return []
     texts = core.up_to_date_ledger().texts
     return from_rows(*core.engine.event_rows(since), texts)
+
+
+def changes(core: Core, since: int = 0, until: int | None = None) -> Changes:
+    """Return what changed between two moments."""
+    core.check_tracked("changes()")
+    since, until = check_moments(since, until, core.up_to_date_ledger().n_events)
+    if core.engine is None:
+        return changes_between(Follower(_no_log), since, until)
+    with core.lock:
+        follower = core.follower
+        if follower is None or follower.n_events < core.oldest_event():
+            follower = _following(core)
+        if since < follower.first_event:
+            core.engine.event_rows(since)  # raises: these events are no longer kept
+        core.follower = None  # until all has been read
+        follower.read(core.engine.event_rows(follower.n_events)[1])
+        core.follower = follower
+        return changes_between(follower, since, until)
+
+
+def _following(core: Core) -> Follower:
+    """Return a follower that has read nothing yet."""
+
+    def fetch(first: int, end: int) -> Rows:
+        return core.running().event_rows(first)[1][: end - first]
+
+    first = core.oldest_event()
+    return Follower(fetch, core.base.state if first else None, first)
+
+
+def _no_log(first: int, end: int) -> Rows:
+    raise AssertionError(f"events {first} to {end} of a clusterer without events")
+
+
+def check_moments(since: int, until: int | None, n_events: int) -> tuple[int, int]:
+    """Return two numbers of events in order; raise ArgumentError if they are no moments."""
+    since = whole_number("since", since, "the first event to tell of", least=0)
+    end = n_events
+    if until is not None:
+        end = whole_number("until", until, "the event before which to end", least=0)
+    if not since <= end <= n_events:
+        raise ArgumentError(
+            f"changes from event {since} to {end}",
+            expected=f"two numbers in order, up to {n_events}",
+            remedy="n_events is the number of the next event; keep it to ask for changes since.",
+        )
+    return since, end
 
 
 def history(core: Core, cluster_id: int) -> History:

@@ -28,6 +28,7 @@ from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import about, copies, file, index, locks, tabular
+from linkstream.store.following import FollowedJournal
 from linkstream.store.handle import StoreHandle
 from linkstream.store.journal import Journal, Operation, decoded
 from linkstream.store.model import Model
@@ -95,11 +96,13 @@ class StoreReader:
     Attributes:
         handle: the open file, for code that needs no documented interface (the service, tests).
         journal: the calls that were acknowledged, with their vectors and events.
+        followed: what `changes` has read of the journal.
     """
 
     def __init__(self, handle: StoreHandle) -> None:
         self.handle = handle
         self.journal = JournalReader(handle)
+        self.followed = FollowedJournal(handle)
 
     @property
     def path(self) -> Path:
@@ -186,6 +189,12 @@ class StoreReader:
         except UnknownIdError:  # a vector was removed since
             return ()
 
+    # Tables and reports
+
+    to_frame = documented(tabular.to_frame)
+    clusters_frame = documented(tabular.clusters_frame)
+    changes = documented(tabular.changes)
+
     # What only a store has
 
     def events(self, since: int = 0) -> list[Event]:
@@ -211,36 +220,6 @@ class StoreReader:
             numbers: the numbers of the vectors, in any order.
         """
         return self.handle.read(lambda model: _payloads(model, numbers))
-
-    @documented
-    def to_frame(
-        self,
-        kind: str = "pandas",
-        *,
-        cluster: int | None = None,
-        since: int | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> Any:
-        """As `Links.to_frame`.
-
-        Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none),
-        and one for each field of payloads: see docs/tables.md. Clusters are those of one moment;
-        payloads are read after it, in blocks, while others may write.
-        """
-        return tabular.to_frame(self, kind, cluster, since, columns)
-
-    @documented
-    def clusters_frame(
-        self,
-        kind: str = "pandas",
-        *,
-        order: str = "id",
-        limit: int | None = None,
-        exemplars: int = 3,
-    ) -> Any:
-        """As `Links.clusters_frame`."""
-        options = {"order": order, "limit": limit, "exemplars": exemplars}
-        return tabular.clusters_frame(self, kind, options)
 
     def steps(self, limit: int = 20) -> list[Step]:
         """Return the steps that `undo(step=True)` would undo, the newest first.

@@ -1,4 +1,7 @@
-"""Tables of a store: those of a clusterer, with what the store keeps for each vector."""
+"""Tables and reports of a store: those of a clusterer, with what the store keeps for vectors.
+
+`StoreReader` takes `to_frame`, `clusters_frame` and `changes` as its methods.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy.typing as npt
 from linkstream.clusterer import tabular
 from linkstream.clusterer.tabular import OWN
 from linkstream.errors import UnknownIdError
+from linkstream.identity.changes import Changes
 from linkstream.tables import RowTable, check_kind, make_frame
 
 if TYPE_CHECKING:
@@ -22,16 +26,22 @@ Integers = npt.NDArray[np.int64]
 
 
 def to_frame(
-    store: StoreReader,
-    kind: str,
-    cluster: int | None,
-    since: int | None,
-    columns: Sequence[str] | None,
+    self: StoreReader,
+    kind: str = "pandas",
+    *,
+    cluster: int | None = None,
+    since: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Any:
-    """Return what `Store.to_frame` returns."""
+    """As `Links.to_frame`.
+
+    Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none), and one
+    for each field of payloads: see docs/tables.md. Clusters are those of one moment; payloads are
+    read after it, in blocks, while others may write.
+    """
     check_kind(kind)
     table = RowTable(OWN, columns)
-    for block in blocks(store, table, cluster=cluster, since=since):
+    for block in blocks(self, table, cluster=cluster, since=since):
         table.add(block)
     return table.frame(kind)
 
@@ -64,8 +74,27 @@ def _payload(store: StoreReader, number: int) -> Any:
         return None
 
 
-def clusters_frame(store: StoreReader, kind: str, options: dict[str, Any]) -> Any:
-    """Return what `Store.clusters_frame` returns."""
+def clusters_frame(
+    self: StoreReader,
+    kind: str = "pandas",
+    *,
+    order: str = "id",
+    limit: int | None = None,
+    exemplars: int = 3,
+) -> Any:
+    """As `Links.clusters_frame`."""
     check_kind(kind)
-    found = store.handle.read(lambda model: tabular.cluster_columns(model.links.core, **options))
-    return make_frame(found, kind)
+    options: dict[str, Any] = {"order": order, "limit": limit, "exemplars": exemplars}
+    return make_frame(
+        self.handle.read(lambda model: tabular.cluster_columns(model.links.core, **options)), kind
+    )
+
+
+def changes(self: StoreReader, since: int = 0, until: int | None = None) -> Changes:
+    """As `Links.changes`.
+
+    A moment is a number of events: keep `n_events` now to ask for the changes since. The first call
+    reads the journal once, later calls only what is new, in the thread of the caller; the answer
+    then costs what the events between the two moments changed.
+    """
+    return self.followed.changes(since, until)
