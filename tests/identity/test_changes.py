@@ -190,11 +190,14 @@ def test_each_event_is_read_once_and_a_report_reads_the_records_in_between(monke
     assert since >= 400
     links.add_many(np.random.default_rng(1).standard_normal((5, 6)))
     between = links.core.follower.vectors.between
-    monkeypatch.setattr(
-        links.core.follower.vectors,
-        "between",
-        lambda *moments: [looked.append(len(each)) or each for each in between(*moments)],
-    )
+    records = links.core.follower.vectors
+
+    def counted(*moments):
+        found = between(*moments)
+        looked.append(len(found))
+        return found
+
+    monkeypatch.setattr(records, "between", counted)
     report = links.changes(since)
     assert read == [since, links.n_events - since]
     touched = {int(v) for v in report.vectors}

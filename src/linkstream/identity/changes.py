@@ -131,9 +131,9 @@ def changes_between(follower: Follower, since: int, until: int) -> Changes:
 
     Costs steps in proportion to these events and to the vectors whose labels they changed.
     """
-    vectors, before, after = _net(*follower.vectors.between(since, until))
-    records = zip(*(each.tolist() for each in follower.clusters.between(since, until)), strict=True)
-    return Changes(since, until, vectors, before, after, **_clusters(records))
+    vectors, before, after = _net(*follower.vectors.between(since, until).T)
+    clusters = _clusters(follower.clusters.between(since, until).tolist())
+    return Changes(since, until, vectors, before, after, **clusters)
 
 
 def _net(
@@ -146,7 +146,7 @@ def _net(
     return numbers[differs], before[first][differs], after[last][differs]
 
 
-def _clusters(records: Iterable[tuple[int, int, int, int]]) -> dict[str, Any]:
+def _clusters(records: list[list[int]]) -> dict[str, Any]:
     """Return the clusters that were joined, split off, are new and are gone."""
     was: dict[int, int] = {}
     now: dict[int, int] = {}

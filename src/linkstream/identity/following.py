@@ -19,39 +19,45 @@ from linkstream.engine.state import State
 GONE = -1  # the label of a vector that was removed
 ABSENT = -2  # of a number that no vector has, or none any more: the vector was undone
 
+_AT_ONCE = 20_000  # events that are lists of Python's numbers together
+
 Rows = npt.NDArray[np.int64]
 Fetch = Callable[[int, int], Rows]  # events of the log from one sequence number up to another
 Stretches = list[tuple[int, int]]
 
 
 class Records:
-    """Rows of whole numbers under rising sequence numbers; a column of each is an array.
+    """Rows of whole numbers under rising sequence numbers, one after the other in one array.
 
     Args:
-        width: how many numbers a row has.
+        width: how many numbers a row has, beside its sequence number.
     """
 
     def __init__(self, width: int) -> None:
-        self._sequences = array("q")
-        self._columns = [array("q") for _ in range(width)]
+        self._width = width + 1
+        self._flat = array("q")
 
-    def append(self, sequence: int, *numbers: int) -> None:
-        """Add a row."""
-        self._sequences.append(sequence)
-        for column, number in zip(self._columns, numbers, strict=True):
-            column.append(number)
+    def append(self, *row: int) -> None:
+        """Add a row, which begins with its sequence number."""
+        self._flat.extend(row)
 
-    def append_many(self, sequence: int, firsts: array[int], *numbers: int) -> None:
-        """Add a row for each of some numbers; the other columns are the same in all rows."""
-        self._sequences.extend(array("q", [sequence]) * len(firsts))
-        self._columns[0].extend(firsts)
-        for column, number in zip(self._columns[1:], numbers, strict=True):
-            column.extend(array("q", [number]) * len(firsts))
+    def append_many(self, sequence: int, firsts: array[int], *rest: int) -> None:
+        """Add a row for each of some numbers; the numbers after it are the same in all rows."""
+        rows = np.empty((len(firsts), self._width), dtype=np.int64)
+        rows[:] = (sequence, 0, *rest)
+        rows[:, 1] = firsts
+        self._flat.frombytes(rows.tobytes())
 
-    def between(self, first: int, end: int) -> list[Rows]:
-        """Return the columns of the rows whose sequence numbers are in a range, as copies."""
-        part = slice(bisect_left(self._sequences, first), bisect_left(self._sequences, end))
-        return [np.array(column[part], dtype=np.int64) for column in self._columns]
+    def between(self, first: int, end: int) -> Rows:
+        """Return the rows whose sequence numbers are in a range, without these; a copy."""
+        start, stop = (self._place(sequence) * self._width for sequence in (first, end))
+        part = np.array(self._flat[start:stop], dtype=np.int64)
+        return part.reshape(-1, self._width)[:, 1:]
+
+    def _place(self, sequence: int) -> int:
+        """Return the first row whose sequence number is not lower."""
+        places = range(len(self._flat) // self._width)
+        return bisect_left(places, sequence, key=lambda row: self._flat[row * self._width])
 
 
 class _Node:
@@ -123,11 +129,12 @@ class Follower:
         else:
             first_standing = first
         self._standing.append((first_standing, end))
-        for sequence, (code, vector, *numbers) in enumerate(rows.tolist(), first):
-            player = _PLAYERS.get(code)
-            if player is not None:
-                self._now = sequence
-                player(self, sequence, vector, *numbers)
+        for start in range(0, len(rows), _AT_ONCE):
+            some = rows[start : start + _AT_ONCE].tolist()
+            for self._now, row in enumerate(some, first + start):
+                player = _PLAYERS.get(row[0])
+                if player is not None:
+                    player(self, self._now, *row[1:])
         self.n_events = end
 
     def _turn(self, code: int, named: int) -> None:
@@ -150,10 +157,10 @@ class Follower:
     def _play(
         self, players: dict[int, Callable[..., None]], rows: list[tuple[int, list[int]]]
     ) -> None:
-        for sequence, (code, vector, *numbers) in rows:
-            player = players.get(code)
+        for sequence, row in rows:
+            player = players.get(row[0])
             if player is not None:
-                player(self, sequence, vector, *numbers)
+                player(self, sequence, *row[1:])
 
     # What changes, with its record
 
@@ -234,7 +241,9 @@ class Follower:
         self._put(vector, number, ABSENT)
 
     def _joined(self, _: int, vector: int, number: int, *__: int) -> None:
-        self._put(vector, number, ABSENT)
+        node = self._nodes[number]  # as `_put`: most events are of this kind
+        node.vectors.append(vector)
+        self.vectors.append(self._now, vector, ABSENT, node.cluster)
 
     def _linked(
         self, _: int, vector: int, number: int, partner: int, cluster: int, *__: int
