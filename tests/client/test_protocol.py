@@ -10,15 +10,17 @@ import traceback
 
 import httpx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from client.fakes import DECISION, TOKEN, URL, Awaited, Service, good, ids, never, refusal
 from linkstream import Decision, Links, Space, Thresholds, errors
-from linkstream.client import AsyncClient, Client, reads, writes
+from linkstream.client import AsyncClient, Client, reads, sending, writes
 from linkstream.client import errors as service_errors
 from linkstream.client.errors import AnswerError, NotFoundError, ServiceError, TokenError
 from linkstream.clusterer.verbs import VERBS as TABLE
 from linkstream.errors import ArgumentError, ContradictionError, LinkstreamError, VectorError
+from linkstream.store import JsonLines
 
 X = np.eye(3, dtype=np.float32)
 
@@ -43,25 +45,100 @@ def test_vectors_of_any_dtype_are_sent_as_raw_float32(talk):
         assert request.content == X.astype("<f4").tobytes()
 
 
-def test_payloads_and_weights_are_sent_as_json(talk):
+def columns_of(request):
+    """Return the columns of a body of Arrow, payloads as values."""
+    assert request.headers["content-type"] == "application/vnd.apache.arrow.stream"
+    table = pa.ipc.open_stream(request.content).read_all()
+    marks = {f.name: f.metadata[b"linkstream"].decode() for f in table.schema if f.metadata}
+    assert marks == {name: name for name in table.schema.names if name != "vector"}
+    found = table.to_pydict()
+    if "payload" in found:
+        found["payload"] = [json.loads(text) if text else None for text in found["payload"]]
+    return found
+
+
+def test_payloads_and_weights_are_sent_as_arrow(talk):
     service = Service(ids(0, 1, 2))
     with talk(service) as client:
         client.add_many(X, payloads=[{"t": 1}, None, "ü"], weight=0.5)
         client.add_group(X, group="photo", weight=[1, 0.5, np.float32(0.25)])
-    many, group = (json.loads(request.content) for request in service.asked)
+    many, group = map(columns_of, service.asked)
     rows = X.tolist()
-    assert many == {"vectors": rows, "payloads": [{"t": 1}, None, "ü"], "weights": [0.5] * 3}
-    assert group == {"vectors": rows, "weights": [1.0, 0.5, 0.25]}
+    assert many == {"vector": rows, "payload": [{"t": 1}, None, "ü"], "weight": [0.5] * 3}
+    assert group == {"vector": rows, "weight": [1.0, 0.5, 0.25]}
     assert dict(service.asked[1].url.params) == {"group": "photo"}
 
 
-def test_json_keeps_every_bit_of_float32(talk):
+def test_payloads_that_are_json_or_arrow_are_sent_as_they_are(talk):
+    service = Service(ids(0, 1, 2))
+    with talk(service) as client:
+        client.add_many(X, payloads=JsonLines('{"a": 1}\n\n"b"'))
+        client.add_many(X, payloads=pa.table({"file": ["a.jpg", None, 'b"'], "n": [1, 2, 3]}))
+    lines, table = map(columns_of, service.asked)
+    assert lines["payload"] == [{"a": 1}, None, "b"]
+    names = ("a.jpg", None, 'b"')
+    assert table["payload"] == [{"file": f, "n": n} for n, f in enumerate(names, 1)]
+
+
+def test_payloads_and_weights_are_sent_as_json_without_pyarrow(talk, monkeypatch):
+    monkeypatch.setattr(sending, "pa", None)
+    service = Service(ids(0, 1, 2))
+    with talk(service) as client:
+        client.add_many(X, payloads=[{"t": 1}, None, "ü"], weight=0.5)
+    rows = X.tolist()
+    said = {"vectors": rows, "payloads": [{"t": 1}, None, "ü"], "weights": [0.5] * 3}
+    assert json.loads(service.asked[0].content) == said
+
+
+@pytest.mark.parametrize("package", [pa, None])
+def test_every_bit_of_float32_is_sent_with_payloads(talk, monkeypatch, package):
+    monkeypatch.setattr(sending, "pa", package)
     rows = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
     service = Service(ids(*range(20)))
     with talk(service) as client:
         client.add_many(rows, payloads=range(20))
-    sent = np.array(json.loads(service.asked[0].content)["vectors"]).astype(np.float32)
-    assert np.array_equal(sent, rows)
+    (request,) = service.asked
+    sent = columns_of(request)["vector"] if package else json.loads(request.content)["vectors"]
+    assert np.array_equal(np.array(sent).astype(np.float32), rows)
+
+
+def test_a_batch_that_is_too_large_is_sent_in_parts(talk):
+    def answer():
+        sent = columns_of(service.asked[-1])["payload"]
+        return refusal(413, "too-large")() if len(sent) > 3 else ids(*sent)()
+
+    rows = np.random.default_rng(0).standard_normal((10, 8)).astype(np.float32)
+    service = Service(answer)
+    with talk(service) as client:
+        found = client.add_many(rows, payloads=range(10), idempotency_key="batch")
+    assert found.tolist() == list(range(10))
+    keys = [request.headers["idempotency-key"] for request in service.asked]
+    assert keys[0] == "batch"
+    taken = [each for each in service.asked if len(columns_of(each)["payload"]) <= 3]
+    assert [each.headers["idempotency-key"] for each in taken] == [
+        "batch:0-2",
+        "batch:2-5",
+        "batch:5-7",
+        "batch:7-10",
+    ]
+
+
+def test_a_large_batch_begins_with_parts_that_a_service_takes(monkeypatch):
+    monkeypatch.setattr(sending, "ROWS_MAX", 40)
+    given = sending.vectors_to_send(np.ones((100, 4), dtype=np.float32), 1.0, ["x"] * 100)
+    assert given.pieces() == [(0, 34), (34, 68), (68, 100)]
+    monkeypatch.setattr(sending, "BYTES_MAX", given.n_bytes() // 10)
+    assert len(given.pieces()) >= 10
+    assert sum(end - start for start, end in given.pieces()) == 100
+
+
+def test_a_part_that_fails_tells_the_key_of_the_call(talk, monkeypatch):
+    monkeypatch.setattr(sending, "ROWS_MAX", 2)
+    service = Service(ids(0, 1), refusal(500, "internal"))
+    with talk(service) as client, pytest.raises(ServiceError) as raised:
+        client.add_many(X, idempotency_key="batch")
+    assert raised.value.idempotency_key == "batch"
+    assert [each.headers["idempotency-key"] for each in service.asked] == ["batch:0-2", "batch:2-3"]
 
 
 def test_adding_one_vector_returns_a_decision(talk):

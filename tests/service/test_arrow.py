@@ -56,6 +56,49 @@ def test_nan_in_payload_columns_never_appears_in_json(service, namespace):
             assert b"Infinity" not in told
 
 
+def marked(**columns):
+    """Return a stream whose columns are marked as the client marks them."""
+    fields = [pa.field("vector", pa.list_(pa.float32(), DIMENSION))]
+    fields += [
+        pa.field(name, each.type, metadata={"linkstream": name}) for name, each in columns.items()
+    ]
+    arrays = [column(X[: len(next(iter(columns.values())))]), *columns.values()]
+    return stream(pa.table(arrays, schema=pa.schema(fields)))
+
+
+def texts(*values):
+    return pa.array(values, pa.large_string())
+
+
+def test_marked_columns_are_payloads_as_json_and_weights(service, namespace):
+    payloads = texts('{"a": [1]}', None, "", '"x"')
+    weights = pa.array([1.0, 0.5, 0.0, 1.0])
+    answer = service.post(
+        f"{namespace}/vectors", marked(payload=payloads, weight=weights), headers=ARROW
+    )
+    assert answer.status == 200
+    assert service.get(namespace).json["vectors"] == 3  # a vector of weight 0 gets no number
+    found = [service.get(f"{namespace}/vectors/{n}").json["payload"] for n in range(3)]
+    assert found == [{"a": [1]}, None, "x"]
+
+
+BAD_MARKS = {
+    "a payload that is no JSON": {"payload": texts("{", "1")},
+    "a payload that is not finite": {"payload": texts("1e999", "1")},
+    "payloads that are numbers": {"payload": pa.array([1, 2])},
+    "weights that are texts": {"weight": texts("1", "1")},
+    "a weight above 1": {"weight": pa.array([1.0, 2.0])},
+    "a weight that is missing": {"weight": pa.array([1.0, None])},
+}
+
+
+@pytest.mark.parametrize("columns", BAD_MARKS.values(), ids=BAD_MARKS)
+def test_marked_columns_that_do_not_fit_are_refused(service, namespace, columns):
+    answer = service.post(f"{namespace}/vectors", marked(**columns), headers=ARROW)
+    assert answer.status == 400
+    assert service.get(namespace).json["vectors"] == 0
+
+
 def bad():
     nulls = pa.array([X[0].tolist(), None], type=pa.list_(pa.float32()))
     ragged = pa.array([X[0].tolist(), [1.0]], type=pa.list_(pa.float32()))

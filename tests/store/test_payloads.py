@@ -6,10 +6,11 @@ import json
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from linkstream.errors import ArgumentError, RemovedError
-from linkstream.store import Store
+from linkstream.store import JsonLines, Store, blocks
 from store.operations import THRESHOLDS, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
@@ -161,3 +162,123 @@ def test_payloads_are_stored_without_kept_vectors(path, options):
         store.add_many(X[:4], payloads=list("abcd"))
     with Store.open(path) as store:
         assert store.payloads(range(4)) == list("abcd")
+
+
+# Texts and columns, which are stored without a Python value for each
+
+
+def test_json_lines_are_stored_as_they_are(path):
+    lines = ['{"b": 1,  "a": [1.50]}', "", "null", " 7 ", '"\\u00fc \\ud83d\\ude42"', "1e3"]
+    right = [{"b": 1, "a": [1.5]}, None, None, 7, "ü 🙂", 1000.0]
+    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+        store.add_many(X[:6], payloads=JsonLines("\n".join(lines)))
+        store.add_many(X[6:12], payloads=JsonLines(line.encode() for line in lines))
+        assert store.payloads(range(12)) == right * 2
+        store.verify()
+    assert lines[0].encode() in path.read_bytes()
+
+
+BAD_LINES = [
+    b"{",
+    b"1 2",
+    b"NaN",
+    b"[1, Infinity]",
+    b"1e999",
+    b"\xff",
+    b'"\\ud800"',
+    b"[" * 40 + b"]" * 40,
+    b'"' + b"x" * (64 << 10) + b'"',
+    b"nul",
+]
+
+
+@pytest.mark.parametrize("line", BAD_LINES, ids=lambda line: line[:12].decode("latin-1"))
+def test_a_line_that_is_no_json_is_refused_with_its_number(store, line):
+    store.add_many(X[:3])
+    before = state_of(store)
+    with pytest.raises(ArgumentError, match="payload 1 "):
+        store.add_many(X[3:6], payloads=JsonLines([b"1", line, b"2"]))
+    assert state_of(store) == before
+
+
+def test_lines_that_only_together_are_json_are_refused(store):
+    with pytest.raises(ArgumentError, match="payload 0 "):
+        store.add_many(X[:3], payloads=JsonLines(b'1,2\n["a"\n"b"]'))
+    with pytest.raises(ArgumentError, match="line breaks"):
+        JsonLines(["1\n2"])
+    with pytest.raises(ArgumentError, match="4 payloads for 3"):
+        store.add_many(X[:3], payloads=JsonLines("1\n2\n3\n4\n"))
+
+
+def test_json_lines_are_a_sequence_of_values():
+    lines = JsonLines('{"a": 1}\n\n[2]\n')
+    assert lines == [{"a": 1}, None, [2]]
+    assert lines[1:] == [None, [2]]
+    assert lines[-1] == [2]
+    assert repr(lines) == "[{'a': 1}, None, [2]]"
+
+
+def arrow_table():
+    return pa.table(
+        {
+            "file": ["a.jpg", None, 'quote " and \\', "line\nbreak \x01 ü"],
+            "n": pa.array([1, 2**62, None, -3], pa.int64()),
+            "share": [0.5, math.nan, 5.0, None],
+            "good": [True, False, None, True],
+            "box": [[1, 2], [], None, [3]],
+            "tag": pa.array(["x", "y", "x", None]).dictionary_encode(),
+            "at": pa.array([0, 1_000_000, None, 1], pa.timestamp("us")),
+            "part": [{"a": 1.0}, {"a": math.nan}, None, {"a": None}],
+        }
+    )
+
+
+def test_columns_of_arrow_become_fields(store):
+    table = arrow_table()
+    store.add_many(X[:4], payloads=table)
+    store.add_many(X[4:8], payloads=table.to_batches()[0])
+    found = store.payloads(range(4))
+    assert store.payloads(range(4, 8)) == found
+    for name in ("file", "n", "good", "box"):
+        assert [each[name] for each in found] == table[name].to_pylist()
+    assert [each["tag"] for each in found] == ["x", "y", "x", None]
+    assert [each["share"] for each in found] == [0.5, None, 5.0, None]
+    assert type(found[2]["share"]) is float
+    assert [each["part"] for each in found] == [{"a": 1.0}, {"a": None}, None, {"a": None}]
+    assert found[1]["at"] == "1970-01-01 00:00:01.000000"
+    assert list(found[0]) == table.column_names
+
+
+def test_columns_that_json_cannot_hold_are_refused(store):
+    for column in ([math.inf], [b"x"], [[math.inf]]):
+        with pytest.raises(ArgumentError, match="JSON"):
+            store.add_many(X[:1], payloads=pa.table({"a": column}))
+    with pytest.raises(ArgumentError, match="2 payloads for 3"):
+        store.add_many(X[:3], payloads=pa.table({"a": [1, 2]}))
+    assert store.n_vectors == 0
+
+
+def test_reading_one_payload_reads_one_block(path, monkeypatch):
+    many = np.tile(X, (40, 1))[:1000]
+    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+        store.add_many(many, payloads=list(range(1000)))
+        read = []
+        lines = blocks.BlockReader.lines
+        monkeypatch.setattr(
+            blocks.BlockReader,
+            "lines",
+            lambda self, *place: read.append(place[-1]) or lines(self, *place),
+        )
+        assert store.payloads([700]) == [700]
+        assert read == [2]
+        assert store.payloads([3, 999, 600, 2, 601]) == [3, 999, 600, 2, 601]
+        assert read == [2, 0, 2, 3]
+
+
+def test_payloads_of_live_vectors_stay_when_vectors_are_not_kept(path):
+    with Store.open(path, thresholds=THRESHOLDS, keep_vectors=False) as store:
+        store.add_many(X[:4], payloads=["secret-a", "b", "c", "d"])
+        store.remove(0, x=X[0])
+        store.compact()
+        assert store.payloads([1, 2, 3]) == ["b", "c", "d"]
+    assert b"secret-a" not in path.read_bytes()

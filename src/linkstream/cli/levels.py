@@ -52,7 +52,8 @@ def _read(
 
     from linkstream.tuning.level_table import VECTORS_MAX
 
-    blocks, payloads, n = [], [], 0
+    blocks, n = [], 0
+    payloads: list[Any] = []
     with vectors.open(file, show) as source:
         for block in source:
             blocks.append(block.vectors)

@@ -16,10 +16,10 @@ from linkstream.client.requests import (
     finite,
     get,
     post,
-    post_vectors,
     row_of,
     rows_of,
 )
+from linkstream.client.sending import Sending, post_vectors
 from linkstream.client.views import (
     ClusterDetail,
     ClusterView,
@@ -96,7 +96,7 @@ def predict(X: npt.ArrayLike) -> Steps[npt.NDArray[np.int64]]:
     rows = rows_of(X)
     if not len(rows):
         return np.empty(0, dtype=np.int64)
-    answer = yield post_vectors("ask", rows, {"Accept": BINARY})
+    answer = yield post_vectors("ask", Sending(rows), {"Accept": BINARY})
     return answer.ids(len(rows))
 
 

@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import uuid
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from linkstream.client import errors
 from linkstream.clusterer import Links
-from linkstream.clusterer.checks import missing_weights
 from linkstream.clusterer.verbs import documentation
 from linkstream.engine import door
 from linkstream.engine.fixed_point import norms
@@ -110,8 +109,8 @@ def fetch(path: str, reader: Callable[[Any], T], **query: Any) -> Steps[T]:
 # The parameters that verbs have only in a client.
 OWN_PARAMETERS = {
     "payload": "any JSON value to store with the vector, returned by `payload()`.",
-    "payloads": "one JSON value for each vector. Vectors alone are sent as raw float32; with "
-    "payloads or weights as JSON, which takes five times as many bytes.",
+    "payloads": "one JSON value for each vector; or `JsonLines`, or a table of Arrow whose columns "
+    "are the fields.",
     "step": "undo the whole last step: all that one command or one call did; see `steps`.",
     "after": "the `event` of `last_write()`: undo that change only if no other came after it, else "
     "raise UndoError.",
@@ -134,7 +133,7 @@ def get(
 ) -> Request:
     """Make a request that reads; query parameters that are None are left out."""
     headers = {"Accept": accept}
-    return Request("GET", path, _query(query), headers, in_namespace=in_namespace, slow=slow)
+    return Request("GET", path, query_of(query), headers, in_namespace=in_namespace, slow=slow)
 
 
 def post(
@@ -145,7 +144,8 @@ def post(
     return Request("POST", path, headers=headers, body=to_json(values), slow=slow)
 
 
-def _query(query: Mapping[str, Any]) -> Query:
+def query_of(query: Mapping[str, Any]) -> Query:
+    """Return query parameters without those that are None."""
     return {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in query.items()
@@ -185,7 +185,7 @@ def _scalar(value: object) -> object:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
-# Vectors: raw float32 where they are sent alone, JSON with payloads or weights.
+# Vectors; `sending.py` makes the bodies.
 
 
 def rows_of(X: npt.ArrayLike) -> Rows:
@@ -204,44 +204,8 @@ def finite(rows: Rows) -> Rows:
     return rows
 
 
-def post_vectors(
-    path: str,
-    rows: Rows,
-    headers: dict[str, str],
-    *,
-    weight: npt.ArrayLike = 1.0,
-    payloads: Iterable[Any] | None = None,
-    group: str | None = None,
-    **query: str,
-) -> Request:
-    """Make a request that sends vectors; the other options hold for all of them."""
-    _check_group(group)
-    asked = _query({"group": group, **query})
-    if payloads is None and type(weight) in (int, float) and weight == 1:
-        body = rows.astype("<f4", copy=False).tobytes()
-        asked = {"dimension": rows.shape[1], **asked}
-        return Request("POST", path, asked, headers | {"Content-Type": BINARY}, body)
-    values: dict[str, Any] = {"vectors": finite(rows).tolist(), "weights": _weights(weight, rows)}
-    if payloads is not None:
-        values["payloads"] = _payload_list(payloads)
-    return Request("POST", path, asked, headers | {"Content-Type": JSON}, to_json(values))
-
-
-def _weights(weight: npt.ArrayLike, rows: Rows) -> list[float]:
-    missing_weights(weight, len(rows))  # raises ArgumentError for weights that are not valid
-    weights: list[float] = np.broadcast_to(np.asarray(weight, float), len(rows)).tolist()
-    return weights
-
-
-def _payload_list(payloads: Iterable[Any]) -> list[Any]:
-    if not isinstance(payloads, Iterable) or isinstance(payloads, (str, bytes, dict)):
-        seen = f"payloads={payloads!r:.80}"
-        remedy = "Use None for a vector without a payload."
-        raise ArgumentError(seen, expected="a list with one payload for each vector", remedy=remedy)
-    return list(payloads)
-
-
-def _check_group(group: object) -> None:
+def check_group(group: object) -> None:
+    """Raise ArgumentError unless a group is a string or None."""
     if not (group is None or isinstance(group, str)):
         seen = f"group of type {type(group).__name__}"
         remedy = "Name the photo or recording in which the vectors were seen."

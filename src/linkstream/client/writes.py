@@ -15,23 +15,24 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client import views
+from linkstream.client import errors, views
 from linkstream.client.requests import (
     BINARY,
     JSON,
+    KEY,
     Request,
-    Rows,
     Steps,
     as_in_links,
+    check_group,
     finite,
     get,
     key_header,
     post,
-    post_vectors,
     row_of,
     rows_of,
     to_json,
 )
+from linkstream.client.sending import Sending, header_of_part, post_vectors, vectors_to_send
 from linkstream.client.views import Done
 from linkstream.clusterer import verbs
 from linkstream.clusterer.checks import check_yes_no
@@ -96,9 +97,8 @@ def add(
     """As `Links.add`."""
     payloads = None if payload is None else [payload]
     headers = {"Accept": JSON} | key_header(idempotency_key)
-    request = post_vectors(
-        PATHS["add"], row_of(x), headers, weight=weight, payloads=payloads, group=group, one="1"
-    )
+    given = vectors_to_send(row_of(x), weight, payloads)
+    request = post_vectors(PATHS["add"], given, headers, group=group, one="1")
     return _send(request, views.reader(Decision))
 
 
@@ -112,8 +112,7 @@ def add_many(
     idempotency_key: str | None = None,
 ) -> Steps[npt.NDArray[np.int64]]:
     """As `Links.add_many`."""
-    options = {"weight": weight, "group": group, "payloads": payloads}
-    return _add_rows("add_many", rows_of(X), idempotency_key, **options)
+    return _add_rows(vectors_to_send(rows_of(X), weight, payloads), idempotency_key, group)
 
 
 @as_in_links
@@ -126,15 +125,20 @@ def add_group(
     idempotency_key: str | None = None,
 ) -> Steps[npt.NDArray[np.int64]]:
     """As `Links.add_group`."""
-    options = {"weight": weight, "group": group, "payloads": payloads}
-    return _add_rows("add_group", rows_of(X), idempotency_key, **options)
+    given = vectors_to_send(rows_of(X), weight, payloads)
+    headers = {"Accept": BINARY} | key_header(idempotency_key)
+    request = post_vectors(PATHS["add_group"], given, headers, group=group)
+    _last_write.set(None)
+    if not len(given.rows):  # the arguments were checked; there is nothing to send
+        return np.empty(0, dtype=np.int64)
+    return (yield request).ids(len(given.rows))
 
 
 def add_batch(batch: npt.ArrayLike | Batch) -> Steps[npt.NDArray[np.int64]]:
     """Add one batch of `feed`; return its IDs."""
     given = batch if isinstance(batch, Batch) else Batch(batch)
-    options = {"weight": given.weight, "payloads": given.payloads}
-    return _add_rows("add_many", rows_of(given.X), given.idempotency_key, **options)
+    made = vectors_to_send(rows_of(given.X), given.weight, given.payloads)
+    return _add_rows(made, given.idempotency_key, None)
 
 
 @as_in_links
@@ -232,15 +236,38 @@ def _send(request: Request, reader: Callable[[Any], T]) -> Steps[T]:
 
 
 def _add_rows(
-    verb: str, rows: Rows, idempotency_key: str | None, **options: Any
+    given: Sending, idempotency_key: str | None, group: str | None
 ) -> Steps[npt.NDArray[np.int64]]:
-    headers = {"Accept": BINARY} | key_header(idempotency_key)
-    request = post_vectors(PATHS[verb], rows, headers, **options)
+    """Add vectors, in parts if they are too many for one request.
+
+    A part that the service finds too large is halved. The key of a part is made from that of the
+    call, so that the call repeated with its key goes on where it stopped.
+    """
+    check_group(group)
+    whole = key_header(idempotency_key)
+    waiting, n = given.pieces(), len(given.rows)
+    ids = [np.empty(0, dtype=np.int64)]
     _last_write.set(None)
-    if not len(rows):  # the arguments were checked; there is nothing to send
-        return np.empty(0, dtype=np.int64)
-    answer = yield request
-    return answer.ids(len(rows))
+    while waiting:
+        start, end = waiting.pop(0)
+        headers = {"Accept": BINARY} | header_of_part(whole, start, end, n)
+        request = post_vectors(PATHS["add_many"], given.part(start, end), headers, group=group)
+        try:
+            ids.append((yield request).ids(end - start))
+        except errors.TooLargeError as error:
+            if end - start == 1:
+                raise _with_key(error, whole) from None
+            middle = (start + end) // 2
+            waiting[:0] = [(start, middle), (middle, end)]
+        except errors.ServiceError as error:
+            raise _with_key(error, whole) from error.__cause__
+    return np.concatenate(ids)
+
+
+def _with_key(error: errors.ServiceError, whole: dict[str, str]) -> errors.ServiceError:
+    """Return an error with the key of the call instead of that of a part."""
+    error.idempotency_key = whole[KEY]
+    return error
 
 
 def _space(space: Space) -> dict[str, Any]:

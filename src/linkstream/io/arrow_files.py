@@ -6,7 +6,6 @@ given a file only after `arrow_metadata` has compared what the file declares wit
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,9 +18,9 @@ from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.errors import InputFileError
 from linkstream.io.arrow_metadata import FILE_MAGIC, FILE_START, RowGroup, count_rows, read_footer
 from linkstream.io.source import (
+    ALL,
     BLOCK_BYTES,
     SAVE_AGAIN,
-    Payloads,
     ReadOptions,
     Rows,
     Source,
@@ -32,11 +31,14 @@ from linkstream.io.source import (
     import_extra,
     quoted,
 )
+from linkstream.store import JsonLines, arrow_columns
 
 _BUFFER = 2**20
 
 # pyarrow is not typed; its objects are Any throughout.
 RecordBatch = Any
+PAYLOAD = "payload"
+ROLES = {PAYLOAD: "texts", "weight": "float64", "at": "int64", "id": "texts"}  # and their types
 Array = Any
 Schema = Any
 
@@ -126,10 +128,10 @@ def open_ipc(name: str, options: ReadOptions, body: bytes | None = None) -> Sour
         try:
             start = _first_message(name, mapped)
             n = count_rows(name, mapped, start, arrow("pyarrow.ipc"))
-            columns, batches = _ipc_batches(name, mapped, start, options)
+            reader = _ipc_batches(name, mapped, start, options)
         except read_errors() as error:
             raise damaged(name, error) from None
-        source = _batch_source(name, options, _BatchReader(batches, columns), "arrow", n)
+        source = _batch_source(name, options, reader, "arrow", n)
         source.resources.callback(mapped.close)
         return source
     except BaseException:
@@ -148,27 +150,54 @@ def _first_message(name: str, mapped: Any) -> int:
     return FILE_START
 
 
-def _ipc_batches(
-    name: str, mapped: Any, start: int, options: ReadOptions
-) -> tuple[tuple[str, list[str]], Iterator[RecordBatch]]:
+def _ipc_batches(name: str, mapped: Any, start: int, options: ReadOptions) -> _BatchReader:
     ipc = arrow("pyarrow.ipc")
     mapped.seek(start)
     schema = ipc.open_stream(mapped).schema
-    columns = choose_columns(name, schema, options)
-    fields = [schema.get_field_index(column) for column in (columns[0], *columns[1])]
+    roles = roles_of(name, schema) if options.payload == (ALL,) else {}
+    columns = choose_columns(name, schema, options, without=tuple(roles.values()))
+    wanted = (columns[0], *columns[1], *roles.values())
+    fields = [schema.get_field_index(column) for column in wanted]
     read = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     mapped.seek(start)
-    return columns, iter(ipc.open_stream(mapped, options=read))
+    return _BatchReader(iter(ipc.open_stream(mapped, options=read)), columns, roles=roles)
 
 
-def choose_columns(name: str, schema: Schema, options: ReadOptions) -> tuple[str, list[str]]:
+def roles_of(name: str, schema: Schema) -> dict[str, str]:
+    """Return the columns that a client of linkstream marked in their metadata, by role.
+
+    A column marked `payload` holds the payloads as JSON texts; no other column is payload then.
+    """
+    found = {}
+    for field in schema:
+        role = (field.metadata or {}).get(b"linkstream", b"").decode("ascii", "replace")
+        if role in ROLES:
+            if role in found or not _fits_role(role, field.type):
+                raise file_error(
+                    f"column {field.name!r:.40} of {name}, marked {role!r}, is of {field.type}",
+                    f"one column of {ROLES[role]}",
+                    "Send the columns that the client of this version sends.",
+                )
+            found[role] = field.name
+    return found
+
+
+def _fits_role(role: str, type_: Any) -> bool:
+    types = arrow("pyarrow.types")
+    kinds = {"texts": types.is_large_string, "float64": types.is_float64, "int64": types.is_int64}
+    return bool(kinds[ROLES[role]](type_))
+
+
+def choose_columns(
+    name: str, schema: Schema, options: ReadOptions, without: tuple[str, ...] = ()
+) -> tuple[str, list[str]]:
     """Return the column of the vectors, and those of the payload."""
     names = list(schema.names)
     vectors = [field.name for field in schema if _is_vectors(field.type)]
     seen = f"{name} has {len(vectors)} columns of lists of numbers"
     remedy = "Give the name of the vectors as column."
     column = options.column or default_column(names, vectors, seen, remedy)
-    asked = options.payload_names(names, column)
+    asked = options.payload_names(names, column, *without)
     for each in (column, *asked):
         if names.count(each) != 1 or (each == column and each in asked):
             raise file_error(
@@ -248,7 +277,9 @@ class _BatchReader:
         batches: Iterator[RecordBatch],
         columns: tuple[str, list[str]],
         seek: Callable[[int], tuple[Iterator[RecordBatch], int]] | None = None,
+        roles: dict[str, str] | None = None,
     ) -> None:
+        self._roles = roles or {}
         self._column, self.payload_columns = columns
         self._batches = batches
         self._seek = seek
@@ -298,14 +329,13 @@ class _BatchReader:
 
     def take(self, source: Source, rows: int) -> Rows:
         pieces: list[Vectors] = []
-        payloads: Payloads = []
+        lines: list[bytes] = []
         done = 0
         while done < rows and self._load(source.name):
             count = min(rows - done, self._batch.num_rows - self._next)
             part = self._batch.slice(self._next, count)
             pieces.append(_vectors(source, part.column(self._column), source.row + done))
-            if self.payload_columns:
-                payloads += self._payloads(source.name, part)
+            lines += self._lines(source, part)
             self._next += count
             done += count
         if done < rows:
@@ -313,15 +343,22 @@ class _BatchReader:
                 f"{source.name} ends after {source.row + done} rows", f"{source.n}", SAVE_AGAIN
             )
         vectors = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return vectors, payloads if source.options.payload else None
+        return vectors, JsonLines.of(lines) if lines else None
 
-    def _payloads(self, name: str, part: RecordBatch) -> Payloads:
-        names = self.payload_columns
+    def _lines(self, source: Source, part: RecordBatch) -> list[bytes]:
+        """Return the payloads as lines of JSON; note the columns that a client marked."""
         try:
-            columns = [_values(part.column(each)) for each in names]
+            for role in self._roles.keys() - {PAYLOAD}:
+                values = part.column(self._roles[role]).to_pylist()
+                source.roles.setdefault(role, []).extend(values)
+            if PAYLOAD in self._roles:
+                texts = part.column(self._roles[PAYLOAD]).cast(arrow().large_binary()).to_pylist()
+                return [text or b"" for text in texts]
+            if not self.payload_columns:
+                return []
+            return arrow_columns.lines(part.select(self.payload_columns))
         except read_errors() as error:
-            raise damaged(name, error) from None
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+            raise damaged(source.name, error) from None
 
 
 def _vectors(source: Source, column: Array, row: int) -> Vectors:
@@ -355,26 +392,3 @@ def _lengths(column: Array) -> Vectors:
     if arrow("pyarrow.types").is_fixed_size_list(column.type):
         return np.full(len(column), column.type.list_size)
     return np.asarray(np.diff(column.offsets.to_numpy(zero_copy_only=False)))
-
-
-def _values(column: Array) -> list[Any]:
-    if arrow("pyarrow.types").is_dictionary(column.type):
-        # One object for each value, however often it occurs.
-        values = _values(column.dictionary)
-        return [None if index is None else values[index] for index in column.indices.to_pylist()]
-    if _becomes_text(column.type):
-        column = column.cast(arrow().string())
-    return [_without_nan(value) for value in column.to_pylist()]
-
-
-def _without_nan(value: Any) -> Any:
-    """Replace NaN, which tables use for missing values, by None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        if math.isinf(value):
-            raise ValueError("an infinite number in the payload")
-        return None
-    if isinstance(value, list):
-        return [_without_nan(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _without_nan(each) for name, each in value.items()}
-    return value

@@ -22,7 +22,7 @@ DEFAULT_COLUMNS = ("embedding", "vector")
 SAVE_AGAIN = "Save the file again from its source."
 
 Vectors = npt.NDArray[Any]
-Payloads = list[dict[str, Any]]
+Payloads = Sequence[Any]
 Rows = tuple[Vectors, Payloads | None]
 Self = TypeVar("Self", bound="Source")
 
@@ -123,7 +123,8 @@ class Block:
     Attributes:
         first_row: number of the first row in the source.
         vectors: one vector a row, in the number type of the file.
-        payloads: one dict a row; None if no payload columns were asked for.
+        payloads: one dict a row, or any value where a client marked a column as payload; None if no
+            payload columns were asked for.
     """
 
     first_row: int
@@ -164,6 +165,7 @@ class Source:
     Attributes:
         row: number of the next row.
         resources: what is closed together with the source.
+        roles: values so far of columns that a client of linkstream marked: `weight`, `at`, `id`.
     """
 
     def __init__(
@@ -186,6 +188,7 @@ class Source:
         self.dimension: int | None = None
         self.row = 0
         self.payload_columns = payload_columns
+        self.roles: dict[str, list[Any]] = {}
         self.location = location
         self.resources = ExitStack()
         self.reader = reader
@@ -219,7 +222,7 @@ class Source:
         """Return the next rows as one block; raise InputFileError if fewer are left."""
         first = self.row
         parts: list[Vectors] = []
-        payloads: Payloads = []
+        payloads: list[Any] = []
         while (left := first + rows - self.row) > 0:
             vectors, more = np.empty((0, 0)), None
             if self.n is None or left <= self.n - self.row:

@@ -17,7 +17,6 @@ from linkstream.io.bytestream import ByteStream
 from linkstream.io.source import (
     ALL,
     DEFAULT_COLUMNS,
-    Payloads,
     ReadOptions,
     Rows,
     Source,
@@ -99,7 +98,7 @@ class _TextReader:
 
     def take(self, source: Source, rows: int) -> Rows:
         vectors: list[npt.NDArray[np.float64]] = []
-        payloads: Payloads = []
+        payloads: list[Any] = []
         while len(vectors) < rows and not (vectors and self._stream.line_is_late()):
             row, self._first = self._first or self._rows.next_row(), None
             if row is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -17,11 +17,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, VectorError
-from linkstream.io import ALL, open_vectors
+from linkstream.io import ALL, Block, open_vectors
 from linkstream.service.responses import Refusal, too_large
 from linkstream.service.schemas import BODIES
 from linkstream.service.sessions import SESSION, Session, Sessions
 from linkstream.service.settings import Settings
+from linkstream.store import JsonLines
 
 JSON = "application/json"
 RAW = "application/octet-stream"
@@ -49,7 +50,7 @@ class VectorBody:
     """
 
     rows: npt.NDArray[np.float32]
-    payloads: list[Any] | None = None
+    payloads: Sequence[Any] | None = None
     weights: Any = 1.0
     group: str | None = None
     one: bool = False
@@ -298,7 +299,17 @@ def _file(body: bytes, media: str, settings: Settings, alone: bool) -> VectorBod
         _check_cells(source.n or 0, source.payload_columns)
         blocks = list(source)
     rows = [block.vectors for block in blocks]
-    payloads = [each for block in blocks for each in block.payloads or ()]
+    payloads = _joined(blocks)
     empty = np.empty((0, source.dimension or 2), dtype=np.float32)
     joined = np.concatenate(rows) if rows else empty
-    return VectorBody(door.vectors(joined, dimension=None), payloads or None)
+    weights = source.roles.get("weight", 1.0)
+    return VectorBody(door.vectors(joined, dimension=None), payloads, weights)
+
+
+def _joined(blocks: list[Block]) -> Sequence[Any] | None:
+    """Return the payloads of all blocks, without parsing them; None if there are none."""
+    found = [block.payloads for block in blocks if block.payloads]
+    if len(found) == 1:
+        return found[0]
+    lines = [line for each in found if isinstance(each, JsonLines) for line in each.lines]
+    return JsonLines.of(lines) if lines else None

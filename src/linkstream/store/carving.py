@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.store import file, wal
+from linkstream.store import blocks, file, wal
 from linkstream.store.file import intact
 
 Row = tuple[Any, ...]
 
-TABLES = {14: ("operations",), 7: ("snapshots",), 3: ("vectors", "chunks", "meta", "payloads")}
+_SHORT = ("vectors", "chunks", "meta", "payloads", *blocks.FLAGS)  # tables of three columns
+TABLES = {14: ("operations",), 7: ("snapshots",), 3: _SHORT}
 _INTERIOR = 0x05  # the type of interior pages, which refer to others
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type of a record → bytes
 _SCHEMA_COLUMNS = 5
 _SIZES = (4096, 32768, 8192, 16384, 65536)  # page sizes to try if the header is damaged
 _PROBED = 64  # pages to read to recognise a store
 _CHANGED_BITS = 8  # by which the header of a store may differ; other programs differ by more
-_ROOTS = range(1, 9)  # root pages of a store that was never compacted
+_ROOTS = range(1, 12)  # root pages of a store that was never compacted
 
 
 class Carver:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from linkstream.errors import IdempotencyError, LinkstreamError, StoreClosedError, StoreError
-from linkstream.store import file, journal
+from linkstream.store import blocks, digests, file, journal
+from linkstream.store.blocks import NOTHING, Attached
 from linkstream.store.journal import Operation, decoded
 from linkstream.store.model import Model
 from linkstream.store.write_requests import Call, Task, WriteRequest
@@ -212,7 +213,10 @@ class CommitLoop:
         found = found or self.model.done(request.key)  # it may just have been committed
         if found is None or (request.renew and not self.model.left_of(found)):
             return False
-        _check_same_call(request, found)
+        given = NOTHING if pending is None else pending.attached
+        known = given.flags == found.attached  # else it was committed and dropped just now
+        stored = (lambda: given) if known else (lambda: self.model.journal.attached(found))
+        _check_same_call(request, found, stored)
         request.answer, request.first = decoded(found), found.first_vector
         request.events = found.first_event, found.first_event + len(found.events)
         return True
@@ -229,7 +233,8 @@ class CommitLoop:
         for request in group:
             if request.key is not None and self._pending.get(request.key) is request:
                 del self._pending[request.key]
-            request.rows = request.payloads = request.operation = request.ahead = None
+            request.rows = request.operation = request.ahead = None
+            request.attached = NOTHING
             request.finish()
 
     def _write(self, group: list[WriteRequest]) -> None:
@@ -330,19 +335,20 @@ class JournalWriter:
     def _write(self, decided: list[WriteRequest]) -> int:
         """Write a group table by table; return the approximate number of bytes."""
         operations = [request.operation for request in decided if request.operation is not None]
-        blocks = [
+        vectors = [
             journal.VectorBlock(operation.first_piece, request.rows, request.crcs)
             for request, operation in zip(decided, operations, strict=True)
             if request.rows is not None and request.ahead is None
         ]
-        journal.write_vectors(self._connection, *blocks)
-        for request, operation in zip(decided, operations, strict=True):
-            if request.payloads is not None:
-                journal.write_payloads(self._connection, operation.number, request.payloads)
+        journal.write_vectors(self._connection, *vectors)
+        attached = sum(
+            blocks.write(self._connection, operation.number, request.attached)
+            for request, operation in zip(decided, operations, strict=True)
+        )
         journal.write(self._connection, *operations)
-        vectors = sum(request.rows.nbytes for request in decided if request.rows is not None)
+        rows = sum(request.rows.nbytes for request in decided if request.rows is not None)
         events = sum(operation.events.nbytes for operation in operations)
-        return 2 * file.PAGE * len(decided) + vectors + events
+        return 2 * file.PAGE * len(decided) + rows + events + attached
 
 
 def runs(calls: list[Call]) -> Iterator[list[Any]]:
@@ -385,10 +391,12 @@ def _wait_for_vectors(group: list[WriteRequest]) -> None:
             request.ahead.result()
 
 
-def _check_same_call(request: WriteRequest, found: Operation) -> None:
+def _check_same_call(
+    request: WriteRequest, found: Operation, stored: Callable[[], Attached]
+) -> None:
     """Raise IdempotencyError if a key was used for another call."""
-    first = (found.verb, found.arguments, found.digest)
-    if (request.verb, request.arguments, request.digest) != first:
+    same = (request.verb, request.arguments) == (found.verb, found.arguments)
+    if not (same and digests.same(request.rows, request.attached, found, stored)):
         raise IdempotencyError(
             f"idempotency_key={request.key!r}, which operation {found.number} used for another "
             "call",

@@ -26,18 +26,29 @@ from linkstream.errors import (
     StoreError,
     StoreMemoryError,
 )
-from linkstream.store.schema import SCHEMA
+from linkstream.store.schema import ADDED_2, FORMAT_1, SCHEMA
 
 T = TypeVar("T")
 APPLICATION = 0x4C4E4B53  # "LNKS"
-FORMAT = 1
+FORMAT = 2
 PAGE = 4096  # bytes; a commit writes whole pages to the log
 BUSY = 10_000  # milliseconds to wait for other connections
 _CACHE = 256  # KiB; larger transactions are written while they grow
 _READ_LEAST = 1 << 22  # bytes that a value may always have
 
-# The function that brings each older format to the next one. Format 1 is the first.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+
+def _run_all(connection: sqlite3.Connection, statements: str) -> None:
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+
+
+# The function that brings each older format to the next one, and the older formats that a reader
+# takes as they are. Format 1 is the first; format 2 only adds tables.
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    1: lambda connection: _run_all(connection, ADDED_2)
+}
+READABLE = {1: FORMAT_1}
 
 
 def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
@@ -57,9 +68,7 @@ def fill_new(name: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA cache_size=-{_CACHE}")
         with transaction(connection):
-            for statement in SCHEMA.split(";\n"):
-                if statement.strip():
-                    connection.execute(statement)
+            _run_all(connection, SCHEMA)
             connection.execute(f"PRAGMA application_id={APPLICATION}")
             connection.execute(f"PRAGMA user_version={FORMAT}")
             fill(connection)
@@ -273,13 +282,14 @@ def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> No
         )
     if version != FORMAT and version not in MIGRATIONS:
         raise damaged(path, f"format {version}, which does not exist")
-    if version != FORMAT and read_only:
+    if version != FORMAT and read_only and version not in READABLE:
         raise StoreError(
             f"{path}: a store of format {version}, opened read-only",
             expected=f"format {FORMAT}",
             remedy="Open it once for writing, which updates the format.",
         )
-    if version == FORMAT and _schema(connection) != _expected_schema():
+    expected = SCHEMA if version == FORMAT else READABLE.get(version)
+    if expected is not None and _schema(connection) != _expected_schema(expected):
         raise damaged(path, "tables, triggers or views that linkstream did not create")
 
 
@@ -289,9 +299,9 @@ def _schema(connection: sqlite3.Connection) -> list[Any]:
 
 
 @functools.cache
-def _expected_schema() -> list[Any]:
+def _expected_schema(statements: str) -> list[Any]:
     with contextlib.closing(_connection(":memory:")) as connection:
-        connection.executescript(SCHEMA)
+        connection.executescript(statements)
         return _schema(connection)
 
 

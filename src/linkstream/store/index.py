@@ -8,18 +8,21 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import snapshot
 from linkstream.errors import SnapshotError
+from linkstream.store import blocks
 from linkstream.store.journal import Journal, Operation, Payloads, Rows, rows_of_piece
 
 Integers = npt.NDArray[np.int64]
 Fixed = npt.NDArray[np.int32]
 
+T = TypeVar("T")
 _ARRAYS = ("firsts", "operations", "hashes", "done")
 
 
@@ -178,13 +181,39 @@ def vectors_by_number(journal: Journal, index: Index, numbers: Integers) -> Rows
 def payloads_by_number(journal: Journal, index: Index, numbers: Integers) -> Payloads:
     """Return the payloads of vectors; None for a vector without one."""
     found: Payloads = [None] * len(numbers)
-    read, holder, body = -1, None, None
+    for i, operation, lines, row in _in_blocks(journal, index, numbers, journal.payload_lines):
+        found[i] = None if lines is None else journal.parsed(operation, lines[row])
+    return found
+
+
+def keys_by_number(journal: Journal, index: Index, numbers: Integers) -> list[str | None]:
+    """Return the vectors' own keys; None for a vector without one."""
+    found: list[str | None] = [None] * len(numbers)
+    read = partial(journal.lines, blocks.KEYS)
+    for i, _, lines, row in _in_blocks(journal, index, numbers, read):
+        found[i] = lines[row].decode() or None if lines is not None else None
+    return found
+
+
+def times_by_number(journal: Journal, index: Index, numbers: Integers) -> Integers:
+    """Return the vectors' own times; `NO_TIME` for a vector without one."""
+    found = np.full(len(numbers), blocks.NO_TIME, dtype=np.int64)
+    for i, _, times, row in _in_blocks(journal, index, numbers, journal.times):
+        found[i] = blocks.NO_TIME if times is None else times[row]
+    return found
+
+
+def _in_blocks(
+    journal: Journal, index: Index, numbers: Integers, read: Callable[[Operation, int], T]
+) -> Iterator[tuple[int, Operation, T, int]]:
+    """Yield the position of each number, its operation, its block, and its row in the block."""
+    last, holder = (-1, -1), None
     for i in np.argsort(numbers, kind="stable").tolist():
         holder, row = _find(journal, index, int(numbers[i]), holder)
-        if read != holder.number:
-            read, body = holder.number, journal.payloads(holder)
-        found[i] = None if body is None else body[row]
-    return found
+        block, within = divmod(row, blocks.ROWS)
+        if last != (holder.number, block):
+            last, body = (holder.number, block), read(holder, block)
+        yield i, holder, body, within
 
 
 def _find(

@@ -19,7 +19,10 @@ from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
 from linkstream.errors import StoreError
+from linkstream.store import blocks
+from linkstream.store.blocks import Attached, BlockReader, Times
 from linkstream.store.file import damaged, distrusted, intact, sealed
+from linkstream.store.payloads import Lines, value_of
 
 PIECE = 1 << 20  # bytes of vectors in one row of their table, at most (but one vector at least)
 ADDING = tuple(name for name, verb in VERBS.items() if verb.vectors_field)  # that add vectors
@@ -57,7 +60,7 @@ class Operation:
         first_piece: the number of the first row of its vectors in their table.
         n_rows: how many vectors came with the call.
         dimension: the dimension of these vectors; 0 if there are none.
-        has_payloads: whether payloads came with the call.
+        attached: what came with its vectors, a sum of the flags of `store.blocks`.
         events: its events, one a row.
         result: the answer as bytes; `store.journal.answer` decodes it.
         key: the idempotency key; None if there is none.
@@ -73,12 +76,25 @@ class Operation:
     first_piece: int
     n_rows: int
     dimension: int
-    has_payloads: bool
+    attached: int
     events: npt.NDArray[np.int64] = field(repr=False)
     result: bytes = field(repr=False)
     key: str | None = None
     digest: bytes | None = None
     step: Mark | None = None
+
+    @property
+    def has_payloads(self) -> bool:
+        """Whether payloads came with the call."""
+        return bool(self.attached & (blocks.LIST | blocks.FLAGS[blocks.PAYLOADS]))
+
+    def has(self, table: str) -> bool:
+        """Return whether it has rows in a table of blocks.
+
+        Args:
+            table: the name of the table.
+        """
+        return bool(self.attached & blocks.FLAGS[table])
 
     @property
     def n_pieces(self) -> int:
@@ -134,7 +150,7 @@ def _row(o: Operation) -> tuple[object, ...]:
     said = o.arguments if o.step is None else {**o.arguments, _STEP: list(o.step)}
     counts = o.first_vector, o.first_event, o.first_piece, o.n_rows, o.dimension
     events = np.ascontiguousarray(o.events, dtype="<i8").tobytes()
-    decided = int(o.has_payloads), events, o.result, o.key, o.digest
+    decided = o.attached, events, o.result, o.key, o.digest
     arguments = json.dumps(said, sort_keys=True)
     return sealed("operations", o.number, o.verb, arguments, *counts, *decided)
 
@@ -161,8 +177,8 @@ def write_piece(connection: sqlite3.Connection, piece: int, body: memoryview | b
     _insert(connection, "INSERT OR REPLACE INTO vectors", [sealed("vectors", piece, body)])
 
 
-def write_payloads(connection: sqlite3.Connection, operation: int, payloads: Payloads) -> None:
-    """Write or replace the payloads of an operation."""
+def write_list(connection: sqlite3.Connection, operation: int, payloads: Payloads) -> None:
+    """Replace the payloads of an operation of format 1."""
     row = sealed("payloads", operation, json.dumps(payloads, allow_nan=False))
     connection.execute("INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)", row)
 
@@ -172,6 +188,7 @@ class Journal:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self._path = connection, path
+        self._blocks = BlockReader(connection, path)
 
     def operations(self, after: int, until: int | None = None) -> Iterator[Operation]:
         """Yield the operations after one, in order; raise DamagedStoreError if one is missing."""
@@ -247,10 +264,55 @@ class Journal:
             raise damaged(self._path, f"{what} are missing or do not match their checksum")
         return np.frombuffer(row[1], dtype="<f4").reshape(length, operation.dimension)
 
+    # What came with the vectors
+
+    def attached(self, operation: Operation) -> Attached:
+        """Return all columns that came with an operation, except a list of format 1."""
+        return self._blocks.all_of(operation.number, operation.n_rows, operation.attached)
+
+    def check_attached(self, operation: Operation) -> None:
+        """Raise DamagedStoreError unless all that came with an operation can be read."""
+        self.payloads(operation)
+        with distrusted(self._path, f"keys of operation {operation.number}"):
+            for line in self.attached(operation).keys or ():
+                line.decode()
+
     def payloads(self, operation: Operation) -> Payloads | None:
         """Return the payloads of an operation; None if it has none."""
+        if operation.attached & blocks.LIST:
+            return self._list(operation)
         if not operation.has_payloads:
             return None
+        lines = self.attached(operation).payloads or []
+        with distrusted(self._path, f"payloads of operation {operation.number}"):
+            return [value_of(line) for line in lines]
+
+    def payload_lines(self, operation: Operation, block: int) -> Lines | None:
+        """Return the payloads of a block as lines of JSON; None if the operation has none."""
+        if operation.attached & blocks.LIST:
+            some = self._list(operation)[block * blocks.ROWS : (block + 1) * blocks.ROWS]
+            return [json.dumps(each).encode() for each in some]
+        return self.lines(blocks.PAYLOADS, operation, block)
+
+    def lines(self, table: str, operation: Operation, block: int) -> Lines | None:
+        """Return the lines of a block; None if the operation has none in that table."""
+        if not operation.has(table):
+            return None
+        return self._blocks.lines(table, operation.number, operation.n_rows, block)
+
+    def times(self, operation: Operation, block: int) -> Times | None:
+        """Return the times of a block; None if the operation has none."""
+        if not operation.has(blocks.TIMES):
+            return None
+        return self._blocks.times(operation.number, operation.n_rows, block)
+
+    def parsed(self, operation: Operation, line: bytes) -> Any:
+        """Return the value of a line of payloads."""
+        with distrusted(self._path, f"payloads of operation {operation.number}"):
+            return value_of(line)
+
+    def _list(self, operation: Operation) -> Payloads:
+        """Return the payloads of an operation of format 1."""
         query = "SELECT operation, body, crc FROM payloads WHERE operation = ?"
         row = self._connection.execute(query, (operation.number,)).fetchone()
         if not intact("payloads", row) or row[0] != operation.number:
@@ -271,21 +333,21 @@ class Journal:
 
 
 def _operation(number: int, verb: str, arguments: str, *rest: Any) -> Operation:
-    vector, event, piece, rows, dimension, payloads, events, result, key, digest = rest
+    vector, event, piece, rows, dimension, attached, events, result, key, digest = rest
     said = json.loads(arguments)
     if not isinstance(said, dict):
         raise TypeError("arguments without names")
     step = said.pop(_STEP, None)
     if min(vector, event, piece, rows) < 0 or not 0 <= dimension <= DIMENSION_MAX:
         raise ValueError("impossible counts")
+    if not 0 <= attached < 2 * max(blocks.FLAGS.values()):
+        raise ValueError("unknown columns")
     if verb in IDS and len(result) != 8 * rows:
         raise ValueError("not one ID for each vector")
     decided = np.frombuffer(events, dtype="<i8").reshape(-1, WIDTH).astype(np.int64, copy=False)
     mark = None if step is None else _mark(step, number)
     counts = vector, event, piece, rows, dimension
-    return Operation(
-        number, verb, said, *counts, bool(payloads), decided, result, key, digest, mark
-    )
+    return Operation(number, verb, said, *counts, attached, decided, result, key, digest, mark)
 
 
 def _mark(step: Any, number: int) -> Mark:

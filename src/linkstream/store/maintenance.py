@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.errors import LinkstreamError, StoreError
-from linkstream.store import file, journal, snapshots
+from linkstream.store import blocks, file, journal, snapshots
 from linkstream.store.commit_loop import CommitLoop
 from linkstream.store.journal import Operation, rows_of_piece
 from linkstream.store.model import Model
@@ -275,7 +275,7 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
 def _live(model: Model) -> dict[int, Flags]:
     """Return which rows of each operation are still there."""
     links = model.links
-    if not links.keep_vectors:
+    if not links.track_vectors:
         return {}
     labels, found = links.labels(), {}
     for number, first, end in model.index.stretches(links.n_vectors):
@@ -292,18 +292,27 @@ def _live(model: Model) -> dict[int, Flags]:
 def _erase_rows(
     connection: sqlite3.Connection, model: Model, operation: Operation, live: Flags | None
 ) -> None:
-    if not operation.n_rows or (live is not None and live.all()):
+    if not operation.n_rows:
         return
     if not model.links.keep_vectors:
-        last = operation.first_piece + operation.n_pieces
-        span = (operation.first_piece, last)
+        span = (operation.first_piece, operation.first_piece + operation.n_pieces)
         connection.execute("DELETE FROM vectors WHERE piece >= ? AND piece < ?", span)
-    else:
+    elif live is None or not live.all():
         _zero(connection, model, operation, live)
-    payloads = model.journal.payloads(operation)
-    if payloads is not None and model.links.track_vectors:
-        left = [p if live is not None and live[row] else None for row, p in enumerate(payloads)]
-        journal.write_payloads(connection, operation.number, left)
+    if model.links.track_vectors and (live is None or not live.all()):
+        _erase_attached(connection, model, operation, live)
+
+
+def _erase_attached(
+    connection: sqlite3.Connection, model: Model, operation: Operation, live: Flags | None
+) -> None:
+    """Erase what came with the vectors that are gone."""
+    gone = np.ones(operation.n_rows, dtype=np.bool_) if live is None else ~live
+    if operation.attached & blocks.LIST:
+        payloads = model.journal.payloads(operation) or []
+        left = [None if out else p for p, out in zip(payloads, gone.tolist(), strict=True)]
+        journal.write_list(connection, operation.number, left)
+    blocks.write(connection, operation.number, model.journal.attached(operation).without(gone))
 
 
 def _zero(

@@ -218,7 +218,7 @@ class Model:
             first_piece=self.next_piece,
             n_rows=0 if rows is None else len(rows),
             dimension=0 if rows is None else rows.shape[1],
-            has_payloads=request.payloads is not None,
+            attached=request.attached.flags,
             events=events,
             result=journal.encoded(request.answer),
             key=request.key,

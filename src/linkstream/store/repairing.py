@@ -24,14 +24,15 @@ from linkstream import saving
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.events import WIDTH
 from linkstream.errors import DamagedStoreError, StoreError
-from linkstream.store import about, carving, copies, file, journal, snapshots, wal
+from linkstream.store import about, blocks, carving, copies, file, journal, snapshots, wal
 from linkstream.store.file import damaged
 from linkstream.store.index import Index
 from linkstream.store.journal import LOST, Operation
 from linkstream.store.locks import WriterLock, resolved
 from linkstream.store.model import Model, check_end, load
 
-_COLUMNS = {"operations": 14, "snapshots": 7, "vectors": 3, "chunks": 3, "meta": 3, "payloads": 3}
+_COLUMNS = {"operations": 14, "snapshots": 7}  # columns of a table; 3 of all others
+_ATTACHED = tuple(blocks.FLAGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,11 @@ def _decide_again(
     expected = {other.number: other.links.state_hash() for other in others}
     base = model.number
     for operation in model.journal.operations(0, base):
-        model.journal.payloads(operation)
+        model.journal.check_attached(operation)
         if keep:
             model.journal.vectors(operation)
     for operation in model.journal.operations(base):
-        model.journal.payloads(operation)
+        model.journal.check_attached(operation)
         model.again(operation)
         if expected.get(model.number, "") not in ("", model.links.state_hash()):
             raise damaged(path, f"the snapshot after operation {model.number} holds another state")
@@ -248,7 +249,7 @@ def _nothing(number: int, before: Operation | None) -> Operation:
         events, pieces = len(before.events), before.n_pieces
         after = (before.first_vector, before.first_event + events, before.first_piece + pieces)
     none = np.empty((0, WIDTH), dtype=np.int64)
-    return Operation(number, LOST, {}, *after, 0, 0, False, none, b"null")
+    return Operation(number, LOST, {}, *after, 0, 0, 0, none, b"null")
 
 
 def _is_cut(path: Path) -> bool:
@@ -287,7 +288,7 @@ class _Salvage:
         """Copy all rows that match their checksums; of two with one number, the one in use."""
         with file.usable(self.path):
             for table, row in carving.rows(self.path):
-                marks = ", ".join("?" * _COLUMNS[table])
+                marks = ", ".join("?" * _COLUMNS.get(table, 3))
                 self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", row)
 
     def _described(self) -> about.About | None:
@@ -338,7 +339,8 @@ class _Salvage:
         """Raise DamagedStoreError if calls were acknowledged and none of them can be kept."""
         if self.model.number:
             return
-        counts = "(SELECT count(*) FROM vectors) + (SELECT count(*) FROM payloads)"
+        tables = ("vectors", "payloads", *_ATTACHED)
+        counts = " + ".join(f"(SELECT count(*) FROM {table})" for table in tables)
         (traces,) = self._new.execute(f"SELECT {counts}").fetchone()
         if self.last or traces or self.reason or _is_cut(self.path):
             reason = self.reason or "pages of the file are missing"
@@ -356,24 +358,31 @@ class _Salvage:
                 self.lost_before += 1
                 found = _nothing(number, before)
                 self._new.execute("DELETE FROM operations WHERE number = ?", (number,))
-                self._new.execute("DELETE FROM payloads WHERE operation = ?", (number,))
+                self._drop_attached(number, number)
                 journal.write(self._new, found)
             pieces.update(range(found.first_piece, found.first_piece + found.n_pieces))
             before = found
         self._new.execute("DELETE FROM operations WHERE number > ?", (self.model.number,))
-        self._new.execute("DELETE FROM payloads WHERE operation > ?", (self.model.number,))
+        self._drop_attached(self.model.number + 1, 2**40)
         for (piece,) in self._new.execute("SELECT piece FROM vectors").fetchall():
             if piece not in pieces:
                 self._new.execute("DELETE FROM vectors WHERE piece = ?", (piece,))
         if before is not None:
             self.model.next_piece = before.first_piece + before.n_pieces
 
+    def _drop_attached(self, first: int, last: int) -> None:
+        """Delete what came with the vectors of some operations."""
+        self._new.execute("DELETE FROM payloads WHERE operation BETWEEN ? AND ?", (first, last))
+        span = first * blocks.PER_OPERATION, (last + 1) * blocks.PER_OPERATION
+        for table in _ATTACHED:
+            self._new.execute(f"DELETE FROM {table} WHERE block >= ? AND block < ?", span)
+
     def _readable(self, number: int) -> Operation | None:
         """Return an operation if it, its vectors and its payloads can be read; None otherwise."""
         source = self.model.journal
         with contextlib.suppress(DamagedStoreError):
             operation = source.operation(number)
-            source.payloads(operation)
+            source.check_attached(operation)
             if self.keep or number > self.model.snapshot.operation:
                 source.vectors(operation)
             return operation

@@ -1,11 +1,11 @@
-"""The tables of a store, format 1, described in docs/file-format.md.
+"""The tables of a store, format 2, described in docs/file-format.md.
 
 The text is part of the format: SQLite stores it with its comments, and opening compares it.
 """
 
 from __future__ import annotations
 
-SCHEMA = """
+FORMAT_1 = """
 CREATE TABLE meta (                  -- one row: what the store is, for people and other programs
     number INTEGER PRIMARY KEY,
     body TEXT NOT NULL,              -- JSON
@@ -60,3 +60,25 @@ CREATE VIEW constraints AS           -- and which corrections were made
            json_extract(arguments, '$.a') AS a, json_extract(arguments, '$.b') AS b
     FROM operations WHERE verb IN ('same', 'different');
 """
+
+# Format 2 adds blocks of 256 vectors, see `linkstream.store.blocks`. The column `payloads` of an
+# operation is a sum: 1 for a list of format 1, 2 for payload blocks, 4 for times, 8 for keys.
+ADDED_2 = """
+CREATE TABLE payload_blocks (        -- what people attached to the vectors of an operation
+    block INTEGER PRIMARY KEY,       -- operation * 16384 + row / 256
+    body BLOB NOT NULL,              -- JSON, one line a vector; empty: none
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE vector_times (          -- the vectors' own times
+    block INTEGER PRIMARY KEY,
+    body BLOB NOT NULL,              -- microseconds since 1970 as int64; the least one: none
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE vector_keys (           -- the vectors' own keys
+    block INTEGER PRIMARY KEY,
+    body BLOB NOT NULL,              -- UTF-8, one line a vector; empty: none
+    crc INTEGER NOT NULL
+) STRICT;
+"""
+
+SCHEMA = FORMAT_1 + ADDED_2

@@ -6,7 +6,6 @@ All arguments are checked here, in the thread of the caller, before the request 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import threading
 import zlib
@@ -24,15 +23,13 @@ from linkstream.engine import door
 from linkstream.engine.contract import Decisions
 from linkstream.engine.linkage import Progress
 from linkstream.errors import ArgumentError
-from linkstream.store import journal
-from linkstream.store.journal import Operation, Payloads, Rows
+from linkstream.store import digests, journal
+from linkstream.store.blocks import NOTHING, ROWS_MAX, Attached
+from linkstream.store.journal import Operation, Rows
+from linkstream.store.payloads import check as check_payloads
 
 KEY_MAX = 255  # characters
-PAYLOAD_MAX = 64 << 10  # characters of JSON
-PAYLOADS_MAX = 64 << 20  # of all payloads of a call
-DEPTH_MAX = 32  # lists in lists
 GROUPED = ("add", "add_many", "add_group")  # verbs that are committed in groups with other calls
-ROWS_MAX = 1 << 22  # vectors in one call
 
 
 @dataclass(eq=False, slots=True)
@@ -99,9 +96,9 @@ class WriteRequest(Call):
     verb: str = ""  # the name of the method
     arguments: dict[str, Any] = field(default_factory=dict)  # plain JSON, without the vectors
     rows: Rows | None = None  # the vectors that come with it
-    payloads: Payloads | None = None  # one value for each vector
+    attached: Attached = NOTHING  # payloads, times and keys of the vectors
     key: str | None = None  # the idempotency key
-    digest: bytes | None = None  # SHA-256 of vectors and payloads, if there is a key
+    digest: bytes | None = None  # of vectors and what came with them, if there is a key
     crcs: list[int] | None = None  # of the pieces of the vectors, if the caller computed them
     alone: bool = False  # decide it only after all earlier requests are committed
     step: OpenStep | None = None  # the step that it belongs to
@@ -138,19 +135,21 @@ def request_of(
 ) -> WriteRequest:
     """Return the request for a verb; raise ArgumentError for arguments that are not usable.
 
-    `payloads` has one JSON value for each vector. With `step`, `undo` undoes the whole last step.
+    `payloads` has a JSON value for each vector, see `store.payloads.check`. With
+    `step`, `undo` undoes the whole last step.
     """
     rows = None if verb.vectors is None else _rows(verb.vectors, one=verb.one_vector)
     arguments = _plain(verb.journal_arguments())
     if check_yes_no("step", step):
         arguments["step"] = _check_step(arguments)
-    plain = None if payloads is None else _payloads(payloads, 0 if rows is None else len(rows))
-    request = WriteRequest(verb=verb.verb, arguments=arguments, payloads=plain, key=key)
+    n = 0 if rows is None else len(rows)
+    attached = NOTHING if payloads is None else Attached(check_payloads(payloads, n))
+    request = WriteRequest(verb=verb.verb, arguments=arguments, attached=attached, key=key)
     request.rows = rows if rows is None or len(rows) else None
     request.alone = verb.verb not in GROUPED
     if key is not None:
         _check_key(key)
-        request.digest = _digest(request.rows, plain)
+        request.digest = digests.digest(request.rows, attached)
     return request
 
 
@@ -200,13 +199,6 @@ def _rows(X: npt.ArrayLike, *, one: bool) -> Rows:
     return rows
 
 
-def _digest(rows: Rows | None, payloads: Payloads | None) -> bytes:
-    sha = hashlib.sha256(b"" if rows is None else np.ascontiguousarray(rows, dtype="<f4").data)
-    shape = None if rows is None else rows.shape
-    sha.update(json.dumps([shape, payloads], sort_keys=True).encode())
-    return sha.digest()
-
-
 def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
     if not arguments:
         return {}
@@ -219,90 +211,6 @@ def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
             remedy="Pass plain Python values.",
         ) from None
     return plain
-
-
-def _payloads(payloads: Iterable[Any], n: int) -> Payloads:
-    listed = isinstance(payloads, Iterable) and not isinstance(payloads, (str, bytes, dict))
-    given = list(payloads) if listed else []
-    if not listed or len(given) != n:
-        seen = f"{len(given)} payloads" if listed else f"payloads={payloads!r:.80}"
-        raise ArgumentError(
-            f"{seen} for {n} vectors",
-            expected="a list with one for each vector",
-            remedy="Use None for a vector without a payload.",
-        )
-    plain, size = [], 0
-    for row, value in enumerate(given):
-        text = _payload_text(value, row)
-        size += len(text)
-        if size > PAYLOADS_MAX:
-            raise ArgumentError(
-                f"payloads of more than {PAYLOADS_MAX} characters of JSON in one call",
-                expected=f"at most {PAYLOADS_MAX} characters",
-                remedy="Split the call, or store references instead of the values.",
-            )
-        plain.append(_payload(value, text, row))
-    return plain
-
-
-def _payload_text(value: Any, row: int) -> str:
-    _check_depth(value, row)
-    try:
-        text = json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentError(
-            f"payload {row} is not JSON ({error})",
-            expected="strings, finite numbers, booleans, None, and lists and dicts of these",
-            remedy="Convert the payload, or store a reference to it.",
-        ) from None
-    if len(text) > PAYLOAD_MAX:
-        raise ArgumentError(
-            f"payload {row} takes {len(text)} characters",
-            expected=f"at most {PAYLOAD_MAX}",
-            remedy="Attach a reference to it instead.",
-        )
-    return text
-
-
-def _payload(value: Any, text: str, row: int) -> Any:
-    """Return the value after a round trip through JSON; raise ArgumentError if it differs."""
-    plain = json.loads(text)
-    if plain != value and not _same(plain, value):
-        raise ArgumentError(
-            f"payload {row} has keys that are not strings",
-            expected="dicts with string keys",
-            remedy="Convert the keys to strings.",
-        )
-    return plain
-
-
-def _check_depth(value: Any, row: int) -> None:
-    level = [value]
-    for _ in range(DEPTH_MAX):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, (dict, list, tuple))
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return
-        if len(level) > PAYLOAD_MAX:
-            break
-    raise ArgumentError(
-        f"payload {row} is nested more than {DEPTH_MAX} deep, or has too many values",
-        expected="a smaller payload",
-        remedy="Attach a reference to it instead.",
-    )
-
-
-def _same(plain: Any, value: Any) -> bool:
-    """Return whether two values are equal when tuples count as lists."""
-    if isinstance(plain, dict):
-        return plain.keys() == value.keys() and all(_same(plain[k], value[k]) for k in plain)
-    if isinstance(plain, list):
-        return all(map(_same, plain, value))
-    return bool(plain == value)
 
 
 def _check_key(key: object) -> None:
