@@ -2,8 +2,9 @@
 
 A stream is the first 2,500 vectors of a set in the given order; for an encoder with one set, the
 tuning half or the scored half of its identities. Each stream is run at eleven places of three
-lines, which differ in their pull. Instant and current accuracy and the separation of the clusters
-(which needs no labels) are kept, so that all tables follow without another run.
+lines, which differ in their pull. Instant and current accuracy, the share of vectors that keep
+their ID, and the separation of the clusters (the last two need no labels) are kept, so that all
+tables follow without another run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from benchmarks.protocol import CAP, Half, load
 from linkstream import Links, Space, Thresholds
-from linkstream.metrics import accuracy
+from linkstream.metrics import accuracy, stability
 from linkstream.presets import Line
 from linkstream.space import survey
 from linkstream.tuning import grid
@@ -30,7 +31,7 @@ JOIN = 0.4
 PARTS = ("tuning", "scored")  # halves of the identities
 OPTIONS: dict[str, Any] = {"evidence": "cluster", "heal": "settle"}
 
-Figures = dict[str, float]  # instant, current, separation
+Figures = dict[str, float]  # instant, current, still, separation
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,11 @@ def _figures(
     half: Half, rows: Any, similarity: Any, thresholds: Thresholds, options: dict[str, Any]
 ) -> Figures:
     links = Links.from_thresholds(thresholds, threads=1, **options)
-    instant, current = links.add_many(rows), links.labels()
+    instant = links.add_many(rows)
+    current, given = links.labels(), links.resolve_many(instant)
     numbered = np.unique(current, return_inverse=True)[1].astype(np.int32)[np.newaxis, np.newaxis]
     seen = grid.measured((1,), (thresholds,), numbered, similarity)
     found = {"instant": accuracy(half.y, instant), "current": accuracy(half.y, current)}
+    found["still"] = stability(given, current)
     found["separation"] = float(seen.separation[0])
     return {name: round(value, 4) for name, value in found.items()}

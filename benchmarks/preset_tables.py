@@ -15,7 +15,7 @@ from linkstream.metrics import accuracy
 from linkstream.presets import Line
 
 Made = Sequence[Mapping[str, Any]]
-Row = dict[str, list[float]]  # instant and current, by column
+Row = dict[str, list[float]]  # instant, current and, of presets, still, by column
 
 # The configurations of linkscluster 0.1.0 (linkscluster/configs.py): T_c, T_s, T_p.
 SHIPPED = {
@@ -73,7 +73,7 @@ def figures_of(preset: Mapping[str, Any], name: str, runs: Runs) -> Row:
     return {
         "point": point_figures(name, part, runs),
         **{column: kept[column] for column in ("default", "automatic", "named")},
-        "best": max(kept["levels"].values(), key=lambda pair: pair[1]),
+        "best": max(kept["levels"].values(), key=lambda each: each[1]),
         "linkscluster": peer_figures(preset["name"], Stream(name, part), runs),
     }
 
@@ -86,15 +86,17 @@ def peer_figures(preset: str, stream: Stream, runs: Runs) -> list[float]:
         names = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
         values = dict(zip(names, SHIPPED.get(preset, SHIPPED["default"]), strict=True))
         answer = Linkscluster().run(half.X, values)
-        runs.kept[key] = {each: round(accuracy(half.y, answer[each]), 4) for each in answer}
+        runs.kept[key] = {
+            each: round(accuracy(half.y, answer[each]), 4) for each in ("instant", "current")
+        }
         runs.save()
     return [runs.kept[key]["instant"], runs.kept[key]["current"]]
 
 
 def left_out_table(rows: Mapping[str, Row]) -> str:
-    """Return instant / current accuracy by set that is left out, and the means."""
-    head = " | ".join(COLUMNS.values())
-    lines = [f"| set left out | {head} |", f"| --- |{' --: |' * len(COLUMNS)}"]
+    """Return instant / current accuracy by set that is left out, stillness, and the means."""
+    head = " | ".join((*COLUMNS.values(), "keep their ID ‡"))
+    lines = [f"| set left out | {head} |", f"| --- |{' --: |' * (len(COLUMNS) + 1)}"]
     for name, row in rows.items():
         lines.append(f"| {name.replace('_', ' ')} | {_cells(row)} |")
     means = {column: np.mean([row[column] for row in rows.values()], axis=0) for column in COLUMNS}
@@ -103,4 +105,5 @@ def left_out_table(rows: Mapping[str, Row]) -> str:
 
 
 def _cells(row: Mapping[str, Any]) -> str:
-    return " | ".join("{:.3f} / {:.3f}".format(*row[column]) for column in COLUMNS)
+    pairs = ["{:.3f} / {:.3f}".format(*row[column]) for column in COLUMNS]
+    return " | ".join((*pairs, f"{row['named'][2]:.3f}"))

@@ -74,8 +74,9 @@ class Preset:
         space: the space of the thresholds. Its model is the name of the preset.
         evidence, heal: options of `Links` that the thresholds were tuned with.
         made_from: the sets that the line was made from.
-        figures: accuracy by set, instant and current, of a line made without that set: of
-            the default level and of each level.
+        figures: by set, of a line made without that set, for the default level and for each
+            level: instant accuracy, current accuracy, and the share of vectors that keep their
+            ID (not for a preset of one point).
     """
 
     name: str
