@@ -16,7 +16,7 @@ import linkstream.cli.serve
 import linkstream.service.app
 import linkstream.service.server  # noqa: F401
 from linkstream.cli import main as command
-from service.internals import die
+from service.internals import inject
 
 
 def serve(job):
@@ -29,7 +29,7 @@ def serve(job):
     sys.stdin = open(0)  # noqa: SIM115 - as a fresh process has them
     sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
     if job["fault"] is not None:
-        die(**job["fault"])
+        inject(**job["fault"])
     sys.argv = ["linkstream", *job["words"]]
     status = 1
     try:

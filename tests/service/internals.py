@@ -9,6 +9,25 @@ import sqlite3
 import threading
 
 from linkstream.store import commit_loop
+from linkstream.store.reader import StoreReader
+
+
+def get_stuck(where):
+    """Make reviews, or the writer threads, run for ever from the first review on."""
+
+    def spin(*_, **__):
+        while True:
+            pass
+
+    def review_queue(self, limit=20, **_):
+        return spin() if where == "reader" else self.handle.run(spin)
+
+    StoreReader.review_queue = review_queue
+
+
+def inject(*, stuck=None, **fault):
+    """Inject a fault into this process: see `get_stuck` and `die`."""
+    return die(**fault) if stuck is None else get_stuck(stuck)
 
 
 def die(*, when, commit):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import signal
+import socket
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -47,20 +48,112 @@ def test_stopping_under_load_loses_nothing_and_closes_the_stores(nest, tmp_path,
     assert len(found) == len(answers), "a batch went in and nobody was told"
 
 
-def test_a_second_signal_stops_at_once_and_loses_nothing(nest, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
+def test_a_second_signal_stops_at_once_and_loses_nothing(nest, tmp_path, number):
     data = tmp_path / "data"
-    with ProcessService(nest, data) as service:
+    with ProcessService(nest, data, fault={"stuck": "writer"}, stop_seconds=3_600) as service:
         service.namespace("people")
         feeders = Feeders(service, 4, [0] * 6)
         until(lambda: len(feeders.answers) >= 12)
-        service.signal(signal.SIGTERM)
-        time.sleep(0.01)
-        with contextlib.suppress(ProcessLookupError):  # it was quick
+        with asked(service, 1):
             service.signal(signal.SIGTERM)
-        service.wait()
+            until(lambda: not accepts(service))  # it stops, and waits for the writes
+            service.signal(number)
+            assert_ended(service.wait())
         answers = feeders.join().answers
     found = replayed(data / "people.links", 4, feeders)
     assert {key: found.get(key) for key in answers} == answers
+
+
+@pytest.mark.parametrize("stuck", ["reader", "writer"])
+def test_a_signal_ends_the_process_whatever_runs(nest, tmp_path, stuck):
+    data = tmp_path / "data"
+    with ProcessService(nest, data, fault={"stuck": stuck}, stop_seconds=1.0) as service:
+        service.namespace("people")
+        feeders = Feeders(service, 5, [0] * 4)
+        until(lambda: len(feeders.answers) >= 8)
+        with asked(service, 4):
+            service.signal(signal.SIGTERM)
+            assert_ended(service.wait())
+        answers = feeders.join().answers
+    found = replayed(data / "people.links", 5, feeders)
+    assert {key: found.get(key) for key in answers} == answers
+
+
+@pytest.mark.parametrize("tries", [3, pytest.param(50, marks=pytest.mark.long)])
+def test_a_signal_ends_the_process_while_slow_questions_and_writes_run(nest, tmp_path, tries):
+    data = tmp_path / "data"
+    rng = np.random.default_rng(8)
+    with ProcessService(nest, data, stop_seconds=10.0) as service:
+        path = service.namespace("questions")
+        for _ in range(4):
+            rows = rng.standard_normal((1_500, 128)).astype(np.float32)
+            assert service.post(f"{path}/vectors", rows).status == 200
+        service.stop()
+    taken = [_stopped_amid_questions(nest, data, path, rng) for _ in range(tries)]
+    print(f"{tries} stops; seconds: {np.round(np.quantile(taken, [0, 0.5, 1]), 2)}")  # noqa: T201
+
+
+def _stopped_amid_questions(nest, data, path, rng):
+    """Stop a service while questions and writes run; return the seconds that it took."""
+    rows = rng.standard_normal((9, 128)).astype(np.float32)
+    with (
+        ThreadPoolExecutor(2) as pool,
+        ProcessService(nest, data, stop_seconds=10.0) as service,
+        asked(service, 8, path=path),
+    ):
+        before = service.get(path).json["vectors"]
+        writes = [pool.submit(_write_until_it_ends, service, path, rows) for _ in range(2)]
+        until(lambda: service.get(path).json["vectors"] > before)
+        begin = time.monotonic()
+        service.signal(signal.SIGTERM)
+        assert_ended(service.wait())
+        taken = time.monotonic() - begin
+        acknowledged = sum(write.result() for write in writes)
+    with Store.open(data / "questions.links", read_only=True) as store:
+        assert store.n_vectors >= before + acknowledged
+    return taken
+
+
+def _write_until_it_ends(service, path, rows):
+    """Add vectors until the service ends; return how many were acknowledged."""
+    acknowledged = 0
+    with contextlib.suppress(OSError, http.client.HTTPException), service.caller() as caller:
+        while caller.post(f"{path}/vectors", rows).status == 200:
+            acknowledged += len(rows)
+    return acknowledged
+
+
+@contextlib.contextmanager
+def asked(service, n, *, path="/v1/namespaces/people"):
+    """Ask n slow questions, of which some run, and leave the connections open."""
+    with contextlib.ExitStack() as held:
+        for limit in range(1, n + 1):
+            line = held.enter_context(RawConnection(service.port))
+            line.send(head("GET", f"{path}/review?limit={limit}"))
+        gauge = "linkstream_slow_reads_running"
+        until(lambda: _metric(service, gauge) > 0)
+        yield
+
+
+def _metric(service, name):
+    text = service.get("/metrics").body.decode()
+    return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(name))
+
+
+def accepts(service):
+    """Return whether a service accepts connections."""
+    try:
+        socket.create_connection(("127.0.0.1", service.port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def assert_ended(ended):
+    """Check that a process ended as documented."""
+    assert ended.status == 0, ended
+    assert "Traceback" not in ended.errors, ended.errors
 
 
 def test_stopping_answers_running_requests_and_ends_streams(nest, tmp_path):

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,7 +45,9 @@ def serve(
 
     DATA holds one store for each namespace. Without a token only this machine can call the service,
     and a --host that other machines reach is refused: linkstream token create. Ctrl-C or SIGTERM
-    ends it: running requests are answered, and the stores are closed. Settings come from the file,
+    ends it: running requests are answered, and the stores are closed, within stop_seconds; a second
+    signal ends it at once. The exit code is 0, and all that was acknowledged is kept. Slow reads,
+    such as reviews, share slow_threads, slow_calls and slow_bytes. Settings come from the file,
     then from variables such as LINKSTREAM_PORT, then from the options. To try it: linkstream serve
     --demo, which uses a temporary folder.
 
@@ -53,6 +55,7 @@ def serve(
     """
     from linkstream.service.settings import Settings
 
+    signalled = False
     with ExitStack() as held:
         if demo and data is None:
             folder = held.enter_context(tempfile.TemporaryDirectory(prefix="linkstream-demo-"))
@@ -64,7 +67,9 @@ def serve(
         if check:
             _check(settings)
         else:
-            _serve(settings)
+            signalled = _serve(settings)
+    if signalled:
+        _leave()
 
 
 def _others(pairs: list[str]) -> dict[str, str]:
@@ -90,7 +95,8 @@ def _check(settings: Settings) -> None:
     screen.answer(record | {"tokens": needed}, words)
 
 
-def _serve(settings: Settings) -> None:
+def _serve(settings: Settings) -> bool:
+    """Serve; return whether a signal has ended it."""
     from linkstream.service.running import serve as run
 
     _configure_logging()
@@ -102,8 +108,19 @@ def _serve(settings: Settings) -> None:
             _show_address(settings, url)
         sys.stdout.flush()
 
-    run(settings, ready=ready)
+    signalled = run(settings, ready=ready)
     screen.note("Stopped. What was acknowledged is kept.")
+    return signalled
+
+
+def _leave() -> None:
+    """End the process; Python would wait for the threads of reads that nobody waits for."""
+    from linkstream.service.stopping import end_process
+
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    end_process()
 
 
 def _show_address(settings: Settings, url: str) -> None:

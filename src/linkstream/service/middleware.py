@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from linkstream.service.metrics import Metrics
 from linkstream.service.requests import HEADERS
 from linkstream.service.responses import Refusal, error_response, hidden_prefix
 from linkstream.service.routing import N
+from linkstream.service.sessions import Sessions
 from linkstream.service.settings import Settings
 
 POLICY = (
@@ -83,6 +85,11 @@ class SecurityMiddleware:
             await error_response(error, hidden=self._hidden)(scope, receive, respond)
         except ClientDisconnect:
             status = 499  # the client has gone
+        except asyncio.CancelledError:
+            status = 499
+            if not _stopping(scope):
+                raise
+            # The service stops and has closed the connection: uvicorn would log a traceback.
         except Exception:
             _log.exception("%s %s", scope["method"], scope["path"])
             await error_response(_fault())(scope, receive, respond)
@@ -137,6 +144,11 @@ class AddFastPath:
         scope["linkstream.route"] = f"{N}{_AFTER}"
         response = await self._handler(Request(scope, receive, send))
         await response(scope, receive, send)
+
+
+def _stopping(scope: Any) -> bool:
+    sessions: Sessions | None = scope.get("state", {}).get("sessions")
+    return sessions is not None and sessions.stopping.is_set()
 
 
 def _adds_to(scope: Any) -> str | None:

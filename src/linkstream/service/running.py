@@ -41,14 +41,19 @@ _WHY = {
 }
 
 
-def serve(settings: Settings, *, ready: Ready | None = None) -> None:
+def serve(settings: Settings, *, ready: Ready | None = None) -> bool:
     """Serve until SIGTERM or Ctrl-C; then answer running requests, close the stores, and return.
 
-    A second signal stops at once; acknowledged data is safe in either case.
+    If that takes longer than `stop_seconds`, the process ends then, whatever runs in it. A second
+    signal ends the process at once. The exit code is 0 in both cases, and acknowledged data is
+    safe. Slow reads are not answered: they get 503.
 
     Args:
         settings: the settings of the service.
         ready: called with the URL of the dashboard once requests are answered.
+
+    Returns:
+        Whether a signal has stopped it. Threads of slow reads may still run for a moment.
 
     Raises:
         ArgumentError: the service would be open to other machines without a token, the port is in
@@ -65,6 +70,7 @@ def serve(settings: Settings, *, ready: Ready | None = None) -> None:
             url = url_of(settings, sockets[0].getsockname())
             running.ready = functools.partial(ready, url)
         running.run_on(sockets)
+        return running.signalled
 
 
 @contextlib.contextmanager

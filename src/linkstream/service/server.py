@@ -21,6 +21,7 @@ from linkstream.service import create_app
 from linkstream.service.middleware import SECURITY_HEADERS
 from linkstream.service.responses import Refusal, busy, error_body
 from linkstream.service.settings import Settings
+from linkstream.service.stopping import Watchdog, end_process
 
 if TYPE_CHECKING:
     from linkstream.service.sessions import Sessions
@@ -29,6 +30,9 @@ HEAD_MAX = 64 << 10  # bytes of a request before its body
 _GRACE = 0.1  # seconds to read bytes that arrived while the event loop was busy
 _ACCEPTS = 8  # connections accepted in one turn of the event loop
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Parts of `stop_seconds`: until connections are closed, and until requests are cancelled. The rest
+# is for closing the stores.
+_REQUESTS, _CANCEL = 0.7, 0.75
 
 _REASONS = {
     400: "Bad Request",
@@ -119,8 +123,8 @@ class Protocol(HttpToolsProtocol):
         )
 
     def shutdown(self) -> None:
-        """End the event streams when the service stops; running requests are answered."""
-        self.app_state["sessions"].stopping.set()
+        """End streams and slow reads when the service stops; other requests are answered."""
+        self.app_state["sessions"].begin_stop()
         super().shutdown()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -188,13 +192,15 @@ class Server(uvicorn.Server):
     """uvicorn's server on sockets that are already open; calls `ready` when it answers.
 
     uvicorn raises the signal that stopped it again, so that the process looks killed. Here a stop
-    by a signal is a success.
+    by a signal is a success. The process ends `stop_seconds` after the signal, whatever runs.
     """
 
-    def __init__(self, config: uvicorn.Config, *, demo: bool = False) -> None:
+    def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
         super().__init__(config)
         self.ready: Callable[[], None] | None = None
-        self._demo = demo
+        self.signalled = False
+        self._settings = settings
+        self._watchdog = Watchdog()
         self._failed: BaseException | None = None
 
     @classmethod
@@ -210,9 +216,8 @@ class Server(uvicorn.Server):
             server_header=False,
             proxy_headers=False,  # else a caller could forge its address
             timeout_keep_alive=math.ceil(settings.idle_seconds),
-            timeout_graceful_shutdown=math.ceil(settings.stop_seconds),
         )
-        return cls(config, demo=settings.demo)
+        return cls(config, settings)
 
     def run_on(self, sockets: list[socket.socket]) -> None:
         """Serve until stopped; raise the error if the start failed."""
@@ -220,7 +225,8 @@ class Server(uvicorn.Server):
         # long under load.
         more = [one.dup() for one in sockets for _ in range(_ACCEPTS - 1)]
         try:
-            self.run(sockets=[*sockets, *more])
+            with self._watchdog, self._signals():
+                self.run(sockets=[*sockets, *more])
         except SystemExit:  # uvicorn's sign that the application did not start
             raise StoreError(
                 "a service that did not start",
@@ -238,7 +244,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.should_exit:
             return
-        if self._demo:
+        if self._settings.demo:
             from linkstream.service import demo
 
             sessions = self.lifespan.state["sessions"]
@@ -250,8 +256,32 @@ class Server(uvicorn.Server):
             self._failed = error
             self.should_exit = True
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer running requests, for a part of `stop_seconds`, then close the stores."""
+        seconds = self._settings.stop_seconds
+        self.lifespan.state["sessions"].begin_stop()
+        timer = asyncio.get_running_loop().call_later(_REQUESTS * seconds, self._hang_up)
+        self.config.timeout_graceful_shutdown = _CANCEL * seconds  # type: ignore[assignment]
+        try:
+            await super().shutdown(sockets=sockets)
+        finally:
+            timer.cancel()
+
+    def _hang_up(self) -> None:
+        """Close the connections of requests that are not answered yet.
+
+        An answer such as 503 would be wrong: a write may still be done.
+        """
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Do nothing: `run_on` handles signals until the event loop has ended."""
+        yield
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
         """Handle signals inside the block: the first stops in good order, the second at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -264,6 +294,8 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002, RUF100
-        """Stop; at the second signal at once."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
+        """Stop; at the second signal end the process at once."""
+        if self.signalled:
+            end_process()
+        self.signalled = self.should_exit = True
+        self._watchdog.limit(self._settings.stop_seconds)

@@ -182,9 +182,14 @@ class Sessions:
         await self.run_in_thread(lambda: self.settings.data.mkdir(parents=True, exist_ok=True))
         self.spawn(self._sample())
 
+    def begin_stop(self) -> None:
+        """End streams and slow reads, and refuse new ones."""
+        self.stopping.set()
+        self.slow.stop()
+
     async def stop(self) -> None:
         """Close all stores."""
-        self.stopping.set()
+        self.begin_stop()
         for task in list(self._tasks):
             task.cancel()
         closing = [self.run_in_thread(session.store.close) for session in self.open.values()]
