@@ -87,8 +87,10 @@ class _Namespaces(Collector):
         sessions = self._sessions
         yield _gauge("event_readers", "Open event streams.", value=sessions.readers)
         yield _gauge("waiting_bytes", "Bytes received and waiting.", value=sessions.held)
-        broken = len(sessions.broken)
+        broken = len(sessions.health.broken)
         yield _gauge("broken_namespaces", "Namespaces that could not be opened.", value=broken)
+        failing = len(sessions.health.failing)
+        yield _gauge("failing_namespaces", "Namespaces whose last write failed.", value=failing)
         yield from _slow_reads(sessions.slow)
         words, labels = "Vectors added since the start.", ("namespace",)
         taken = CounterMetricFamily("linkstream_vectors", words, labels=labels)

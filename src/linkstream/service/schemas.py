@@ -288,5 +288,6 @@ class Health(BaseModel):
     """The state of the service."""
 
     status: Literal["ok", "degraded"]
+    reasons: list[Literal["store", "disk"]]
     version: str
     namespaces: int

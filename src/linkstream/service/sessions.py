@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from linkstream.errors import LinkstreamError, StoreClosedError
+from linkstream.service.health import Health
 from linkstream.service.live import LiveFeed
 from linkstream.service.projection import Projection
 from linkstream.service.responses import Refusal, busy, not_found, too_many
@@ -106,6 +107,8 @@ class Session:
         finally:
             self.load.calls -= 1
             self._sessions.release_bytes(self, size)
+        if self._sessions.health.failing:
+            self._sessions.health.failing.discard(self.name)
         self.live.note(call)
         return call
 
@@ -155,7 +158,7 @@ class Sessions:
 
     settings: Settings
     open: dict[str, Session] = field(default_factory=dict)
-    broken: dict[str, LinkstreamError] = field(default_factory=dict)
+    health: Health = field(init=False)
     held: int = 0  # bytes received and waiting, in all namespaces
     readers: int = 0  # open event streams
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
@@ -172,6 +175,7 @@ class Sessions:
 
     def __post_init__(self) -> None:
         self.slow = SlowReads(self.settings)
+        self.health = Health(self.settings.data)
 
     async def start(self) -> None:
         """Start threads and tasks on the running event loop."""
@@ -279,9 +283,9 @@ class Sessions:
             store = await self.run_in_thread(lambda: Store.open(path, **running, **options))
         except LinkstreamError as error:
             if not options:
-                self.broken[name] = error
+                self.health.broken[name] = error
             raise
-        self.broken.pop(name, None)
+        self.health.broken.pop(name, None)
         session = self.open[name] = Session(name, store, self)
         return session
 
@@ -289,6 +293,7 @@ class Sessions:
         """Close a store after a failed write; the next request opens it again."""
         if self.open.get(session.name) is session and not self.stopping.is_set():
             del self.open[session.name]
+            self.health.failing.add(session.name)
             _log.error("namespace %s will be opened again: %s", session.name, error)
             self.spawn(self.run_in_thread(session.store.close))
 

@@ -27,11 +27,17 @@ router = APIRouter()
 
 @route(router, "GET", "/healthz", "none", answer=schemas.Health)
 async def health(request: Request) -> Response:
-    """Return whether all namespaces work, the version, and the number of namespaces."""
+    """Return whether all namespaces work, why not, the version, the number of namespaces.
+
+    The HTTP status is 200 as long as the service answers, also if it is degraded.
+    """
     sessions = sessions_of(request)
-    status = "degraded" if sessions.broken else "ok"
-    names = await sessions.run_in_thread(sessions.names)
-    return json_response({"status": status, "version": __version__, "namespaces": len(names)})
+    full, names = await sessions.run_in_thread(
+        lambda: (sessions.health.check_disk(), sessions.names())
+    )
+    reasons = sessions.health.reasons(disk_full=full)
+    status = {"status": "degraded" if reasons else "ok", "reasons": reasons}
+    return json_response({**status, "version": __version__, "namespaces": len(names)})
 
 
 @route(router, "GET", "/v1/whoami", "any", answer=schemas.Whoami)
