@@ -2,9 +2,9 @@
 
 A service in a process of its own serves a store of N vectors (benchmarks/million.py makes it).
 Eight clients write vectors one by one, first alone, then while 32 clients ask for reviews all the
-time, in turn. Each pair of tries compares how long a write waits. Then the service is started again and
-again, and ended by SIGTERM while the same clients ask and write; the seconds until the process has
-ended are compared with `stop_seconds`. The peak of the service's memory is read from the system.
+time, in turn. Each pair of tries compares how long a write waits. Then the service is started again
+and again, and ended by SIGTERM while the same clients ask and write; the seconds until the process
+has ended are compared with `stop_seconds`. The system tells the peak of the memory of the service.
 Results are stored in benchmarks/questions.json; `--docs` writes the table of docs/performance.md.
 """
 
