@@ -89,9 +89,10 @@ def test_every_set_of_a_preset_has_a_point_to_compare_with():
 def test_the_table_of_sets_left_out_ends_with_the_means():
     columns = ("point", "default", "automatic", "named", "best", "linkscluster")
     rows = {
-        "text_a": {column: [0.2, 0.4] for column in columns},
-        "text_b": {column: [0.4, 0.8] for column in columns},
+        "text_a": {column: [0.2, 0.4, 0.9] for column in columns},
+        "text_b": {column: [0.4, 0.8, 0.7] for column in columns},
     }
     shown = left_out_table(rows).splitlines()
     assert shown[2].startswith("| text a | 0.200 / 0.400 |")
-    assert shown[-1] == "| **mean of 2** |" + " 0.300 / 0.600 |" * len(columns)
+    assert shown[2].endswith("| 0.900 |")
+    assert shown[-1] == "| **mean of 2** |" + " 0.300 / 0.600 |" * len(columns) + " 0.800 |"

@@ -34,6 +34,7 @@ PERPENDICULAR = 0.05
 
 _SURVEYED = 3000  # vectors compared with each other: about 200 MB of memory
 _PASSES = 4
+_ROUNDING = 5e-6  # products of float32 differ by less from one machine to another
 _NEAR = 0.4  # of the way from a random pair to a neighbour: two vectors count as one identity
 _BLOCK = 8192
 
@@ -329,6 +330,7 @@ def _centred(products: npt.NDArray[np.float32], weights: Floats) -> npt.NDArray[
     to_mean = (products @ weights.astype(np.float32)).astype(np.float64)
     centred = products - to_mean[:, np.newaxis].astype(np.float32)
     centred -= (to_mean - float(to_mean @ weights)).astype(np.float32)
+    centred[np.abs(centred) < _ROUNDING] = 0.0
     # A vector that equals the mean has no direction; it stays perpendicular to all others.
     lengths = np.sqrt(np.maximum(np.diagonal(centred), 1e-6))
     centred /= lengths[:, np.newaxis]

@@ -16,6 +16,7 @@ from linkstream.client.errors import (
     AnswerError,
     BusyError,
     ServiceError,
+    TooLargeError,
     TooManyError,
     UnreachableError,
 )
@@ -52,12 +53,19 @@ def test_temporary_refusals_are_retried(talk, waits, status):
     assert len(set(service.keys_sent())) == 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 415, 500])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 415, 500])
 def test_other_refusals_are_raised_at_once(talk, waits, status):
     service = Service(refusal(status, "other"))
     with talk(service) as client, pytest.raises(ServiceError) as told:
         client.add_many(X)
     assert (told.value.status, told.value.kind) == (status, "other")
+    assert (len(service.asked), waits) == (1, [])
+
+
+def test_one_vector_that_is_too_large_is_not_split(talk, waits):
+    service = Service(refusal(413, "too-large"))
+    with talk(service) as client, pytest.raises(TooLargeError):
+        client.add_many(X[:1])
     assert (len(service.asked), waits) == (1, [])
 
 

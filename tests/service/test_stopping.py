@@ -24,12 +24,12 @@ def test_a_later_limit_does_not_extend_the_first():
 
 
 def test_nothing_is_ended_without_a_limit_or_after_the_context():
-    ended = threading.Event()
+    ended, others = threading.Event(), {*threading.enumerate()}
     with Watchdog(ended.set):
         pass
     with Watchdog(ended.set) as watchdog:
         watchdog.limit(3_600.0)
-    for thread in threading.enumerate():
+    for thread in {*threading.enumerate()} - others:
         if thread.name == "linkstream-watchdog":
             thread.join(TIMEOUT)
             assert not thread.is_alive()

@@ -353,7 +353,7 @@ def test_info_describes_the_store(path):
         found = store.info()
         assert str(path) == str(found["path"])
         assert found["bytes"] > 0
-        assert found["format"] == 1
+        assert found["format"] == 2
         text = repr(found)
         assert "0.75" in text
         assert "min_size" in text

@@ -174,7 +174,7 @@ def test_readers_are_not_delayed_by_the_log_of_a_writer(path):
             store.add_many(X[3 * call : 3 * call + 3])
             with Store.open(path, read_only=True) as reader:
                 assert reader.journal.n_operations == call + 1
-        assert store.info()["format"] == 1
+        assert store.info()["format"] == 2
 
 
 def test_a_single_vector_of_128_dimensions_costs_little_of_the_log(path):

@@ -172,6 +172,7 @@ class Sessions:
     _readers: ThreadPoolExecutor = field(init=False)
     _threads: ThreadPoolExecutor = field(init=False)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    _closing: dict[str, asyncio.Task[Any]] = field(default_factory=dict)  # after failed writes
 
     def __post_init__(self) -> None:
         self.slow = SlowReads(self.settings)
@@ -204,11 +205,12 @@ class Sessions:
         for pool in (self._readers, self._threads):
             pool.shutdown(wait=False)
 
-    def spawn(self, work: Any) -> None:
+    def spawn(self, work: Any) -> asyncio.Task[Any]:
         """Run a coroutine in the background until the service stops."""
-        task = self.loop.create_task(work)
+        task: asyncio.Task[Any] = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
         """Run slow work in a thread."""
@@ -278,6 +280,8 @@ class Sessions:
         if self.stopping.is_set():
             raise busy("a service that is stopping", "a running service")
         path = self.path(name)
+        if name in self._closing:  # a store has one writer
+            await asyncio.wait([self._closing[name]])
         running: dict[str, Any] = {"engine": self.settings.engine, "threads": self.settings.threads}
         try:
             store = await self.run_in_thread(lambda: Store.open(path, **running, **options))
@@ -295,7 +299,13 @@ class Sessions:
             del self.open[session.name]
             self.health.failing.add(session.name)
             _log.error("namespace %s will be opened again: %s", session.name, error)
-            self.spawn(self.run_in_thread(session.store.close))
+            self._closing[session.name] = self.spawn(self._close(session))
+
+    async def _close(self, session: Session) -> None:
+        try:
+            await self.run_in_thread(session.store.close)
+        finally:
+            del self._closing[session.name]
 
     # Limits
 

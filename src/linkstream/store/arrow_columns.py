@@ -13,6 +13,7 @@ from typing import Any
 
 from linkstream.errors import ArgumentError
 
+PAYLOADS_MAX = 64 << 20  # bytes of JSON of all payloads of a call
 _ESCAPED = r'["\\\x00-\x1f]'  # characters that JSON escapes
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -35,8 +36,15 @@ def lines(table: Any) -> list[bytes]:
             expected="a name for each column",
             remedy="Rename a column.",
         )
+    columns, room = [], PAYLOADS_MAX
     try:
-        columns = [column(_whole(each)) for each in table.columns]
+        for each in table.columns:
+            columns.append(column(_whole(each), room))
+            room -= _size(columns[-1])
+            if room < 0:
+                raise too_large()
+    except ArgumentError:
+        raise
     except (ValueError, TypeError, RecursionError) as error:  # also those of pyarrow
         raise ArgumentError(
             f"a column that JSON cannot hold ({error!s:.200})",
@@ -44,6 +52,21 @@ def lines(table: Any) -> list[bytes]:
             remedy="Leave the column out, or convert it.",
         ) from None
     return joined(names, columns, n)
+
+
+def too_large() -> ArgumentError:
+    """Return the error for more payloads than a call may have."""
+    return ArgumentError(
+        f"payloads of more than {PAYLOADS_MAX} bytes of JSON in one call",
+        expected=f"at most {PAYLOADS_MAX} bytes",
+        remedy="Split the call, or store references instead of the values.",
+    )
+
+
+def _size(texts: Any) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.sum(pc.binary_length(texts)).as_py() or 0)
 
 
 def _whole(each: Any) -> Any:
@@ -73,12 +96,14 @@ def _nothing() -> Any:
     return pa.scalar("", pa.large_string())
 
 
-def column(values: Any) -> Any:
-    """Return a column as JSON texts."""
+def column(values: Any, room: int = PAYLOADS_MAX) -> Any:
+    """Return a column as JSON texts; raise ArgumentError if they need more than `room` bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as types
 
+    if types.is_dictionary(values.type):  # each value once, however often it occurs
+        return _looked_up(column(values.dictionary, room), values.indices, room)
     if types.is_string(values.type) or types.is_large_string(values.type):
         texts = _quoted(values)
     elif types.is_integer(values.type) or types.is_boolean(values.type):
@@ -90,6 +115,16 @@ def column(values: Any) -> Any:
         plain = map(without_nan, _values(values))
         texts = pa.array([None if x is None else encode(x) for x in plain], pa.large_string())
     return pc.fill_null(texts, "null")
+
+
+def _looked_up(texts: Any, indices: Any, room: int) -> Any:
+    """Return texts by index, "null" where there is none."""
+    import pyarrow.compute as pc
+
+    sizes = pc.binary_length(texts).take(indices)
+    if (pc.sum(sizes).as_py() or 0) > room:
+        raise too_large()
+    return pc.fill_null(texts.take(indices), "null")
 
 
 def _quoted(texts: Any) -> Any:
@@ -108,9 +143,6 @@ def _quoted(texts: Any) -> Any:
 def _values(values: Any) -> list[Any]:
     import pyarrow.types as types
 
-    if types.is_dictionary(values.type):  # one object for each value, however often it occurs
-        found = _values(values.dictionary)
-        return [None if index is None else found[index] for index in values.indices.to_pylist()]
     if types.is_temporal(values.type) or types.is_decimal(values.type):
         import pyarrow as pa
 

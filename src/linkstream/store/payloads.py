@@ -14,9 +14,9 @@ from typing import Any, NoReturn, overload
 
 from linkstream.errors import ArgumentError
 from linkstream.store import arrow_columns
+from linkstream.store.arrow_columns import PAYLOADS_MAX, too_large
 
 PAYLOAD_MAX = 64 << 10  # bytes of JSON
-PAYLOADS_MAX = 64 << 20  # of all payloads of a call
 DEPTH_MAX = 32  # lists in lists
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _TEXT = frozenset({str})
@@ -115,11 +115,7 @@ def check(payloads: Any, n: int) -> Lines:
         )
     lines = _parsed(given.lines) if isinstance(given, JsonLines) else _encoded(given)
     if sum(map(len, lines)) > PAYLOADS_MAX:
-        raise ArgumentError(
-            f"payloads of more than {PAYLOADS_MAX} bytes of JSON in one call",
-            expected=f"at most {PAYLOADS_MAX} bytes",
-            remedy="Split the call, or store references instead of the values.",
-        )
+        raise too_large()
     return lines
 
 
