@@ -109,7 +109,7 @@ COLUMNS = {
         "digest": "BLOB",
     },
     "vectors": {"piece": "INTEGER", "body": "BLOB"},
-    "payloads": {"operation": "INTEGER", "body": "TEXT"},
+    "payload_blocks": {"block": "INTEGER", "body": "BLOB"},
     "snapshots": {
         "number": "INTEGER",
         "operation": "INTEGER",

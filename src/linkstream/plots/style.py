@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linkstream.clusterer import Cluster
@@ -59,10 +61,14 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     Raises:
         ArgumentError: the file cannot be written.
     """
+    name, drawn = os.fspath(path), io.BytesIO()
+    suffix = os.path.splitext(name)[1]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         try:
-            figure.savefig(os.fspath(path))
+            # Drawn first, then written at once: an interrupt leaves no part of a picture.
+            figure.savefig(drawn, format=suffix[1:] or "png")
+            Path(name if suffix else f"{name}.png").write_bytes(drawn.getbuffer())
         except (OSError, ValueError) as error:
             raise ArgumentError(
                 f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}",

@@ -21,7 +21,7 @@ from linkstream.errors import DamagedStoreError, LinkstreamError, SnapshotError,
 from linkstream.identity.folding import Base
 from linkstream.saving import Saved
 from linkstream.store import journal, snapshots, steps
-from linkstream.store.file import damaged, distrusted, view
+from linkstream.store.file import damaged, distrusted, guarded, view
 from linkstream.store.index import Index, JournalVectors
 from linkstream.store.journal import IDS, Journal, Mark, Operation, Rows
 from linkstream.store.snapshots import Snapshot
@@ -174,11 +174,12 @@ class Model:
         self.recall()
         try:
             with distrusted(self.path, "the log"):
-                if verb == "redo":
-                    self.index.restore(steps.coming_back(self.links, self.journal, self.number))
-                elif arguments.get("step"):
-                    to = steps.last(self.links, self.journal, self.number)
-                    arguments = {"to": to}
+                with guarded(self.path):
+                    if verb == "redo":
+                        self.index.restore(steps.coming_back(self.links, self.journal, self.number))
+                    elif arguments.get("step"):
+                        to = steps.last(self.links, self.journal, self.number)
+                        arguments = {"to": to}
                 yield arguments
         except LinkstreamError:
             self.index.cut(before)
@@ -283,9 +284,10 @@ class Model:
         """Load the event log from the base on, which undo and histories need."""
         if self.recalled or not self.links.track_vectors:
             return
-        base = snapshots.every(self.connection, self.path)[0]
-        log = [np.empty((0, WIDTH), dtype=np.int64)]
-        log += [each.events for each in self.journal.operations(base.operation, self.number)]
+        with guarded(self.path):
+            base = snapshots.every(self.connection, self.path)[0]
+            log = [np.empty((0, WIDTH), dtype=np.int64)]
+            log += [each.events for each in self.journal.operations(base.operation, self.number)]
         with distrusted(self.path, "the log"):
             self.links.core.recall(np.concatenate(log), self._base(base))
         self.recalled = True

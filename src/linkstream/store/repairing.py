@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ from linkstream.store.model import Model, check_end, load
 
 _COLUMNS = {"operations": 14, "snapshots": 7}  # columns of a table; 3 of all others
 _ATTACHED = tuple(blocks.FLAGS)
+# What SQLite says of pages that it could not read for lack of memory; 7 and 3082 are its codes.
+_UNREAD = re.compile(r"out of memory|failed to get page|error code=(7|3082)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def verify(path: Path, running: dict[str, Any], *, keep: bool) -> Verified:
         file.view(connection),
     ):
         for (message,) in connection.execute("PRAGMA integrity_check"):
-            if message == "out of memory":
+            if _UNREAD.search(message):
                 raise MemoryError(message)
             if message != "ok":
                 raise damaged(path, str(message))
