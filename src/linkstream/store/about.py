@@ -21,11 +21,12 @@ from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import check_no_granularity, describe
 from linkstream.presets import preset as preset_of
 from linkstream.space import Space
-from linkstream.store import file, snapshots
+from linkstream.store import file, search_index, snapshots
 from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
 from linkstream.store.model import Model
 
 About = dict[str, Any]
+_SEARCH = "search"  # whether there is a search index; missing in stores of earlier builds
 _MEAN = "mean"  # the mean of the space in base64; `space` has only its digest
 Wanted = tuple[Thresholds | None, str | None, dict[str, Any]]  # thresholds, preset, options
 
@@ -134,6 +135,15 @@ def check_wanted(path: Path, about: About, asked: Wanted) -> None:
             )
 
 
+def other_search(path: Path, *, asked: bool) -> ArgumentError:
+    """Return the error for search=True or False where the store has it otherwise."""
+    return ArgumentError(
+        f"search={asked} for {path}, which has search={not asked}",
+        expected="the setting that the store has",
+        remedy="Leave it out, or change it with set_search() on a store opened for writing.",
+    )
+
+
 def _same(asked: Any, there: Any) -> bool:
     if not (isinstance(asked, dict) and isinstance(there, dict)):
         return bool(asked == there)
@@ -156,14 +166,25 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def write(connection: sqlite3.Connection, links: Links, *, keep: bool) -> None:
+def write(
+    connection: sqlite3.Connection, links: Links, *, keep: bool, search: bool = False
+) -> None:
     """Write the description of a clusterer into a new store."""
-    body = {"linkstream": __version__, **of(links, keep=keep)}
+    body = {"linkstream": __version__, _SEARCH: search, **of(links, keep=keep)}
     if links.space.mean is not None:  # for a repair without snapshots
         raw = links.space.mean.astype("<f8").tobytes()
         body[_MEAN] = base64.b64encode(raw).decode()
+    _replace(connection, body)
+
+
+def _replace(connection: sqlite3.Connection, body: About) -> None:
     row = sealed("meta", 1, json.dumps(body, sort_keys=True))
-    connection.execute("INSERT INTO meta VALUES (?, ?, ?)", row)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", row)
+
+
+def set_search(connection: sqlite3.Connection, path: Path, *, on: bool) -> None:
+    """Write whether a store has a search index; the caller commits."""
+    _replace(connection, {**_body(connection, path), _SEARCH: on})
 
 
 def read(connection: sqlite3.Connection, path: Path) -> About:
@@ -171,6 +192,12 @@ def read(connection: sqlite3.Connection, path: Path) -> About:
     about = _body(connection, path)
     about.pop(_MEAN, None)
     return about
+
+
+def check_search(connection: sqlite3.Connection, path: Path, about: About) -> None:
+    """Raise DamagedStoreError unless there is a search index if the description says so."""
+    if search_index.exists(connection) != about[_SEARCH]:
+        raise damaged(path, f"search is {about[_SEARCH]} in the description, not in the tables")
 
 
 def empty(connection: sqlite3.Connection, path: Path) -> Links | None:
@@ -215,8 +242,9 @@ def _body(connection: sqlite3.Connection, path: Path) -> About:
     with distrusted(path, "the description of the store"):
         about: About = json.loads(row[1])
         rules, _ = int(about["rules"]), Thresholds(**about["thresholds"])
-        if type(about["keep_vectors"]) is not bool:
-            raise TypeError("keep_vectors is no boolean")
+        about.setdefault(_SEARCH, False)
+        if not all(type(about[name]) is bool for name in ("keep_vectors", _SEARCH)):
+            raise TypeError("keep_vectors or search is no boolean")
     if rules > RULES:
         raise StoreError(
             f"{path}: a store whose decisions follow rules of version {rules}",

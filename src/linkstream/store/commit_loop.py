@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from linkstream.errors import IdempotencyError, LinkstreamError, StoreClosedError, StoreError
-from linkstream.store import blocks, digests, file, journal
+from linkstream.store import blocks, digests, file, journal, search_index
 from linkstream.store.blocks import NOTHING, Attached
 from linkstream.store.journal import Operation, decoded
 from linkstream.store.model import Model
@@ -345,10 +345,21 @@ class JournalWriter:
             blocks.write(self._connection, operation.number, request.attached)
             for request, operation in zip(decided, operations, strict=True)
         )
+        self._index(decided, operations)
         journal.write(self._connection, *operations)
         rows = sum(request.rows.nbytes for request in decided if request.rows is not None)
         events = sum(operation.events.nbytes for operation in operations)
         return 2 * file.PAGE * len(decided) + rows + events + attached
+
+    def _index(self, decided: list[WriteRequest], operations: list[Operation]) -> None:
+        """Add the payloads of a group to the search index, if there is one."""
+        pairs = [
+            (operation.number, request.attached.payloads)
+            for request, operation in zip(decided, operations, strict=True)
+        ]
+        if any(lines for _, lines in pairs) and search_index.exists(self._connection):
+            for number, lines in pairs:
+                search_index.write(self._connection, number, lines or [])
 
 
 def runs(calls: list[Call]) -> Iterator[list[Any]]:

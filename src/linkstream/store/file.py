@@ -8,7 +8,6 @@ damaged), and numbers have no gaps.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import sqlite3
@@ -26,7 +25,7 @@ from linkstream.errors import (
     StoreError,
     StoreMemoryError,
 )
-from linkstream.store.schema import ADDED_2, FORMAT_1, SCHEMA
+from linkstream.store.schema import ADDED_2, FORMAT_1, SCHEMA, is_as_written
 
 T = TypeVar("T")
 APPLICATION = 0x4C4E4B53  # "LNKS"
@@ -289,20 +288,8 @@ def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> No
             remedy="Open it once for writing, which updates the format.",
         )
     expected = SCHEMA if version == FORMAT else READABLE.get(version)
-    if expected is not None and _schema(connection) != _expected_schema(expected):
+    if expected is not None and not is_as_written(connection, expected):
         raise damaged(path, "tables, triggers or views that linkstream did not create")
-
-
-def _schema(connection: sqlite3.Connection) -> list[Any]:
-    query = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
-    return connection.execute(query).fetchall()
-
-
-@functools.cache
-def _expected_schema(statements: str) -> list[Any]:
-    with contextlib.closing(_connection(":memory:")) as connection:
-        connection.executescript(statements)
-        return _schema(connection)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

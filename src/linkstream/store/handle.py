@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from linkstream import saving
 from linkstream.clusterer.snapshots import saved_without_history
+from linkstream.engine.linkage import Progress
 from linkstream.errors import StoreError
 from linkstream.paper.thresholds import Thresholds
-from linkstream.store import about, carving, copies, file, repairing, snapshots, wal
+from linkstream.store import about, carving, copies, file, repairing, search_index, snapshots, wal
 from linkstream.store.commit_loop import CommitLoop
 from linkstream.store.index import Index
 from linkstream.store.locks import WriterLock
@@ -44,7 +45,13 @@ class StoreHandle:
     _thread: WriterThread
 
     def __init__(
-        self, path: Path, wanted: about.Wanted, running: dict[str, Any], *, read_only: bool
+        self,
+        path: Path,
+        wanted: about.Wanted,
+        running: dict[str, Any],
+        *,
+        read_only: bool,
+        search: bool | None = None,
     ) -> None:
         self.path, self.read_only = path, read_only
         self._engine_options = running
@@ -56,7 +63,7 @@ class StoreHandle:
         self._closed = False
         self._local = threading.local()  # the step that each thread is in
         try:
-            self._open(wanted)
+            self._open(wanted, search)
         except MemoryError as error:
             self._release()
             raise file.out_of_memory(path, error) from error
@@ -66,14 +73,14 @@ class StoreHandle:
 
     # Opening
 
-    def _open(self, wanted: about.Wanted) -> None:
+    def _open(self, wanted: about.Wanted, search: bool | None) -> None:
         if self.path.exists() or self.read_only or wanted[:2] == (None, None):
             carving.check_kind(self.path)
             file.check_file(self.path)
         if not self.read_only:
             self._lock = WriterLock(self.path)
             if not self.path.exists():
-                _create(self.path, wanted)
+                _create(self.path, wanted, search=bool(search))
         self._check_log()
         writer = self._connect(wanted)
         self._loop = loop = CommitLoop(self.path, self._load, writer)
@@ -86,6 +93,8 @@ class StoreHandle:
             keep = self.description["keep_vectors"]
             self.maintenance = Maintenance(self.path, writer, loop, self._thread, keep_vectors=keep)
         self._let_log_go()
+        if search is not None:
+            self.set_search(on=search)
 
     def _check_log(self) -> None:
         """Finish an interrupted repair; raise DamagedStoreError if SQLite would cut the log."""
@@ -104,7 +113,10 @@ class StoreHandle:
         self._connections.insert(0, self._reader)
         with file.guarded(self.path):
             self.description = about.read(self._reader, self.path)
+            about.check_search(self._reader, self.path, self.description)
         about.check_wanted(self.path, self.description, wanted)
+        if self.description["search"] and not self.read_only:
+            search_index.check_available()
         return writer
 
     def _load(self) -> Model:
@@ -147,10 +159,17 @@ class StoreHandle:
             self._local.step = outer
 
     def check_wanted(
-        self, *, thresholds: Thresholds | None = None, preset: str | None = None, **options: Any
+        self,
+        *,
+        thresholds: Thresholds | None = None,
+        preset: str | None = None,
+        search: bool | None = None,
+        **options: Any,
     ) -> None:
         """Raise ArgumentError if the store was made with other thresholds or options."""
         about.check_wanted(self.path, self.description, (thresholds, preset, options))
+        if search not in (None, self.description["search"]):
+            raise about.other_search(self.path, asked=search)
 
     def check_writable(self) -> None:
         """Raise StoreError if the store cannot be written to."""
@@ -209,6 +228,17 @@ class StoreHandle:
         assert self.maintenance is not None
         self.maintenance.compact()
 
+    def set_search(self, *, on: bool, progress: Progress = lambda _: None) -> None:
+        """Make or delete the search index; see `Store.set_search`."""
+        if on == self.description["search"]:
+            return
+        if self.read_only:
+            raise about.other_search(self.path, asked=on)
+        self.check_writable()
+        assert self.maintenance is not None
+        self.maintenance.set_search(on=on, progress=progress)
+        self.description = {**self.description, "search": on}
+
     # Closing
 
     def close(self) -> None:
@@ -239,7 +269,7 @@ class StoreHandle:
             self._log_keeper = None
 
 
-def _create(path: Path, wanted: about.Wanted) -> None:
+def _create(path: Path, wanted: about.Wanted, *, search: bool) -> None:
     """Write a new store, if the caller has given thresholds or a preset."""
     links = about.wanted(*wanted)
     if links is None:
@@ -248,7 +278,9 @@ def _create(path: Path, wanted: about.Wanted) -> None:
     parts = saving.pack(saved_without_history(links.core)), Index.empty().packed(next_piece=1)
 
     def fill(connection: sqlite3.Connection) -> None:
-        about.write(connection, links, keep=keep)
+        about.write(connection, links, keep=keep, search=search)
+        if search:
+            search_index.create(connection)
         snapshots.insert_whole(connection, 0, parts)
 
     file.make(path, fill)

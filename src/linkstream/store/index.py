@@ -76,6 +76,17 @@ class Index:
         found = bisect_right(self._firsts, vector) - 1
         return self._operations[found], vector - self._firsts[found]
 
+    def stretch_at(self, operation: int, n_vectors: int) -> tuple[int, int, bool]:
+        """Return the first vector and the end of an operation, and whether its vectors are there.
+
+        If they are not, both are the end of the vectors of older operations.
+        """
+        found = bisect_right(self._operations, operation) - 1
+        end = [*self._firsts[found + 1 : found + 2], n_vectors][0]
+        if found < 0 or self._operations[found] != operation:
+            return end if found >= 0 else 0, end if found >= 0 else 0, False
+        return self._firsts[found], end, True
+
     def stretches(self, n_vectors: int) -> Iterator[tuple[int, int, int]]:
         """Yield the number, first vector and end of each operation that brought vectors."""
         ends = [*self._firsts[1:], n_vectors][: len(self._firsts)]

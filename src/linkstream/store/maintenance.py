@@ -19,8 +19,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.engine.linkage import Progress
 from linkstream.errors import LinkstreamError, StoreError
-from linkstream.store import blocks, file, journal, snapshots
+from linkstream.store import about, blocks, file, journal, search_index, snapshots
 from linkstream.store.commit_loop import CommitLoop
 from linkstream.store.journal import Operation, rows_of_piece
 from linkstream.store.model import Model
@@ -224,6 +225,25 @@ class Maintenance:
             raise
         loop.replay_seconds = loop.log_bytes = loop.unsaved_bytes = 0.0
 
+    # The search index
+
+    def set_search(self, *, on: bool, progress: Progress) -> None:
+        """Make the search index from all payloads, or delete it; commits wait meanwhile."""
+
+        def work() -> None:
+            connection, path = self._connection, self._path
+            connection.execute("PRAGMA secure_delete=ON")
+            about.set_search(connection, path, on=on)
+            if on:
+                search_index.create(connection)
+                search_index.rebuild(connection, path, self._loop.model.number, progress)
+            else:
+                search_index.drop(connection)
+            connection.execute("PRAGMA secure_delete=OFF")
+
+        with self.lock, file.guarded(self._path):
+            self._in_transaction(work)
+
 
 # Pruning and erasing
 
@@ -255,6 +275,8 @@ def _erase(connection: sqlite3.Connection, model: Model) -> None:
         for operation in model.journal.operations(0, model.number):
             _erase_rows(connection, model, operation, live.get(operation.number))
             _erase_names(connection, operation, names)
+        if search_index.exists(connection):
+            search_index.rebuild(connection, model.path, model.number)
         old = snapshots.every(connection, model.path)
         snapshots.insert_whole(connection, model.number, parts)
         snapshots.drop(connection, model.path, old)

@@ -27,7 +27,7 @@ from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import about, copies, file, index, locks, tabular
+from linkstream.store import about, copies, file, index, locks, searching, tabular
 from linkstream.store.following import FollowedJournal
 from linkstream.store.handle import StoreHandle
 from linkstream.store.journal import Journal, Operation, decoded
@@ -194,6 +194,7 @@ class StoreReader:
     to_frame = documented(tabular.to_frame)
     clusters_frame = documented(tabular.clusters_frame)
     changes = documented(tabular.changes)
+    search = searching.search
 
     # What only a store has
 

@@ -25,7 +25,17 @@ from linkstream import saving
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.events import WIDTH
 from linkstream.errors import DamagedStoreError, StoreError
-from linkstream.store import about, blocks, carving, copies, file, journal, snapshots, wal
+from linkstream.store import (
+    about,
+    blocks,
+    carving,
+    copies,
+    file,
+    journal,
+    search_index,
+    snapshots,
+    wal,
+)
 from linkstream.store.file import damaged
 from linkstream.store.index import Index
 from linkstream.store.journal import LOST, Operation
@@ -79,8 +89,13 @@ def verify(path: Path, running: dict[str, Any], *, keep: bool) -> Verified:
                 raise MemoryError(message)
             if message != "ok":
                 raise damaged(path, str(message))
-        about.read(connection, path)
-        return _decide_again(connection, path, running, keep=keep)
+        described = about.read(connection, path)
+        about.check_search(connection, path, described)
+        found = _decide_again(connection, path, running, keep=keep)
+        if described["search"]:
+            search_index.check_available()
+            search_index.check(connection, path, found.operations)
+        return found
 
 
 def _decide_again(
@@ -286,6 +301,8 @@ class _Salvage:
         self._check_kept()
         self._tidy()
         self._finish(described)
+        if described is not None and described["search"]:
+            self._index()
 
     def _carve(self) -> None:
         """Copy all rows that match their checksums; of two with one number, the one in use."""
@@ -402,6 +419,14 @@ class _Salvage:
         kept = [] if self.lost_before else base
         snapshots.drop(self._new, self.path, [each for each in old if each not in kept])
         snapshots.insert_whole(self._new, self.model.number, self.model.pack()())
+
+    def _index(self) -> None:
+        """Make the search index again; without FTS5, leave the store without."""
+        if search_index.is_available():
+            search_index.create(self._new)
+            search_index.rebuild(self._new, self.path, self.model.number)
+        else:
+            about.set_search(self._new, self.path, on=False)
 
     def report(self, aside: Path) -> Repaired:
         """Return the result for the caller."""

@@ -5,6 +5,11 @@ The text is part of the format: SQLite stores it with its comments, and opening 
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sqlite3
+from typing import Any
+
 FORMAT_1 = """
 CREATE TABLE meta (                  -- one row: what the store is, for people and other programs
     number INTEGER PRIMARY KEY,
@@ -82,3 +87,44 @@ CREATE TABLE vector_keys (           -- the vectors' own keys
 """
 
 SCHEMA = FORMAT_1 + ADDED_2
+
+# A store with search has one more table, and those that FTS5 makes for it.
+SEARCH_TABLE = "search"
+SEARCH = (
+    "CREATE VIRTUAL TABLE search USING "
+    "fts5(words, fields, content='', columnsize=0, tokenize='ascii')"
+)
+_MADE_BY_FTS5 = {
+    "search_config": "(k PRIMARY KEY, v) WITHOUT ROWID",
+    "search_data": "(id INTEGER PRIMARY KEY, block BLOB)",
+    "search_idx": "(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
+}
+_OF_SEARCH = [
+    ("table", SEARCH_TABLE, SEARCH_TABLE, SEARCH),
+    *(("table", n, n, f"CREATE TABLE '{n}'{columns}") for n, columns in _MADE_BY_FTS5.items()),
+]
+
+Entry = tuple[str, str, str, str | None]
+
+
+def is_as_written(connection: sqlite3.Connection, statements: str) -> bool:
+    """Return whether a store has the tables and views of some statements, maybe with search."""
+    found = _entries(connection)
+    expected = _expected(statements)
+    return found in (expected, sorted([*expected, *_OF_SEARCH], key=_name))
+
+
+def _entries(connection: sqlite3.Connection) -> list[Entry]:
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+    return sorted(connection.execute(query).fetchall(), key=_name)
+
+
+def _name(entry: Any) -> str:
+    return str(entry[1])
+
+
+@functools.cache
+def _expected(statements: str) -> list[Entry]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(statements)
+        return _entries(connection)

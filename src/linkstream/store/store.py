@@ -100,6 +100,7 @@ class Store(StoreReader):
         read_only: bool = False,
         engine: str = "auto",
         threads: int | None = None,
+        search: bool | None = None,
         **options: Any,
     ) -> Store:
         """Open the store at a path; make a new one if there is no file.
@@ -124,6 +125,9 @@ class Store(StoreReader):
                 at the time of opening or of the last `refresh`.
             engine: "auto" (default), "native" or "reference".
             threads: threads of the native engine; None (default) uses all cores.
+            search: whether `search` finds payloads by their words and fields. None (default): no
+                for a new store, and as it is for an existing one, which is changed otherwise, see
+                `set_search`.
             options: for a new store, the options of `Links`: `mode`, `space`, `track_vectors`,
                 `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`. For
                 an existing one they must be the same.
@@ -138,7 +142,12 @@ class Store(StoreReader):
         if granularity is not None:
             options["granularity"] = granularity
         wanted, running = (thresholds, preset, options), {"engine": engine, "threads": threads}
-        return cls(StoreHandle(locks.resolved(path), wanted, running, read_only=bool(read_only)))
+        if search is not None:
+            check_yes_no("search", search)
+        handle = StoreHandle(
+            locks.resolved(path), wanted, running, read_only=bool(read_only), search=search
+        )
+        return cls(handle)
 
     # The verbs of `Links`, with its parameters and its documentation
 
@@ -288,6 +297,18 @@ class Store(StoreReader):
         in use, which may still hold erased bytes.
         """
         self.handle.compact()
+
+    def set_search(self, on: bool, *, progress: Progress | None = None) -> None:
+        """Make the search index from all payloads, or delete it; nothing is done if it is so.
+
+        Other calls wait meanwhile. The index takes about as many bytes as the payloads.
+
+        Args:
+            on: whether `search` finds payloads.
+            progress: called with the share of the work that is done, from 0 to 1, by the writer
+                thread.
+        """
+        self.handle.set_search(on=check_yes_no("on", on), progress=progress or (lambda _: None))
 
     def close(self) -> None:
         """Write a snapshot and release the file; a second call does nothing."""
