@@ -52,6 +52,7 @@ def _reads():
         "/corrections",
         "/settle",
         "/steps",
+        "/changes",
         "/events",
         "/space",
         "/thresholds",
@@ -63,6 +64,11 @@ def _reads():
     return [Route("GET", N + path, "read") for path in plain]
 
 
+TABLES = [
+    Route("GET", N + "/tables/vectors", "read", query="format=csv"),
+    Route("GET", N + "/tables/clusters", "read", query="format=jsonl"),
+]
+
 STREAMS = [Route("GET", N + "/events/stream", "read"), Route("GET", N + "/live", "read")]
 
 ROUTES = [
@@ -73,6 +79,8 @@ ROUTES = [
     Route("GET", "/v1/namespaces", "any"),
     *_reads(),
     *STREAMS,
+    *TABLES,
+    Route("GET", N + "/search", "read", query="q=red"),
     Route("GET", N + "/explain", "read", query="a=0&b=1&of=vectors"),
     Route("POST", N + "/explain", "read", ONE),
     Route("POST", N + "/ask", "read", MANY),

@@ -33,6 +33,8 @@ PANELS = {
     "Inspect": {
         "inspect": "Show what is in a store, or all about one of its clusters.",
         "explain": "Explain the decision for a vector, or why two are the same or not.",
+        "search": "Find vectors by the words and fields of their payloads.",
+        "changes": "Show what changed between two moments, in vectors and in clusters.",
         "events": "Show the events of a store, from the beginning or as they happen.",
         "plot": "Draw a store: its graph, its stream, its sizes and its margins.",
     },
@@ -75,6 +77,7 @@ _MODULES = {
     **dict.fromkeys(("presets", "tune", "calibrate", "diagnose"), "tuning"),
     **dict.fromkeys(("inspect", "explain", "review", "plot"), "queries"),
     **dict.fromkeys(("events", "undo", "redo"), "history"),
+    **dict.fromkeys(("search", "changes"), "finding"),
     **dict.fromkeys(("verify", "repair", "backup", "export", "import", "compact"), "maintenance"),
 }
 
@@ -88,6 +91,8 @@ _SYNONYMS = {
     **dict.fromkeys(("rename", "label"), "name"),
     **dict.fromkeys(("draw", "picture"), "plot"),
     **dict.fromkeys(("check", "fsck"), "verify"),
+    **dict.fromkeys(("find", "grep"), "search"),
+    "diff": "changes",
     "log": "events",
     "copy": "backup",
     "enroll": "enrol",

@@ -87,11 +87,13 @@ def export(
     vectors: Annotated[bool, "In a table: the vectors themselves, too."] = False,
     packing: Annotated[str, "Format of the vectors in a folder: npz or parquet."] = "npz",
     force: Annotated[bool, "Replace an existing table."] = False,
+    clusters: Annotated[bool, "A table with one row for each cluster instead."] = False,
 ) -> None:
     """Write a store as plain files that other programs read.
 
     A table has one row for each vector: its number, cluster, name and payload. A folder holds
-    everything, and `linkstream import` makes the same store from it.
+    everything, and `linkstream import` makes the same store from it. With --clusters, the table has
+    one row for each cluster: its name, size, first and last vector, and its newest vectors.
 
     Example: linkstream export people.links people.jsonl
     """
@@ -99,6 +101,9 @@ def export(
     from linkstream.io import export_lines
 
     _check_target(target, force=force)
+    if clusters:
+        _export_clusters(store, target, vectors=vectors)
+        return
     with stores.reading(store) as opened:
         if target == STDOUT:
             for line in export_lines(opened, vectors=vectors):
@@ -108,6 +113,20 @@ def export(
         outcome.note_change(f"{target} is written")
         record = {"target": target, "vectors": opened.n_vectors}
         words = f"Written: {target}, {opened.n_vectors:,} vectors."
+    screen.answer(record, words)
+
+
+def _export_clusters(store: Path, target: str, *, vectors: bool) -> None:
+    from linkstream.io import export_clusters
+
+    if vectors or target == STDOUT:
+        seen = f"--clusters with {'--vectors' if vectors else 'stdout'}"
+        raise usage_error(seen, "--clusters and a file", "Try clusters.csv.")
+    with stores.reading(store) as opened:
+        export_clusters(opened, target)
+        outcome.note_change(f"{target} is written")
+        record = {"target": target, "clusters": opened.n_clusters}
+        words = f"Written: {target}, {opened.n_clusters:,} clusters."
     screen.answer(record, words)
 
 

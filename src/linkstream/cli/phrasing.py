@@ -101,6 +101,21 @@ PHRASES = {
     "Pass thresholds= or preset= to make a new one.": (
         "Check the path. To make a new store: linkstream cluster FILE --store STORE --preset NAME."
     ),
+    "a store with search=True": "a store with a search index",
+    "Make the index once: Store.open(path, search=True), or set_search(True).": (
+        "Make it once: linkstream search STORE --on."
+    ),
+    'Search for words, as search("red car"), or fields, as where={"file": "a.jpg"}.': (
+        'Search for words, as "red car", or fields, as --field file=a.jpg.'
+    ),
+    'Pass a dict, as where={"file": "a.jpg"}.': "Give fields as --field file=a.jpg.",
+    "Go on with before=, the next of the answer.": "Go on with --before.",
+    "Leave it out, or change it with set_search() on a store opened for writing.": (
+        "Change it with linkstream search STORE --on or --off."
+    ),
+    "names of fields with texts, numbers or booleans, 1,000 characters each": (
+        "names of fields with values, 1,000 characters each"
+    ),
     "Close the other one, or open with read_only=True.": (
         "Wait until it has ended; meanwhile inspect, explain, events and export only read."
     ),

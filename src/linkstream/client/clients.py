@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client import reads, writes
+from linkstream.client import reads, tables, writes
 from linkstream.client.endpoint import (
     CONNECT,
     READ,
@@ -169,6 +169,10 @@ class Connection:
     corrections = Call(reads.corrections)
     events = Call(reads.events)
     steps = Call(reads.steps)
+    search = Call(tables.search)
+    changes = Call(tables.changes)
+    to_frame = Call(tables.to_frame)
+    clusters_frame = Call(tables.clusters_frame)
 
     # Changes: documented in `Links`, and in writes.py
 

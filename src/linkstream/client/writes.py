@@ -73,7 +73,7 @@ def create(
         preset: the name of an encoder with known thresholds, as for `Links.preset`.
         options: `granularity` of the preset, and the options of `Links`, as for `Store.open`:
             `mode`, `space`, `track_vectors`, `keep_vectors`, `evidence`, `heal`, `max_subclusters`,
-            `max_idle`, `min_size`.
+            `max_idle`, `min_size`, `search`.
     """
     space = options.pop("space", None)
     values = _thresholds(thresholds, preset) | ({} if space is None else {"space": _space(space)})

@@ -103,8 +103,13 @@ class Changes:
 
     __str__ = text
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+    def to_dict(self, *, vectors: bool = True) -> dict[str, Any]:
+        """Return plain values for JSON.
+
+        Args:
+            vectors: whether to list the vectors with their labels; `counts` has their numbers.
+        """
+        names = ("vectors", "before", "after") if vectors else ()
         return {
             "since": self.since,
             "until": self.until,
@@ -113,9 +118,7 @@ class Changes:
             "split": [list(pair) for pair in self.split],
             "new": list(self.new),
             "gone": list(self.gone),
-            "vectors": self.vectors.tolist(),
-            "before": self.before.tolist(),
-            "after": self.after.tolist(),
+            **{name: getattr(self, name).tolist() for name in names},
         }
 
 

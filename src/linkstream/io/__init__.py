@@ -7,7 +7,7 @@ holds Python objects raises InputFileError.
 """
 
 from linkstream.io.databases import DatabaseSource, is_address
-from linkstream.io.exporting import export, export_lines
+from linkstream.io.exporting import export, export_clusters, export_lines
 from linkstream.io.importing import import_store
 from linkstream.io.opening import open_vectors, read_vectors
 from linkstream.io.source import ALL, Block, Source
@@ -20,6 +20,7 @@ __all__ = [
     "Source",
     "atomic_file",
     "export",
+    "export_clusters",
     "export_lines",
     "import_store",
     "is_address",

@@ -28,12 +28,13 @@ from linkstream.io.writing import (
     to_json,
     write_table,
 )
-from linkstream.store import Operation, Store
+from linkstream.store import Operation, Store, tabular
 from linkstream.store.journal import decoded
 
 FORMAT = 1
 PACKINGS = ("npz", "parquet")
 OPTIONS = ("evidence", "track_vectors", "keep_vectors", "max_subclusters", "max_idle", "min_size")
+CLUSTER_FORMATS = {".parquet": "parquet", ".jsonl": "jsonl", ".csv": "csv"}
 
 _ROWS = 4096
 
@@ -82,6 +83,26 @@ def export_lines(store: Store, *, vectors: bool = False) -> Iterator[str]:
     """
     for block in _table(store, embedding=vectors):
         yield from json_lines(block)
+
+
+def export_clusters(store: Store, target: str | os.PathLike[str]) -> None:
+    """Export one row for each cluster, as `clusters_frame`; the file appears when it is complete.
+
+    Args:
+        store: an open store; it may be read-only.
+        target: a name that ends in `.parquet`, `.jsonl` or `.csv`.
+    """
+    form = CLUSTER_FORMATS.get(Path(target).suffix.lower())
+    if form is None:
+        raise ArgumentError(
+            f"a table of clusters to {str(target)!r}",
+            expected=f"a name that ends in {', '.join(CLUSTER_FORMATS)}",
+            remedy="Choose one of these.",
+        )
+    parts = tabular.encoded_clusters(store, form)
+    with atomic_file(target) as stream:
+        for part in parts:
+            stream.write(part)
 
 
 def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
@@ -178,6 +199,7 @@ def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> No
         },
         "heal": about["heal"],
         **{name: about[name] for name in OPTIONS},
+        "search": about["search"],
         "operations": last,
         "events": about["events"],
         "rows": rows,

@@ -88,6 +88,7 @@ def _options(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
     try:
         mean = about["space"]["mean"]
         options = {name: about[name] for name in OPTIONS}
+        options["search"] = about.get("search", False)
         options["thresholds"] = Thresholds(**about["thresholds"])
         options["heal"] = Healing.read(about["heal"])
         options["space"] = Space(

@@ -222,7 +222,7 @@ class EventStream(Response):
             others = (disconnected(receive), self._sessions.stopping.wait())
             ends = [pumping, *(asyncio.ensure_future(other) for other in others)]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            await _ended(ends)
+            await ended(ends)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._sessions.readers -= 1
@@ -235,7 +235,7 @@ class EventStream(Response):
             await asyncio.wait_for(send(message), self._sessions.settings.receive_seconds)
 
 
-async def _ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
+async def ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
     """Cancel tasks until they end; `wait_for` may swallow a cancel as it completes."""
     left = set(tasks)
     while left:

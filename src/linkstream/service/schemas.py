@@ -71,6 +71,7 @@ class Namespace(Body):
     max_subclusters: Annotated[int, Field(ge=1, le=2**31)] | None = None
     max_idle: Annotated[int, Field(ge=1, le=2**53)] | None = None
     min_size: Annotated[int, Field(ge=1, le=2**31)] | None = None
+    search: StrictBool | None = None
 
 
 class Empty(Body):
@@ -235,6 +236,38 @@ class Members(BaseModel):
 
     vectors: list[Member]
     next: int | None
+
+
+class Hit(BaseModel):
+    """A vector whose payload matches; `rank` is the share of its words that were sought."""
+
+    vector: int
+    cluster: int
+    payload: Any
+    rank: float
+
+
+class Found(BaseModel):
+    """What a search has found; `next` is the `before` of the next page."""
+
+    hits: list[Hit]
+    next: int | None
+
+
+class Changes(BaseModel):
+    """What differs between two moments, in figures and in words."""
+
+    since: int
+    until: int
+    counts: dict[str, int]
+    joined: list[tuple[int, int]]
+    split: list[tuple[int, int]]
+    new: list[int]
+    gone: list[int]
+    vectors: list[int] | None = None
+    before: list[int] | None = None
+    after: list[int] | None = None
+    words: str
 
 
 class Step(BaseModel):

@@ -161,6 +161,7 @@ class Sessions:
     health: Health = field(init=False)
     held: int = 0  # bytes received and waiting, in all namespaces
     readers: int = 0  # open event streams
+    tables: int = 0  # tables being sent
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.time)

@@ -327,6 +327,10 @@ class JournalReader:
         """Return the payloads that an operation brought; None if it brought none."""
         return self._handle.read(lambda model: model.journal.payloads(operation))
 
+    def times(self, operation: Operation) -> npt.NDArray[np.int64] | None:
+        """Return the times of the vectors of an operation as `Attached` has them, or None."""
+        return self._handle.read(lambda model: model.journal.attached(operation).times)
+
     def vectors_left(self, operation: Operation) -> int:
         """Return how many of the vectors of an operation were not undone."""
         return self._handle.read(lambda model: model.left_of(operation))

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import tabular
-from linkstream.clusterer.tabular import OWN
+from linkstream.clusterer.tabular import OWN, Selection
 from linkstream.errors import UnknownIdError
 from linkstream.identity.changes import Changes
-from linkstream.tables import RowTable, check_kind, make_frame
+from linkstream.tables import Column, RowTable, check_format, check_kind, encoded, make_frame
 
 if TYPE_CHECKING:
     from linkstream.store.reader import StoreReader
@@ -41,16 +41,55 @@ def to_frame(
     """
     check_kind(kind)
     table = RowTable(OWN, columns)
-    for block in blocks(self, table, cluster=cluster, since=since):
+    for block in _blocks(self, table, _chosen(self, cluster, since)):
         table.add(block)
     return table.frame(kind)
 
 
-def blocks(
-    store: StoreReader, table: RowTable, *, cluster: int | None = None, since: int | None = None
-) -> Iterator[dict[str, Any]]:
+def encoded_rows(
+    store: StoreReader,
+    form: str,
+    *,
+    cluster: int | None = None,
+    since: int | None = None,
+    columns: Sequence[str] | None = None,
+) -> Iterator[bytes]:
+    """Yield the table of `to_frame` as bytes of a file, block by block, in bounded memory.
+
+    Payloads are read twice if the table has columns of them: first for the types of the columns.
+    Until these are known, the parts are empty.
+    """
+    check_format(form)
+    table = RowTable(OWN, columns, keep=False)
+    chosen = _chosen(store, cluster, since)
+    for block in _blocks(store, table, chosen) if table.reads_payloads else ():
+        table.add(block)
+        yield b""
+    yield from encoded(_columns(store, table, chosen), form)
+
+
+def _columns(store: StoreReader, table: RowTable, chosen: Selection) -> Iterator[dict[str, Column]]:
+    """Yield the columns of each block of rows, at least of one."""
+    yield table.blank().columns()
+    for block in _blocks(store, table, chosen):
+        part = table.blank()
+        part.add(block)
+        yield part.columns()
+
+
+def encoded_clusters(store: StoreReader, form: str, **options: Any) -> Iterator[bytes]:
+    """Yield the table of `clusters_frame` as bytes of a file."""
+    check_format(form)
+    found = store.handle.read(lambda model: tabular.cluster_columns(model.links.core, **options))
+    yield from encoded(iter([found]), form)
+
+
+def _chosen(store: StoreReader, cluster: int | None, since: int | None) -> Selection:
+    return store.handle.read(lambda model: tabular.select(model.links.core, cluster, since))
+
+
+def _blocks(store: StoreReader, table: RowTable, chosen: Selection) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table of vectors, with the columns that a table reads."""
-    chosen = store.handle.read(lambda model: tabular.select(model.links.core, cluster, since))
     for block in chosen.blocks(BLOCK):
         yield {**block, **_kept(store, table, block["vector"])}
 

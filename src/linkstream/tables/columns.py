@@ -74,13 +74,23 @@ class PayloadColumns:
     Args:
         fields: the fields to keep; None for all.
         whole: whether to keep payloads that are no objects.
+        keep: whether to keep values; False only finds out the columns, for `blank`.
     """
 
-    def __init__(self, fields: Collection[str] | None = None, *, whole: bool = True) -> None:
-        self._wanted, self._keeps_whole = fields, whole
+    def __init__(
+        self, fields: Collection[str] | None = None, *, whole: bool = True, keep: bool = True
+    ) -> None:
+        self._wanted, self._keeps_whole, self._keep = fields, whole, keep
         self._fields: dict[str, _Values] = {}
-        self._whole = _Values()
+        self._whole = _Values(keep=keep)
         self._rows = 0
+
+    def blank(self) -> PayloadColumns:
+        """Return columns without rows, of the names and types of these."""
+        made = PayloadColumns(self._wanted, whole=self._keeps_whole)
+        made._whole = self._whole.blank()
+        made._fields = {field: values.blank() for field, values in self._fields.items()}
+        return made
 
     def add(self, payloads: Sequence[Any]) -> None:
         """Add the payloads of the next rows; None for a row without one."""
@@ -109,11 +119,11 @@ class PayloadColumns:
                 expected=f"at most {FIELDS_MAX:,}, one for each column",
                 remedy='Name the columns that you need, as columns=["vector", "file"].',
             )
-        return self._fields.setdefault(field, _Values())
+        return self._fields.setdefault(field, _Values(keep=self._keep))
 
     def columns(self) -> dict[str, Column]:
         """Return the columns by name: `payload` if there is one, then the fields as first seen."""
-        found = {"payload": self._whole} if self._whole.rows else {}
+        found = {"payload": self._whole} if self._whole.kinds else {}
         found |= {title_of(field): values for field, values in self._fields.items()}
         return {title: values.column(self._rows) for title, values in found.items()}
 
@@ -121,25 +131,32 @@ class PayloadColumns:
 class _Values:
     """The values of one field, in blocks of typed arrays, with the rows they belong to."""
 
-    def __init__(self) -> None:
-        self.rows: list[Integers] = []
+    def __init__(self, kinds: Iterable[str] = (), *, keep: bool = True) -> None:
+        self.kinds = set(kinds)
+        self._keep = keep
+        self._rows: list[Integers] = [np.empty(0, dtype=np.int64)]
         self._blocks: list[npt.NDArray[Any]] = []
-        self._kinds: set[str] = set()
+
+    def blank(self) -> _Values:
+        """Return no values, of the kinds of these."""
+        return _Values(self.kinds)
 
     def add(self, rows: list[int], values: list[Any]) -> None:
         """Add values of the next rows."""
         if not rows:
             return
         kinds = {_kind(value) for value in values}
+        self.kinds |= kinds
+        if not self._keep:
+            return
         dtype = _DTYPES.get(next(iter(kinds))) if len(kinds) == 1 else None
         block = objects(values) if dtype is None else np.array(values, dtype=dtype)
-        self._kinds |= kinds
         self._blocks.append(block)
-        self.rows.append(np.array(rows, dtype=np.int64))
+        self._rows.append(np.array(rows, dtype=np.int64))
 
     def column(self, n: int) -> Column:
         """Return the column of a table of n rows."""
-        rows = np.concatenate(self.rows)
+        rows = np.concatenate(self._rows)
         values = self._typed()
         missing = np.ones(n, dtype=np.bool_)
         missing[rows] = False
@@ -149,14 +166,20 @@ class _Values:
 
     def _typed(self) -> npt.NDArray[Any]:
         """Return all values with one type: that of their kind, or text of JSON."""
-        if self._kinds <= {"whole", "exact", "number"}:
-            if "number" not in self._kinds:
-                return np.concatenate([block.astype(np.int64) for block in self._blocks])
-            if "whole" not in self._kinds:
-                return np.concatenate([block.astype(np.float64) for block in self._blocks])
-        if len(self._kinds) == 1 and self._kinds <= {"yes or no", "text"}:
-            return np.concatenate(self._blocks)
+        kinds = self.kinds
+        if kinds <= {"whole", "exact", "number"}:
+            if "number" not in kinds:
+                return self._joined(np.int64)
+            if "whole" not in kinds:
+                return self._joined(np.float64)
+        if len(kinds) == 1 and kinds <= {"yes or no", "text"}:
+            return self._joined(np.bool_ if "yes or no" in kinds else np.object_)
         return objects([as_json(value) for block in self._blocks for value in block.tolist()])
+
+    def _joined(self, dtype: type[np.generic]) -> npt.NDArray[Any]:
+        """Return all values as one array."""
+        blocks = [block.astype(dtype, copy=False) for block in self._blocks]
+        return np.concatenate([np.empty(0, dtype=dtype), *blocks])
 
 
 # Blocks whose values all have one of these kinds are arrays of numbers. "exact" is a whole number

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linkstream.errors import ArgumentError, MissingExtraError
-from linkstream.tables.columns import Column
+from linkstream.tables.columns import Column, objects
 
 KINDS = ("pandas", "arrow", "numpy")
 _MODULES = {"pandas": "pandas", "arrow": "pyarrow", "numpy": "numpy"}
@@ -65,6 +65,29 @@ def make_frame(columns: Mapping[str, Column], kind: str) -> Any:
         return module.DataFrame({name: _series(module, each) for name, each in columns.items()})
     arrays = [_arrow(module, each) for each in columns.values()]
     return module.table(arrays, names=[_encodable(name) for name in columns])
+
+
+def columns_of(data: bytes) -> dict[str, Column]:
+    """Return the columns of a table that `make_frame` made, from a stream of Arrow."""
+    pa = _module("arrow")
+    table = importlib.import_module("pyarrow.ipc").open_stream(data).read_all()
+    return {name: _column(pa, table[name].combine_chunks()) for name in table.column_names}
+
+
+def _column(pa: Any, values: Any) -> Column:
+    if pa.types.is_string(values.type):
+        return Column.of_texts(values.to_pylist())
+    if pa.types.is_list(values.type):
+        return Column(
+            objects([np.array(v, dtype=np.int64) for v in values.to_pylist()]), lists=True
+        )
+    if pa.types.is_timestamp(values.type):
+        return Column(values.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False))
+    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    if pa.types.is_floating(values.type):
+        return Column(values.to_numpy(zero_copy_only=False), missing)
+    filled = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
+    return Column(filled.to_numpy(zero_copy_only=False), missing)
 
 
 def _array(column: Column) -> Any:

@@ -25,9 +25,13 @@ class RowTable:
         own: the columns that every row has, in order, such as "vector", "cluster" and "name".
         columns: the columns to return, in order; None for all. Columns that are not among `own`
             are fields of payloads.
+        keep: whether to keep rows; False only finds out the columns, for `blank`.
     """
 
-    def __init__(self, own: Collection[str], columns: Collection[str] | None = None) -> None:
+    def __init__(
+        self, own: Collection[str], columns: Collection[str] | None = None, *, keep: bool = True
+    ) -> None:
+        self._names, self._keep = own, keep
         self._wanted = None if columns is None else _checked(columns)
         self._own = [name for name in own if self._wanted is None or name in self._wanted]
         self._blocks: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in self._own}
@@ -35,8 +39,14 @@ class RowTable:
         whole = others is None or "payload" in others
         fields = None if others is None else fields_for(others)
         self.reads_payloads = others is None or bool(others)
-        self._payloads = PayloadColumns(fields, whole=whole)
+        self._payloads = PayloadColumns(fields, whole=whole, keep=keep)
         self.n_rows = 0
+
+    def blank(self) -> RowTable:
+        """Return a table without rows, whose columns have the names and types of this one."""
+        made = RowTable(self._names, self._wanted)
+        made._payloads, made.n_rows = self._payloads.blank(), self.n_rows
+        return made
 
     def reads(self, name: str) -> bool:
         """Return whether a column that every row has is part of the table."""
@@ -48,7 +58,7 @@ class RowTable:
         Args:
             block: columns of one length; `payload`, if there is one, has a value of JSON a row.
         """
-        for name, blocks in self._blocks.items():
+        for name, blocks in self._blocks.items() if self._keep else ():
             blocks.append(np.asarray(block[name], dtype=_TYPES.get(name, object)))
         if self.reads_payloads:
             self._payloads.add(block.get("payload", [None] * len(block["vector"])))
@@ -61,7 +71,8 @@ class RowTable:
             found |= self._payloads.columns()
         if self._wanted is None:
             return found
-        return {name: found.get(name) or self._empty(name, found) for name in self._wanted}
+        wanted = self._wanted
+        return {n: found[n] if n in found else self._empty(n, found) for n in wanted}
 
     def frame(self, kind: str) -> Any:
         """Return the table as a frame.
