@@ -203,7 +203,7 @@ def test_a_store_without_search_says_how_to_get_it(path):
         store.add_many(X[:20], payloads=CARS[:20])
         with pytest.raises(NotTrackedError, match=r"Store.open\(path, search=True\)"):
             store.search("car")
-    with pytest.raises(ArgumentError, match="search=True for"):
+    with pytest.raises(ArgumentError, match="search True for"):
         Store.open(path, read_only=True, search=True)
     with pytest.raises(ArgumentError):
         Store.open(path, search="yes")

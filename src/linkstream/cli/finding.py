@@ -59,7 +59,9 @@ def search(
 def _pair(given: str) -> tuple[str, str]:
     name, equals, value = given.partition("=")
     if not equals or not name:
-        raise usage_error(f"--field {given}", "NAME=VALUE", "Try --field file=a.jpg.")
+        raise usage_error(
+            f"--field {given}", "NAME=VALUE", "Write the name of the field, then its value."
+        )
     return name, value
 
 

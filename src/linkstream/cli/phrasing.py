@@ -106,16 +106,18 @@ PHRASES = {
         "Make it once: linkstream search STORE --on."
     ),
     'Search for words, as search("red car"), or fields, as where={"file": "a.jpg"}.': (
-        'Search for words, as "red car", or fields, as --field file=a.jpg.'
+        'Search for words, as "red car", or fields, as --field NAME=VALUE.'
     ),
-    'Pass a dict, as where={"file": "a.jpg"}.': "Give fields as --field file=a.jpg.",
+    'Pass a dict, as where={"file": "a.jpg"}.': "Give fields as --field NAME=VALUE.",
     "Go on with before=, the next of the answer.": "Go on with --before.",
     "Leave it out, or change it with set_search() on a store opened for writing.": (
         "Change it with linkstream search STORE --on or --off."
     ),
-    "names of fields with texts, numbers or booleans, 1,000 characters each": (
-        "names of fields with values, 1,000 characters each"
-    ),
+    "Pass what labels() returned when n_events was that number.": "Use the labels of that moment.",
+    "which changes() reads from the first on": "which linkstream changes reads from the first on",
+    'Name the columns that you need, as columns=["vector", "file"].': "Use fewer fields.",
+    'Pass a list, as columns=["vector", "cluster"].': "Name each column once.",
+    "Leave it out, or leave out columns= to see all columns there are.": "Leave it out.",
     "Close the other one, or open with read_only=True.": (
         "Wait until it has ended; meanwhile inspect, explain, events and export only read."
     ),

@@ -260,8 +260,8 @@ class Changes(BaseModel):
     since: int
     until: int
     counts: dict[str, int]
-    joined: list[tuple[int, int]]
-    split: list[tuple[int, int]]
+    joined: list[list[int]]
+    split: list[list[int]]
     new: list[int]
     gone: list[int]
     vectors: list[int] | None = None

@@ -138,7 +138,7 @@ def check_wanted(path: Path, about: About, asked: Wanted) -> None:
 def other_search(path: Path, *, asked: bool) -> ArgumentError:
     """Return the error for search=True or False where the store has it otherwise."""
     return ArgumentError(
-        f"search={asked} for {path}, which has search={not asked}",
+        f"search {asked} for {path}, which has search {not asked}",
         expected="the setting that the store has",
         remedy="Leave it out, or change it with set_search() on a store opened for writing.",
     )
@@ -174,17 +174,17 @@ def write(
     if links.space.mean is not None:  # for a repair without snapshots
         raw = links.space.mean.astype("<f8").tobytes()
         body[_MEAN] = base64.b64encode(raw).decode()
-    _replace(connection, body)
+    _write_body(connection, body)
 
 
-def _replace(connection: sqlite3.Connection, body: About) -> None:
+def _write_body(connection: sqlite3.Connection, body: About) -> None:
     row = sealed("meta", 1, json.dumps(body, sort_keys=True))
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", row)
 
 
 def set_search(connection: sqlite3.Connection, path: Path, *, on: bool) -> None:
     """Write whether a store has a search index; the caller commits."""
-    _replace(connection, {**_body(connection, path), _SEARCH: on})
+    _write_body(connection, {**_body(connection, path), _SEARCH: on})
 
 
 def read(connection: sqlite3.Connection, path: Path) -> About:

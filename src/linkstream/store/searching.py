@@ -112,7 +112,7 @@ def search(  # noqa: D417  # `self` is that of a method
     first = whole_number("offset", offset, "how many to leave out", least=0)
     if most > LIMIT_MAX or first > LOOKED_AT or order not in ORDERS:
         raise ArgumentError(
-            f"limit={most}, offset={first}, order={order!r:.80}",
+            f"limit {most}, offset {first}, order {order!r:.80}",
             expected=f"limit to {LIMIT_MAX:,}, offset to {LOOKED_AT:,}, order of {ORDERS}",
             remedy="Go on with before=, the next of the answer.",
         )
