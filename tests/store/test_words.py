@@ -78,6 +78,7 @@ def test_fields_are_compared_as_texts_and_a_list_has_each_of_its_values():
     for where in ({"page": "3"}, {"page": 3.0}, {"on": True}, {"tags": "a"}):
         assert query_of(None, where).share(payload) == 0.0
     assert query_of(None, {"page": 4}).share(payload) is None
+    assert query_of(None, {"page": float("inf"), "share": float("nan")}).share(payload) is None
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,9 @@ def changes(
 ) -> None:
     """Show what changed between two moments, in vectors and in clusters.
 
-    Vectors added, removed and moved; clusters joined, split off, new and gone. What was done and undone in between does not count. Vectors must have times of their own for a
-    DATE: it stands for the first call that brought a vector of that time or later. JSON also has
-    the label of each vector before and after.
+    Vectors added, removed and moved; clusters joined, split off, new and gone. What was done and
+    undone in between does not count. A DATE stands for the first call that brought a vector of that
+    time or later. JSON also has the label of each vector before and after.
 
     Example: linkstream changes people.links --since 10
     """

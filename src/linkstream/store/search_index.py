@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from linkstream.engine.linkage import Progress
@@ -163,8 +163,8 @@ def _is_reached(connection: sqlite3.Connection, term: tuple[str, str, int]) -> b
 def _sum(places: Iterable[tuple[object, ...]]) -> tuple[int, int]:
     """Return the number of places of words, and a sum of their digests, whatever their order."""
     count = total = 0
-    digest: Callable[..., hashlib._Hash] = functools.partial(hashlib.blake2b, digest_size=8)
     for place in places:
         count += 1
-        total += int.from_bytes(digest(repr(place).encode()).digest(), "little")
+        digest = hashlib.blake2b(repr(place).encode(), digest_size=8).digest()
+        total += int.from_bytes(digest, "little")
     return count, total % _SUM

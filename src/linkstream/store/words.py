@@ -7,7 +7,6 @@ rules follow Unicode 3.2, which Python keeps for good; later characters are lett
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ TEXT_MAX = 1_000  # characters of a query
 TERMS_MAX = 32  # words, phrases and fields of a query
 BETWEEN = "\ue000"  # stands between two texts; no text has it as a word
 
+_BETWEEN = f" {BETWEEN} "
 _ACCENTS = range(0x300, 0x370)
 # Chinese and Japanese are written without blanks: each character is a word.
 _ALONE = (range(0x3040, 0x3100), range(0x3400, 0xA000), range(0xF900, 0xFB00))
@@ -52,11 +52,19 @@ def _of_word(char: str) -> str:
 
 
 _TABLE = _Table()
+_ASCII = "".join(_TABLE[code] for code in range(128)).encode() + bytes(128)
+
+
+def _spaced(text: str) -> str:
+    """Return a text with its words between blanks."""
+    if text.isascii():
+        return text.encode().translate(_ASCII).decode()
+    return text.translate(_TABLE)
 
 
 def words_of(text: str) -> Words:
     """Return the words of a text."""
-    return _cut(text.translate(_TABLE).split())
+    return _cut(_spaced(text).split())
 
 
 def _cut(words: Words) -> Words:
@@ -70,8 +78,7 @@ def _cut(words: Words) -> Words:
 
 def words_in(payload: Any) -> Words:
     """Return the words of all texts in a payload, at any depth, in order."""
-    texts = [text.translate(_TABLE) for text in _texts(payload, [])]
-    return _cut(f" {BETWEEN} ".join(texts).split())
+    return _cut(_BETWEEN.join(map(_spaced, _texts(payload, []))).split())
 
 
 def _texts(value: Any, found: list[str]) -> list[str]:
@@ -98,9 +105,10 @@ def as_text(value: str | float) -> str:
     """Return a text, a number, true or false as text: 3, 3.0 and "3" are equal."""
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    whole = isinstance(value, int) or value.is_integer()
+    return str(int(value)) if whole else repr(value)
 
 
 def code_of(field: tuple[str, str]) -> str:

@@ -176,7 +176,7 @@ class _Values:
             return self._joined(np.bool_ if "yes or no" in kinds else np.object_)
         return objects([as_json(value) for block in self._blocks for value in block.tolist()])
 
-    def _joined(self, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    def _joined(self, dtype: Any) -> npt.NDArray[Any]:
         """Return all values as one array."""
         blocks = [block.astype(dtype, copy=False) for block in self._blocks]
         return np.concatenate([np.empty(0, dtype=dtype), *blocks])
