@@ -23,6 +23,8 @@ def test_the_example_of_the_help_runs(folder, name):
     assert words[0] == name
     if name == "cluster":
         (folder / "people.links").unlink()
+    if name == "search":
+        run("search", "people.links", "--on", cwd=folder)
     if name in ("undo", "redo"):
         run("name", "people.links", 0, "Ann", cwd=folder)
     if name == "redo":

@@ -12,7 +12,7 @@ from linkstream import Links
 from linkstream.presets import preset
 from linkstream.store import Store
 from service.calling import Stream
-from service.routes import ROUTES, STREAMS
+from service.routes import ROUTES, STREAMS, TABLES
 from service.server import MADE_WITH, ThreadService
 from store.child import batch
 from store.operations import THRESHOLDS, vectors
@@ -28,7 +28,8 @@ def everything(service, path):
             continue
         if route.path.endswith(("/stats", "/images/{path}")):
             continue
-        told[route.path] = service.get(route.target(name)).json
+        answer = service.get(route.target(name))
+        told[route.path] = answer.body if route in TABLES else answer.json
     return told
 
 

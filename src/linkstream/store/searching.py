@@ -150,7 +150,7 @@ class _Search:
             file.view(connection),
         ):
             if not search_index.exists(connection):
-                raise _without_index(store)
+                raise _without_index()
             made = cls(store, connection, query, live)
             if end is not None:
                 made._begin_below(end)
@@ -238,9 +238,9 @@ def _checked_cluster(model: Model, cluster: int | None) -> int | None:
     return None if cluster is None else model.links.core.live(cluster)
 
 
-def _without_index(store: StoreReader) -> NotTrackedError:
+def _without_index() -> NotTrackedError:
     return NotTrackedError(
-        f"a search in {store.path}, which has no search index",
+        "a search in a store without a search index",
         expected="a store with search=True",
         remedy="Make the index once: Store.open(path, search=True), or set_search(True).",
     )
