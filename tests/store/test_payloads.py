@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import sqlite3
+import threading
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from linkstream.errors import ArgumentError, RemovedError
+from linkstream.clusterer.verbs import AddMany
+from linkstream.errors import ArgumentError, DimensionError, RemovedError
 from linkstream.store import JsonLines, Store, blocks
-from store.operations import THRESHOLDS, state_of, vectors
+from linkstream.store.write_requests import request_of
+from store.internals import EarlyMaintenance
+from store.operations import THRESHOLDS, new, state_of, vectors
 
 X = vectors(np.random.default_rng(0), 30)
 
@@ -282,3 +288,29 @@ def test_payloads_of_live_vectors_stay_when_vectors_are_not_kept(path):
         store.compact()
         assert store.payloads([1, 2, 3]) == ["b", "c", "d"]
     assert b"secret-a" not in path.read_bytes()
+
+
+def test_payloads_of_a_refused_call_that_were_written_ahead_are_not_in_the_file(path):
+    with EarlyMaintenance(10**9), new(path) as store:
+        store.add_many(X[:20])
+        wrong = np.ones((600, 5), dtype=np.float32)
+        requests = [
+            request_of(AddMany(rows), payloads=payloads)
+            for rows, payloads in ((wrong, ["secret"] * 600), (X[:20], None), (X[:20], ["b"] * 20))
+        ]
+        gate = threading.Event()
+        waiting = threading.Thread(target=lambda: store.handle.run(gate.wait))
+        waiting.start()
+        for request in requests:  # they are decided and committed together
+            store.handle.submit(request)
+        gate.set()
+        waiting.join()
+        with pytest.raises(DimensionError):
+            requests[0].result()
+        assert len(requests[2].result()) == 20
+        assert store.payloads([20, 40]) == [None, "b"]
+        store.verify()
+    assert b"secret" not in path.read_bytes()
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        blocks = file.execute("SELECT block / 16384, count(*) FROM payload_blocks").fetchall()
+    assert blocks == [(3, 1)]

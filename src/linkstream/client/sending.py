@@ -78,9 +78,13 @@ def vectors_to_send(rows: Rows, weight: npt.ArrayLike, payloads: Any = None) -> 
     weights = None if plain else _weights(weight, rows)
     attached = NOTHING if payloads is None else Attached(check_payloads(payloads, len(rows)))
     made = Sending(rows, weights, attached)
-    if not made.is_plain:
+    if not made.is_plain and _as_json(rows):  # which cannot hold all numbers
         finite(rows)
     return made
+
+
+def _as_json(rows: Rows) -> bool:
+    return pa is None or len(rows) == 1
 
 
 def _weights(weight: npt.ArrayLike, rows: Rows) -> list[float]:
@@ -104,7 +108,7 @@ def post_vectors(
         body = given.rows.astype("<f4", copy=False).tobytes()
         asked = {"dimension": given.rows.shape[1], **asked}
         return Request("POST", path, asked, headers | {"Content-Type": BINARY}, body)
-    if pa is None or len(given.rows) == 1:
+    if _as_json(given.rows):
         return Request("POST", path, asked, headers | {"Content-Type": JSON}, _json(given))
     return Request("POST", path, asked, headers | {"Content-Type": ARROW}, _arrow(given))
 

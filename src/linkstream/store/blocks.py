@@ -54,6 +54,11 @@ class Attached:
         kinds = (PAYLOADS, self.payloads), (TIMES, self.times), (KEYS, self.keys)
         yield from ((table, entries) for table, entries in kinds if entries is not None)
 
+    def n_bytes(self) -> int:
+        """Return about how many bytes these columns take in the file."""
+        texts = sum(sum(map(len, lines)) for lines in (self.payloads, self.keys) if lines)
+        return texts + (0 if self.times is None else self.times.nbytes)
+
     def part(self, start: int, end: int) -> Attached:
         """Return the entries of some rows."""
         payloads = None if self.payloads is None else self.payloads[start:end]
@@ -79,16 +84,20 @@ def count(n_rows: int) -> int:
     return -(-n_rows // ROWS)
 
 
-def write(connection: sqlite3.Connection, operation: int, attached: Attached) -> int:
-    """Write or replace the blocks of an operation; return the number of bytes."""
-    size = 0
+def write(connection: sqlite3.Connection, operation: int, attached: Attached) -> None:
+    """Write or replace the blocks of an operation."""
     for table, entries in attached.columns():
         bodies = [_body(entries[start : start + ROWS]) for start in range(0, len(entries), ROWS)]
         first = operation * PER_OPERATION
         rows = [sealed(table, first + i, body) for i, body in enumerate(bodies)]
-        size += sum(map(len, bodies))
         connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
-    return size
+
+
+def delete_from(connection: sqlite3.Connection, operation: int) -> None:
+    """Delete the blocks of an operation and of all after it."""
+    for table in FLAGS:
+        first = operation * PER_OPERATION
+        connection.execute(f"DELETE FROM {table} WHERE block >= ?", (first,))
 
 
 def _body(entries: Any) -> bytes:

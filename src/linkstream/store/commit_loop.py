@@ -199,8 +199,13 @@ class CommitLoop:
 
     def _decide_new(self, request: WriteRequest) -> None:
         assert self._writer is not None, "a read-only store takes no write requests"
-        self._writer.write_ahead(request, self.model.next_piece)
-        self.model.decide(request)
+        number = self.model.number + 1
+        self._writer.write_ahead(request, number, self.model.next_piece)
+        try:
+            self.model.decide(request)
+        except BaseException:
+            self._writer.take_back(request, number)
+            raise
         if request.key is not None:
             self._pending[request.key] = request
 
@@ -280,16 +285,33 @@ class JournalWriter:
             self._pool = None  # the work waits in its queue: no thread may ever take it
             return None
 
-    def write_ahead(self, request: WriteRequest, first_piece: int) -> None:
-        """Start to write large vectors that are about to be decided, if a thread can do it."""
-        if request.rows is not None and request.rows.nbytes >= LARGE:
-            request.ahead = self.submit(lambda: self._write_vectors(request, first_piece))
+    def write_ahead(self, request: WriteRequest, operation: int, first_piece: int) -> None:
+        """Start to write large vectors that are about to be decided, if a thread can do it.
 
-    def _write_vectors(self, request: WriteRequest, first_piece: int) -> None:
+        What came with them is written, too.
+        """
+        if request.rows is not None and request.rows.nbytes >= LARGE:
+            work = lambda: self._write_vectors(request, operation, first_piece)  # noqa: E731
+            request.ahead = self.submit(work)
+
+    def _write_vectors(self, request: WriteRequest, operation: int, first_piece: int) -> None:
         assert request.rows is not None
         self._begin()
         block = journal.VectorBlock(first_piece, request.rows, request.crcs)
         journal.write_vectors(self._connection, block)
+        blocks.write(self._connection, operation, request.attached)
+
+    def take_back(self, request: WriteRequest, operation: int) -> None:
+        """Delete what was written ahead with the vectors of a request that is refused."""
+        written = request.ahead
+        if written is None or not request.attached.flags:
+            return
+
+        def work() -> None:
+            written.result()
+            blocks.delete_from(self._connection, operation)
+
+        request.ahead = self.submit(work)
 
     def commit(self, group: list[WriteRequest]) -> int:
         """Write a group completely or not at all; return the approximate number of bytes."""
@@ -341,14 +363,14 @@ class JournalWriter:
             if request.rows is not None and request.ahead is None
         ]
         journal.write_vectors(self._connection, *vectors)
-        attached = sum(
-            blocks.write(self._connection, operation.number, request.attached)
-            for request, operation in zip(decided, operations, strict=True)
-        )
+        for request, operation in zip(decided, operations, strict=True):
+            if request.ahead is None:
+                blocks.write(self._connection, operation.number, request.attached)
         self._index(decided, operations)
         journal.write(self._connection, *operations)
         rows = sum(request.rows.nbytes for request in decided if request.rows is not None)
         events = sum(operation.events.nbytes for operation in operations)
+        attached = sum(request.attached.n_bytes() for request in decided)
         return 2 * file.PAGE * len(decided) + rows + events + attached
 
     def _index(self, decided: list[WriteRequest], operations: list[Operation]) -> None:

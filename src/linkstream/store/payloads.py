@@ -133,7 +133,8 @@ def _encoded(values: list[Any]) -> Lines:
             line = encode(value).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise _not_json(row, error) from None
-        _check_line(line, row, lambda value=value: value)  # type: ignore[misc]
+        if _is_suspect(line):
+            _check_line(line, row, lambda value=value: value)  # type: ignore[misc]
         if not _is_plain(value):
             _check_same(line, value, row)
         size += len(line)
@@ -163,7 +164,9 @@ def _is_plain(value: Any) -> bool:
     if kind in _SCALARS:
         return True
     if kind is dict:
-        return {*map(type, value)} <= _TEXT and all(map(_is_plain, value.values()))
+        if not {*map(type, value)} <= _TEXT:
+            return False
+        return {*map(type, value.values())} <= _SCALARS or all(map(_is_plain, value.values()))
     return kind in (list, tuple) and all(map(_is_plain, value))
 
 
@@ -197,7 +200,8 @@ def _parsed(lines: Lines) -> Lines:
     for row, given in enumerate(lines):
         line = given.strip(b" \t\r")
         if line:
-            _check_line(line, row, lambda line=line: json.loads(line))  # type: ignore[misc]
+            if _is_suspect(line):
+                _check_line(line, row, lambda line=line: json.loads(line))  # type: ignore[misc]
             _check_text(line, row, scan)
         made.append(b"" if line == _NULL else line)
     return made
@@ -232,6 +236,11 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
 # Limits
+
+
+def _is_suspect(line: bytes) -> bool:
+    """Return whether a payload may be too long, or nested too deeply."""
+    return len(line) > PAYLOAD_MAX or line.count(b"[") + line.count(b"{") > DEPTH_MAX
 
 
 def _check_line(line: bytes, row: int, value: Callable[[], Any]) -> None:
