@@ -190,18 +190,21 @@ def test_a_cluster_of_more_subclusters_than_are_settled_one_by_one_is_not_cut(en
     assert not (engine.state().flags & DUE).any()
 
 
+def share_that_stays(engine, **options):
+    """Return the share of vectors that stay in the cluster they were given, over three crowds."""
+    shares = []
+    for seed in range(3):
+        X, _ = crowd(seed, n=500)
+        heal = Healing("settle", **options)
+        links = Links(0.7, 0.8, 0.8, evidence="cluster", heal=heal, engine=engine)
+        given = [links.resolve(int(i)) for i in links.add_many(X)]
+        shares.append(np.mean(np.array(given) == links.labels()))
+    return np.mean(shares)
+
+
 @engines
 def test_steadiness_leaves_more_vectors_in_the_cluster_they_were_given(engine):
-    still = []
-    for steadiness in (0.0, 0.1):
-        shares = []
-        for seed in range(3):
-            X, _ = crowd(seed, n=500)
-            heal = Healing("settle", steadiness=steadiness)
-            links = Links(0.7, 0.8, 0.8, evidence="cluster", heal=heal, engine=engine)
-            given = [links.resolve(int(i)) for i in links.add_many(X)]
-            shares.append(np.mean(np.array(given) == links.labels()))
-        still.append(np.mean(shares))
+    still = [share_that_stays(engine, steadiness=steadiness) for steadiness in (0.0, 0.1)]
     assert still[1] > still[0]
 
 
@@ -234,14 +237,5 @@ def test_final_vectors_of_one_cluster_stay_together(engine):
 
 @engines
 def test_with_final_ids_more_vectors_stay_in_the_cluster_they_were_given(engine):
-    still = []
-    for final_after in (None, 50):
-        shares = []
-        for seed in range(3):
-            X, _ = crowd(seed, n=500)
-            heal = Healing("settle", final_after=final_after)
-            links = Links(0.7, 0.8, 0.8, evidence="cluster", heal=heal, engine=engine)
-            given = [links.resolve(int(i)) for i in links.add_many(X)]
-            shares.append(np.mean(np.array(given) == links.labels()))
-        still.append(np.mean(shares))
+    still = [share_that_stays(engine, final_after=final_after) for final_after in (None, 50)]
     assert still[1] > still[0]
