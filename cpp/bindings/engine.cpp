@@ -192,8 +192,8 @@ class BoundEngine {
     locked([&] { engine_.withdraw(q, missing_weight, target, member); });
   }
 
-  void set_healing(double growth, double steadiness, bool alone) {
-    locked([&] { engine_.set_healing(growth, steadiness, alone); });
+  void set_healing(double growth, double steadiness, bool alone, std::int64_t final_after) {
+    locked([&] { engine_.set_healing(growth, steadiness, alone, final_after); });
   }
 
   // Rows of `barred` are two subclusters; rows of `labels` a cluster and its label.
@@ -498,7 +498,7 @@ void bind_engine(nb::module_& m) {
       .def("absorb", &BoundEngine::absorb, nb::arg("totals"), nb::arg("sizes"),
            nb::arg("missing_weights"), nb::arg("rows").none(), nb::arg("flags"), nb::arg("apart"))
       .def("set_healing", &BoundEngine::set_healing, nb::arg("growth"), nb::arg("steadiness"),
-           nb::arg("alone"))
+           nb::arg("alone"), nb::arg("final_after") = 0)
       .def("require", &BoundEngine::require, nb::arg("barred"), nb::arg("labels"))
       .def("heal", &BoundEngine::heal)
       .def("note", &BoundEngine::note, nb::arg("rows"))

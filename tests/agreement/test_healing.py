@@ -64,10 +64,11 @@ def test_rows_are_united_as_margin_linkage_unites_them(seed):
 @pytest.mark.skipif("native" not in ENGINES, reason="built without the compiled core on purpose")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("steadiness", [0.0, 0.02])
+@pytest.mark.parametrize("final_after", [None, 150])
 @pytest.mark.parametrize("evidence", ["nearest", "cluster"])
-def test_both_engines_cut_and_tie_the_same_clusters(seed, steadiness, evidence):
+def test_both_engines_cut_and_tie_the_same_clusters(seed, steadiness, final_after, evidence):
     X, _ = crowd(seed)
-    heal = Healing("settle", steadiness=steadiness)
+    heal = Healing("settle", steadiness=steadiness, final_after=final_after)
     both = [Links(0.7, 0.8, 0.8, evidence=evidence, heal=heal, engine=e) for e in ENGINES]
     for links in both:
         links.add_many(X)
@@ -115,10 +116,12 @@ def test_a_batch_equals_one_by_one_where_hundreds_of_clusters_are_near():
 
 
 @engines
+@pytest.mark.parametrize("final_after", [None, 200])
 @pytest.mark.parametrize("tracked", [True, False])
-def test_saving_between_two_points_does_not_change_healing(engine, tracked):
+def test_saving_between_two_points_does_not_change_healing(engine, tracked, final_after):
     X, _ = crowd(4)
-    options = {"evidence": "cluster", "heal": "settle", "engine": engine, "track_vectors": tracked}
+    heal = Healing("settle", final_after=final_after)
+    options = {"evidence": "cluster", "heal": heal, "engine": engine, "track_vectors": tracked}
     options["keep_vectors"] = tracked
     whole = Links(0.7, 0.8, 0.8, **options)
     whole.add_many(X)
@@ -187,16 +190,52 @@ def test_a_cluster_of_more_subclusters_than_are_settled_one_by_one_is_not_cut(en
     assert not (engine.state().flags & DUE).any()
 
 
+def share_that_stays(engine, **options):
+    """Return the share of vectors that stay in the cluster they were given, over three crowds."""
+    shares = []
+    for seed in range(3):
+        X, _ = crowd(seed, n=500)
+        heal = Healing("settle", **options)
+        links = Links(0.7, 0.8, 0.8, evidence="cluster", heal=heal, engine=engine)
+        given = [links.resolve(int(i)) for i in links.add_many(X)]
+        shares.append(np.mean(np.array(given) == links.labels()))
+    return np.mean(shares)
+
+
 @engines
 def test_steadiness_leaves_more_vectors_in_the_cluster_they_were_given(engine):
-    still = []
-    for steadiness in (0.0, 0.1):
-        shares = []
+    still = [share_that_stays(engine, steadiness=steadiness) for steadiness in (0.0, 0.1)]
+    assert still[1] > still[0]
+
+
+def apart_after_being_together(links, X, final_after):
+    """Add vectors point by point; return the pairs of final vectors whose clusters came apart."""
+    parted = 0
+    for first in range(0, len(X), healing.POINT):
+        before = links.labels()
+        links.add_many(X[first : first + healing.POINT])
+        old = max(links.n_vectors - final_after, 0)
+        before, now = before[:old], links.labels()[:old]
+        together = before[:, np.newaxis] == before
+        parted += int((together & (now[:, np.newaxis] != now)).sum()) // 2
+    return parted
+
+
+@engines
+def test_final_vectors_of_one_cluster_stay_together(engine):
+    parted = []
+    for final_after in (None, 100):
+        heal, pairs = Healing("settle", final_after=final_after), 0
         for seed in range(3):
-            X, _ = crowd(seed, n=500)
-            heal = Healing("settle", steadiness=steadiness)
+            X, _ = crowd(seed, n=400)
             links = Links(0.7, 0.8, 0.8, evidence="cluster", heal=heal, engine=engine)
-            given = [links.resolve(int(i)) for i in links.add_many(X)]
-            shares.append(np.mean(np.array(given) == links.labels()))
-        still.append(np.mean(shares))
+            pairs += apart_after_being_together(links, X, 100)
+        parted.append(pairs)
+    assert parted[0] > 0
+    assert parted[1] == 0
+
+
+@engines
+def test_with_final_ids_more_vectors_stay_in_the_cluster_they_were_given(engine):
+    still = [share_that_stays(engine, final_after=final_after) for final_after in (None, 50)]
     assert still[1] > still[0]

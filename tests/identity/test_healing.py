@@ -135,6 +135,11 @@ def test_healing_runs_at_fixed_numbers_of_vectors():
         {"first": 0},
         {"min_size": 0},
         {"growth": float("nan")},
+        {"mode": "settle", "final_after": 0},
+        {"mode": "settle", "final_after": 10.0},
+        {"mode": "settle", "final_after": 10**13},
+        {"mode": "settle", "final_after": 100, "steadiness": None},
+        {"mode": "join", "final_after": 100},
     ],
 )
 def test_invalid_healing_options_are_refused(given):

@@ -281,9 +281,10 @@ class Engine {
     change.done();
   }
 
-  // Marks clusters that grow from now on; `alone`: settles them at each point within `add`.
-  void set_healing(double growth, double steadiness, bool alone) {
-    healer_.set(growth, steadiness);
+  // Marks clusters that grow from now on; `alone`: settles them at each point within `add`;
+  // `final_after`: subclusters older than so many vectors stay together (0: never).
+  void set_healing(double growth, double steadiness, bool alone, std::int64_t final_after) {
+    healer_.set(growth, steadiness, final_after);
     heals_alone_ = alone && healer_.on();
     if (healer_.on()) cluster_sums_.turn_on();
   }

@@ -46,9 +46,10 @@ class Healer {
 
   bool on() const { return growth_ > 0.0; }
 
-  void set(double growth, double steadiness) {
+  void set(double growth, double steadiness, std::int64_t final_after) {
     growth_ = growth;
     steadiness_ = steadiness;
+    final_after_ = final_after;
   }
 
   // Marks a node that has taken `n` vectors if its cluster has passed a mark.
@@ -81,7 +82,7 @@ class Healer {
   }
 
  private:
-  // Subclusters that are one from the start: tied ones, or a whole cluster.
+  // Subclusters that are one from the start: tied ones, old ones, or a whole cluster.
   struct Part {
     std::vector<Row> nodes;  // of a whole cluster: none
     std::uint32_t component;
@@ -177,7 +178,7 @@ class Healer {
     }
   }
 
-  // Adds a row for each group of leaves that pinned edges tie, by their oldest.
+  // Adds a row for each group of leaves that are one by pinned edges or by their age, by their oldest.
   void add_tied(const std::vector<Row>& leaves) {
     std::unordered_map<Row, std::size_t> place;
     for (std::size_t i = 0; i < leaves.size(); ++i) place[leaves[i]] = i;
@@ -186,11 +187,10 @@ class Healer {
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       for (const HeldEdge& held : graph_.node(leaves[i]).edges) {
         if (graph_.forest.rule(held.edge) != kPinned) continue;
-        const std::size_t other = place.at(graph_.forest.other_end(held.edge, leaves[i]));
-        const std::size_t a = find_root(root, i), b = find_root(root, other);
-        root[std::max(a, b)] = std::min(a, b);
+        tie_roots(root, i, place.at(graph_.forest.other_end(held.edge, leaves[i])));
       }
     }
+    tie_final(leaves, root);
     std::vector<std::size_t> row_of(leaves.size());
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const std::size_t top = find_root(root, i);
@@ -200,6 +200,23 @@ class Healer {
       }
       rows_[row_of[top]].nodes.push_back(leaves[i]);
     }
+  }
+
+  // Ties the leaves that stay together, since their first vectors are old.
+  void tie_final(const std::vector<Row>& leaves, std::vector<std::size_t>& root) const {
+    if (final_after_ == 0) return;
+    const std::int64_t since = journal_.n_vectors - final_after_;
+    std::size_t known = leaves.size();
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (graph_.node(leaves[i]).first_seen >= since) continue;
+      if (known < leaves.size()) tie_roots(root, known, i);
+      known = i;
+    }
+  }
+
+  static void tie_roots(std::vector<std::size_t>& root, std::size_t i, std::size_t j) {
+    const std::size_t a = find_root(root, i), b = find_root(root, j);
+    root[std::max(a, b)] = std::min(a, b);
   }
 
   static std::size_t find_root(std::vector<std::size_t>& root, std::size_t i) {
@@ -494,6 +511,7 @@ class Healer {
   ClusterSums& cluster_sums_;
   Update& update_;
   double growth_ = 0.0, steadiness_ = 0.0;
+  std::int64_t final_after_ = 0;
   std::vector<Row> due_, grown_, leaves_;
   std::unordered_map<std::uint32_t, std::size_t> row_places_, component_places_;  // in the scan
   std::vector<Near> near_;

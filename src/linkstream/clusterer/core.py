@@ -197,9 +197,12 @@ class Core:
         return engine
 
     def _set_healing(self, engine: Engine) -> None:
-        if self.healing is not None and self.healing.steadiness is not None:
-            figures = self.healing.growth, self.healing.steadiness
-            engine.set_healing(*figures, alone=self.heals_alone)
+        healing, alone = self.healing, self.heals_alone
+        if healing is not None and healing.steadiness is not None:
+            final_after = healing.final_after or 0
+            engine.set_healing(
+                healing.growth, healing.steadiness, alone=alone, final_after=final_after
+            )
 
     def requirements(self) -> Requirements:
         """Return what corrections require when clusters are settled: subclusters and clusters."""

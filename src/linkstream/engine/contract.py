@@ -336,13 +336,17 @@ class Engine(Subclusters, Protocol):
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Append events that the engine does not produce itself: code and numbers of each."""
 
-    def set_healing(self, growth: float, steadiness: float, *, alone: bool) -> None:
+    def set_healing(
+        self, growth: float, steadiness: float, *, alone: bool, final_after: int = 0
+    ) -> None:
         """Mark clusters that grow from now on, so that `heal` looks at them again.
 
         Args:
             growth: growth of a cluster, as a factor, between two looks; 0: healing is off.
             steadiness: how much greater a margin must be to change an ID.
             alone: whether `add` heals at each point; otherwise the caller does.
+            final_after: number of vectors after which the subclusters of a cluster that are older
+                stay together; 0: never.
         """
 
     def require(self, requirements: Requirements) -> None:

@@ -11,6 +11,7 @@ and groups are tied. The work is bounded by LEAVES and AROUND, whatever the size
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def passes_mark(before: int, now: int, growth: float) -> bool:
 
 @dataclass(slots=True)
 class _Row:
-    """Subclusters that are one from the start: tied ones, or a whole cluster."""
+    """Subclusters that are one from the start: tied ones, old ones, or a whole cluster."""
 
     nodes: list[int]  # of a whole cluster: none, until they are needed
     cluster: int
@@ -62,7 +63,7 @@ class Healer:
     ) -> None:
         self._graph, self._journal = graph, journal
         self._cluster_sums, self._update = cluster_sums, update
-        self.growth, self.steadiness = 0.0, 0.0
+        self.growth, self.steadiness, self.final_after = 0.0, 0.0, 0
         self._labels: dict[int, int] = {}  # of clusters, by ID
 
     @property
@@ -114,17 +115,28 @@ class Healer:
         return rows + [self._whole(cluster) for cluster in sorted(whole)]
 
     def _tied(self, leaves: list[int]) -> list[list[int]]:
-        """Return groups of subclusters that pinned edges tie, by their oldest."""
+        """Return groups of subclusters that are one by pinned edges or by their age."""
         nodes, root = self._graph.nodes, {number: number for number in leaves}
-        for number in leaves:
-            for other, rule in nodes[number].rules.items():
-                if rule == PINNED:
-                    one, two = sorted((find_root(root, number), find_root(root, other)))
-                    root[two] = one
+        pinned = (
+            (number, other)
+            for number in leaves
+            for other, rule in nodes[number].rules.items()
+            if rule == PINNED
+        )
+        for pair in (*pairwise(self._final(leaves)), *pinned):
+            one, two = sorted(find_root(root, number) for number in pair)
+            root[two] = one
         found: dict[int, list[int]] = {}
         for number in leaves:
             found.setdefault(find_root(root, number), []).append(number)
         return list(found.values())
+
+    def _final(self, leaves: list[int]) -> list[int]:
+        """Return the subclusters that stay together, since their first vectors are old."""
+        if not self.final_after:
+            return []
+        since = self._journal.n_vectors - self.final_after
+        return [number for number in leaves if self._graph.nodes[number].first_seen < since]
 
     def _leaf(self, nodes: list[int]) -> _Row:
         cluster = self._graph.nodes[nodes[0]].cluster

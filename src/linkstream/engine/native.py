@@ -196,9 +196,11 @@ class NativeEngine:
         except ValueError as error:
             raise absent(str(error)) from None
 
-    def set_healing(self, growth: float, steadiness: float, *, alone: bool) -> None:
+    def set_healing(
+        self, growth: float, steadiness: float, *, alone: bool, final_after: int = 0
+    ) -> None:
         """Mark clusters that grow; `alone`: settle them at each point; see `contract.Engine`."""
-        self._core.set_healing(growth, steadiness, alone)
+        self._core.set_healing(growth, steadiness, alone, final_after)
 
     def require(self, requirements: Requirements) -> None:
         """Replace what corrections require of groups; see `contract.Engine`."""

@@ -283,9 +283,12 @@ class ReferenceEngine:
 
     # Healing
 
-    def set_healing(self, growth: float, steadiness: float, *, alone: bool) -> None:
+    def set_healing(
+        self, growth: float, steadiness: float, *, alone: bool, final_after: int = 0
+    ) -> None:
         """Mark clusters that grow; `alone`: settle them at each point; see `contract.Engine`."""
         self._healer.growth, self._healer.steadiness = growth, steadiness
+        self._healer.final_after = final_after
         self._heals_alone = alone and self._healer.on
         if self._healer.on:
             self._cluster_sums.turn_on()

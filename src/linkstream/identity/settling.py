@@ -32,6 +32,7 @@ from linkstream.identity.regrouping import Regrouping
 from linkstream.paper.thresholds import Thresholds
 
 ALIKE = 0.9  # mean similarity of two clusters over that within the tighter of them
+FINAL_MAX = 10**12  # vectors
 
 _BLOCK = 16_384  # cuts compared at a time
 NO_LAWS = Laws()
@@ -269,6 +270,9 @@ class Healing:
             it ("settle"): margins within a cluster are raised by it, others lowered. None: all
             subclusters are settled each time the stream has grown, as the first version did; files
             of that version go on with it.
+        final_after: number of vectors after which an ID is final ("settle"): subclusters of one
+            cluster whose first vectors are older stay together, so that from then on a join changes
+            the ID, and hardly anything else. None: no ID is final.
 
     >>> Healing("join").after(1000)
     1141
@@ -279,6 +283,7 @@ class Healing:
     growth: float = 1.3
     min_size: int = 5
     steadiness: float | None = 0.01
+    final_after: int | None = None
 
     def __post_init__(self) -> None:
         _require(self.mode in MODES, "mode", self.mode, "'join' or 'settle'")
@@ -293,6 +298,10 @@ class Healing:
         steadiness = self.steadiness
         expected = "a float from 0 to 1, or None"
         _require(number or steadiness is None, "steadiness", steadiness, expected)
+        final = self.final_after
+        number = type(final) is int and 1 <= final <= FINAL_MAX and self.as_it_goes
+        expected = 'None, or a whole number from 1 to 10**12 with "settle" and steadiness'
+        _require(number or final is None, "final_after", final, expected)
 
     @property
     def as_it_goes(self) -> bool:
@@ -320,9 +329,8 @@ class Healing:
         return heal(state, state.thresholds, unite, min_size=self.min_size, laws=laws)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for snapshots; without a steadiness of None."""
-        values = asdict(self)
-        return values if self.as_it_goes else {k: values[k] for k in values if k != "steadiness"}
+        """Plain values, for snapshots; without a steadiness or `final_after` of None."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def read(cls, values: object) -> Healing | None:
