@@ -11,6 +11,7 @@ LinkstreamError                      root of all errors
 │   ├── UnknownIdError               an ID was never given
 │   │   └── RemovedError             a vector or cluster was removed
 │   ├── ContradictionError           an earlier correction forbids this one; names it
+│   ├── KeyTakenError                another vector has this key; names both
 │   ├── UndoError                    there is nothing to undo
 │   └── IdempotencyError             an idempotency key was used for another call
 ├── SnapshotError                    a snapshot is damaged, malicious or of a newer version
@@ -103,6 +104,21 @@ class ContradictionError(ArgumentError):
         super().__init__(seen, expected=expected, remedy=remedy)
         self.chain = chain
         self.correction = correction
+
+
+class KeyTakenError(ArgumentError):
+    """Another vector of the store has this key of its own.
+
+    `row` is the row in the call, `vector` the number of the vector that has the key; None if the
+    other vector is in the same call.
+    """
+
+    def __init__(
+        self, seen: str, *, expected: str, remedy: str, row: int, vector: int | None = None
+    ) -> None:
+        super().__init__(seen, expected=expected, remedy=remedy)
+        self.row = row
+        self.vector = vector
 
 
 class UndoError(ArgumentError):
