@@ -5,13 +5,13 @@ LinkstreamError                      root of all errors
 ├── ArgumentError (ValueError)       an argument is wrong; nothing has changed
 │   ├── ThresholdError               thresholds are outside their ranges
 │   ├── VectorError                  a vector cannot be used; names its row
-│   │   └── DimensionError           a vector has another dimension
+│   │   ├── DimensionError           a vector has another dimension
+│   │   └── KeyTakenError            another vector has the key; names it
 │   ├── SpaceError                   a space does not fit the vectors or the model
 │   ├── InputFileError               a file of vectors cannot be read
 │   ├── UnknownIdError               an ID was never given
 │   │   └── RemovedError             a vector or cluster was removed
 │   ├── ContradictionError           an earlier correction forbids this one; names it
-│   ├── KeyTakenError                another vector has this key; names both
 │   ├── UndoError                    there is nothing to undo
 │   └── IdempotencyError             an idempotency key was used for another call
 ├── SnapshotError                    a snapshot is damaged, malicious or of a newer version
@@ -69,6 +69,22 @@ class DimensionError(VectorError):
     """A vector has another dimension than the vectors before it."""
 
 
+class KeyTakenError(VectorError):
+    """Another vector has the key of a vector; `vector` is its number, None if in the same call."""
+
+    def __init__(
+        self,
+        seen: str,
+        *,
+        expected: str,
+        remedy: str,
+        row: int | None = None,
+        vector: int | None = None,
+    ) -> None:
+        super().__init__(seen, expected=expected, remedy=remedy, row=row)
+        self.vector = vector
+
+
 class SpaceError(ArgumentError):
     """A space does not fit the vectors or the model."""
 
@@ -104,21 +120,6 @@ class ContradictionError(ArgumentError):
         super().__init__(seen, expected=expected, remedy=remedy)
         self.chain = chain
         self.correction = correction
-
-
-class KeyTakenError(ArgumentError):
-    """Another vector of the store has this key of its own.
-
-    `row` is the row in the call, `vector` the number of the vector that has the key; None if the
-    other vector is in the same call.
-    """
-
-    def __init__(
-        self, seen: str, *, expected: str, remedy: str, row: int, vector: int | None = None
-    ) -> None:
-        super().__init__(seen, expected=expected, remedy=remedy)
-        self.row = row
-        self.vector = vector
 
 
 class UndoError(ArgumentError):

@@ -169,7 +169,8 @@ def _add_details(error: LinkstreamError, values: dict[str, Any]) -> None:
         row = values.get("row")
         error.row = row if type(row) is int else None
     if isinstance(error, KeyTakenError):
-        error.row, error.vector = values.get("row", 0), values.get("vector")
+        number = values.get("vector")
+        error.vector = number if type(number) is int else None
     if isinstance(error, ContradictionError):
         chain = values.get("chain")
         error.chain = tuple(map(str, chain)) if isinstance(chain, list) else ()

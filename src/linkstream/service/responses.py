@@ -102,7 +102,7 @@ def error_body(error: LinkstreamError) -> dict[str, Any]:
     if isinstance(error, VectorError):
         values["row"] = error.row
     if isinstance(error, KeyTakenError):
-        values |= {"row": error.row, "vector": error.vector}
+        values["vector"] = error.vector
     if isinstance(error, ContradictionError):
         values["chain"] = list(error.chain)
         values["correction"] = error.correction

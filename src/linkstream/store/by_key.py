@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.engine.events import Event
 from linkstream.store import own_columns
 from linkstream.store.keyed import KeyedVectors, Vector, Vectors
 from linkstream.store.model import Model
@@ -107,6 +108,43 @@ def between(
             return model.keyed.between(first, last)
 
     return self.handle.read(work)
+
+
+def event_keys(self: StoreReader, events: Sequence[Event]) -> list[str | None]:
+    """Return the key of the vector that each event is about, if that vector has one now.
+
+    Args:
+        events: events of this store.
+    """
+    return self.handle.read(lambda model: _event_keys(model, events))
+
+
+def _event_keys(model: Model, events: Sequence[Event]) -> list[str | None]:
+    found: list[str | None] = [None] * len(events)
+    if not len(model.index.keys):
+        return found
+    with model.steady():
+        places = [(i, _subject(each)) for i, each in enumerate(events)]
+        there = [(i, n) for i, n in places if 0 <= n < model.links.n_vectors]
+        began = _beginnings(model, {n for _, n in there})
+        there = [(i, n) for i, n in there if began[n] <= events[i].sequence]
+        for (i, _), key in zip(there, model.keyed.keys([n for _, n in there]), strict=True):
+            found[i] = key
+    return found
+
+
+def _subject(event: Event) -> int:
+    """Return the vector that an event is about; −1 if it is about no single one."""
+    if event.kind in ("created", "joined", "linked"):
+        return event.vector
+    return int(getattr(event, "member", -1))
+
+
+def _beginnings(model: Model, numbers: set[int]) -> dict[int, int]:
+    """Return the first event of the call that brought each vector; a number may be used again."""
+    holders = {number: model.index.holding(number)[0] for number in numbers}
+    first = {each: model.journal.operation(each).first_event for each in {*holders.values()}}
+    return {number: first[holder] for number, holder in holders.items()}
 
 
 def _own(model: Model, vectors: Vectors, read: Callable[[KeyedVectors, Any], T]) -> T:

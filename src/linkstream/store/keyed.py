@@ -56,7 +56,7 @@ class KeyedVectors:
             number = self.with_key(line) if line else None
             if number is not None:
                 raise KeyTakenError(
-                    f"key {row}: {line.decode()!r:.80}, which vector {number} has",
+                    f"row {row} has the key {line.decode()!r:.80} of vector {number}",
                     expected="a key that no vector of the store has",
                     remedy="Leave the vector out if it was added before, or remove the other one.",
                     row=row,

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.errors import ArgumentError, KeyTakenError
+from linkstream.errors import ArgumentError, KeyTakenError, VectorError
 from linkstream.store.blocks import NO_TIME, Times
 from linkstream.store.payloads import Lines
 
@@ -75,10 +75,11 @@ def check_key(key: object, row: int | None = None) -> bytes:
         if 0 < len(line) <= KEY_MAX:
             return line
     shown = f"{key!r:.80}" if isinstance(key, str) else f"a value of type {type(key).__name__}"
-    raise ArgumentError(
-        f"the key {shown}" if row is None else f"key {row}: {shown}",
+    raise VectorError(
+        f"the key {shown}" if row is None else f"row {row} has the key {shown}",
         expected=f"a text of 1 to {KEY_MAX} bytes without line breaks and control characters",
         remedy="Pass a ticket number or a file name as text, as id=str(number).",
+        row=row,
     )
 
 
@@ -90,7 +91,7 @@ def _check_different(lines: Lines) -> None:
     for row, line in enumerate(lines):
         if line and seen.setdefault(line, row) != row:
             raise KeyTakenError(
-                f"keys {seen[line]} and {row} are both {line.decode()!r:.80}",
+                f"row {row} has the key {line.decode()!r:.80} of row {seen[line]}",
                 expected="a different key for each vector",
                 remedy="Leave one of the two vectors out, or give it another key.",
                 row=row,
@@ -201,14 +202,15 @@ def _of_text(text: str) -> datetime | None:
     return made.replace(microsecond=int((fraction or "0").ljust(6, "0")[:6]))
 
 
-def _no_time(at: object, row: int | None) -> ArgumentError:
+def _no_time(at: object, row: int | None) -> VectorError:
     naive = isinstance(at, datetime) and at.utcoffset() is None
     seen = f"{at!r:.80}, which has no zone" if naive else f"{at!r:.80}"
-    return ArgumentError(
-        f"at={seen}" if row is None else f"time {row}: {seen}",
+    return VectorError(
+        f"at={seen}" if row is None else f"row {row} has the time {seen}",
         expected="a datetime or ISO text with a zone, a datetime64 (UTC), or seconds since 1970, "
         "in the years 1 to 9999",
         remedy="Add the zone, as 2026-01-31T12:00:00Z or datetime.now(timezone.utc).",
+        row=row,
     )
 
 

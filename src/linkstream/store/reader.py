@@ -246,6 +246,7 @@ class StoreReader:
     times = by_key.times
     described = by_key.described
     between = by_key.between
+    event_keys = by_key.event_keys
 
     def steps(self, limit: int = 20) -> list[Step]:
         """Return the steps that `undo(step=True)` would undo, the newest first.
