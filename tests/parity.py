@@ -25,20 +25,21 @@ ANY_VERB = "*"
 _KEY = {"idempotency_key": None}
 _STORE: dict[str, dict[str, Any]] = {
     ANY_VERB: _KEY,
-    "add": {"payload": None},
-    "add_many": {"payloads": None},
-    "add_group": {"payloads": None},
+    "add": {"payload": None, "at": None, "id": None},
+    "add_many": {"payloads": None, "at": None, "ids": None},
+    "add_group": {"payloads": None, "at": None, "ids": None},
+    "enrol": {"at": None, "ids": None},
     "settle": {"progress": None},
     "undo": {"step": False},
 }
-_PAYLOADS = {verb: _STORE[verb] for verb in ("add", "add_many", "add_group")}
+_COLUMNS = {verb: _STORE[verb] for verb in ("add", "add_many", "add_group", "enrol")}
 
 # Parameters that a surface has in addition to those of the verb, with their defaults.
 EXTRAS: dict[str, dict[str, dict[str, Any]]] = {
     "Links": {"settle": {"progress": None}},
     "Store": _STORE,
     "Client": {**_STORE, "settle": {}, "undo": {"step": False, "after": None}},
-    "HTTP": {**_PAYLOADS, "undo": {"step": False, "after": None}},
+    "HTTP": {**_COLUMNS, "undo": {"step": False, "after": None}},
     "command line": {},
 }
 # Parameters of the verb that a surface does not have, with the reason.

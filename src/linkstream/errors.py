@@ -5,7 +5,8 @@ LinkstreamError                      root of all errors
 ├── ArgumentError (ValueError)       an argument is wrong; nothing has changed
 │   ├── ThresholdError               thresholds are outside their ranges
 │   ├── VectorError                  a vector cannot be used; names its row
-│   │   └── DimensionError           a vector has another dimension
+│   │   ├── DimensionError           a vector has another dimension
+│   │   └── KeyTakenError            another vector has the key; names it
 │   ├── SpaceError                   a space does not fit the vectors or the model
 │   ├── InputFileError               a file of vectors cannot be read
 │   ├── UnknownIdError               an ID was never given
@@ -66,6 +67,22 @@ class VectorError(ArgumentError):
 
 class DimensionError(VectorError):
     """A vector has another dimension than the vectors before it."""
+
+
+class KeyTakenError(VectorError):
+    """Another vector has the key of a vector; `vector` is its number, None if in the same call."""
+
+    def __init__(
+        self,
+        seen: str,
+        *,
+        expected: str,
+        remedy: str,
+        row: int | None = None,
+        vector: int | None = None,
+    ) -> None:
+        super().__init__(seen, expected=expected, remedy=remedy, row=row)
+        self.vector = vector
 
 
 class SpaceError(ArgumentError):

@@ -18,7 +18,8 @@ ARRAYS = {"Vector", "Vectors", "Weights", "VectorOrNumber"}
 
 
 def annotation_of(each):
-    parts = ["npt.ArrayLike" if part in ARRAYS else part for part in each.type.split(" | ")]
+    kinds = {**dict.fromkeys(ARRAYS, "npt.ArrayLike"), "VectorNumber": "int"}
+    parts = [kinds.get(part, part) for part in each.type.split(" | ")]
     return " | ".join(parts)
 
 

@@ -124,7 +124,7 @@ def test_an_empty_store_is_exported_and_imported(tmp_path):
     import_store(tmp_path / "out", tmp_path / "b.links")
     with Store.open(tmp_path / "b.links") as again:
         assert again.n_vectors == 0
-    assert (tmp_path / "table.csv").read_text() == "vector,instant,cluster,name,payload\n"
+    assert (tmp_path / "table.csv").read_text() == "vector,instant,cluster,name,id,time,payload\n"
 
 
 def test_missing_vectors_raise_before_anything_is_written(tmp_path):
@@ -193,7 +193,7 @@ def _other_name(lines):
         ("events.jsonl", lambda lines: lines.pop(), "event .*: it differs"),
         ("events.jsonl", lambda lines: lines.append("{}\n"), "events now"),
         ("store.json", lambda lines: lines.append("x"), "not JSON"),
-        ("store.json", lambda lines: lines.__setitem__(1, '"export": 2,\n'), "format 2"),
+        ("store.json", lambda lines: lines.__setitem__(1, '"export": 3,\n'), "format 3"),
         (
             "store.json",
             lambda lines: lines.__setitem__(1, '"export": "x",\n'),

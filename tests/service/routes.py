@@ -82,6 +82,8 @@ ROUTES = [
     *TABLES,
     Route("GET", N + "/search", "read", query="q=red"),
     Route("GET", N + "/explain", "read", query="a=0&b=1&of=vectors"),
+    Route("GET", N + "/vectors", "read", query="id=a%2Fb%20%C3%BC"),
+    Route("POST", N + "/lookup", "read", {"vectors": [0]}),
     Route("POST", N + "/explain", "read", ONE),
     Route("POST", N + "/ask", "read", MANY),
     Route("POST", N + "/resolve", "read", {"ids": [0, -1]}),

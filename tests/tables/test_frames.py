@@ -62,7 +62,7 @@ def test_a_store_gives_the_table_of_links_and_the_fields_of_payloads(store):
     fill(links)
     fill(store, payloads=PAYLOADS)
     frame = store.to_frame()
-    assert list(frame) == ["vector", "cluster", "name", "file", "payload.name", "box"]
+    assert list(frame) == ["vector", "cluster", "name", "id", "time", "file", "payload.name", "box"]
     assert frame[["vector", "cluster", "name"]].equals(links.to_frame())
     row = frame[frame["vector"] == 4].iloc[0]
     assert (row["file"], row["payload.name"], row["box"]) == ("4.jpg", 4, "[4, 1]")
@@ -163,8 +163,9 @@ def test_a_vector_removed_while_the_table_is_read_has_no_payload(store, monkeypa
 
 def test_empty_clusterers_give_empty_tables_with_all_columns(store):
     for target in (twin(), store):
+        own = ["id", "time"] if target is store else []
         for kind in ("pandas", "arrow", "numpy"):
-            assert list(_names(target.to_frame(kind))) == ["vector", "cluster", "name"]
+            assert list(_names(target.to_frame(kind))) == ["vector", "cluster", "name", *own]
             assert len(_names(target.clusters_frame(kind))) == 8
         assert len(target.to_frame()) == len(target.clusters_frame()) == 0
         assert list(target.to_frame(columns=["file", "vector"])) == ["file", "vector"]
@@ -293,3 +294,15 @@ def test_rows_of_one_name_share_one_object():
     names = rows.names_of({1: "A name"}, np.array([1, 2, 1]))
     assert names.tolist() == ["A name", None, "A name"]
     assert names[0] is names[2]
+
+
+def test_keys_and_times_are_columns_of_a_store(store):
+    at = ["2026-01-31T12:00:00Z", None, "2026-01-31T12:00:00.25+01:00"]
+    store.add_many(X[:3], ids=["a", None, "c"], at=at, payloads=[{"id": 1, "time": 2}] * 3)
+    frame = store.to_frame(columns=["vector", "time", "id", "payload.id"])
+    assert frame["id"].tolist() == ["a", None, "c"]
+    assert frame["time"].isna().tolist() == [False, True, False]
+    assert frame["time"].iloc[2].isoformat() == "2026-01-31T11:00:00.250000+00:00"
+    assert frame["payload.id"].tolist() == [1, 1, 1]
+    table = store.to_frame("arrow", columns=["time"])
+    assert table.schema.field("time").type == pa.timestamp("us", tz="UTC")

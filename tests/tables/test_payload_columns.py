@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from linkstream.errors import ArgumentError
 from linkstream.tables import make_frame
-from linkstream.tables.columns import FIELDS_MAX, PayloadColumns, as_json, fields_for, title_of
+from linkstream.tables.columns import (
+    FIELDS_MAX,
+    RESERVED,
+    PayloadColumns,
+    as_json,
+    fields_for,
+    title_of,
+)
 
 
 def columns(payloads, *, size=None, **options):
@@ -96,7 +103,7 @@ def test_payloads_that_are_no_objects_are_the_column_payload():
     }
 
 
-HOSTILE = ["vector", "id", "at", "cluster", "name", "payload", "payload.", "payload.name", "", "x"]
+HOSTILE = [*RESERVED, "payload.", "payload.name", "", "x"]
 
 
 def test_no_two_fields_share_a_column_and_none_hides_a_column_of_the_table():
@@ -104,7 +111,7 @@ def test_no_two_fields_share_a_column_and_none_hides_a_column_of_the_table():
     fields = list(dict.fromkeys(fields))
     titles = [title_of(field) for field in fields]
     assert len(set(titles)) == len(fields)
-    assert not {"vector", "id", "at", "cluster", "name", "payload"} & set(titles)
+    assert not {"vector", "id", "time", "cluster", "name", "payload"} & set(titles)
     for field in fields:
         assert field in fields_for([title_of(field)])
 

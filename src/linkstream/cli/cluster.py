@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from linkstream.cli import database_rows, outcome, outputs, screen, stores
 from linkstream.cli.feeding import Piece, feed, naming_rows
-from linkstream.cli.options import ClustererOptions, Payload, VectorFileOptions
+from linkstream.cli.options import ClustererOptions, RowOptions, VectorFileOptions
 from linkstream.cli.outcome import usage_error
 from linkstream.cli.outputs import Advance, progress_bar
 from linkstream.cli.screen import STDOUT
@@ -34,7 +34,7 @@ def cluster(
     clusterer: ClustererOptions,
     store: Annotated[Path | None, "Keep the vectors in this store, made if it is missing."] = None,
     vectors: VectorFileOptions,
-    payload: Payload = None,
+    kept: RowOptions,
     source: Annotated[str, "Name of the rows; under another name they are added again."] = "",
     live: Annotated[bool, "All rows are new: add them as they arrive, without a check."] = False,
     output: Annotated[
@@ -54,10 +54,10 @@ def cluster(
     Example: linkstream cluster voices.npy --store people.links --preset ge2e-windows
     """
     outputs.check(output)
-    _check_files(store, save, payload)
+    _check_files(store, save, kept)
     if write_back is not None:
         database_rows.check_write_back(file, write_back, store)
-    with vectors.open(file, payload) as rows:
+    with vectors.open(file, kept) as rows:
         clusterer.check_dimension(rows)
         if store is None:
             _without_store(rows, clusterer, output=output, save=save)
@@ -69,16 +69,16 @@ def cluster(
             _into_store(rows, opened, store, name=source, live=live, output=output)
 
 
-def _check_files(store: Path | None, save: Path | None, payload: str | None) -> None:
+def _check_files(store: Path | None, save: Path | None, kept: RowOptions) -> None:
     if save is not None:
         screen.check_writable(save)
     if store is not None and save is not None:
         raise usage_error(
             "--store and --save", "one of them", "Leave --save out: a store is saved all the time."
         )
-    if store is None and payload is not None:
+    if store is None and kept.given() is not None:
         raise usage_error(
-            "--payload without --store", "a store to keep payloads in", "Add --store people.links."
+            f"{kept.given()} without --store", "a store to keep it in", "Add --store people.links."
         )
 
 

@@ -73,7 +73,7 @@ def _suggest_merges(path: Path, limit: int) -> None:
 
 def split(
     store: StorePath,
-    a: Annotated[str, Argument(metavar="A", help="A number; alone, a cluster.")],
+    a: Annotated[str, Argument(metavar="A", help="A number or key; alone, a cluster.")],
     b: Annotated[str | None, Argument(metavar="[B]", help="The other one.")] = None,
     of: Of = "vectors",
     apply: Annotated[bool, "With one cluster: cut its weakest link."] = False,
@@ -143,7 +143,7 @@ def _cut(opened: Store, words: str, found: list[SplitSuggestion]) -> None:
 def move(
     store: StorePath,
     vector: Annotated[
-        str, Argument(metavar="VECTOR", help="Its number: its position in the stream.")
+        str, Argument(metavar="VECTOR", help="Its number in the stream, or its own key.")
     ],
     cluster: ClusterName,
 ) -> None:
@@ -155,7 +155,7 @@ def move(
     Example: linkstream move people.links 7 6
     """
     with stores.writing(store) as opened:
-        number = stores.number(vector)
+        number = stores.vector(opened, vector)
         target = stores.cluster_id(opened, cluster)
         decision = stores.perform(opened, "move", vector=number, cluster=target)
         words = f"Vector {number} is in {stores.called(opened, decision.cluster)} now."
@@ -317,7 +317,7 @@ def forget(
     cluster: Annotated[
         str | None, Argument(metavar="[CLUSTER]", help="Its ID, or its name.")
     ] = None,
-    vector: Annotated[int | None, "Instead of a cluster: a vector, by its number."] = None,
+    vector: Annotated[str | None, "Instead of a cluster: a vector, by number or key."] = None,
     erase: Annotated[bool, "Erase its bytes from the files; it cannot be undone."] = False,
     yes: Yes = False,
 ) -> None:
@@ -336,14 +336,15 @@ def forget(
         )
     with stores.reading(store) as opened:
         number = None if cluster is None else stores.cluster_id(opened, cluster)
-        what = f"vector {vector}" if number is None else stores.called(opened, number)
+        one = None if vector is None else stores.vector(opened, vector)
+        what = f"vector {one}" if number is None else stores.called(opened, number)
     how = " for good, and end all undo before it" if erase else ""
     stores.confirm(f"forget {what}{how}", yes=yes)
     with stores.writing(store) as opened:
-        _remove(opened, number, vector)
+        _remove(opened, number, one)
         if erase:
             stores.compact(opened, store)
-    record = {"cluster": number, "vector": vector, "erased": erase}
+    record = {"cluster": number, "vector": one, "erased": erase}
     after = "No byte of it is left in the files." if erase else "linkstream undo brings it back."
     screen.answer(record, f"Forgotten: {what}. {after}")
 

@@ -78,7 +78,7 @@ class Rows:
         while rows:
             block = self._held.popleft()
             if len(block) > rows:
-                self._held.appendleft(_tail(block, rows))
+                self._held.appendleft(block.tail(rows))
                 return
             rows -= len(block)
 
@@ -86,11 +86,6 @@ class Rows:
         while self._held:
             yield self._held.popleft()
         yield from self._blocks
-
-
-def _tail(block: Block, rows: int) -> Block:
-    kept = None if block.payloads is None else block.payloads[rows:]
-    return type(block)(block.first_row + rows, block.vectors[rows:], kept)
 
 
 class Digest:
@@ -198,7 +193,8 @@ class _Pending:
                 self._digest = self._digest.after(block.vectors)
                 key = self._digest.key(block.first_row, len(block))
             self.pieces.append((block.first_row, key))
-            yield Batch(block.vectors, payloads=block.payloads, idempotency_key=key)
+            columns = {"payloads": block.payloads, "at": block.at, "ids": block.ids}
+            yield Batch(block.vectors, idempotency_key=key, **columns)
 
     def refused(self, store: Store) -> int:
         """Return the first row of the first piece that is not in the store."""

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from linkstream.store import Step, Store
 
 
+_AT_ONCE = 1_000  # events whose keys are read together
+
+
 def events(
     store: StorePath,
     since: Annotated[int, Option(min=0, help="Begin with the event of this number.")] = 0,
@@ -40,11 +44,11 @@ def events(
     """
     as_json, left = screen.speaks_json(), limit
     with stores.reading(store) as opened, until_stopped(wanted=follow, endless=True) as stopped:
-        for event in _events(opened, since, every if follow else None, stopped):
+        for event, key in _events(opened, since, every if follow else None, stopped):
             if as_json:
-                screen.write_json(event.to_dict())
+                screen.write_json(event.to_dict() | ({} if key is None else {"id": key}))
             else:
-                sys.stdout.write(_line(event) + "\n")
+                sys.stdout.write(_line(event, key) + "\n")
             left = None if left is None else left - 1
             if left == 0:
                 return
@@ -52,12 +56,13 @@ def events(
 
 def _events(
     store: Store, since: int, every: float | None, stopped: Callable[[], bool]
-) -> Iterator[Event]:
-    """Yield events; unless `every` is None, wait for more until stopped."""
+) -> Iterator[tuple[Event, str | None]]:
+    """Yield events with keys of vectors; unless `every` is None, wait for more until stopped."""
     while True:
-        for event in store.journal.events(since):
-            since = event.sequence + 1
-            yield event
+        found = store.journal.events(since)
+        while block := list(islice(found, _AT_ONCE)):
+            since = block[-1].sequence + 1
+            yield from zip(block, store.event_keys(block), strict=True)
         sys.stdout.flush()
         if every is None:
             return
@@ -69,10 +74,10 @@ def _events(
             return
 
 
-def _line(event: Event) -> str:
+def _line(event: Event, key: str | None) -> str:
     told = (f"{field.name} {_value(event, field.name)}" for field in fields(event)[2:])
     line = f"{event.sequence:>8}  vector {event.vector:<8} {event.kind:<10} {', '.join(told)}"
-    return line.rstrip()
+    return line.rstrip() + ("" if key is None else f", id {short(key)!r}")
 
 
 def _value(event: Event, name: str) -> str:

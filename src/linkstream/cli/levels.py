@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from linkstream.cli import screen
-from linkstream.cli.options import VectorFileOptions, cluster_command
+from linkstream.cli.options import RowOptions, VectorFileOptions, cluster_command
 from linkstream.cli.phrasing import reworded
 from linkstream.cli.terminal_text import harmless
 
@@ -54,7 +54,7 @@ def _read(
 
     blocks, n = [], 0
     payloads: list[Any] = []
-    with vectors.open(file, show) as source:
+    with vectors.open(file, RowOptions(payload=show)) as source:
         for block in source:
             blocks.append(block.vectors)
             payloads += block.payloads or []

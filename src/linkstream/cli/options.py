@@ -33,7 +33,6 @@ Mode = Annotated[str | None, "The algorithm of the paper (paper), or the most ac
 Heal = Annotated[str | None, "Correct clusters while vectors arrive: join or settle."]
 Column = Annotated[str | None, "The column of vectors in a .parquet, .arrow, .jsonl or .csv."]
 Key = Annotated[str | None, Option(help="Name of the array in a .npz.", show_default="X")]
-Payload = Annotated[str | None, "Columns to keep beside each vector, as text,file,time."]
 
 _Json = Annotated[bool, Option("--json", help="Write JSON lines, as into a pipe.")]
 _Format = Annotated[
@@ -138,6 +137,29 @@ class ClustererOptions:
 
 
 @dataclass(frozen=True)
+class RowOptions:
+    """The columns of a file that a store keeps beside each vector."""
+
+    payload: Annotated[str | None, "Columns to keep beside each vector, as text,file."] = None
+    id_column: Annotated[str | None, "Column of the vectors' own keys: texts, each different."] = (
+        None
+    )
+    time_column: Annotated[
+        str | None, "Column of times: ISO 8601 with a zone, or seconds since 1970."
+    ] = None
+
+    def columns(self) -> dict[str, Any]:
+        """Return the arguments of `open_vectors`."""
+        names = [] if self.payload is None else [name.strip() for name in self.payload.split(",")]
+        return {"payload": names, "id_column": self.id_column, "time_column": self.time_column}
+
+    def given(self) -> str | None:
+        """Return the first of these options that was given; None if none was."""
+        flags = (f"--{name.replace('_', '-')}" for name, value in asdict(self).items() if value)
+        return next(flags, None)
+
+
+@dataclass(frozen=True)
 class VectorFileOptions:
     """Where in a file the vectors are."""
 
@@ -147,12 +169,11 @@ class VectorFileOptions:
         int | None, Option(min=1, help="Numbers in a vector, if the source does not say.")
     ] = None
 
-    def open(self, file: str | Path, payload: str | None = None) -> Source:
-        """Open a file, stdin or a database, with some columns as payload."""
+    def open(self, file: str | Path, kept: RowOptions | None = None) -> Source:
+        """Open a file, stdin or a database, with the columns to keep beside the vectors."""
         from linkstream.io import open_vectors
 
-        columns = [] if payload is None else [name.strip() for name in payload.split(",")]
-        return open_vectors(file, payload=columns, **asdict(self))
+        return open_vectors(file, **asdict(self), **({} if kept is None else kept.columns()))
 
     def read(self, file: str) -> npt.NDArray[Any]:
         """Read all vectors of a file, or of stdin if it is -."""

@@ -95,12 +95,12 @@ def _subclusters(store: Store, cluster: int) -> list[dict[str, int]]:
 
 
 def _members(store: Store, cluster: int, limit: int) -> list[dict[str, Any]]:
-    """Return the newest vectors of a cluster with their payloads; none if not tracked."""
+    """Return the newest vectors of a cluster with what the store keeps for them."""
     if not store.track_vectors:
         return []
-    numbers = store.members(cluster, limit=limit).tolist()
-    payloads = store.payloads(numbers)
-    return [{"vector": n, "payload": p} for n, p in zip(numbers, payloads, strict=True)]
+    numbers = store.members(cluster, limit=limit)
+    kept = zip(store.described(numbers), store.payloads(numbers), strict=True)
+    return [{**own, "payload": payload} for own, payload in kept]
 
 
 def _show_store(record: dict[str, Any], path: Path) -> None:
@@ -147,14 +147,21 @@ def _show_cluster(record: dict[str, Any]) -> None:
             rows.add_row(*(f"{value:,}" for value in each.values()))
         console.print("", rows, sep="\n")
     if record.get("members"):
-        rows = screen.listing("Its newest vectors", "number", "payload")
-        for each in record["members"]:
-            payload = each["payload"]
-            told = "" if payload is None else json.dumps(payload, ensure_ascii=False)
-            rows.add_row(str(each["vector"]), short(told, 80))
-        console.print("", rows, sep="\n")
+        console.print("", _member_table(record["members"]), sep="\n")
     console.print("\nIts history")
     sys.stdout.write("".join(f"{harmless(line)}\n" for line in record["story"]))
+
+
+def _member_table(members: list[dict[str, Any]]) -> Any:
+    """Return the table of vectors; keys and times have columns if a vector has one."""
+    own = [name for name in ("id", "time") if any(each[name] for each in members)]
+    rows = screen.listing("Its newest vectors", "number", *own, "payload")
+    for each in members:
+        payload = each["payload"]
+        told = "" if payload is None else json.dumps(payload, ensure_ascii=False)
+        shown = (short(each[name] or "", 40) for name in own)
+        rows.add_row(str(each["vector"]), *shown, short(told, 80))
+    return rows
 
 
 def explain(
@@ -164,8 +171,10 @@ def explain(
         Argument(metavar="[VECTOR]", help="A file, - for stdin, or numbers as [0.1,-0.2]."),
     ] = None,
     row: Annotated[int, Option(min=0, help="Which vector of the file.")] = 0,
-    number: Annotated[int | None, Option("--vector", min=0, help="A vector of the store.")] = None,
-    pair: Annotated[tuple[int, int] | None, Option(metavar="A B", help="Two of them.")] = None,
+    number: Annotated[
+        str | None, Option("--vector", help="A vector of the store, by number or key.")
+    ] = None,
+    pair: Annotated[tuple[str, str] | None, Option(metavar="A B", help="Two of them.")] = None,
     of: Of = "vectors",
     limit: Limit = 5,
     *,
@@ -189,9 +198,10 @@ def explain(
     with stores.reading(store) as opened:
         found: Any
         if pair is not None:
-            found = opened.explain_pair(*pair, of=of)
+            a, b = (stores.numbered(opened, words, of=of) for words in pair)
+            found = opened.explain_pair(a, b, of=of)
         elif number is not None:
-            found = opened.explain(opened.vectors([number])[0], limit=limit)
+            found = opened.explain(opened.vectors([stores.vector(opened, number)])[0], limit=limit)
         else:
             found = opened.explain(_given_vector(vector or "", row, vectors), limit=limit)
     if not screen.wrote_json([found.to_dict()]):

@@ -167,11 +167,23 @@ def cluster_id(store: Store, words: str) -> int:
 
 def numbered(store: Store, words: str, *, of: str) -> int:
     """Return the number of a vector or subcluster, or the ID of a cluster."""
-    return cluster_id(store, words) if of == "clusters" else number(words)
+    if of == "vectors":
+        return vector(store, words)
+    return cluster_id(store, words) if of == "clusters" else _number(words)
 
 
-def number(words: str) -> int:
-    """Return the number of a vector or subcluster."""
+def vector(store: Store, words: str) -> int:
+    """Return the number of a vector, given by its number or by its own key.
+
+    Digits alone are a number; `id:` before a key makes digits a key.
+    """
+    from linkstream.store.own_columns import reference
+
+    meant = reference(words)
+    return store.number(meant) if isinstance(meant, str) else meant
+
+
+def _number(words: str) -> int:
     if words.isdecimal():
         return int(words)
     raise usage_error(f"{words!r}", "a number", "linkstream inspect STORE shows numbers.")

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from linkstream.cli import outcome, screen, stores
-from linkstream.cli.options import ClustererOptions, Payload, VectorFileOptions
+from linkstream.cli.options import ClustererOptions, RowOptions, VectorFileOptions
 from linkstream.cli.outcome import usage_error
 from linkstream.cli.phrasing import sentence
 from linkstream.cli.signals import until_stopped
@@ -36,7 +36,7 @@ def watch(
     *,
     clusterer: ClustererOptions,
     vectors: VectorFileOptions,
-    payload: Payload = None,
+    kept: RowOptions,
     once: Annotated[bool, "Add the files that are there and end, as for cron."] = False,
     every: Annotated[float, Option(min=0.01, help="Seconds between two looks.")] = 1.0,
 ) -> None:
@@ -56,7 +56,7 @@ def watch(
         )
     opened = stores.open_store(store, clusterer)
     with stores.noting_rows(opened, store), until_stopped(endless=True) as stopped:
-        watcher = _Watcher(opened, lambda path: vectors.open(path, payload), stopped)
+        watcher = _Watcher(opened, lambda path: vectors.open(path, kept), stopped)
         _watch(folder, watcher, every, once=once)
     if once and watcher.failed:
         raise typer.Exit(outcome.REFUSED if outcome.current().changed is None else outcome.PARTLY)

@@ -33,7 +33,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from linkstream import errors
-from linkstream.errors import ContradictionError, LinkstreamError, VectorError
+from linkstream.errors import ContradictionError, KeyTakenError, LinkstreamError, VectorError
 
 SHOWN = 200  # characters quoted from an answer that cannot be read
 
@@ -168,6 +168,9 @@ def _add_details(error: LinkstreamError, values: dict[str, Any]) -> None:
     if isinstance(error, VectorError):
         row = values.get("row")
         error.row = row if type(row) is int else None
+    if isinstance(error, KeyTakenError):
+        number = values.get("vector")
+        error.vector = number if type(number) is int else None
     if isinstance(error, ContradictionError):
         chain = values.get("chain")
         error.chain = tuple(map(str, chain)) if isinstance(chain, list) else ()

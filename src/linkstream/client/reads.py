@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +26,13 @@ from linkstream.client.views import (
     ClusterDetail,
     ClusterView,
     Info,
+    Named,
     NamespaceView,
     Page,
     VectorView,
 )
 from linkstream.clusterer.checks import check_ids, whole_number
+from linkstream.clusterer.verbs import Same
 from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.explanation import Explanation
@@ -39,8 +43,13 @@ from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Step
+from linkstream.store.keyed import Vector, Vectors
+from linkstream.store.own_columns import PREFIX, check_key, microseconds
+
+T = TypeVar("T")
 
 PAGE = 1_000  # clusters or events in one request
+LOOKUPS = 10_000  # vectors to look up in one request
 IDS = 100_000  # IDs to resolve in one request
 
 
@@ -149,22 +158,96 @@ def members(cluster_id: int, *, limit: int = 50, before: int | None = None) -> S
     return fetch(path, views.reader(Page), limit=limit, before=before)
 
 
-def vector(vector: int) -> Steps[VectorView]:
-    """Return the current cluster and subcluster of a vector, and its payload.
+def vector(vector: Vector) -> Steps[VectorView]:
+    """Return the current cluster and subcluster of a vector, its payload, key and time.
 
     Args:
-        vector: the vector's number, in order of arrival.
+        vector: the vector, by its number in order of arrival or by its own key.
     """
-    return fetch(f"vectors/{_number(vector)}", views.reader(VectorView))
+    return _vector(vector, views.reader(VectorView))
 
 
-def payload(vector: int) -> Steps[Any]:
+def payload(vector: Vector) -> Steps[Any]:
     """Return the payload of a vector; None if it has none.
 
     Args:
-        vector: the vector's number, in order of arrival.
+        vector: the vector, by its number in order of arrival or by its own key.
     """
-    return fetch(f"vectors/{_number(vector)}", lambda values: values["payload"])
+    return _vector(vector, lambda values: values["payload"])
+
+
+def _vector(vector: Vector, reader: Callable[[Any], T]) -> Steps[T]:
+    if isinstance(vector, str):
+        return fetch("vectors", reader, id=check_key(vector).decode())
+    return fetch(f"vectors/{_number(vector)}", reader)
+
+
+def number(key: Vector) -> Steps[int]:
+    """Return the number of the vector that has a key; raise UnknownIdError if none has it.
+
+    Args:
+        key: the vector's own key; or its number, which is returned if the vector is there.
+    """
+    return int((yield from numbers([key]))[0])
+
+
+def numbers(keys: Vectors) -> Steps[npt.NDArray[np.int64]]:
+    """Return the numbers of vectors; raise UnknownIdError if one is not there.
+
+    Args:
+        keys: the vectors by their own keys, or by number.
+    """
+    found = yield from _lookup(keys)
+    return np.array([each.vector for each in found], dtype=np.int64)
+
+
+def key(vector: Vector) -> Steps[str | None]:
+    """Return a vector's own key; None if it has none.
+
+    Args:
+        vector: the vector, by number.
+    """
+    return (yield from keys([vector]))[0]
+
+
+def keys(vectors: Vectors) -> Steps[list[str | None]]:
+    """Return the vectors' own keys; None for a vector without one.
+
+    Args:
+        vectors: the numbers of the vectors, in any order.
+    """
+    return [each.id for each in (yield from _lookup(vectors))]
+
+
+def time(vector: Vector) -> Steps[datetime | None]:
+    """Return a vector's own time in UTC; None if it has none.
+
+    Args:
+        vector: the vector, by number or by its own key.
+    """
+    return (yield from _lookup([vector]))[0].time
+
+
+def times(vectors: Vectors) -> Steps[npt.NDArray[np.datetime64]]:
+    """Return the vectors' own times in UTC, as datetime64 in microseconds; NaT for none.
+
+    Args:
+        vectors: the vectors, by number or by their own keys.
+    """
+    found = yield from _lookup(vectors)
+    plain = [microseconds(each.time) for each in found]
+    return np.array(plain, dtype=np.int64).astype("datetime64[us]")
+
+
+def _lookup(vectors: Vectors) -> Steps[list[Named]]:
+    """Return number, key and time of vectors."""
+    wanted = [each if isinstance(each, str) else _number(each) for each in vectors]
+    found: list[Named] = []
+    for start in range(0, len(wanted), LOOKUPS):
+        part = {"vectors": wanted[start : start + LOOKUPS]}
+        answer = yield post("lookup", part, write=False)
+        found += answer.read(views.list_reader("vectors", Named))
+    return found
 
 
 @as_in_links
@@ -207,9 +290,15 @@ def explain(x: npt.ArrayLike, *, limit: int = 5) -> Steps[Explanation]:
 
 
 @as_in_links
-def explain_pair(a: int, b: int, *, of: str = "vectors") -> Steps[Pair]:
+def explain_pair(a: Vector, b: Vector, *, of: str = "vectors") -> Steps[Pair]:
     """As `Links.explain_pair`."""
-    return fetch("explain", views.reader(Pair), a=_number(a), b=_number(b), of=of)
+    Same(a, b, of=of).keys()  # raises for keys of anything but vectors
+    return fetch("explain", views.reader(Pair), a=_words(a), b=_words(b), of=of)
+
+
+def _words(vector: Vector) -> int | str:
+    """Return a number, or a key as a query has it."""
+    return PREFIX + vector if isinstance(vector, str) else _number(vector)
 
 
 @as_in_links

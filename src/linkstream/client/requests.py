@@ -24,6 +24,7 @@ from linkstream.clusterer.verbs import documentation
 from linkstream.engine import door
 from linkstream.engine.fixed_point import norms
 from linkstream.errors import ArgumentError, LinkstreamError
+from linkstream.store.reader import OWN_PARAMETERS as STORE_PARAMETERS
 
 JSON, BINARY = "application/json", "application/octet-stream"
 KEY = "Idempotency-Key"
@@ -111,6 +112,7 @@ OWN_PARAMETERS = {
     "payload": "any JSON value to store with the vector, returned by `payload()`.",
     "payloads": "one JSON value for each vector; or `JsonLines`, or a table of Arrow whose columns "
     "are the fields.",
+    **{name: STORE_PARAMETERS[name] for name in ("at", "id", "ids")},
     "step": "undo the whole last step: all that one command or one call did; see `steps`.",
     "after": "the `event` of `last_write()`: undo that change only if no other came after it, else "
     "raise UndoError.",
@@ -121,9 +123,10 @@ OWN_PARAMETERS = {
 
 def as_in_links(verb: F) -> F:
     """Give a verb the documentation of the method of `Links`, and of the client's parameters."""
-    parameters = inspect.signature(verb).parameters
-    own = {name: words for name, words in OWN_PARAMETERS.items() if name in parameters}
-    told = inspect.getdoc(getattr(Links, verb.__name__))
+    method = getattr(Links, verb.__name__)
+    added = inspect.signature(verb).parameters.keys() - inspect.signature(method).parameters.keys()
+    own = {name: words for name, words in OWN_PARAMETERS.items() if name in added}
+    told = inspect.getdoc(method)
     verb.__doc__ = documentation(verb.__name__, own) if own else told
     return verb
 

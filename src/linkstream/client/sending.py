@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,9 @@ from linkstream.client.requests import (
     query_of,
 )
 from linkstream.clusterer.checks import missing_weights
-from linkstream.store.blocks import NOTHING, Attached
-from linkstream.store.payloads import check as check_payloads
+from linkstream.store.blocks import NO_TIME, NOTHING, Attached
+from linkstream.store.own_columns import Moments, to_text
+from linkstream.store.write_requests import attached_to
 
 try:
     import pyarrow as pa
@@ -72,11 +74,17 @@ class Sending:
         return [(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-def vectors_to_send(rows: Rows, weight: npt.ArrayLike, payloads: Any = None) -> Sending:
+def vectors_to_send(
+    rows: Rows,
+    weight: npt.ArrayLike,
+    payloads: Any = None,
+    at: Moments | None = None,
+    ids: Iterable[str | None] | None = None,
+) -> Sending:
     """Check what is sent with vectors; raise ArgumentError as the store would."""
     plain = type(weight) in (int, float) and weight == 1
     weights = None if plain else _weights(weight, rows)
-    attached = NOTHING if payloads is None else Attached(check_payloads(payloads, len(rows)))
+    attached = attached_to(len(rows), payloads, at, ids)
     made = Sending(rows, weights, attached)
     if not made.is_plain and _as_json(rows):  # which cannot hold all numbers
         finite(rows)
@@ -137,7 +145,19 @@ def _json(given: Sending) -> bytes:
     if given.attached.payloads is not None:
         lines = [line or b"null" for line in given.attached.payloads]
         parts.append(b'"payloads":[' + b",".join(lines) + b"]")
+    for name, values in own_values(given.attached).items():
+        parts.append(f'"{name}":{json.dumps(values)}'.encode())
     return b",".join(parts) + b"}"
+
+
+def own_values(attached: Attached) -> dict[str, Any]:
+    """Return the times and keys as JSON has them, without those that did not come."""
+    found: dict[str, Any] = {}
+    if attached.times is not None:
+        found["at"] = [to_text(time) for time in attached.times.tolist()]
+    if attached.keys is not None:
+        found["ids"] = [line.decode() or None for line in attached.keys]
+    return found
 
 
 def _arrow(given: Sending) -> bytes:
@@ -148,6 +168,10 @@ def _arrow(given: Sending) -> bytes:
         columns["payload"] = texts.cast(pa.large_string())
     if given.weights is not None:
         columns["weight"] = pa.array(given.weights, pa.float64())
+    if (times := given.attached.times) is not None:
+        columns["at"] = pa.array(times, mask=times == NO_TIME)
+    if given.attached.keys is not None:
+        columns["id"] = pa.array(own_values(given.attached)["ids"], pa.large_string())
     fields = [
         pa.field(name, column.type, metadata=None if name == "vector" else {"linkstream": name})
         for name, column in columns.items()

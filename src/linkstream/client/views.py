@@ -10,6 +10,7 @@ import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from linkstream.engine import events
@@ -17,6 +18,7 @@ from linkstream.engine.events import Event
 from linkstream.identity.review import Exemplars
 from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
+from linkstream.store.own_columns import microseconds, to_datetime
 
 T = TypeVar("T")
 
@@ -131,11 +133,22 @@ class ClusterDetail:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A vector's number, its own key and its own time; None for what it lacks."""
+
+    vector: int
+    id: str | None
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
-    """A vector's number and its payload."""
+    """A vector's number, its payload, its own key and its own time; None for what it lacks."""
 
     vector: int
     payload: Any
+    id: str | None = None
+    time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +161,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class VectorView:
-    """The current cluster and subcluster of a vector, and its payload."""
+    """The current cluster and subcluster of a vector, its payload, and its own key and time."""
 
     vector: int
     cluster: int
     subcluster: int
     payload: Any
+    id: str | None = None
+    time: datetime | None = None
 
 
 # Readers: each takes parsed JSON; a value that does not fit raises TypeError or KeyError.
@@ -207,6 +222,8 @@ def _value(expected: Any, value: Any, name: str) -> Any:
         return float(value)
     if expected in (int, str, bool) and type(value) is expected:
         return value
+    if expected is datetime and isinstance(value, str):
+        return to_datetime(microseconds(value))
     if expected is Event:
         return events.from_dict(value)
     if dataclasses.is_dataclass(expected) and isinstance(expected, type):

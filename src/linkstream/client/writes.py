@@ -32,7 +32,13 @@ from linkstream.client.requests import (
     rows_of,
     to_json,
 )
-from linkstream.client.sending import Sending, header_of_part, post_vectors, vectors_to_send
+from linkstream.client.sending import (
+    Sending,
+    header_of_part,
+    own_values,
+    post_vectors,
+    vectors_to_send,
+)
 from linkstream.client.views import Done
 from linkstream.clusterer import verbs
 from linkstream.clusterer.checks import check_yes_no
@@ -43,6 +49,9 @@ from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import Batch
+from linkstream.store.keyed import Vector
+from linkstream.store.own_columns import Moment, Moments
+from linkstream.store.write_requests import attached_to
 
 PATHS = {"add": "vectors", "add_many": "vectors", "add_group": "groups"}  # others: their name
 _last_write: ContextVar[Done | None] = ContextVar("last_write", default=None)
@@ -92,12 +101,14 @@ def add(
     weight: float = 1.0,
     group: str | None = None,
     payload: Any = None,
+    at: Moment | None = None,
+    id: str | None = None,
     idempotency_key: str | None = None,
 ) -> Steps[Decision]:
     """As `Links.add`."""
-    payloads = None if payload is None else [payload]
+    payloads, ids = None if payload is None else [payload], None if id is None else [id]
     headers = {"Accept": JSON} | key_header(idempotency_key)
-    given = vectors_to_send(row_of(x), weight, payloads)
+    given = vectors_to_send(row_of(x), weight, payloads, at, ids)
     request = post_vectors(PATHS["add"], given, headers, group=group, one="1")
     return _send(request, views.reader(Decision))
 
@@ -109,10 +120,13 @@ def add_many(
     weight: npt.ArrayLike = 1.0,
     group: str | None = None,
     payloads: Iterable[Any] | None = None,
+    at: Moments | None = None,
+    ids: Iterable[str | None] | None = None,
     idempotency_key: str | None = None,
 ) -> Steps[npt.NDArray[np.int64]]:
     """As `Links.add_many`."""
-    return _add_rows(vectors_to_send(rows_of(X), weight, payloads), idempotency_key, group)
+    given = vectors_to_send(rows_of(X), weight, payloads, at, ids)
+    return _add_rows(given, idempotency_key, group)
 
 
 @as_in_links
@@ -122,10 +136,12 @@ def add_group(
     group: str | None = None,
     weight: npt.ArrayLike = 1.0,
     payloads: Iterable[Any] | None = None,
+    at: Moments | None = None,
+    ids: Iterable[str | None] | None = None,
     idempotency_key: str | None = None,
 ) -> Steps[npt.NDArray[np.int64]]:
     """As `Links.add_group`."""
-    given = vectors_to_send(rows_of(X), weight, payloads)
+    given = vectors_to_send(rows_of(X), weight, payloads, at, ids)
     headers = {"Accept": BINARY} | key_header(idempotency_key)
     request = post_vectors(PATHS["add_group"], given, headers, group=group)
     _last_write.set(None)
@@ -137,16 +153,24 @@ def add_group(
 def add_batch(batch: npt.ArrayLike | Batch) -> Steps[npt.NDArray[np.int64]]:
     """Add one batch of `feed`; return its IDs."""
     given = batch if isinstance(batch, Batch) else Batch(batch)
-    made = vectors_to_send(rows_of(given.X), given.weight, given.payloads)
+    made = vectors_to_send(rows_of(given.X), given.weight, given.payloads, given.at, given.ids)
     return _add_rows(made, given.idempotency_key, None)
 
 
 @as_in_links
 def enrol(
-    name: str, X: npt.ArrayLike, *, locked: bool = True, idempotency_key: str | None = None
+    name: str,
+    X: npt.ArrayLike,
+    *,
+    locked: bool = True,
+    at: Moments | None = None,
+    ids: Iterable[str | None] | None = None,
+    idempotency_key: str | None = None,
 ) -> Steps[int]:
     """As `Links.enrol`."""
-    values = {"name": name, "vectors": finite(rows_of(X)).tolist(), "locked": locked}
+    rows = finite(rows_of(X))
+    own = own_values(attached_to(len(rows), None, at, ids))
+    values = {"name": name, "vectors": rows.tolist(), "locked": locked, **own}
     request = post("enrol", values, key=idempotency_key)
     return _send(request, lambda found: int(found["cluster"]))
 
@@ -170,8 +194,30 @@ def sending(name: str) -> Callable[..., Steps[Any]]:
 
 
 @as_in_links
+def same(
+    a: Vector, b: Vector, *, of: str = "vectors", idempotency_key: str | None = None
+) -> Steps[None]:
+    """As `Links.same`."""
+    return _perform(verbs.Same(a, b, of=of), idempotency_key)
+
+
+@as_in_links
+def different(
+    a: Vector, b: Vector, *, of: str = "vectors", idempotency_key: str | None = None
+) -> Steps[None]:
+    """As `Links.different`."""
+    return _perform(verbs.Different(a, b, of=of), idempotency_key)
+
+
+@as_in_links
+def move(vector: Vector, cluster: int, *, idempotency_key: str | None = None) -> Steps[Decision]:
+    """As `Links.move`."""
+    return _perform(verbs.Move(vector, cluster), idempotency_key)
+
+
+@as_in_links
 def remove(
-    vector: npt.ArrayLike,
+    vector: Vector | npt.ArrayLike,
     *,
     x: npt.ArrayLike | None = None,
     cluster: int | None = None,
@@ -179,7 +225,7 @@ def remove(
     idempotency_key: str | None = None,
 ) -> Steps[None]:
     """As `Links.remove`."""
-    number = vector if np.ndim(vector) == 0 else finite(row_of(vector))[0]
+    number: Any = vector if np.ndim(vector) == 0 else finite(row_of(vector))[0]
     given = None if x is None else finite(row_of(x))[0]
     return _perform(verbs.Remove(number, x=given, cluster=cluster, weight=weight), idempotency_key)
 
@@ -222,6 +268,7 @@ def _request(verb: Verb, key: str | None, *, slow: bool = False, **own: Any) -> 
 
 def _perform(verb: Verb, key: str | None, **own: Any) -> Steps[Any]:
     """Send a verb that answers with a decision, or else with the numbers of its events."""
+    verb.keys()  # raises for keys of anything but vectors
     request = _request(verb, key, **own)
     if verb.verb == "move":
         return (yield from _send(request, views.reader(Decision)))

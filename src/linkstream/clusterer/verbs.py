@@ -55,12 +55,14 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "Vector": _NUMBERS,
     "Vectors": {"type": "array", "items": _NUMBERS},
     "Weights": {"anyOf": [{"type": "number"}, _NUMBERS]},
-    "VectorOrNumber": {"anyOf": [{"type": "integer"}, _NUMBERS]},
+    "VectorNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "VectorOrNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}, _NUMBERS]},
 }
 # Array types, named for what they hold; the JSON schema reads the names.
 Vector: TypeAlias = npt.ArrayLike
 Vectors: TypeAlias = npt.ArrayLike
 Weights: TypeAlias = npt.ArrayLike
+VectorNumber: TypeAlias = "int | str"  # a str is the vector's own key in a store
 VectorOrNumber: TypeAlias = npt.ArrayLike
 
 
@@ -76,6 +78,7 @@ class Verb:
         one_vector: whether the verb takes one vector, not rows of vectors.
         journal_names: names of fields in the journal, where they differ.
         journal_omits_none: whether the journal leaves out fields that are None.
+        vector_names: fields that hold a vector by number or by its own key.
     """
 
     verb: ClassVar[str]
@@ -85,6 +88,7 @@ class Verb:
     one_vector: ClassVar[bool] = False
     journal_names: ClassVar[Mapping[str, str]] = {}
     journal_omits_none: ClassVar[bool] = False
+    vector_names: ClassVar[tuple[str, ...]] = ()
 
     def perform(self, core: Core) -> Any:
         """Do it; return what the method of `Links` returns."""
@@ -95,6 +99,18 @@ class Verb:
         """The vectors that come with the call; None if there are none."""
         name = self.vectors_field
         return None if name is None else cast("npt.ArrayLike", getattr(self, name))
+
+    def keys(self) -> dict[str, str]:
+        """Return the fields in which a vector is given by its key, with the keys."""
+        given, of = vars(self), getattr(self, "of", "vectors")
+        keys = {name: given[name] for name in self.vector_names if isinstance(given[name], str)}
+        if keys and of != "vectors":
+            raise ArgumentError(
+                f"the key {next(iter(keys.values()))!r:.80} with of={of!r:.80}",
+                expected=f"the number of one of the {of}",
+                remedy="Only vectors have keys; leave of= out to name vectors.",
+            )
+        return keys
 
     @classmethod
     def parse(cls, arguments: Mapping[str, Any]) -> Verb:
@@ -287,8 +303,9 @@ class Enrol(Verb):
 class Same(Verb):
     """Declare two vectors, subclusters or clusters the same: they share a cluster from now on."""
 
-    a: int
-    b: int
+    vector_names = ("a", "b")
+    a: VectorNumber
+    b: VectorNumber
     _: KW_ONLY
     of: str = "vectors"
 
@@ -297,8 +314,9 @@ class Same(Verb):
 class Different(Verb):
     """Declare two vectors, subclusters or clusters different: they never share a cluster."""
 
-    a: int
-    b: int
+    vector_names = ("a", "b")
+    a: VectorNumber
+    b: VectorNumber
     _: KW_ONLY
     of: str = "vectors"
 
@@ -307,7 +325,8 @@ class Different(Verb):
 class Move(Verb):
     """Move a vector, with its share of the sums, into another cluster, where it stays."""
 
-    vector: int
+    vector_names = ("vector",)
+    vector: VectorNumber
     cluster: int
 
 
@@ -350,6 +369,7 @@ class Remove(Verb):
 
     one_vector = True
     journal_omits_none = True
+    vector_names = ("vector",)
 
     vector: VectorOrNumber
     _: KW_ONLY

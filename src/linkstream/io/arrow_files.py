@@ -354,11 +354,24 @@ class _BatchReader:
             if PAYLOAD in self._roles:
                 texts = part.column(self._roles[PAYLOAD]).cast(arrow().large_binary()).to_pylist()
                 return [text or b"" for text in texts]
-            if not self.payload_columns:
-                return []
-            return arrow_columns.lines(part.select(self.payload_columns))
+            for name, column in source.options.own.items():
+                source.own.setdefault(name, []).extend(_own_values(name, part.column(column)))
+            wanted = [name for name in self.payload_columns if name not in source.options.hidden]
+            return arrow_columns.lines(part.select(wanted)) if wanted else []
         except read_errors() as error:
             raise damaged(source.name, error) from None
+
+
+def _own_values(name: str, column: Array) -> list[Any]:
+    """Return keys, or times: those of a column of times as datetime64 in UTC."""
+    pa, types = arrow(), arrow("pyarrow.types")
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if name == "at" and (types.is_timestamp(column.type) or types.is_date(column.type)):
+        whole = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_pylist()
+        return [None if each is None else np.datetime64(each, "us") for each in whole]
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _vectors(source: Source, column: Array, row: int) -> Vectors:

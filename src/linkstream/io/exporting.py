@@ -2,7 +2,8 @@
 
 The folder holds `store.json` (the settings of the store), `operations.jsonl` (every call with its
 result), the vectors of all calls as `vectors.npz` or `vectors.parquet`, `payloads.jsonl` (one line
-for each vector of a call with payloads) and `events.jsonl`.
+for each vector of a call with payloads), `own.jsonl` (one line with `id` and `time` for each vector
+of a call with keys or times) and `events.jsonl`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from linkstream.io.writing import (
     to_json,
     write_table,
 )
-from linkstream.store import Operation, Store, tabular
+from linkstream.store import Operation, Store, blocks, tabular
 from linkstream.store.journal import decoded
 
-FORMAT = 1
+FORMAT = 2  # format 1 has no own.jsonl
 PACKINGS = ("npz", "parquet")
+OWN = {"ids": blocks.KEYS, "at": blocks.TIMES}  # arguments of calls, and their tables
 OPTIONS = ("evidence", "track_vectors", "keep_vectors", "max_subclusters", "max_idle", "min_size")
 CLUSTER_FORMATS = {".parquet": "parquet", ".jsonl": "jsonl", ".csv": "csv"}
 
@@ -50,9 +52,9 @@ def export(
         store: an open store; it may be read-only.
         target: a name that ends in `.parquet`, `.npz`, `.jsonl` or `.csv` for a table with one row
             for each vector that is not removed: `vector` (its number), `instant` (the ID that was
-            returned when it was added), `cluster` (the ID it has now), `name`, `payload`. Any
-            other name for a folder, which must not exist yet, from which `import_store` makes the
-            same store again.
+            returned when it was added), `cluster` (the ID it has now), `name`, `id` and `time`
+            (its own key and time, as ISO 8601 in UTC), `payload`. Any other name for a folder,
+            which must not exist yet, from which `import_store` makes the same store again.
         vectors: whether the table has a column `embedding`, too.
         packing: format of the vectors in the folder, `npz` or `parquet`.
 
@@ -119,11 +121,16 @@ def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
             "instant": instants[numbers],
             "cluster": labels[numbers],
             "name": [names.get(label) for label in labels[numbers].tolist()],
+            **_own_columns(store.described(numbers)),
             "payload": store.payloads(numbers),
         }
         if embedding:
             block["embedding"] = store.vectors(numbers)
         yield block
+
+
+def _own_columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in ("id", "time")}
 
 
 def _instants(store: Store, n: int) -> Integers:
@@ -214,6 +221,7 @@ def _write_operations(store: Store, folder: Path, last: int) -> int:
     with (
         atomic_file(folder / "operations.jsonl", "w") as operations,
         atomic_file(folder / "payloads.jsonl", "w") as payloads,
+        atomic_file(folder / "own.jsonl", "w") as own,
     ):
         for operation in store.journal.operations():
             if operation.number > last:
@@ -221,6 +229,8 @@ def _write_operations(store: Store, folder: Path, last: int) -> int:
             operations.write(to_json(_record(operation)) + "\n")
             for payload in store.journal.payloads(operation) or ():
                 payloads.write(to_json(payload) + "\n")
+            for line in store.journal.own(operation):
+                own.write(to_json(line) + "\n")
             rows += operation.n_rows
     return rows
 
@@ -233,6 +243,7 @@ def _record(operation: Operation) -> dict[str, Any]:
         "arguments": operation.arguments,
         "rows": operation.n_rows,
         "payloads": operation.has_payloads,
+        "own": [name for name, table in OWN.items() if operation.has(table)],
         "key": operation.key,
         "result": plain_result(decoded(operation)),
         **step,

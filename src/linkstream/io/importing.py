@@ -7,6 +7,8 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +106,9 @@ def _options(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
-    payloads = _lines(folder / "payloads.jsonl")
+    payloads, own = _lines(folder / "payloads.jsonl"), iter(())
+    if about["export"] > 1:
+        own = _lines(folder / "own.jsonl")
     with ExitStack() as owned:
         vectors = owned.enter_context(_vectors(folder)) if about.get("rows") else None
         number = 0
@@ -112,12 +116,11 @@ def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
             with nullcontext() if mark is None else store.step(mark):
                 for record in records:
                     number += 1
-                    _check_replay(
-                        folder, number, record, lambda r: _replay_one(store, r, vectors, payloads)
-                    )
+                    replay = partial(_replay_one, store, vectors, payloads, own)
+                    _check_replay(folder, number, record, replay)
         if number != about.get("operations"):
             raise _differs(folder, "operations.jsonl", f"it ends after operation {number}")
-        left = next(payloads, None) is not None or (
+        left = next(chain(payloads, own), None) is not None or (
             vectors is not None and vectors.row != vectors.n
         )
         if left:
@@ -142,7 +145,11 @@ def _check_replay(folder: Path, number: int, record: Any, replay: Callable[[Any]
 
 
 def _replay_one(
-    store: Store, record: dict[str, Any], vectors: Source | None, payloads: Iterator[Any]
+    store: Store,
+    vectors: Source | None,
+    payloads: Iterator[Any],
+    own: Iterator[Any],
+    record: dict[str, Any],
 ) -> Any:
     verb, count, arguments = VERBS.get(record["verb"]), record["rows"], {**record["arguments"]}
     if verb is None:
@@ -151,8 +158,15 @@ def _replay_one(
     rows = None if not count or vectors is None else vectors.read(count).vectors
     step = arguments.pop("step", False)
     call = verb.from_journal(arguments, rows)
-    request = request_of(call, payloads=attached, key=record["key"], step=step)
+    columns = _own(record.get("own", []), [next(own) for _ in range(count) if record.get("own")])
+    request = request_of(call, payloads=attached, key=record["key"], step=step, **columns)
     return store.handle.submit(request).result()
+
+
+def _own(names: list[str], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the keys and times of the vectors of a call, as far as it has them."""
+    columns = {"ids": [row["id"] for row in rows], "at": [row["time"] for row in rows]}
+    return {name: columns[name] for name in names}
 
 
 def _vectors(folder: Path) -> Source:

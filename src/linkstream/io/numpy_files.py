@@ -124,7 +124,7 @@ def open_raw(stream: ByteStream, options: ReadOptions) -> Source:
 
 def open_npz(name: str, file: IO[bytes], options: ReadOptions) -> Source:
     """Open an array of an archive; it is unpacked block by block."""
-    options.refuse(name, "column", "payload")
+    options.refuse(name, "column", *(("payload",) if {*options.payload} - options.hidden else ()))
     with ExitStack() as opened:
         header, stream = _open_member(name, file, options.key, opened)
         n, dimension = header.shape
@@ -132,6 +132,8 @@ def open_npz(name: str, file: IO[bytes], options: ReadOptions) -> Source:
         if header.fortran_order:
             _check_fortran(stream.name, header)
             reader = _ArrayReader(_read_all(stream, header))
+        if options.own:
+            reader = _OwnReader(reader, _own_arrays(name, file, options, n))
         source = Source(stream.name, options, reader, kind="npz", n=n, dimension=dimension)
         source.resources.push(opened.pop_all())
         return source
@@ -220,6 +222,53 @@ class _ArrayReader:
         return rows
 
 
+class _OwnReader:
+    """Adds the vectors' own keys and times, which are arrays in memory, to another reader."""
+
+    def __init__(self, reader: Reader, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        self._reader, self._arrays = reader, arrays
+
+    def take(self, source: Source, rows: int) -> tuple[Vectors, None]:
+        vectors, _ = self._reader.take(source, rows)
+        part = slice(source.row, source.row + len(vectors))
+        for name, values in self._arrays.items():
+            source.own[name] = values[part] if values.dtype.kind == "M" else values[part].tolist()
+        return vectors, None
+
+    def skip(self, source: Source, rows: int) -> int:
+        return self._reader.skip(source, rows)
+
+
+def _own_arrays(
+    name: str, file: IO[bytes], options: ReadOptions, n: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of keys and times: one text, number or datetime64 for each vector."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    for argument, key in options.own.items():
+        with ExitStack() as opened:
+            where, stream = _member(name, file, key, opened)
+            try:
+                shape, _, dtype, length = _parse_header(stream)
+            except _HEADER_ERRORS as error:
+                raise _bad_header(where, error) from None
+            if shape != (n,) or dtype.hasobject or dtype.kind not in "UMiuf":
+                raise file_error(
+                    f"{where} has shape {shape} and dtype {dtype}",
+                    f"one text, number or datetime64 for each of {n} vectors",
+                    "Choose another array.",
+                )
+            if length + n * dtype.itemsize != stream.size:
+                raise file_error(f"{where} declares another size", "what it holds", SAVE_AGAIN)
+            flat = stream.read(n * dtype.itemsize)
+            found[argument] = np.frombuffer(flat, dtype=dtype)
+    return found
+
+
+def _bad_header(name: str, error: BaseException) -> InputFileError:
+    what = f"{name} has a bad header ({first_line(error)})"
+    return file_error(what, "an array by numpy.save", SAVE_AGAIN)
+
+
 def _read_header(stream: ByteStream) -> Header:
     """Return the header if it declares a table of numbers; raise InputFileError otherwise."""
     try:
@@ -227,11 +276,7 @@ def _read_header(stream: ByteStream) -> Header:
     except InputFileError:
         raise
     except _HEADER_ERRORS as error:
-        raise file_error(
-            f"{stream.name} has a bad header ({first_line(error)})",
-            "an array by numpy.save",
-            SAVE_AGAIN,
-        ) from None
+        raise _bad_header(stream.name, error) from None
     if dtype.kind not in "fiu" or dtype.hasobject:
         raise file_error(
             f"{stream.name} holds values of dtype {dtype}",
@@ -300,6 +345,16 @@ def _read_all(stream: ByteStream, header: Header) -> npt.NDArray[Any]:
 def _open_member(
     name: str, file: IO[bytes], key: str | None, opened: ExitStack
 ) -> tuple[Header, ByteStream]:
+    where, stream = _member(name, file, key, opened)
+    header = _read_header(stream)
+    _check_size(where, header, stream.size or 0)
+    return header, stream
+
+
+def _member(
+    name: str, file: IO[bytes], key: str | None, opened: ExitStack
+) -> tuple[str, ByteStream]:
+    """Return the name and the bytes of an array of an archive."""
     try:
         archive = opened.enter_context(zipfile.ZipFile(file))
         info = _find_member(name, archive, key)
@@ -312,10 +367,7 @@ def _open_member(
         raise file_error(
             f"{name} cannot be unpacked ({first_line(error)})", "a sound .npz archive", SAVE_AGAIN
         ) from None
-    stream = ByteStream(where, member, size=info.file_size, read_errors=_ARCHIVE_ERRORS)
-    header = _read_header(stream)
-    _check_size(where, header, info.file_size)
-    return header, stream
+    return where, ByteStream(where, member, size=info.file_size, read_errors=_ARCHIVE_ERRORS)
 
 
 def _find_member(name: str, archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:

@@ -54,6 +54,8 @@ def open_vectors(
     column: str | None = None,
     dimension: int | None = None,
     payload: Sequence[str] | str = (),
+    id_column: str | None = None,
+    time_column: str | None = None,
     block: int = BLOCK,
 ) -> Source:
     """Open the vectors of a file, a pipe or a database; memory holds one block at a time.
@@ -69,6 +71,9 @@ def open_vectors(
             column of vectors.
         dimension: how many numbers a vector has. Required for raw float32; otherwise checked.
         payload: names of the columns that make the payload of a row, or `*` for all the others.
+        id_column: name of the column of the vectors' own keys, `Block.ids`. A `.npz` has arrays.
+        time_column: name of the column of the vectors' own times, `Block.at`: texts of ISO 8601
+            with a zone, times of the file (without a zone: UTC), or seconds since 1970.
         block: most rows of a block, 1024 by default. A block holds at most 64 MiB of numbers.
 
     Raises:
@@ -76,7 +81,7 @@ def open_vectors(
             A wrong row raises when its block is read.
         MissingExtraError: a package that the file or the database needs is not installed.
     """
-    options = ReadOptions(key, column, dimension, payload, block)
+    options = ReadOptions(key, column, dimension, payload, block, id_column, time_column)
     if isinstance(source, str) and is_address(source):
         qdrant = source.lower().startswith("qdrant")
         return (open_qdrant if qdrant else open_postgres)(source, options)

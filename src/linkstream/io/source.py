@@ -70,11 +70,17 @@ class ReadOptions:
     dimension: int | None
     payload: Sequence[str] | str = ()  # after construction always a tuple
     block: int = BLOCK
+    id_column: str | None = None
+    time_column: str | None = None
+    hidden: frozenset[str] = frozenset()  # columns of the keys and times that are not payload
 
     def __post_init__(self) -> None:
         payload, dimension, block = self.payload, self.dimension, self.block
         names = (payload,) if isinstance(payload, str) else tuple(payload)
-        object.__setattr__(self, "payload", names)
+        own = tuple(dict.fromkeys(self.own.values()))
+        object.__setattr__(self, "hidden", frozenset(own) - {*names})
+        added = () if names == (ALL,) else tuple(each for each in own if each not in names)
+        object.__setattr__(self, "payload", names + added)
         if not all(isinstance(name, str) for name in names) or (ALL in names and len(names) > 1):
             raise ArgumentError(
                 f"payload {payload!r}",
@@ -91,6 +97,12 @@ class ReadOptions:
             raise ArgumentError(
                 f"block {block!r}", expected="at least 1 row", remedy=f"Leave it at {BLOCK}."
             )
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The columns of the vectors' own keys and times, by the argument of the store."""
+        found = {"ids": self.id_column, "at": self.time_column}
+        return {name: column for name, column in found.items() if column is not None}
 
     def refuse(self, name: str, *options: str) -> None:
         """Raise InputFileError if an option is set that this kind of file does not have."""
@@ -113,7 +125,8 @@ class ReadOptions:
         """Return the payload columns: those asked for, or all of `names` but some."""
         if self.payload != (ALL,):
             return list(self.payload)
-        return [name for name in names if name not in without]
+        found = [name for name in names if name not in without]
+        return found + [name for name in self.own.values() if name not in found]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,14 +138,49 @@ class Block:
         vectors: one vector a row, in the number type of the file.
         payloads: one dict a row, or any value where a client marked a column as payload; None if no
             payload columns were asked for.
+        ids: the vectors' own keys; None if no column was asked for.
+        at: the vectors' own times; None if no column was asked for.
     """
 
     first_row: int
     vectors: Vectors
     payloads: Payloads | None
+    ids: Sequence[Any] | None = None
+    at: Any = None
+
+    def tail(self, rows: int) -> Block:
+        """Return the block without its first rows.
+
+        Args:
+            rows: how many rows to leave out.
+        """
+        columns = (self.payloads, self.ids, self.at)
+        left = [None if column is None else column[rows:] for column in columns]
+        return Block(self.first_row + rows, self.vectors[rows:], *left)
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+
+def key_of(value: Any) -> Any:
+    """Return a key as text: a whole number becomes its digits, an empty cell None."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return str(value)
+    return None if value == "" else value
+
+
+def moments(values: Any) -> Any:
+    """Return times as the store takes them: a text with a number counts as seconds since 1970."""
+    return values if isinstance(values, np.ndarray) else list(map(_moment, values))
+
+
+def _moment(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value) if value else None
+    except ValueError:
+        return value
 
 
 class Reader(Protocol):
@@ -166,6 +214,7 @@ class Source:
         row: number of the next row.
         resources: what is closed together with the source.
         roles: values so far of columns that a client of linkstream marked: `weight`, `at`, `id`.
+        own: keys and times of the rows that the reader has just taken, unless they are in payloads.
     """
 
     def __init__(
@@ -189,6 +238,7 @@ class Source:
         self.row = 0
         self.payload_columns = payload_columns
         self.roles: dict[str, list[Any]] = {}
+        self.own: dict[str, Any] = {}
         self.location = location
         self.resources = ExitStack()
         self.reader = reader
@@ -247,7 +297,19 @@ class Source:
             if not len(vectors):
                 return
             first, self.row = self.row, self.row + len(vectors)
-            yield Block(first, vectors, payloads)
+            yield self._block(first, vectors, payloads)
+
+    def _block(self, first: int, vectors: Vectors, payloads: Payloads | None) -> Block:
+        own, self.own, hidden = self.own, {}, self.options.hidden
+        if self.options.own and isinstance(payloads, list):
+            for name, column in self.options.own.items():
+                own[name] = [row.get(column) for row in payloads]
+            payloads = [{k: v for k, v in row.items() if k not in hidden} for row in payloads]
+        if not {*self.options.payload} - hidden:
+            payloads = None
+        ids, at = own.get("ids"), own.get("at")
+        texts = None if ids is None else list(map(key_of, ids))
+        return Block(first, vectors, payloads, texts, at if at is None else moments(at))
 
     def close(self) -> None:
         """Close the file or the connection. Closing twice is allowed."""

@@ -315,7 +315,9 @@ class _CsvRows:
             raise file_error(
                 f"{self._lines.where} names a column twice", "each once", "Correct the first line."
             )
-        asked = [name for name in self._options.payload if name != ALL]
+        takes_all = ALL in self._options.payload
+        given = self._options.own.values() if takes_all else self._options.payload
+        asked = list(given)
         vector = self._vector_columns(names, asked)
         rest = [name for name in names if name not in vector]
         missing = [name for name in asked if name not in rest]
@@ -326,7 +328,7 @@ class _CsvRows:
             width,
             tuple(names.index(name) for name in vector),
             names.index(vector[0]) if is_array else None,
-            {name: names.index(name) for name in (asked or rest)},
+            {name: names.index(name) for name in (rest if takes_all else asked)},
         )
 
     def _vector_columns(self, names: list[str], payload: list[str]) -> list[str]:

@@ -132,7 +132,7 @@ def cluster_by_key(
 
 def cluster_corpus(
     corpus: DataFrame,
-    id: ColumnOrName,  # noqa: A002 - the usual name
+    id: ColumnOrName,
     vector: ColumnOrName,
     *,
     thresholds: Thresholds | None = None,

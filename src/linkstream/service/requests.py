@@ -23,6 +23,7 @@ from linkstream.service.schemas import BODIES
 from linkstream.service.sessions import SESSION, Session, Sessions
 from linkstream.service.settings import Settings
 from linkstream.store import JsonLines
+from linkstream.store.blocks import NO_TIME
 
 JSON = "application/json"
 RAW = "application/octet-stream"
@@ -44,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VectorBody:
-    """The vectors of a request with their payloads, weights and group.
+    """The vectors of a request with what came with them.
 
     `one` is set if the body held a single vector instead of a list.
     """
@@ -53,7 +54,14 @@ class VectorBody:
     payloads: Sequence[Any] | None = None
     weights: Any = 1.0
     group: str | None = None
+    at: Any = None
+    ids: Sequence[str | None] | None = None
     one: bool = False
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The payloads, times and keys, as the store takes them."""
+        return {"payloads": self.payloads, "at": self.at, "ids": self.ids}
 
 
 def header(request: Request, name: bytes) -> str | None:
@@ -257,14 +265,15 @@ def _json(body: bytes, *, grouped: bool) -> VectorBody:
         _check_numbers(body, [one.vector])
         rows = door.vector(one.vector, dimension=None)
         payloads = None if one.payload is None else [one.payload]
-        return VectorBody(rows, payloads, one.weight, one.group, one=True)
+        ids = None if one.id is None else [one.id]
+        return VectorBody(rows, payloads, one.weight, one.group, one.at, ids, one=True)
     if grouped and isinstance(values, dict) and "group" not in values and "key" in values:
         values["group"] = values.pop("key")  # the old name of the field
     many: Any = validate(values, BODIES["add_group" if grouped else "add_many"])
     _check_numbers(body, many.vectors)
     rows = door.vectors(many.vectors, dimension=None)
     weights = 1.0 if many.weights is None else many.weights
-    return VectorBody(rows, many.payloads, weights, many.group)
+    return VectorBody(rows, many.payloads, weights, many.group, many.at, many.ids)
 
 
 def _check_cells(rows: int, columns: int) -> None:
@@ -302,8 +311,17 @@ def _file(body: bytes, media: str, settings: Settings, alone: bool) -> VectorBod
     payloads = _joined(blocks)
     empty = np.empty((0, source.dimension or 2), dtype=np.float32)
     joined = np.concatenate(rows) if rows else empty
-    weights = source.roles.get("weight", 1.0)
-    return VectorBody(door.vectors(joined, dimension=None), payloads, weights)
+    weights, ids = source.roles.get("weight", 1.0), source.roles.get("id")
+    rows_ = door.vectors(joined, dimension=None)
+    return VectorBody(rows_, payloads, weights, at=_times(source.roles.get("at")), ids=ids)
+
+
+def _times(given: list[int | None] | None) -> npt.NDArray[np.datetime64] | None:
+    """Return times that a client sent as microseconds since 1970."""
+    if given is None:
+        return None
+    times = np.array([NO_TIME if each is None else each for each in given], dtype=np.int64)
+    return times.view("datetime64[us]")
 
 
 def _joined(blocks: list[Block]) -> Sequence[Any] | None:

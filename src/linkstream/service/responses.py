@@ -15,6 +15,7 @@ from linkstream.errors import (
     ContradictionError,
     DamagedStoreError,
     IdempotencyError,
+    KeyTakenError,
     LinkstreamError,
     MissingExtraError,
     NotTrackedError,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _STATUS: tuple[tuple[int, tuple[type[LinkstreamError], ...]], ...] = (
     (410, (RemovedError,)),
     (404, (UnknownIdError,)),
-    (409, (IdempotencyError, ContradictionError, UndoError)),
+    (409, (IdempotencyError, ContradictionError, KeyTakenError, UndoError)),
     (400, (ArgumentError,)),
     (409, (NotTrackedError,)),
     (415, (MissingExtraError,)),
@@ -100,6 +101,8 @@ def error_body(error: LinkstreamError) -> dict[str, Any]:
     }
     if isinstance(error, VectorError):
         values["row"] = error.row
+    if isinstance(error, KeyTakenError):
+        values["vector"] = error.vector
     if isinstance(error, ContradictionError):
         values["chain"] = list(error.chain)
         values["correction"] = error.correction

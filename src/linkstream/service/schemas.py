@@ -9,13 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, StrictBool, c
 
 from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.paper import thresholds
+from linkstream.store.own_columns import KEY_MAX
 
 Whole = Annotated[int, Field(ge=0, le=2**53)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Row = Annotated[list[Number], SkipValidation]  # engine/door.py checks the numbers and names the row
 Rows = Annotated[list[list[Number]], SkipValidation]
 Numbers = Annotated[list[Number], Field(fail_fast=True)]
+KeyText = Annotated[str, Field(min_length=1, max_length=KEY_MAX)]
+Moment = Number | Annotated[str, Field(max_length=64)]
 Of = Literal["vectors", "subclusters", "clusters"]
+
+
+LOOKUP_MAX = 10_000  # vectors in one request
 
 
 class Body(BaseModel):
@@ -38,6 +44,12 @@ class Resolve(Body):
     """IDs to resolve; −1 stays −1."""
 
     ids: Annotated[list[Annotated[int, Field(ge=-1, le=2**53)]], Field(fail_fast=True)]
+
+
+class Lookup(Body):
+    """Vectors by number, or by their own keys."""
+
+    vectors: Annotated[list[Whole | KeyText], Field(fail_fast=True, max_length=LOOKUP_MAX)]
 
 
 class Thresholds(Body):
@@ -91,16 +103,34 @@ _TYPES: dict[str, Any] = {
     "Vector": Row,
     "Vectors": Rows,
     "Vector | None": Numbers | None,
-    "VectorOrNumber": Whole | Numbers,
+    "VectorNumber": Whole | KeyText,
+    "VectorOrNumber": Whole | KeyText | Numbers,
     "Weights": Numbers | None,
     "Thresholds | None": Thresholds | None,
 }
 _NAMES = {"Vector": "vector", "Vectors": "vectors", "Weights": "weights"}  # in HTTP, by type
 _PAYLOADS = (list[Any] | None, Field(None, description="One JSON value for each vector."))
+_TIMES = "ISO 8601 with a zone, or seconds since 1970"
+_KEY = f"text of up to {KEY_MAX} bytes that no other vector has"
+_LISTS = {
+    "at": (
+        Moment | list[Moment | None] | None,
+        Field(None, description=f"The time of each vector, or one for all: {_TIMES}."),
+    ),
+    "ids": (
+        list[KeyText | None] | None,
+        Field(None, description=f"The vectors' own keys: for each vector a {_KEY}, or null."),
+    ),
+}
 _OWN: dict[str, dict[str, Any]] = {
-    "add": {"payload": (Any, Field(None, description="A JSON value to store with the vector."))},
-    "add_many": {"payloads": _PAYLOADS},
-    "add_group": {"payloads": _PAYLOADS},
+    "add": {
+        "payload": (Any, Field(None, description="A JSON value to store with the vector.")),
+        "at": (Moment | None, Field(None, description=f"The time of the vector: {_TIMES}.")),
+        "id": (KeyText | None, Field(None, description=f"The vector's own key: a {_KEY}.")),
+    },
+    "add_many": {"payloads": _PAYLOADS, **_LISTS},
+    "add_group": {"payloads": _PAYLOADS, **_LISTS},
+    "enrol": _LISTS,
     "undo": {
         "step": (StrictBool, Field(False, description="Undo the whole last step.")),
         "after": (
@@ -224,11 +254,24 @@ class Clusters(BaseModel):
     clusters: list[Cluster]
 
 
-class Member(BaseModel):
-    """A vector and its payload."""
+class Named(BaseModel):
+    """A vector, its own key and its own time as ISO 8601 in UTC."""
 
     vector: int
+    id: str | None
+    time: str | None
+
+
+class Member(Named):
+    """A vector with its key, time and payload."""
+
     payload: Any
+
+
+class NamedVectors(BaseModel):
+    """Vectors in the order of the request."""
+
+    vectors: list[Named]
 
 
 class Members(BaseModel):

@@ -155,7 +155,7 @@ class CommitLoop:
 
     def _decided_together(self, run: list[WriteRequest]) -> bool:
         """Return whether the requests were decided in one batch; if not, nothing has changed."""
-        if any(self._is_known(request) for request in run):
+        if any(self._is_known(request) for request in run) or self.model.may_have(run):
             return False
         start = time.perf_counter()
         try:
@@ -176,6 +176,8 @@ class CommitLoop:
 
     def _decide(self, request: WriteRequest, group: list[WriteRequest]) -> None:
         """Decide one request and add it to the group; store the error if it is refused."""
+        if self.model.may_have([request]):  # keys are compared with those in the file
+            self._commit(group)
         group.append(request)
         start = time.perf_counter()
         try:
@@ -428,8 +430,12 @@ def _check_same_call(
     request: WriteRequest, found: Operation, stored: Callable[[], Attached]
 ) -> None:
     """Raise IdempotencyError if a key was used for another call."""
-    same = (request.verb, request.arguments) == (found.verb, found.arguments)
-    if not (same and digests.same(request.rows, request.attached, found, stored)):
+    given, before = (
+        (verb, {name: value for name, value in arguments.items() if name not in request.named})
+        for verb, arguments in ((request.verb, request.arguments), (found.verb, found.arguments))
+    )
+    parts = request.rows, request.attached, request.named
+    if given != before or not digests.same(*parts, found, stored):
         raise IdempotencyError(
             f"idempotency_key={request.key!r}, which operation {found.number} used for another "
             "call",

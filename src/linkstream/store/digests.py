@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,24 +16,33 @@ from linkstream.store.payloads import value_of
 _SIZE = 32  # bytes of SHA-256
 
 
-def digest(rows: Rows | None, attached: Attached) -> bytes:
-    """Return the SHA-256 of the vectors, then that of what came with them."""
-    return _of_rows(rows, _shape(rows)) + _of_columns(attached)
+def digest(rows: Rows | None, attached: Attached, named: Mapping[str, str]) -> bytes:
+    """Return the SHA-256 of the vectors, then that of what came with them.
+
+    `named` are the arguments that are keys of vectors; the journal has their numbers instead.
+    """
+    return _of_rows(rows, _shape(rows)) + _of_columns(attached, named)
 
 
 def same(
-    rows: Rows | None, attached: Attached, found: Operation, stored: Callable[[], Attached]
+    rows: Rows | None,
+    attached: Attached,
+    named: Mapping[str, str],
+    found: Operation,
+    stored: Callable[[], Attached],
 ) -> bool:
     """Return whether vectors and columns are those of an earlier call.
 
     If the texts of payloads differ, their values are compared: the order of fields does not matter.
     `stored` returns what came with the earlier call.
     """
-    if found.digest is None or digest(rows, attached) == found.digest:
+    if found.digest is None or digest(rows, attached, named) == found.digest:
         return found.digest is not None
     if len(found.digest) == _SIZE:
         return _of_format_1(rows, attached) == found.digest
     if found.digest[:_SIZE] != _of_rows(rows, _shape(rows)) or found.attached != attached.flags:
+        return False
+    if attached.payloads is None:  # nothing that may be written in two ways
         return False
     return _values(attached) == _values(stored())
 
@@ -48,8 +57,8 @@ def _shape(rows: Rows | None) -> bytes:
     return json.dumps(None if rows is None else rows.shape).encode()
 
 
-def _of_columns(attached: Attached) -> bytes:
-    sha = hashlib.sha256()
+def _of_columns(attached: Attached, named: Mapping[str, str]) -> bytes:
+    sha = hashlib.sha256(json.dumps(dict(named), sort_keys=True).encode() if named else b"")
     for table, entries in attached.columns():
         body = entries.tobytes() if isinstance(entries, np.ndarray) else b"\n".join(entries)
         sha.update(f"{table} {len(body)}\n".encode())

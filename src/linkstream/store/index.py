@@ -1,11 +1,11 @@
 """The index: the operation that brought each vector, and the operation under each key.
 
-It is kept in memory and in the snapshots, which have checksums; an index of SQLite has none.
+It also finds vectors by their own keys and times. It is kept in memory and in the snapshots, which
+have checksums; an index of SQLite has none.
 """
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -17,17 +17,31 @@ import numpy.typing as npt
 from linkstream.engine import snapshot
 from linkstream.errors import SnapshotError
 from linkstream.store import blocks
+from linkstream.store.blocks import Attached
 from linkstream.store.journal import Journal, Operation, Payloads, Rows, rows_of_piece
+from linkstream.store.own_columns import hash_of, hashes_of
+from linkstream.store.value_index import ValueIndex
 
 Integers = npt.NDArray[np.int64]
 Fixed = npt.NDArray[np.int32]
 
 T = TypeVar("T")
 _ARRAYS = ("firsts", "operations", "hashes", "done")
+_OWN_ARRAYS = (
+    "keys",
+    "keyed",
+    "times",
+    "timed",
+)  # hashes and times, and the vectors that have them
 
 
 class Index:
-    """Operations by the vectors that they brought and by idempotency key."""
+    """Operations by the vectors that they brought and by idempotency key; vectors by their own.
+
+    Attributes:
+        keys: vectors by the hash of their own key; also some that are gone.
+        times: vectors by their own time; also some that are gone.
+    """
 
     def __init__(
         self, firsts: list[int], operations: list[int], hashes: Integers, done: Integers
@@ -35,6 +49,8 @@ class Index:
         self._firsts, self._operations = firsts, operations  # first vectors, rising
         self._hashes, self._done = hashes, done  # sorted by the hash of the key
         self._recent: dict[str, int] = {}  # keys since the last snapshot
+        self.keys = ValueIndex()  # vectors by the hash of their own key
+        self.times = ValueIndex()  # vectors by their own time
 
     @classmethod
     def empty(cls) -> Index:
@@ -42,8 +58,11 @@ class Index:
         nothing = np.empty(0, dtype=np.int64)
         return cls([], [], nothing, nothing)
 
-    def note(self, operation: Operation, n_vectors: int) -> None:
-        """Record an operation, after which the store has `n_vectors` vectors."""
+    def note(self, operation: Operation, n_vectors: int, own: Attached) -> None:
+        """Record an operation, after which the store has `n_vectors` vectors.
+
+        `own` has the keys and times of its vectors.
+        """
         if n_vectors < operation.first_vector:
             self.cut(n_vectors)
         elif n_vectors > operation.first_vector and operation.verb != "redo":
@@ -51,6 +70,37 @@ class Index:
             self._operations.append(operation.number)
         if operation.key is not None:
             self._recent[operation.key] = operation.number
+        if own.keys is not None or own.times is not None:
+            self._note_own(operation, own)
+
+    def _note_own(self, operation: Operation, own: Attached) -> None:
+        rows = operation.taken()
+        numbers = operation.first_vector + np.arange(len(rows), dtype=np.int64)
+        if own.keys is not None:
+            lines = [own.keys[row] for row in rows.tolist()]
+            there = np.array([bool(line) for line in lines], dtype=np.bool_)
+            self.keys.add(hashes_of(lines)[there], numbers[there])
+        if own.times is not None:
+            times = own.times[rows]
+            there = times != blocks.NO_TIME
+            self.times.add(times[there], numbers[there])
+
+    def covers(self, other: Index) -> bool:
+        """Return whether it has all keys and times of another index."""
+        return self.keys.covers(other.keys) and self.times.covers(other.times)
+
+    def own_in(self, journal: Journal, n_vectors: int) -> Index:
+        """Return an index of the keys and times that the journal has for these vectors."""
+        made = Index.empty()
+        for number, _, _ in self.stretches(n_vectors):
+            operation = journal.operation(number)
+            made._note_own(operation, journal.own(operation))
+        return made
+
+    def keep_own(self, there: npt.NDArray[np.bool_]) -> None:
+        """Drop the keys and times of vectors that are not there, by number."""
+        self.keys.keep(there)
+        self.times.keep(there)
 
     def cut(self, n_vectors: int) -> None:
         """Drop vectors from number `n_vectors` on; new vectors get their numbers."""
@@ -96,7 +146,7 @@ class Index:
         """Return operations that may have used a key; the newest is last."""
         if key in self._recent:
             return [self._recent[key]]
-        found = _hash(key)
+        found = hash_of(key.encode())
         low = int(np.searchsorted(self._hashes, found, side="left"))
         high = int(np.searchsorted(self._hashes, found, side="right"))
         found_at: list[int] = self._done[low:high].tolist()
@@ -104,7 +154,7 @@ class Index:
 
     def packed(self, next_piece: int) -> bytes:
         """Return the index and the number of the next piece of vectors as checksummed bytes."""
-        hashes = np.array([_hash(key) for key in self._recent], dtype=np.int64)
+        hashes = np.array([hash_of(key.encode()) for key in self._recent], dtype=np.int64)
         done = np.array(list(self._recent.values()), dtype=np.int64)
         hashes = np.concatenate([self._hashes, hashes])
         done = np.concatenate([self._done, done])
@@ -115,13 +165,19 @@ class Index:
             "hashes": hashes[order],
             "done": done[order],
         }
+        own = (*self.keys.entries(), *self.times.entries())
+        arrays |= dict(zip(_OWN_ARRAYS, own, strict=True))
         return snapshot.encode({"next_piece": next_piece}, arrays)
 
     @classmethod
     def unpacked(cls, data: bytes) -> tuple[Index, int]:
         """Return the index and the next piece; raise SnapshotError if the bytes are damaged."""
-        meta, arrays = snapshot.decode(data, meta=("next_piece",), arrays=_ARRAYS)
+        meta, arrays = snapshot.decode(data, meta=("next_piece",), arrays=_ARRAYS + _OWN_ARRAYS)
         rule = _broken_rule(meta.get("next_piece"), [arrays.get(name) for name in _ARRAYS])
+        if not arrays.keys() & {*_OWN_ARRAYS}:  # format 1 has no keys and times
+            arrays |= dict.fromkeys(_OWN_ARRAYS, np.empty(0, dtype=np.int64))
+        own = [arrays.get(name) for name in _OWN_ARRAYS]
+        rule = rule or _broken_rule_of_own(own[:2]) or _broken_rule_of_own(own[2:])
         if rule is not None:
             raise SnapshotError(
                 f"an index that breaks the rule: {rule}",
@@ -129,7 +185,10 @@ class Index:
                 remedy="Use a backup.",
             )
         firsts, operations, hashes, done = (arrays[name] for name in _ARRAYS)
-        return cls(firsts.tolist(), operations.tolist(), hashes, done), meta["next_piece"]
+        made = cls(firsts.tolist(), operations.tolist(), hashes, done)
+        made.keys = ValueIndex(arrays["keys"], arrays["keyed"])
+        made.times = ValueIndex(arrays["times"], arrays["timed"])
+        return made, meta["next_piece"]
 
 
 def _broken_rule(next_piece: object, columns: list[npt.NDArray[Any] | None]) -> str | None:
@@ -150,9 +209,15 @@ def _broken_rule(next_piece: object, columns: list[npt.NDArray[Any] | None]) -> 
     return None
 
 
-def _hash(key: str) -> int:
-    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+def _broken_rule_of_own(columns: list[npt.NDArray[Any] | None]) -> str | None:
+    """Return the rule that values and their vectors break; None if they break none."""
+    there = [each for each in columns if each is not None and each.dtype == np.int64]
+    if len(there) != 2 or any(each.ndim != 1 for each in there) or len(there[0]) != len(there[1]):
+        return "keys and times are integers, each of one vector"
+    values, vectors = there
+    if not (np.all(values[1:] >= values[:-1]) and np.all(vectors >= 0)):
+        return "keys and times are sorted, and vectors are numbered from 0 on"
+    return None
 
 
 class JournalVectors:

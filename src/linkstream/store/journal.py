@@ -20,7 +20,7 @@ from linkstream.engine.fixed_point import DIMENSION_MAX
 from linkstream.engine.forest import FULL
 from linkstream.errors import StoreError
 from linkstream.store import blocks
-from linkstream.store.blocks import Attached, BlockReader, Times
+from linkstream.store.blocks import NOTHING, Attached, BlockReader, Times
 from linkstream.store.file import damaged, distrusted, intact, sealed
 from linkstream.store.payloads import Lines, value_of
 
@@ -269,6 +269,11 @@ class Journal:
     def attached(self, operation: Operation) -> Attached:
         """Return all columns that came with an operation, except a list of format 1."""
         return self._blocks.all_of(operation.number, operation.n_rows, operation.attached)
+
+    def own(self, operation: Operation) -> Attached:
+        """Return the vectors' own times and keys that came with an operation."""
+        flags = operation.attached & (blocks.FLAGS[blocks.TIMES] | blocks.FLAGS[blocks.KEYS])
+        return self._blocks.all_of(operation.number, operation.n_rows, flags) if flags else NOTHING
 
     def check_attached(self, operation: Operation) -> None:
         """Raise DamagedStoreError unless all that came with an operation can be read."""

@@ -269,6 +269,8 @@ def _erase(connection: sqlite3.Connection, model: Model) -> None:
     """Erase removed, forgotten and undone vectors; nothing else may write meanwhile."""
     connection.execute("PRAGMA secure_delete=ON")
     model.links.core.up_to_date_ledger().drop_unused_texts()
+    if model.links.track_vectors:
+        model.index.keep_own(model.links.labels() >= 0)
     parts = model.pack()()
     live, names = _live(model), set(model.links.core.ledger.names.values())
     with file.transaction(connection):

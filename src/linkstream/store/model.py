@@ -21,9 +21,11 @@ from linkstream.errors import DamagedStoreError, LinkstreamError, SnapshotError,
 from linkstream.identity.folding import Base
 from linkstream.saving import Saved
 from linkstream.store import journal, snapshots, steps
+from linkstream.store.blocks import Attached
 from linkstream.store.file import damaged, distrusted, guarded, view
 from linkstream.store.index import Index, JournalVectors
 from linkstream.store.journal import IDS, Journal, Mark, Operation, Rows
+from linkstream.store.keyed import KeyedVectors
 from linkstream.store.snapshots import Snapshot
 from linkstream.store.steps import Step
 from linkstream.store.write_requests import OpenStep, WriteRequest
@@ -115,12 +117,16 @@ class Model:
             or journal.encoded(answer) != operation.result
         ):
             raise damaged(self.path, f"{what}, decided again, differs from what was decided")
-        self._note(operation, self.links.n_vectors)
+        self._note(operation, self.links.n_vectors, self.journal.own(operation))
 
     def decide(self, request: WriteRequest) -> None:
         """Perform a call, and set what there is to commit."""
         if request.check is not None:
             request.check(self.n_events)
+        if request.key_hashes is not None:
+            self.keyed.refuse_taken(request.attached.keys or [], request.key_hashes)
+        for name, key in request.named.items():
+            request.arguments = {**request.arguments, name: self.keyed.number(key)}
         before = self.links.n_vectors
         self.links.core.progress = request.progress
         try:
@@ -227,7 +233,7 @@ class Model:
             step=self._marked(request.step),
         )
         request.first, first = before, self.n_events
-        self._note(request.operation, after)
+        self._note(request.operation, after, request.attached)
         request.events = first, self.n_events
 
     def _marked(self, step: OpenStep | None) -> Mark | None:
@@ -265,6 +271,21 @@ class Model:
                 return operation
         return None
 
+    @property
+    def keyed(self) -> KeyedVectors:
+        """The vectors by number, key and time."""
+        return KeyedVectors(self.links, self.journal, self.index)
+
+    def may_have(self, requests: list[WriteRequest]) -> bool:
+        """Return whether some keys of these calls are known, or come twice; rarely in error."""
+        hashes = [each.key_hashes for each in requests if each.key_hashes is not None]
+        if not hashes:
+            return False
+        values = np.sort(np.concatenate(hashes))
+        values = values[values != 0]  # of vectors without a key
+        again = (values[1:] == values[:-1]).any()
+        return bool(again or self.index.keys.has(values).any())
+
     def left_of(self, operation: Operation) -> int:
         """Return how many vectors of an operation were not undone."""
         return self.index.left_of(operation, self.links.n_vectors)
@@ -274,8 +295,8 @@ class Model:
         """Whether the clusterer changed outside of an operation."""
         return bool(len(self._events_since(self.n_events)))
 
-    def _note(self, operation: Operation, n_vectors: int) -> None:
-        self.index.note(operation, n_vectors)
+    def _note(self, operation: Operation, n_vectors: int, own: Attached) -> None:
+        self.index.note(operation, n_vectors, own)
         self.number = operation.number
         self.n_events += len(operation.events)
         self.next_piece += operation.n_pieces

@@ -9,28 +9,41 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import Links, explain
+from linkstream.clusterer import Links, explain, verbs
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.explain import ReadSnapshot
 from linkstream.clusterer.verbs import documentation
 from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
-from linkstream.errors import ArgumentError, NotTrackedError, UnknownIdError
+from linkstream.errors import NotTrackedError, UnknownIdError
+from linkstream.identity.paths import Pair
 from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import about, copies, file, index, locks, searching, tabular
+from linkstream.store import (
+    about,
+    blocks,
+    by_key,
+    copies,
+    file,
+    index,
+    locks,
+    own_columns,
+    searching,
+    tabular,
+)
 from linkstream.store.following import FollowedJournal
 from linkstream.store.handle import StoreHandle
 from linkstream.store.journal import Journal, Operation, decoded
+from linkstream.store.keyed import Vector, Vectors
 from linkstream.store.model import Model
 from linkstream.store.repairing import Verified
 from linkstream.store.steps import Step
@@ -41,6 +54,10 @@ _EVENTS_AT_ONCE = 20_000  # events that are read from the journal together, abou
 OWN_PARAMETERS = {
     "payload": "a JSON value of up to 64 KiB to store with the vector, see `payloads`.",
     "payloads": "a JSON value of up to 64 KiB for each vector, to store with it; None for none.",
+    "at": "the time of each vector, or one for all: a datetime or ISO text with a zone, a "
+    "datetime64 (UTC), or seconds since 1970.",
+    "id": "the vector's own key, a text of up to 512 bytes that no other vector of the store has.",
+    "ids": "the vectors' own keys, a text for each vector that no other has; None for none.",
     "progress": "called with the share of the work that is done, from 0 to 1; by the writer thread "
     "with `apply=True`.",
     "step": "undo the whole last step, see `steps` (default False).",
@@ -48,7 +65,6 @@ OWN_PARAMETERS = {
     "again. Another call under the key raises IdempotencyError.",
 }
 
-Numbers = Sequence[int] | npt.NDArray[np.int64]
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -142,8 +158,18 @@ class StoreReader:
     explain = _as_in_links(Links.explain)
     state = _as_in_links(Links.state)
     state_hash = _as_in_links(Links.state_hash)
-    explain_pair = _as_in_links(Links.explain_pair, log=True)
     history = _as_in_links(Links.history, log=True)
+
+    @documented
+    def explain_pair(self, a: Vector, b: Vector, *, of: str = "vectors") -> Pair:
+        """As `Links.explain_pair`."""
+        verbs.Same(a, b, of=of).keys()  # raises for keys of anything but vectors
+
+        def work(model: Model) -> Pair:
+            one, other = (model.keyed.number(v) if isinstance(v, str) else v for v in (a, b))
+            return model.remember(lambda links: links.explain_pair(one, other, of=of))
+
+        return self.handle.read(work)
 
     # Questions that compare all clusters run in the thread of the caller, on a copy of the state
 
@@ -206,21 +232,33 @@ class StoreReader:
         """
         return list(self.journal.events(since))
 
-    def vectors(self, numbers: Numbers) -> npt.NDArray[np.float32]:
+    def vectors(self, numbers: Vectors) -> npt.NDArray[np.float32]:
         """Return vectors by number, one a row, as they were given.
 
         Args:
-            numbers: the numbers of the vectors, in any order.
+            numbers: the vectors, by number or by their own keys, in any order.
         """
         return self.handle.read(lambda model: _vectors(model, numbers))
 
-    def payloads(self, numbers: Numbers) -> list[Any]:
+    def payloads(self, numbers: Vectors) -> list[Any]:
         """Return the payloads of vectors; None for a vector without one.
 
         Args:
-            numbers: the numbers of the vectors, in any order.
+            numbers: the vectors, by number or by their own keys, in any order.
         """
         return self.handle.read(lambda model: _payloads(model, numbers))
+
+    # By the vectors' own keys and times
+
+    number = by_key.number
+    numbers = by_key.numbers
+    key = by_key.key
+    keys = by_key.keys
+    time = by_key.time
+    times = by_key.times
+    described = by_key.described
+    between = by_key.between
+    event_keys = by_key.event_keys
 
     def steps(self, limit: int = 20) -> list[Step]:
         """Return the steps that `undo(step=True)` would undo, the newest first.
@@ -329,7 +367,19 @@ class JournalReader:
 
     def times(self, operation: Operation) -> npt.NDArray[np.int64] | None:
         """Return the times of the vectors of an operation as `Attached` has them, or None."""
-        return self._handle.read(lambda model: model.journal.attached(operation).times)
+        return self._handle.read(lambda model: model.journal.own(operation).times)
+
+    def own(self, operation: Operation) -> list[dict[str, str | None]]:
+        """Return `id` and `time` of the rows of an operation; an empty list if it has neither."""
+        if not (operation.has(blocks.KEYS) or operation.has(blocks.TIMES)):
+            return []
+        found = self._handle.read(lambda model: model.journal.own(operation))
+        ids = [b""] * operation.n_rows if found.keys is None else found.keys
+        times = [blocks.NO_TIME] * operation.n_rows if found.times is None else found.times.tolist()
+        return [
+            {"id": key.decode() or None, "time": own_columns.to_text(time)}
+            for key, time in zip(ids, times, strict=True)
+        ]
 
     def vectors_left(self, operation: Operation) -> int:
         """Return how many of the vectors of an operation were not undone."""
@@ -362,37 +412,21 @@ def _block(operations: Iterator[Operation]) -> list[Operation]:
     return block
 
 
-def _payloads(model: Model, numbers: Numbers) -> list[Any]:
-    wanted = _checked(model.links, numbers)
+def _payloads(model: Model, numbers: Vectors) -> list[Any]:
+    wanted = model.keyed.numbers(numbers)
     with model.steady():
         return index.payloads_by_number(model.journal, model.index, wanted)
 
 
-def _vectors(model: Model, numbers: Numbers) -> npt.NDArray[np.float32]:
+def _vectors(model: Model, numbers: Vectors) -> npt.NDArray[np.float32]:
     if not model.links.keep_vectors:
         raise NotTrackedError(
             "vectors asked for by number, of a store that keeps none",
             expected="keep_vectors=True",
             remedy="Make the store with keep_vectors=True.",
         )
-    wanted = _checked(model.links, numbers)
+    wanted = model.keyed.numbers(numbers)
     if not len(wanted):
         return np.empty((0, model.links.dimension or 0), dtype=np.float32)
     with model.steady():
         return index.vectors_by_number(model.journal, model.index, wanted)
-
-
-def _checked(links: Links, numbers: Numbers) -> npt.NDArray[np.int64]:
-    """Return numbers as an array; raise UnknownIdError if one is no vector that is there."""
-    if not isinstance(numbers, (Sequence, np.ndarray)) or isinstance(numbers, (str, bytes)):
-        raise ArgumentError(
-            f"numbers of type {type(numbers).__name__}",
-            expected="a list of numbers of vectors",
-            remedy="Number vectors in order of arrival, from 0.",
-        )
-    for number in numbers:
-        if links.track_vectors:
-            links.core.holder(number)
-        else:
-            links.core.check_vector(number)
-    return np.array([int(number) for number in numbers], dtype=np.int64)

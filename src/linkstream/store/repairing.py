@@ -109,7 +109,9 @@ def _decide_again(
         for each, saved in ((each, snapshots.read(connection, path, each)) for each in made)
     ]
     model, *others = models
-    expected = {other.number: other.links.state_hash() for other in others}
+    expected = {other.number: (other.links.state_hash(), other.index) for other in others}
+    if not model.index.covers(model.index.own_in(model.journal, model.links.n_vectors)):
+        raise damaged(path, f"the index after operation {model.number} lacks keys or times")
     base = model.number
     for operation in model.journal.operations(0, base):
         model.journal.check_attached(operation)
@@ -118,11 +120,19 @@ def _decide_again(
     for operation in model.journal.operations(base):
         model.journal.check_attached(operation)
         model.again(operation)
-        if expected.get(model.number, "") not in ("", model.links.state_hash()):
-            raise damaged(path, f"the snapshot after operation {model.number} holds another state")
+        if model.number in expected:
+            _check_snapshot(model, *expected[model.number])
     check_end(model, keep=keep)
     links = model.links
     return Verified(model.number, model.number - base, links.n_vectors, model.n_events, len(made))
+
+
+def _check_snapshot(model: Model, state_hash: str, index: Index) -> None:
+    """Raise DamagedStoreError unless a snapshot holds what the journal leads to."""
+    same = model.index.covers(index) and index.covers(model.index)
+    if state_hash != model.links.state_hash() or not same:
+        what = f"the snapshot after operation {model.number} holds another state"
+        raise damaged(model.path, what)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,20 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links, verbs
 from linkstream.clusterer.checks import check_yes_no
-from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Settle, Undo, Verb
+from linkstream.clusterer.verbs import (
+    VERBS,
+    Add,
+    AddGroup,
+    AddMany,
+    Different,
+    Enrol,
+    Move,
+    Remove,
+    Same,
+    Settle,
+    Undo,
+    Verb,
+)
 from linkstream.engine import choice
 from linkstream.engine.contract import Decision
 from linkstream.engine.linkage import Progress
@@ -23,6 +36,8 @@ from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import locks, write_requests
 from linkstream.store.handle import StoreHandle
+from linkstream.store.keyed import Vector
+from linkstream.store.own_columns import Moment, Moments
 from linkstream.store.reader import StoreReader, documented
 from linkstream.store.write_requests import Batch, WriteRequest
 
@@ -159,12 +174,14 @@ class Store(StoreReader):
         weight: float = 1.0,
         group: str | None = None,
         payload: Any = None,
+        at: Moment | None = None,
+        id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Decision:
         """As `Links.add`."""
-        payloads = None if payload is None else [payload]
-        verb = Add(x, weight=weight, group=group)
-        return cast("Decision", self._perform(verb, payloads=payloads, key=idempotency_key))
+        payloads, ids = None if payload is None else [payload], None if id is None else [id]
+        own: dict[str, Any] = {"payloads": payloads, "at": at, "ids": ids, "key": idempotency_key}
+        return cast("Decision", self._perform(Add(x, weight=weight, group=group), **own))
 
     @documented
     def add_many(
@@ -174,14 +191,16 @@ class Store(StoreReader):
         weight: npt.ArrayLike = 1.0,
         group: str | None = None,
         payloads: Iterable[Any] | None = None,
+        at: Moments | None = None,
+        ids: Iterable[str | None] | None = None,
         idempotency_key: str | None = None,
     ) -> npt.NDArray[np.int64]:
         """As `Links.add_many`.
 
         All vectors are added or none, also after Ctrl-C.
         """
-        verb = AddMany(X, weight=weight, group=group)
-        return cast("Ids", self._perform(verb, payloads=payloads, key=idempotency_key))
+        own: dict[str, Any] = {"payloads": payloads, "at": at, "ids": ids, "key": idempotency_key}
+        return cast("Ids", self._perform(AddMany(X, weight=weight, group=group), **own))
 
     @documented
     def add_group(
@@ -191,21 +210,66 @@ class Store(StoreReader):
         group: str | None = None,
         weight: npt.ArrayLike = 1.0,
         payloads: Iterable[Any] | None = None,
+        at: Moments | None = None,
+        ids: Iterable[str | None] | None = None,
         idempotency_key: str | None = None,
     ) -> npt.NDArray[np.int64]:
         """As `Links.add_group`."""
-        verb = AddGroup(X, group=group, weight=weight)
-        return cast("Ids", self._perform(verb, payloads=payloads, key=idempotency_key))
+        own: dict[str, Any] = {"payloads": payloads, "at": at, "ids": ids, "key": idempotency_key}
+        return cast("Ids", self._perform(AddGroup(X, group=group, weight=weight), **own))
 
-    enrol = _writing(Links.enrol)
-    same = _writing(Links.same)
-    different = _writing(Links.different)
-    move = _writing(Links.move)
+    @documented
+    def enrol(
+        self,
+        name: str,
+        X: npt.ArrayLike,
+        *,
+        locked: bool = True,
+        at: Moments | None = None,
+        ids: Iterable[str | None] | None = None,
+        idempotency_key: str | None = None,
+    ) -> int:
+        """As `Links.enrol`."""
+        own: dict[str, Any] = {"at": at, "ids": ids, "key": idempotency_key}
+        return cast("int", self._perform(Enrol(name, X, locked=locked), **own))
+
+    @documented
+    def same(
+        self, a: Vector, b: Vector, *, of: str = "vectors", idempotency_key: str | None = None
+    ) -> None:
+        """As `Links.same`."""
+        self._perform(Same(a, b, of=of), key=idempotency_key)
+
+    @documented
+    def different(
+        self, a: Vector, b: Vector, *, of: str = "vectors", idempotency_key: str | None = None
+    ) -> None:
+        """As `Links.different`."""
+        self._perform(Different(a, b, of=of), key=idempotency_key)
+
+    @documented
+    def move(self, vector: Vector, cluster: int, *, idempotency_key: str | None = None) -> Decision:
+        """As `Links.move`."""
+        return cast("Decision", self._perform(Move(vector, cluster), key=idempotency_key))
+
+    @documented
+    def remove(
+        self,
+        vector: Vector | npt.ArrayLike,
+        *,
+        x: npt.ArrayLike | None = None,
+        cluster: int | None = None,
+        weight: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """As `Links.remove`."""
+        verb = Remove(vector, x=x, cluster=cluster, weight=weight)
+        self._perform(verb, key=idempotency_key)
+
     retract = _writing(Links.retract)
     name = _writing(Links.name)
     rename = _writing(Links.rename)
     ignore = _writing(Links.ignore)
-    remove = _writing(Links.remove)
     forget = _writing(Links.forget)
     redo = _writing(Links.redo)
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,12 +35,12 @@ def to_frame(
 ) -> Any:
     """As `Links.to_frame`.
 
-    Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none), and one
-    for each field of payloads: see docs/tables.md. Clusters are those of one moment; payloads are
-    read after it, in blocks, while others may write.
+    Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none), `id`
+    and `time` (the vector's own, in UTC), and one for each field of payloads: see docs/tables.md.
+    Clusters are those of one moment; the rest is read after it, in blocks, while others may write.
     """
     check_kind(kind)
-    table = RowTable(OWN, columns)
+    table = RowTable((*OWN, "id", "time"), columns)
     for block in _blocks(self, table, _chosen(self, cluster, since)):
         table.add(block)
     return table.frame(kind)
@@ -60,7 +60,7 @@ def encoded_rows(
     Until these are known, the parts are empty.
     """
     check_format(form)
-    table = RowTable(OWN, columns, keep=False)
+    table = RowTable((*OWN, "id", "time"), columns, keep=False)
     chosen = _chosen(store, cluster, since)
     for block in _blocks(store, table, chosen) if table.reads_payloads else ():
         table.add(block)
@@ -96,19 +96,31 @@ def _blocks(store: StoreReader, table: RowTable, chosen: Selection) -> Iterator[
 
 def _kept(store: StoreReader, table: RowTable, numbers: Integers) -> dict[str, Any]:
     """Return what the store keeps for vectors: the columns that a table reads, and no others."""
-    return {"payload": _payloads(store, numbers)} if table.reads_payloads else {}
+    found: dict[str, Any] = {}
+    if table.reads("id"):
+        found["id"] = _read(store.keys, numbers)
+    if table.reads("time"):
+        found["time"] = _read(_times_of(store), numbers)
+    if table.reads_payloads:
+        found["payload"] = _read(store.payloads, numbers)
+    return found
 
 
-def _payloads(store: StoreReader, numbers: Integers) -> list[Any]:
+def _times_of(store: StoreReader) -> Callable[[Any], list[Any]]:
+    return lambda numbers: list(store.times(numbers))
+
+
+def _read(read: Callable[[Any], list[Any]], numbers: Integers) -> list[Any]:
+    """Return what vectors have; None for those that were removed or undone since."""
     try:
-        return store.payloads(numbers)
-    except UnknownIdError:  # some were removed or undone since
-        return [_payload(store, number) for number in numbers.tolist()]
+        return read(numbers)
+    except UnknownIdError:
+        return [_read_one(read, number) for number in numbers.tolist()]
 
 
-def _payload(store: StoreReader, number: int) -> Any:
+def _read_one(read: Callable[[Any], list[Any]], number: int) -> Any:
     try:
-        return store.payloads([number])[0]
+        return read([number])[0]
     except UnknownIdError:
         return None
 

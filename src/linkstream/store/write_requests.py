@@ -26,6 +26,13 @@ from linkstream.errors import ArgumentError
 from linkstream.store import digests, journal
 from linkstream.store.blocks import NOTHING, ROWS_MAX, Attached
 from linkstream.store.journal import Operation, Rows
+from linkstream.store.own_columns import (
+    Moments,
+    check_key,
+    check_keys,
+    check_times,
+    hashes_of,
+)
 from linkstream.store.payloads import check as check_payloads
 
 KEY_MAX = 255  # characters
@@ -97,6 +104,8 @@ class WriteRequest(Call):
     arguments: dict[str, Any] = field(default_factory=dict)  # plain JSON, without the vectors
     rows: Rows | None = None  # the vectors that come with it
     attached: Attached = NOTHING  # payloads, times and keys of the vectors
+    key_hashes: npt.NDArray[np.int64] | None = None  # of the keys of the vectors
+    named: dict[str, str] = field(default_factory=dict)  # arguments that are keys of vectors
     key: str | None = None  # the idempotency key
     digest: bytes | None = None  # of vectors and what came with them, if there is a key
     crcs: list[int] | None = None  # of the pieces of the vectors, if the caller computed them
@@ -121,6 +130,8 @@ class Batch:
         X: the vectors, one a row.
         weight: one weight from 0 to 1 for all vectors, or one for each.
         payloads: one value for each vector, to be stored with it; None: no payloads.
+        at: the time of each vector, or one for all; None: no times.
+        ids: the vectors' own keys, one for each vector; None: no keys.
         idempotency_key: the key under which the batch is added once.
     """
 
@@ -128,28 +139,55 @@ class Batch:
     weight: npt.ArrayLike = 1.0
     payloads: Iterable[Any] | None = None
     idempotency_key: str | None = None
+    at: Moments | None = None
+    ids: Iterable[str | None] | None = None
+
+
+def attached_to(
+    n: int,
+    payloads: Iterable[Any] | None,
+    at: Moments | None = None,
+    ids: Iterable[str | None] | None = None,
+) -> Attached:
+    """Return what comes with `n` vectors, checked; raise ArgumentError if it is not usable."""
+    return Attached(
+        None if payloads is None else check_payloads(payloads, n),
+        None if at is None else check_times(at, n),
+        None if ids is None else check_keys(ids, n),
+    )
 
 
 def request_of(
-    verb: Verb, *, payloads: Iterable[Any] | None = None, key: str | None = None, step: bool = False
+    verb: Verb,
+    *,
+    payloads: Iterable[Any] | None = None,
+    at: Moments | None = None,
+    ids: Iterable[str | None] | None = None,
+    key: str | None = None,
+    step: bool = False,
 ) -> WriteRequest:
     """Return the request for a verb; raise ArgumentError for arguments that are not usable.
 
-    `payloads` has a JSON value for each vector, see `store.payloads.check`. With
-    `step`, `undo` undoes the whole last step.
+    `payloads` has a JSON value for each vector, see `store.payloads.check`; `at` the times and
+    `ids` the keys, see `store.own_columns`. With `step`, `undo` undoes the whole last step.
     """
     rows = None if verb.vectors is None else _rows(verb.vectors, one=verb.one_vector)
     arguments = _plain(verb.journal_arguments())
     if check_yes_no("step", step):
         arguments["step"] = _check_step(arguments)
     n = 0 if rows is None else len(rows)
-    attached = NOTHING if payloads is None else Attached(check_payloads(payloads, n))
+    attached = attached_to(n, payloads, at, ids)
     request = WriteRequest(verb=verb.verb, arguments=arguments, attached=attached, key=key)
+    request.named = verb.keys()
+    for key_of_vector in request.named.values():
+        check_key(key_of_vector)
+    if attached.keys is not None:
+        request.key_hashes = hashes_of(attached.keys)
     request.rows = rows if rows is None or len(rows) else None
     request.alone = verb.verb not in GROUPED
     if key is not None:
         _check_key(key)
-        request.digest = digests.digest(request.rows, attached)
+        request.digest = digests.digest(request.rows, attached, request.named)
     return request
 
 
@@ -179,7 +217,8 @@ def batch_request(
     """Return the request for one batch of `feed`, to run after the request before it."""
     given = batch if isinstance(batch, Batch) else Batch(batch)
     verb = AddMany(given.X, weight=given.weight)
-    request = request_of(verb, payloads=given.payloads, key=given.idempotency_key)
+    own: dict[str, Any] = {"payloads": given.payloads, "at": given.at, "ids": given.ids}
+    request = request_of(verb, key=given.idempotency_key, **own)
     if request.rows is not None and np.may_share_memory(request.rows, np.asarray(given.X)):
         request.rows = request.rows.copy()  # the caller may reuse its array
     request.after, request.renew = after, renew

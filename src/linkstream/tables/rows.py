@@ -13,7 +13,7 @@ from linkstream.tables.columns import Column, PayloadColumns, fields_for
 from linkstream.tables.frames import make_frame
 
 BLOCK = 65_536  # rows that are read together
-_TYPES = {"vector": "int64", "cluster": "int64", "at": "datetime64[us]"}
+_TYPES = {"vector": "int64", "cluster": "int64", "time": "datetime64[us]"}
 
 Integers = npt.NDArray[np.int64]
 

@@ -232,12 +232,16 @@ class Review {
       el(
         "ul",
         { class: "shown" },
-        ...shown.map(({ vector, payload: said }) =>
+        ...shown.map(({ vector, payload: said, id, time }) =>
           el(
             "li",
             {},
             payload(this.context, said),
-            el("span", { class: "quiet figures number" }, `vector ${number(vector)}`),
+            el(
+              "span",
+              { class: "quiet figures number" },
+              [id ?? `vector ${number(vector)}`, time].filter(Boolean).join(", "),
+            ),
           )
         ),
       ),

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from linkstream.clusterer import Cluster
-from linkstream.errors import NotTrackedError, RemovedError, UnknownIdError
+from linkstream.errors import RemovedError, UnknownIdError
 from linkstream.identity.suggestions import edge_figures
 from linkstream.paper.thresholds import Thresholds
 from linkstream.service import margins, requests, schemas
@@ -21,10 +21,12 @@ from linkstream.service.live import EventStream, first_of
 from linkstream.service.projection import Layout, Projection
 from linkstream.service.requests import RAW
 from linkstream.service.responses import json_bytes, json_response
+from linkstream.service.routes.vectors import Id, with_payloads
 from linkstream.service.routing import Here, N, route, sessions_of, settings_of
 from linkstream.service.sessions import Session
 from linkstream.service.slow_reads import Cancel
 from linkstream.store import Store
+from linkstream.store.own_columns import reference
 
 # The memory that slow reads may use, in sizes of the sums of all subclusters.
 COPIES = {
@@ -41,8 +43,14 @@ SHOWN = 3  # vectors in the answer about a subcluster
 _DIGITS = 3  # decimals of a position on the map
 _STREAM = {"200": {"description": "OK", "content": {"text/event-stream": {}}}}
 
-Id = Annotated[int, Path(ge=0, le=2**53)]
 Number = Annotated[int, Query(ge=0, le=2**53)]
+Words = Annotated[
+    str,
+    Query(
+        pattern="^([0-9]{1,16}|id:.{1,512})$",
+        description="A number; of a vector also `id:` and its own key.",
+    ),
+]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Since = Annotated[int, Query(ge=0, le=2**53, description="Number of the first event.")]
 
@@ -106,12 +114,6 @@ async def resolve(request: Request, session: Here) -> Response:
     return json_response({"ids": live.tolist()})
 
 
-@route(router, "GET", f"{N}/vectors/{{vector}}", "read", answer=dict[str, Any])
-async def vector(session: Here, vector: Id) -> Response:
-    """Return the current cluster and subcluster of a vector, and its payload."""
-    return json_response(await session.read(lambda store: _vector(store, vector)))
-
-
 @route(router, "GET", f"{N}/subclusters/{{subcluster}}", "read", answer=dict[str, Any])
 async def subcluster(session: Here, subcluster: Id) -> Response:
     """Return a subcluster and some of its vectors."""
@@ -143,9 +145,10 @@ async def explain(request: Request, session: Here) -> Response:
 
 
 @route(router, "GET", f"{N}/explain", "read", answer=dict[str, Any])
-async def explain_pair(session: Here, a: Number, b: Number, of: schemas.Of = "vectors") -> Response:
+async def explain_pair(session: Here, a: Words, b: Words, of: schemas.Of = "vectors") -> Response:
     """Explain why two are in one cluster, or are not."""
-    why = await session.read(lambda store: store.explain_pair(a, b, of=of))
+    two = reference(a), reference(b)
+    why = await session.read(lambda store: store.explain_pair(*two, of=of))
     return json_response({**why.to_dict(), "words": str(why)})
 
 
@@ -338,25 +341,7 @@ def _members(store: Store, cluster: int, limit: int, before: int | None) -> dict
         numbers = []
     page = numbers[:limit]
     more = page[-1] if len(numbers) > limit else None
-    return {"vectors": _with_payloads(store, page), "next": more}
-
-
-def _with_payloads(store: Store, numbers: list[int]) -> list[dict[str, Any]]:
-    payloads = store.payloads(numbers)
-    return [{"vector": n, "payload": p} for n, p in zip(numbers, payloads, strict=True)]
-
-
-def _vector(store: Store, vector: int) -> dict[str, Any]:
-    if not store.track_vectors:
-        seen = "a vector by number in a namespace that does not track vectors"
-        remedy = "Store the IDs that adding returns."
-        raise NotTrackedError(seen, expected="a namespace made with track_vectors", remedy=remedy)
-    payload = store.payloads([vector])[0]  # refuses unknown and removed vectors
-    state = store.state()
-    node = int(state.vectors[vector])
-    row = int(np.searchsorted(state.numbers, node))
-    cluster = int(state.clusters[row])
-    return {"vector": vector, "cluster": cluster, "subcluster": node, "payload": payload}
+    return {"vectors": with_payloads(store, page), "next": more}
 
 
 def _subcluster(store: Store, number: int) -> dict[str, Any]:
@@ -376,7 +361,7 @@ def _subcluster(store: Store, number: int) -> dict[str, Any]:
         "count": int(state.counts[row]),
         "first_seen": int(state.first_seen[row]),
         "last_seen": int(state.last_seen[row]),
-        "vectors": _with_payloads(store, members),
+        "vectors": with_payloads(store, members),
     }
 
 
@@ -388,7 +373,7 @@ def _questions(store: Store, cancel: Cancel, limit: int) -> list[dict[str, Any]]
         {
             **question.to_dict(),
             "names": [names.get(cluster) for cluster in question.clusters],
-            "shown": [_with_payloads(store, list(side)) for side in question.vectors],
+            "shown": [with_payloads(store, list(side)) for side in question.vectors],
         }
         for question in asked
     ]

@@ -32,7 +32,7 @@ from linkstream.service.sessions import Session
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest, request_of
 
-_MANY = 256  # payloads; more are checked in a thread
+_MANY = 256  # payloads or keys; more are checked in a thread
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 
 router = APIRouter()
@@ -64,7 +64,8 @@ def _add_route(name: str, schema: type[BaseModel], answer: Answer) -> None:
         body = await requests.json_body(request, settings_of(request), model)
         requests.check_name(getattr(body, "name", None), settings_of(request))
         verb, step = schemas.to_verb(name, body), getattr(body, "step", False)
-        call = request_of(verb, key=key_of(request), step=step)
+        own = {name: getattr(body, name, None) for name in ("at", "ids")}
+        call = request_of(verb, key=key_of(request), step=step, **own)
         call.check = _check_nothing_since(getattr(body, "after", None))
         requests.check_size(call.rows, settings_of(request))
         await session.write(call, 0 if call.rows is None else call.rows.nbytes)
@@ -168,20 +169,21 @@ async def add_group(request: Request, session: Here) -> Response:
 async def ask(request: Request, session: Here) -> Response:
     """Return the cluster that each vector would get; −1 for a new one. Nothing changes."""
     body = await requests.vector_body(request, settings_of(request), alone=True)
-    if (body.payloads, body.group, body.weights) != (None, None, 1.0):
-        seen = "payloads, weights or a group in a request that stores nothing"
+    sent = (*body.columns.values(), body.group)
+    if any(each is not None for each in sent) or body.weights != 1.0:
+        seen = "payloads, times, keys, weights or a group in a request that stores nothing"
         raise ArgumentError(seen, expected="vectors alone", remedy="Leave the other fields out.")
     ids = await session.read(lambda store: store.predict(body.rows))
     return _ids(request, None, ids)
 
 
 async def _add(request: Request, session: Session, verb: Verb, body: VectorBody) -> Response:
-    """Add vectors and answer; many payloads are checked in a thread."""
+    """Add vectors and answer; what comes with many vectors is checked in a thread."""
 
     def make() -> WriteRequest:
-        return request_of(verb, payloads=body.payloads, key=key_of(request))
+        return request_of(verb, key=key_of(request), **body.columns)
 
-    many = body.payloads is not None and len(body.payloads) > _MANY
+    many = len(body.rows) > _MANY and any(each is not None for each in body.columns.values())
     call = await sessions_of(request).run_read(make) if many else make()
     await session.write(call, body.rows.nbytes)
     if isinstance(call.answer, Decision):
