@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "cluster_index.hpp"
 #include "exchange.hpp"
 #include "linkage.hpp"
 #include "linkstream/engine.hpp"
@@ -100,6 +101,7 @@ class BoundEngine {
         engine_(Thresholds{t_c, t_s, t_p}, dimension, track_vectors, cluster_evidence, kernel_,
                 threads_, check_all_edges ? Skip::kNever : Skip::kWithinBudget,
                 chosen_store(vector_store, dimension)),
+        thresholds_{t_c, t_s, t_p},
         track_vectors_(track_vectors) {}
 
   // Changes of several calls
@@ -199,15 +201,8 @@ class BoundEngine {
   // Rows of `barred` are two subclusters; rows of `labels` a cluster and its label.
   void require(EventRows barred, EventRows labels) {
     Requirements requirements;
-    for (EventRows* table : {&barred, &labels}) {
-      if (table->shape(1) != 2) throw nb::value_error("rows of two numbers");
-    }
-    for (std::size_t i = 0; i < barred.shape(0); ++i) {
-      requirements.barred.emplace_back(barred.data()[2 * i], barred.data()[2 * i + 1]);
-    }
-    for (std::size_t i = 0; i < labels.shape(0); ++i) {
-      requirements.labels[labels.data()[2 * i]] = labels.data()[2 * i + 1];
-    }
+    requirements.barred = pairs_of(barred);
+    for (const auto& [cluster, label] : pairs_of(labels)) requirements.labels[cluster] = label;
     locked([&] { engine_.require(requirements); });
   }
 
@@ -296,6 +291,31 @@ class BoundEngine {
   Array<std::int64_t> members(std::int64_t cluster, std::size_t limit, std::int64_t before) {
     return column(locked([&] { return engine_.members(cluster, limit, before); }));
   }
+  Array<std::int64_t> held_by(std::int64_t number, std::size_t limit, std::int64_t before) {
+    return column(locked([&] { return engine_.held_by(number, limit, before); }));
+  }
+  std::tuple<Array<std::int64_t>, Array<double>, Array<double>> wholes(Vectors vector) {
+    const std::int32_t* q = one(vector);
+    const std::vector<Whole> all = locked([&] { return engine_.wholes(q); });
+    Array<std::int64_t> clusters({all.size()});
+    Array<double> masses({all.size()}), similarities({all.size()});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      clusters.data()[i] = all[i].cluster;
+      masses.data()[i] = all[i].mass;
+      similarities.data()[i] = all[i].similarity;
+    }
+    return {std::move(clusters), std::move(masses), std::move(similarities)};
+  }
+
+  Array<double> elsewhere(Vectors vectors, std::int64_t cluster) {
+    check(vectors);
+    const std::size_t n = vectors.shape(0);
+    const std::int32_t* q = vectors.data();
+    Array<double> best({n});
+    double* const found = best.data();
+    locked([&] { engine_.elsewhere(q, n, cluster, found); });
+    return best;
+  }
   std::int64_t oldest_event() {
     return briefly([&] { return engine_.log().oldest(); });
   }
@@ -342,6 +362,62 @@ class BoundEngine {
       engine_.add_sums(groups, sums);
     });
     return table;
+  }
+
+  // Reads what changed into the index of clusters, but ends after about `budget` numbers; `listed`: how
+  // many pairs a new index lists, 0: as many as usual. Returns whether all is read.
+  bool read_clusters(bool parts, std::size_t budget, std::size_t listed) {
+    const auto make = [&] {
+      return std::make_unique<ClusterIndex>(kernel_, dimension_, thresholds_, threads_, listed);
+    };
+    return index_.locked(make, [&](ClusterIndex& index) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return engine_.read_clusters(index, parts, budget);
+    });
+  }
+
+  // Rows of `barred` are two clusters; rows of `labels` a cluster and its label.
+  void restrict_clusters(EventRows barred, EventRows labels, Numbers left_out) {
+    ClusterRestrictions given;
+    given.barred = pairs_of(barred);
+    given.labels = pairs_of(labels);
+    given.left_out.assign(left_out.data(), left_out.data() + left_out.size());
+    index_.locked([&](ClusterIndex& index) { index.restrict(given); });
+  }
+
+  PairColumns best_margins(std::size_t limit, nb::handle progress) {
+    return index_.best_pairs(Worth{}, limit, progress);
+  }
+  PairColumns best_gains(double even, double spread, std::size_t limit, nb::handle progress) {
+    return index_.best_pairs({false, even, spread}, limit, progress);
+  }
+  PairColumns pair_figures(EventRows pairs) {
+    if (pairs.shape(1) != 2) throw nb::value_error("rows of two numbers");
+    return index_.figures(std::move(pairs));
+  }
+  EdgeColumns best_cuts(double even, double spread, std::size_t limit) {
+    return index_.edges([&](const ClusterIndex& index, auto visit) {
+      for (const RankedEdge& cut : index.best_cuts({false, even, spread}, limit)) {
+        visit(cut.row, *cut.edge);
+      }
+    });
+  }
+  EdgeColumns weakest_edges(std::size_t limit) {
+    return index_.edges([&](const ClusterIndex& index, auto visit) {
+      for (const RankedEdge& edge : index.weakest(limit)) visit(edge.row, *edge.edge);
+    });
+  }
+  EdgeColumns pinned_edges() {
+    return index_.edges([&](const ClusterIndex& index, auto visit) {
+      for (const RankedEdge& edge : index.pinned()) visit(edge.row, *edge.edge);
+    });
+  }
+  Array<std::int64_t> hearts(Numbers clusters) { return index_.hearts(std::move(clusters)); }
+
+  // Clusters that were read into the index, and those that were scanned against all others.
+  std::tuple<std::int64_t, std::int64_t> index_counts() {
+    return index_.locked(
+        [](const ClusterIndex& index) { return std::make_tuple(index.n_read, index.n_scanned()); });
   }
 
   nb::dict outline() {
@@ -401,6 +477,15 @@ class BoundEngine {
     return {numbers.data(), places.data(), numbers.shape(0), n};
   }
 
+  static std::vector<std::pair<std::int64_t, std::int64_t>> pairs_of(EventRows& rows) {
+    if (rows.shape(1) != 2) throw nb::value_error("rows of two numbers");
+    std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+    for (std::size_t i = 0; i < rows.shape(0); ++i) {
+      pairs.emplace_back(rows.data()[2 * i], rows.data()[2 * i + 1]);
+    }
+    return pairs;
+  }
+
   void check(Vectors& vectors) const {
     if (vectors.shape(1) != dimension_) throw nb::value_error("vectors of another dimension");
   }
@@ -427,7 +512,9 @@ class BoundEngine {
   const Kernel& kernel_;
   std::size_t threads_;
   Engine engine_;
+  Thresholds thresholds_;
   bool track_vectors_;
+  BoundIndex index_;
   std::mutex mutex_;
 };
 
@@ -510,6 +597,22 @@ void bind_engine(nb::module_& m) {
       .def("labels", &BoundEngine::labels)
       .def("members", &BoundEngine::members, nb::arg("cluster"), nb::arg("limit"),
            nb::arg("before"))
+      .def("held_by", &BoundEngine::held_by, nb::arg("number"), nb::arg("limit"), nb::arg("before"))
+      .def("wholes", &BoundEngine::wholes, nb::arg("vector"))
+      .def("elsewhere", &BoundEngine::elsewhere, nb::arg("vectors"), nb::arg("cluster"))
+      .def("read_clusters", &BoundEngine::read_clusters, nb::arg("parts"), nb::arg("budget"),
+           nb::arg("listed"))
+      .def("restrict_clusters", &BoundEngine::restrict_clusters, nb::arg("barred"),
+           nb::arg("labels"), nb::arg("left_out"))
+      .def("best_margins", &BoundEngine::best_margins, nb::arg("limit"), nb::arg("progress").none())
+      .def("best_gains", &BoundEngine::best_gains, nb::arg("even"), nb::arg("spread"),
+           nb::arg("limit"), nb::arg("progress").none())
+      .def("pair_figures", &BoundEngine::pair_figures, nb::arg("pairs"))
+      .def("best_cuts", &BoundEngine::best_cuts, nb::arg("even"), nb::arg("spread"),
+           nb::arg("limit"))
+      .def("weakest_edges", &BoundEngine::weakest_edges, nb::arg("limit"))
+      .def("pinned_edges", &BoundEngine::pinned_edges)
+      .def("hearts", &BoundEngine::hearts, nb::arg("clusters"))
       .def("oldest_event", &BoundEngine::oldest_event)
       .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))
       .def("regroup", &BoundEngine::regroup, nb::arg("clusters"), nb::arg("edges"),
@@ -531,5 +634,6 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_cluster_ids", &BoundEngine::n_cluster_ids)
       .def_prop_ro("n_walks", &BoundEngine::n_walks)
       .def_prop_ro("n_visited", &BoundEngine::n_visited)
+      .def_prop_ro("index_counts", &BoundEngine::index_counts)
       .def_prop_ro("kernel", &BoundEngine::kernel);
 }

@@ -9,11 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from identity.asking import merges, splits
 from linkstream import Links
+from linkstream.clusterer import explain as reasons
 from linkstream.engine.reference import ReferenceEngine
 from linkstream.engine.vector_store import ReferenceVectorStore
 from linkstream.explanation import explain
-from linkstream.identity import paths, review, suggestions
+from linkstream.identity import paths, review
 from linkstream.paper.algorithm import fixed_point
 from streams import ENGINES, around, make, unit
 
@@ -212,10 +214,9 @@ def test_corrections_appear_in_paths_and_between_clusters():
 
 def test_joins_forbidden_by_a_correction_are_not_suggested():
     links, _ = clustered("lobes", n=100, engine="reference")
-    state = links.state()
-    first = suggestions.merges(state, 1)[0]
+    first = links.suggest_merges(1)[0]
     links.different(*first.clusters, of="clusters")
-    after = suggestions.merges(links.state(), 10_000, laws=links.core.laws())
+    after = links.suggest_merges(10_000)
     assert first.clusters not in [each.clusters for each in after]
     pairs = links.n_clusters * (links.n_clusters - 1) // 2
     assert len(after) == pairs - 1
@@ -223,12 +224,11 @@ def test_joins_forbidden_by_a_correction_are_not_suggested():
 
 def test_ignored_clusters_are_not_suggested():
     links, _ = clustered("lobes", n=100)
-    state = links.state()
-    ignored = suggestions.merges(state, 1)[0].clusters[0]
-    found = suggestions.merges(state, 10_000, ignored=[ignored])
+    ignored = links.suggest_merges(1)[0].clusters[0]
+    found = merges(links, 10_000, ignored=[ignored])
     assert found
     assert all(ignored not in each.clusters for each in found)
-    assert all(each.cluster != ignored for each in suggestions.splits(state, 99, ignored=[ignored]))
+    assert all(each.cluster != ignored for each in splits(links, 99, ignored=[ignored]))
 
 
 def test_a_mixed_cluster_with_sound_edges_is_found_by_its_parts():
@@ -239,7 +239,7 @@ def test_a_mixed_cluster_with_sound_edges_is_found_by_its_parts():
     links = Links(0.8, 0.99, 0.9)
     links.add_many(chain)
     assert links.n_clusters == 1
-    worst = suggestions.splits(links.state(), 1)[0]
+    worst = links.suggest_splits(1)[0]
     assert worst.evidence == "parts"
     assert worst.margin < 0
     assert sorted(worst.sizes) == [4, 5]
@@ -250,7 +250,7 @@ def test_a_mixed_cluster_with_sound_edges_is_found_by_its_parts():
 def test_parts_are_the_two_sides_of_a_removed_edge():
     links, _ = clustered("chains", n=100)
     state = links.state()
-    for each in suggestions.splits(state, 10_000):
+    for each in links.suggest_splits(10_000):
         kept = [tuple(edge) for edge in state.edges.tolist() if tuple(edge) != each.subclusters]
         reached, grown = {each.subclusters[0]}, True
         while grown:
@@ -278,8 +278,7 @@ def test_exemplars_are_the_most_central_the_newest_and_the_most_doubtful():
     rows = np.concatenate([near[:4], [centre, doubtful], near[4:], [other, other]])
     labels = links.add_many(rows)
     assert len(set(labels[:10].tolist())) == 1 != len(set(labels.tolist()))
-    fixed = np.array([fixed_point(row) for row in rows]).astype(np.int32)
-    found = review.exemplars(links.state(), int(labels[0]), lambda n: fixed[n], limit=3)
+    found = links.exemplars(int(labels[0]), limit=3)
     assert found.central[0] == 4
     assert found.newest == (9, 8, 7)
     assert found.doubtful[0] == 5
@@ -291,10 +290,9 @@ def test_vectors_that_sum_to_zero_cause_no_error():
     links = Links(0.9, 0.95, 0.9, engine="reference")
     links.add_many([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     links.same(0, 1)
-    state = links.state()
-    assert [each.similarity for each in suggestions.merges(state, 5)] == [0.0]
-    assert suggestions.splits(state, 5) == []
-    assert review.central(state, 0, None, limit=3) == (0,)
+    assert [each.similarity for each in links.suggest_merges(5)] == [0.0]
+    assert links.suggest_splits(5) == []
+    assert reasons.shown(links.core, 0) == (0,)
 
 
 def test_exemplars_of_many_vectors_are_sampled_from_the_whole_stream(monkeypatch):

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from identity.asking import queue
 from linkstream import Links
 from linkstream.engine.forest import PINNED
-from linkstream.identity.review import questions
 from linkstream.metrics import accuracy
 from linkstream.paper.generative import sample_stream
 from streams import ENGINES, make
@@ -25,10 +25,6 @@ def voices(thresholds, seed=0, **options):
     links = Links(*thresholds, threads=1, **options)
     links.add_many(X)
     return links, y
-
-
-def queue(links, limit=1, **options):
-    return questions(links.state(), laws=links.core.laws(), limit=limit, **options)
 
 
 def answer(links, y, a, b):
@@ -205,6 +201,6 @@ def test_the_caller_chooses_the_vectors_to_show():
 
 def test_no_vector_or_one_vector_gives_no_question():
     links = Links(0.7, 0.6, 0.9)
-    assert questions(links.state(), limit=3) == []
+    assert links.review_queue(3) == []
     links.add([1.0, 0.0])
     assert queue(links, 3) == []

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from linkstream import Links
+from linkstream.engine.comparison import edge_figures
 from linkstream.engine.state import State
-from linkstream.identity.suggestions import edge_figures
 from linkstream.paper.thresholds import Thresholds
 from linkstream.service import margins
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from linkstream import Links, Thresholds
-from linkstream.clusterer.explain import ReadSnapshot
 from linkstream.clusterer.verbs import Add, AddMany
 from linkstream.errors import (
     ArgumentError,
@@ -19,7 +18,7 @@ from linkstream.errors import (
     StoreClosedError,
     VectorError,
 )
-from linkstream.identity import settling
+from linkstream.identity import settling, suggestions
 from linkstream.store import Store
 from linkstream.store.model import Model
 from linkstream.store.write_requests import request_of
@@ -235,14 +234,14 @@ def test_each_call_of_a_single_thread_is_synced_to_disk(faulty, folder):
 
 def test_other_calls_go_on_during_suggest_merges(tmp_path, monkeypatch):
     begun, on = threading.Event(), threading.Event()
-    merges = ReadSnapshot.merges
+    merges = suggestions.merges
 
-    def slowly(glance, limit):
+    def slowly(*asked):
         begun.set()
         assert on.wait(30)
-        return merges(glance, limit)
+        return merges(*asked)
 
-    monkeypatch.setattr(ReadSnapshot, "merges", slowly)
+    monkeypatch.setattr(suggestions, "merges", slowly)
     with Store.open(tmp_path / "a.links", thresholds=Thresholds(0.7, 0.6, 0.9)) as store:
         store.add_many(np.eye(4, dtype=np.float32))
         with ThreadPoolExecutor(1) as pool:

@@ -11,6 +11,7 @@
 
 #include "cluster_scan.hpp"
 #include "graph.hpp"
+#include "group_rows.hpp"
 #include "scan.hpp"
 
 namespace linkstream {
@@ -127,6 +128,29 @@ class ClusterSums {
     }
   }
 
+  // Computes the greatest similarity of each vector to another component than `own`, by directions
+  // (group_rows.hpp); -1 if there is none. Keeps all sums from now on.
+  void elsewhere(const std::int32_t* vectors, std::size_t n, std::uint32_t own, double* best) {
+    turn_on();
+    const Hidden hidden{*this, own};
+    const std::size_t dimension = graph_.dimension();
+    Queries queries(kBlockMax, rows_.width());
+    std::vector<Shortlist> near(kBlockMax);
+    const double least = has_zero(own) ? 0.0 : -1.0;  // a sum of zero has similarity 0
+    for (std::size_t first = 0; first < n; first += kBlockMax) {
+      const std::size_t size = std::min(kBlockMax, n - first);
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::int32_t* q = vectors + (first + i) * dimension;
+        queries.set(i, q, root(graph_.kernel.square(q, dimension)), dimension, -2.0f,
+                    graph_.kernel.encode_vector);
+      }
+      search_.best_few(rows_, queries, size, near.data(), rows_.size() + 1, kRoundedDirections);
+      for (std::size_t i = 0; i < size; ++i) {
+        best[first + i] = greatest(vectors + (first + i) * dimension, near[i], least);
+      }
+    }
+  }
+
   // A block of vectors that arrive, and one of sums that are healed.
   ClusterScan arriving, healing;
 
@@ -196,6 +220,50 @@ class ClusterSums {
 
   static constexpr double kHeavy = 1e6;
   static constexpr float kNoInsurance = 4.0f;  // more than any two similarities differ
+
+  // Directions differ from the sums that the scan bounds by less than this.
+  static constexpr float kRoundedDirections = 1e-4f;
+
+  // Hides a component from scans.
+  struct Hidden {
+    Hidden(ClusterSums& all, std::uint32_t component) : sums(all), own(component) {
+      if (own < sums.rows_.size()) sums.rows_.clear_codes(own);
+    }
+    ~Hidden() {
+      if (own < sums.rows_.size()) sums.encode(own);
+    }
+    ClusterSums& sums;
+    std::uint32_t own;
+  };
+
+  bool has_zero(std::uint32_t own) const {
+    for (std::uint32_t component = 0; component < graph_.forest.components.size(); ++component) {
+      if (component != own && graph_.forest.components[component].vectors > 0 &&
+          squares_[component] == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Returns the greatest similarity of a vector to proposed components, and at least `best`.
+  double greatest(const std::int32_t* q, const Shortlist& near, double best) {
+    const std::size_t dimension = graph_.dimension();
+    std::vector<std::int64_t> wide(q, q + dimension);
+    std::vector<std::int32_t> ours(dimension), theirs(dimension);
+    std::size_t width = 1;
+    while (width < dimension) width *= 2;
+    std::vector<double> room(width);
+    graph_.kernel.direction(wide.data(), dimension, room.data(), ours.data());
+    for (const Proposal& proposal : near.rows) {
+      if (static_cast<double>(proposal.upper) + kRoundedDirections < best) continue;
+      graph_.kernel.direction(rows_.sum(proposal.row), dimension, room.data(), theirs.data());
+      const auto product =
+          static_cast<double>(graph_.kernel.dot_directions(ours.data(), theirs.data(), dimension));
+      best = std::max(best, product / (kDirectionScale * kDirectionScale));
+    }
+    return best;
+  }
 
   double lowest() const { return graph_.thresholds.edge(1.0, 1.0); }
   float bar() const { return static_cast<float>(lowest()) - 1e-6f; }

@@ -18,6 +18,7 @@
 #include "absorb.hpp"
 #include "arrivals.hpp"
 #include "assess.hpp"
+#include "cluster_index.hpp"
 #include "cluster_sums.hpp"
 #include "corrections.hpp"
 #include "graph.hpp"
@@ -58,6 +59,12 @@ struct Candidate {
   std::int64_t count;
   double similarity;
   double link_threshold;
+};
+
+// A cluster as a whole: its weight, and its similarity to a vector.
+struct Whole {
+  std::int64_t cluster;
+  double mass, similarity;
 };
 
 inline constexpr std::size_t kUntrackedEvents = 100000;
@@ -172,26 +179,51 @@ class Engine {
     });
   }
 
-  // Returns the most similar subclusters, best first (tie: the older).
-  std::vector<Candidate> ranked(const std::int32_t* q, std::size_t limit) const {
+  // Returns the most similar subclusters, best first (tie: the older). The scan proposes a few; if they
+  // cannot be proven to have the best, more.
+  std::vector<Candidate> ranked(const std::int32_t* q, std::size_t limit) {
+    const auto all = static_cast<std::size_t>(graph_.n_nodes);
+    const double root_q = root(kernel_.square(q, graph_.dimension()));
+    limit = std::min(limit, all);
+    Queries queries(kScanRows, graph_.rows.width());
+    queries.set(0, q, root_q, graph_.dimension(), -kBelowAll, kernel_.encode_vector);
+    Shortlist near;
+    for (std::size_t few = 4 * limit + 64; limit && few < all; few *= 8) {
+      search_.best_few(graph_.rows, queries, 1, &near, few, kBelowAll);
+      std::vector<Candidate> found;
+      for (const Proposal& proposal : near.rows)
+        found.push_back(candidate(q, root_q, proposal.row));
+      sort_best(found, limit);
+      if (found.size() == limit && found.back().similarity >= near.bar) return found;
+    }
+    std::vector<Candidate> found;
+    graph_.each_node([&](Row row) { found.push_back(candidate(q, root_q, row)); });
+    sort_best(found, limit);
+    return found;
+  }
+
+  // Returns each cluster as a whole and its similarity to a vector, -1 if it has no direction; by ID.
+  std::vector<Whole> wholes(const std::int32_t* q) {
+    cluster_sums_.turn_on();
     const std::size_t dimension = graph_.dimension();
     const double root_q = root(kernel_.square(q, dimension));
-    std::vector<Candidate> all;
-    all.reserve(static_cast<std::size_t>(graph_.n_nodes));
-    graph_.each_node([&](Row row) {
-      const Node& node = graph_.node(row);
-      const Integer product = dot(kernel_, q, graph_.rows.sum(row), node.count, dimension);
-      all.push_back({node.number, graph_.cluster(row), node.count,
-                     similarity(product, root_q, node.root), thresholds_.edge(node.mass(), 1.0)});
-    });
-    limit = std::min(limit, all.size());
-    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(limit), all.end(),
-                      [](const Candidate& a, const Candidate& b) {
-                        return a.similarity > b.similarity ||
-                               (a.similarity == b.similarity && a.subcluster < b.subcluster);
-                      });
-    all.resize(limit);
+    std::vector<Whole> all;
+    for (std::uint32_t i = 0; i < graph_.forest.components.size(); ++i) {
+      const ClusterStats& stats = graph_.forest.components[i];
+      if (stats.vectors == 0) continue;
+      const Integer square = cluster_sums_.square(i);
+      const Integer product = dot(kernel_, q, cluster_sums_.sum(i), stats.vectors, dimension);
+      const double score = square == 0 ? -1.0 : similarity(product, root_q, root(square));
+      all.push_back({stats.cluster, stats.mass(), score});
+    }
+    std::sort(all.begin(), all.end(),
+              [](const Whole& a, const Whole& b) { return a.cluster < b.cluster; });
     return all;
+  }
+
+  // Computes the greatest similarity of each vector to another cluster as a whole; -1 if none.
+  void elsewhere(const std::int32_t* vectors, std::size_t n, std::int64_t cluster, double* best) {
+    cluster_sums_.elsewhere(vectors, n, graph_.forest.component_of(cluster), best);
   }
 
   // Returns the cluster of each vector, in order of arrival; -1 for a removed vector.
@@ -207,6 +239,12 @@ class Engine {
     std::vector<std::int64_t> numbers;
     for (const Row row : rows_of(cluster)) numbers.push_back(graph_.number(row));
     return members_.vectors_of(numbers, limit, before);
+  }
+
+  // The same of one subcluster, which must exist.
+  std::vector<std::int64_t> held_by(std::int64_t number, std::size_t limit, std::int64_t before) {
+    refuse_unless(corrections_.cluster_of(number) >= 0, "no such subcluster");
+    return members_.vectors_of({number}, limit, before);
   }
 
   // Returns the subcluster that holds a tracked vector; -1 if the vector was removed.
@@ -320,6 +358,11 @@ class Engine {
     corrections_.add_sums(groups, totals);
   }
 
+  // Reads the clusters that changed into an index; see ClusterIndex::read.
+  bool read_clusters(ClusterIndex& index, bool parts, std::size_t budget) {
+    return index.read(graph_, parts, budget);
+  }
+
   // Returns the state without sums, vectors and events.
   State outline() const {
     State state = counters();
@@ -403,6 +446,25 @@ class Engine {
                       std::numeric_limits<std::size_t>::max(), rows);
     }
     return rows;
+  }
+
+  static constexpr float kBelowAll = 4.0f;  // similarities differ by less
+
+  Candidate candidate(const std::int32_t* q, double root_q, Row row) const {
+    const Node& node = graph_.node(row);
+    const Integer product = dot(kernel_, q, graph_.rows.sum(row), node.count, graph_.dimension());
+    return {node.number, graph_.cluster(row), node.count, similarity(product, root_q, node.root),
+            thresholds_.edge(node.mass(), 1.0)};
+  }
+
+  static void sort_best(std::vector<Candidate>& all, std::size_t limit) {
+    limit = std::min(limit, all.size());
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(limit), all.end(),
+                      [](const Candidate& a, const Candidate& b) {
+                        return a.similarity > b.similarity ||
+                               (a.similarity == b.similarity && a.subcluster < b.subcluster);
+                      });
+    all.resize(limit);
   }
 
   State counters() const {

@@ -197,6 +197,7 @@ class Forest {
   std::uint32_t open_component(std::int64_t cluster) {
     make_room_for_one(components);
     make_room_for_one(component_steps_);
+    make_room_for_one(stale);
     const bool made = free_components_.empty();
     const auto component =
         made ? static_cast<std::uint32_t>(components.size()) : free_components_.back();
@@ -204,6 +205,7 @@ class Forest {
     note({made ? ComponentStep::kMade : ComponentStep::kReused, component, 0, cluster});
     if (made) {
       components.push_back({cluster});
+      if (stale.size() < components.size()) stale.push_back(1);
     } else {
       free_components_.pop_back();
       components[component] = {cluster};
@@ -228,6 +230,26 @@ class Forest {
   std::size_t n_components() const { return components.size() - free_components_.size(); }
 
   std::vector<ClusterStats> components;  // free ones too
+
+  // Of each component, also of those that are gone: whether it may have changed since a reader, which
+  // clears it, has read it. A change of its nodes is noted when the change of the graph ends.
+  std::vector<std::uint8_t> stale;
+
+  void note_stale(Row row) {
+    if (node(row).number >= 0) stale[node(row).component] = 1;
+  }
+
+  // Notes the components that the open change has changed, except by their nodes.
+  void note_stale() {
+    for (const EdgeStep& step : edge_steps_) {
+      note_stale(step.a);
+      note_stale(step.b);
+    }
+    for (const ComponentStep& step : component_steps_) {
+      stale[step.component] = 1;
+      stale[step.other] = 1;
+    }
+  }
 
   // Changes. After a rollback the caller counts the contents of the components again.
 

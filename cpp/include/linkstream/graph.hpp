@@ -138,6 +138,7 @@ class Graph {
   }
 
   void commit() {
+    note_stale();
     rows.each_released([this](Row row) {
       if (number(row) < 0) std::vector<HeldEdge>().swap(node(row).edges);
     });
@@ -152,6 +153,7 @@ class Graph {
   }
 
   void rollback() {
+    note_stale();  // a reader may have seen the open change
     open_ = false;
     touched.end_block();
     forest.rollback();
@@ -168,6 +170,19 @@ class Graph {
     n_nodes = n_nodes_before_;
     due_unknown_ = true;
     count_components();
+  }
+
+  // Notes the components that the open change has changed.
+  void note_stale() {
+    forest.note_stale();
+    for (const Image& image : images_) {
+      if (image.node.number >= 0) forest.stale[image.node.component] = 1;
+      forest.note_stale(image.row);
+    }
+    for (const Move& move : moves_) {
+      forest.stale[move.from] = 1;
+      forest.note_stale(move.row);
+    }
   }
 
   // Saves a node; call it before any change of the node except its component.

@@ -58,6 +58,7 @@ class GroupRows {
   const Thresholds& thresholds() const { return test_; }
   const std::int32_t* direction(Row row) const { return directions_.get() + row * dimension_; }
   double mass(Row row) const { return masses_[row]; }
+  double size_of(Row row) const { return masses_[row]; }
   double length(Row row) const { return lengths_[row]; }
   bool is_zero(Row row) const { return lengths_[row] == 0.0; }
   double reach(Row row) const { return 1.0 / std::sqrt(spreads_[row]); }

@@ -38,7 +38,7 @@ struct GivenRows {
 class Linkage {
  public:
   // Called now and then by the thread of the caller with the share of the work done; may throw.
-  using Pause = PairSearch::Pause;
+  using Pause = PairSearch<GroupRows>::Pause;
 
   // `listed`: how many partners to list for each row, about; 0: as memory allows. Short lists are
   // slow; they are for tests.
@@ -263,7 +263,7 @@ class Linkage {
   Pool& pool_;
   GroupRows rows_;
   Restrictions restrictions_;
-  PairSearch search_;
+  PairSearch<GroupRows> search_;
   Versions versions_;
   PairLists lists_;
   std::vector<double> bounds_;  // on the margins of each group with those not listed

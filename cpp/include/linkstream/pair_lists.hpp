@@ -21,12 +21,12 @@ namespace linkstream {
 
 class PairLists {
  public:
-  using Pause = PairSearch::Pause;
+  using Pause = PairSearch<GroupRows>::Pause;
   using List = std::vector<Version>;
 
   // `listed`: how many partners to list for each row, about; 0: as memory allows.
   PairLists(const GroupRows& rows, const Restrictions& restrictions, const Versions& versions,
-            PairSearch& search, std::size_t n_threads, std::size_t listed)
+            PairSearch<GroupRows>& search, std::size_t n_threads, std::size_t listed)
       : rows_(rows),
         restrictions_(restrictions),
         versions_(versions),
@@ -126,7 +126,7 @@ class PairLists {
     return *place;
   }
 
-  PairSearch::Take takes(std::vector<Found>& found) const {
+  PairSearch<GroupRows>::Take takes(std::vector<Found>& found) const {
     return [this, &found](std::size_t part, const FoundPair& pair) -> std::size_t {
       if (!restrictions_.allow(pair.a, pair.b)) return 0;
       found[part].pairs.emplace_back(pair.a, pair.b);
@@ -172,7 +172,7 @@ class PairLists {
   const GroupRows& rows_;
   const Restrictions& restrictions_;
   const Versions& versions_;
-  PairSearch& search_;
+  PairSearch<GroupRows>& search_;
   std::size_t n_threads_, listed_;
   double floor_ = 0.0;
   PairHeap heap_;

@@ -1,8 +1,9 @@
 // What: finds all pairs of groups whose margin reaches a floor, by the int8 scan; each pair that may is
 //   checked by an exact product. Groups lie in order of weight, so that s~ differs little within a
-//   chunk and is part of the bar of the scan.
+//   chunk and is part of the bar of the scan. The floor may depend on the size of the smaller group.
 // Python twin: none; the reference engine compares all pairs.
-// Invariants: no pair of margin >= floor is missed; what is found does not depend on kernel or threads.
+// Invariants: no pair of margin >= floor is missed; with a fixed floor, what is found does not depend on
+//   kernel or threads. Groups are rows of a table (group_rows.hpp, cluster_table.hpp) that are not zero.
 // Memory at dimension d: d padded to 64, and 12 bytes, for each group.
 #pragma once
 
@@ -25,6 +26,8 @@ struct FoundPair {
   double margin;
 };
 
+// Groups: a table with dimension, thresholds, and direction, mass, reach and size_of of each row.
+template <class Groups>
 class PairSearch {
  public:
   // Called by the thread of the caller with the share of the search that is done; may throw.
@@ -32,7 +35,7 @@ class PairSearch {
   // Called by any thread `part` for each pair of margin >= floor; returns how many pairs it keeps.
   using Take = std::function<std::size_t(std::size_t part, const FoundPair&)>;
 
-  PairSearch(const Kernel& kernel, Pool& pool, const GroupRows& rows)
+  PairSearch(const Kernel& kernel, Pool& pool, const Groups& rows)
       : kernel_(kernel),
         pool_(pool),
         rows_(rows),
@@ -53,18 +56,18 @@ class PairSearch {
 
   // Lays out these groups anew.
   void arrange(std::vector<Row> groups, const Pause& pause) {
-    std::fill(place_.begin(), place_.end(), kNowhere);
+    place_.assign(rows_.size(), kNowhere);
     order_.swap(groups);
     std::sort(order_.begin(), order_.end(), [this](Row a, Row b) {
       return rows_.mass(a) != rows_.mass(b) ? rows_.mass(a) < rows_.mass(b) : a < b;
     });
     chunks_.clear();
     least_.clear();
+    most_.clear();
     for (std::size_t i = 0; i < order_.size(); ++i) {
       if (i % kChunkRows == 0) {
         const std::size_t left = std::min(kChunkRows, order_.size() - i);
-        chunks_.emplace_back((left + kScanRows - 1) / kScanRows * kScanRows, width_);
-        least_.push_back(rows_.reach(order_[i]));
+        open_chunk((left + kScanRows - 1) / kScanRows * kScanRows);
       }
       place_[order_[i]] = static_cast<std::uint32_t>(i);
       update(order_[i]);
@@ -77,8 +80,30 @@ class PairSearch {
     float scale, residual;
     kernel_.encode_vector(rows_.direction(row), kDirectionScale, rows_.dimension(), codes_.data(),
                           room_.data(), &scale, &residual);
-    const std::uint32_t place = place_[row];
-    chunks_[place / kChunkRows].write(place % kChunkRows, codes_.data(), scale, residual);
+    const std::uint32_t place = place_[row], chunk = place / kChunkRows;
+    chunks_[chunk].write(place % kChunkRows, codes_.data(), scale, residual);
+    least_[chunk] = std::min(least_[chunk], rows_.reach(row));
+    most_[chunk] = std::max(most_[chunk], rows_.size_of(row));
+  }
+
+  bool has(Row row) const { return row < place_.size() && place_[row] != kNowhere; }
+
+  // Adds a group behind all others.
+  void add(Row row) {
+    place_.resize(std::max(place_.size(), rows_.size()), kNowhere);
+    const std::size_t place = order_.size();
+    if (place % kChunkRows == 0) {
+      open_chunk(kChunkRows);
+    } else if (place % kChunkRows >= chunks_.back().size()) {
+      chunks_.pop_back();  // the last one was only as large as needed
+      chunks_.emplace_back(kChunkRows, width_);
+      for (std::size_t i = place / kChunkRows * kChunkRows; i < place; ++i) {
+        if (order_[i] != kNowhere) update(order_[i]);
+      }
+    }
+    order_.push_back(row);
+    place_[row] = static_cast<std::uint32_t>(place);
+    update(row);
   }
 
   void remove(Row row) {
@@ -90,15 +115,29 @@ class PairSearch {
   // Visits all pairs of groups that were laid out and not changed since. Returns 1; or ends early, and
   // returns about the share that was searched, if more than `limit` pairs are kept.
   double all_pairs(double floor, std::size_t limit, const Take& take, const Pause& pause) {
-    const std::size_t n = order_.size();
-    std::vector<Row> queries(order_);
-    return sweep(queries, n * (n + 1) / 2, true, floor, limit, take, pause);
+    return each_pair(Floored{rows_, floor, take}, limit, pause);
   }
 
   // Visits all pairs of these groups with all others.
   void pairs_of(const std::vector<Row>& queries, double floor, const Take& take,
                 const Pause& pause) {
-    sweep(queries, queries.size() * order_.size(), false, floor, ~std::size_t{0}, take, pause);
+    each_pair_of(queries, Floored{rows_, floor, take}, pause);
+  }
+
+  // The same with a visitor of the caller. `visitor.floor(size)` is the least margin that matters of a
+  // pair whose smaller group has at most this size; `visitor.visit(part, a, b)` is called by any thread
+  // `part` for each pair that may reach it, and returns how many pairs it keeps.
+  template <class Visitor>
+  double each_pair(const Visitor& visitor, std::size_t limit, const Pause& pause) {
+    const std::size_t n = order_.size();
+    std::vector<Row> queries(order_);
+    return sweep(queries, n * (n + 1) / 2, true, visitor, limit, pause);
+  }
+
+  // A pair of two queries is visited twice.
+  template <class Visitor>
+  void each_pair_of(const std::vector<Row>& queries, const Visitor& visitor, const Pause& pause) {
+    sweep(queries, queries.size() * order_.size(), false, visitor, ~std::size_t{0}, pause);
   }
 
  private:
@@ -111,16 +150,28 @@ class PairSearch {
     Queries queries;
     Block<Hit> hits;
     std::vector<VectorCode> parameters;
-    std::vector<double> reaches;
+    std::vector<double> reaches, sizes;
   };
 
+  struct Floored {
+    const Groups& rows;
+    double least;
+    const Take& take;
+
+    double floor(double) const { return least; }
+    std::size_t visit(std::size_t part, Row a, Row b) const {
+      const double margin = rows.margin(a, b);
+      return margin >= least ? take(part, {a, b, margin}) : 0;
+    }
+  };
+
+  template <class Visitor>
   struct Sweep {
     const std::vector<Row>& queries;
     std::size_t n_pairs;
     bool later_only;  // query i is at place i, and only later places count
-    double floor;
+    const Visitor& visitor;
     std::size_t limit;
-    const Take& take;
     const Pause& pause;
     std::atomic<std::size_t> next{0}, done{0}, kept{0};
     std::atomic<bool> stopped{false};
@@ -128,9 +179,17 @@ class PairSearch {
     double share() const { return static_cast<double>(done) / static_cast<double>(n_pairs); }
   };
 
-  double sweep(const std::vector<Row>& queries, std::size_t n_pairs, bool later_only, double floor,
-               std::size_t limit, const Take& take, const Pause& pause) {
-    Sweep all{queries, n_pairs, later_only, floor, limit, take, pause};
+  void open_chunk(std::size_t n_rows) {
+    chunks_.emplace_back(n_rows, width_);
+    least_.push_back(1.0);  // no reach is greater
+    most_.push_back(0.0);
+  }
+
+  template <class Visitor>
+  double sweep(const std::vector<Row>& queries, std::size_t n_pairs, bool later_only,
+               const Visitor& visitor, std::size_t limit, const Pause& pause) {
+    if (!n_pairs) return 1.0;
+    Sweep<Visitor> all{queries, n_pairs, later_only, visitor, limit, pause};
     const double products = static_cast<double>(n_pairs * width_);
     if (products < 700.0 * kernel_.products_per_microsecond) {
       work(0, all);
@@ -148,7 +207,8 @@ class PairSearch {
     return std::max(whole / kScanRows * kScanRows, kScanRows);
   }
 
-  void work(std::size_t part, Sweep& all) {
+  template <class Visitor>
+  void work(std::size_t part, Sweep<Visitor>& all) {
     try {
       const std::size_t rows =
           std::min(step(), (order_.size() + kScanRows) / kScanRows * kScanRows);
@@ -164,15 +224,19 @@ class PairSearch {
   }
 
   // Scans a block of queries against all chunks.
-  void block(std::size_t part, Sweep& all, Worker& worker, std::size_t first, std::size_t step) {
+  template <class Visitor>
+  void block(std::size_t part, Sweep<Visitor>& all, Worker& worker, std::size_t first,
+             std::size_t step) {
     const std::size_t n = std::min(kBlockMax, all.queries.size() - first);
     worker.reaches.assign(n, 0.0);
+    worker.sizes.assign(n, 0.0);
     for (std::size_t i = 0; i < n; ++i) {
       const Row row = all.queries[first + i];
       if (row == kNowhere) continue;
       worker.queries.set(i, rows_.direction(row), kDirectionScale, rows_.dimension(), 0.0f,
                          kernel_.encode_vector);
       worker.reaches[i] = rows_.reach(row);
+      worker.sizes[i] = rows_.size_of(row);
     }
     worker.parameters.assign(worker.queries.all_parameters(), worker.queries.all_parameters() + n);
     std::size_t row = all.later_only ? first : 0;
@@ -190,19 +254,22 @@ class PairSearch {
     }
   }
 
-  void set_bars(const Sweep& all, Worker& worker, std::size_t first, std::size_t chunk) const {
+  template <class Visitor>
+  void set_bars(const Sweep<Visitor>& all, Worker& worker, std::size_t first,
+                std::size_t chunk) const {
     for (std::size_t i = 0; i < worker.parameters.size(); ++i) {
       const double required = constant_ + slope_ * worker.reaches[i] * least_[chunk];
-      const double bar = all.floor + required - slack_;
-      worker.parameters[i].bar = all.queries[first + i] == kNowhere
-                                     ? 2.0f  // above any similarity
-                                     : static_cast<float>(std::max(bar, -2.0));
+      const double floor = all.visitor.floor(std::min(worker.sizes[i], most_[chunk]));
+      const double bar = std::clamp(floor + required - slack_, -2.0, 2.0);
+      worker.parameters[i].bar = all.queries[first + i] == kNowhere ? 2.0f  // above any similarity
+                                                                    : static_cast<float>(bar);
     }
   }
 
   // Scans some rows for a block of queries, and checks what may reach the floor.
-  void strip(std::size_t part, Sweep& all, Worker& worker, std::size_t first, std::size_t row,
-             std::size_t n_rows) {
+  template <class Visitor>
+  void strip(std::size_t part, Sweep<Visitor>& all, Worker& worker, std::size_t first,
+             std::size_t row, std::size_t n_rows) {
     const ScanJob job =
         chunks_[row / kChunkRows].job(row % kChunkRows, n_rows, worker.queries.codes(0),
                                       worker.parameters.data(), worker.parameters.size());
@@ -212,23 +279,21 @@ class PairSearch {
       const Hit& hit = worker.hits[i];
       const std::size_t place = row + hit.row, query = first + hit.vector;
       if (all.later_only ? place <= query : order_[place] == all.queries[query]) continue;
-      const Row a = all.queries[query], b = order_[place];
-      const double margin = rows_.margin(a, b);
-      if (margin >= all.floor) kept += all.take(part, {a, b, margin});
+      kept += all.visitor.visit(part, all.queries[query], order_[place]);
     }
     if (kept && (all.kept += kept) > all.limit) all.stopped = true;
   }
 
   const Kernel& kernel_;
   Pool& pool_;
-  const GroupRows& rows_;
+  const Groups& rows_;
   std::size_t width_;
   double slack_;  // of the rounding of directions and of the bars
   double slope_, constant_;
   std::vector<Row> order_;            // groups by place, in order of weight when laid out
   std::vector<std::uint32_t> place_;  // of each group
   std::vector<CodeTiles> chunks_;
-  std::vector<double> least_;  // least reach in each chunk; weights only grow
+  std::vector<double> least_, most_;  // bounds on the reach and the size of rows in each chunk
   std::vector<std::int8_t> codes_;
   std::vector<float> room_;
 };

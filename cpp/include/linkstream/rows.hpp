@@ -42,7 +42,8 @@ inline constexpr float kFreeResidual = -1e30f;
 class CodeTiles {
  public:
   CodeTiles(std::size_t rows, std::size_t width)
-      : width_(width),
+      : size_(rows),
+        width_(width),
         tiles_(aligned_block<std::uint8_t>(rows * width)),
         scales_(aligned_block<float>(rows)),
         residuals_(aligned_block<float>(rows)) {
@@ -69,6 +70,7 @@ class CodeTiles {
     residuals_[slot] = kFreeResidual;
   }
 
+  std::size_t size() const { return size_; }
   float residual(std::size_t slot) const { return residuals_[slot]; }
 
   // Returns the scan of rows from `first` (a multiple of kScanRows) on against vectors.
@@ -86,7 +88,7 @@ class CodeTiles {
   }
 
  private:
-  std::size_t width_;
+  std::size_t size_, width_;
   Block<std::uint8_t> tiles_;
   Block<float> scales_;
   Block<float> residuals_;

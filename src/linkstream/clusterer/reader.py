@@ -77,7 +77,7 @@ class LinksReader:
             cluster_id: ID of the cluster.
             limit: how many vectors of each kind.
         """
-        return explain.exemplars(self.core, cluster_id, limit)
+        return explain.exemplars(explain.Direct(self.core), cluster_id, limit)
 
     def review_queue(self, limit: int = 20) -> list[Question]:
         """Return the questions whose answers would correct most, best first.
@@ -87,18 +87,19 @@ class LinksReader:
         Args:
             limit: how many questions.
         """
-        return explain.review_queue(self.core, limit)
+        return explain.review_queue(explain.Direct(self.core), limit)
 
     def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
         """Return pairs of clusters that may be one, by margin, best first.
 
         A margin below 0 would not pass the test. Pairs that corrections keep apart, and ignored
-        clusters, are left out. Costs n²·d steps for n clusters.
+        clusters, are left out. The first call compares all clusters with one another; later ones
+        compare those that changed since.
 
         Args:
             limit: how many pairs.
         """
-        return explain.suggest_merges(self.core, limit)
+        return explain.suggest_merges(explain.Direct(self.core), limit)
 
     def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
         """Return the edges that hold clusters together by the least margin, weakest first.
@@ -106,7 +107,7 @@ class LinksReader:
         Args:
             limit: how many edges.
         """
-        return explain.suggest_splits(self.core, limit)
+        return explain.suggest_splits(explain.Direct(self.core), limit)
 
     # Views
 

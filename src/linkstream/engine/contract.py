@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.engine.cluster_index import ClusterIndex
 from linkstream.engine.forest import TESTED
 from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
 from linkstream.engine.state import Fixed, Integers, State
@@ -25,6 +26,7 @@ RULES = 1  # increased whenever the same vectors would get other decisions than 
 KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
 JOINED, LINKED, NEW = range(3)
 
+Wholes = tuple[Integers, npt.NDArray[np.float64], npt.NDArray[np.float64]]
 Stop = Callable[[], bool]  # called between vectors; True ends the call there
 
 
@@ -224,6 +226,7 @@ class Engine(Subclusters, Protocol):
     dimension: int
     track_vectors: bool
     cluster_evidence: bool
+    clusters: ClusterIndex
 
     @property
     def n_vectors(self) -> int:
@@ -393,6 +396,18 @@ class Engine(Subclusters, Protocol):
             cluster: the ID of the cluster; one that does not exist has no vectors.
             limit: how many vectors to return at most.
             before: only vectors that arrived before the vector of this number.
+        """
+
+    def held_by(self, number: int, limit: int, before: int) -> npt.NDArray[np.int64]:
+        """Return the vectors of a subcluster, as `members` does; it must exist."""
+
+    def elsewhere(self, vectors: Fixed, cluster: int) -> npt.NDArray[np.float64]:
+        """Return the greatest similarity of each vector to another cluster; −1 if there is none."""
+
+    def wholes(self, vector: Fixed) -> Wholes:
+        """Return the IDs of all clusters, in order, their weights and similarities to a vector.
+
+        A cluster whose vectors cancel out has similarity −1.
         """
 
     def part(self, cluster: int) -> State:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from linkstream import _core
 from linkstream.engine import events
+from linkstream.engine.cluster_index import ClusterIndex
 from linkstream.engine.contract import (
     KINDS,
     Candidate,
@@ -23,6 +24,7 @@ from linkstream.engine.contract import (
     Requirements,
     Stop,
     VectorStore,
+    Wholes,
 )
 from linkstream.engine.corrections import absent
 from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
@@ -37,6 +39,7 @@ from linkstream.engine.linkage import (
     Unions,
 )
 from linkstream.engine.log import refuse_forgotten
+from linkstream.engine.native_index import NativeIndex
 from linkstream.engine.state import FIELDS, Fixed, State
 from linkstream.errors import EngineUnavailableError
 from linkstream.paper.thresholds import Thresholds
@@ -98,6 +101,7 @@ class NativeEngine:
             check_all_edges=check_all_edges,
             vector_store=cast("_core.VectorStore | None", vector_store),
         )
+        self.clusters: ClusterIndex = NativeIndex(self._core)
 
     @property
     def kernel(self) -> str:
@@ -261,6 +265,18 @@ class NativeEngine:
     def members(self, cluster: int, limit: int, before: int) -> npt.NDArray[np.int64]:
         """Return the vectors of a cluster, the newest first; see `contract.Engine`."""
         return self._core.members(cluster, limit, before)
+
+    def held_by(self, number: int, limit: int, before: int) -> npt.NDArray[np.int64]:
+        """Return the vectors of a subcluster, the newest first."""
+        return self._core.held_by(number, limit, before)
+
+    def elsewhere(self, vectors: Fixed, cluster: int) -> Floats:
+        """Return the greatest similarity of each vector to another cluster."""
+        return self._core.elsewhere(np.ascontiguousarray(vectors), cluster)
+
+    def wholes(self, vector: Fixed) -> Wholes:
+        """Return all clusters, their weights and similarities to a vector."""
+        return self._core.wholes(vector[np.newaxis])
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Return the events from sequence `since` on."""

@@ -19,7 +19,9 @@ import numpy.typing as npt
 from linkstream.engine import door, events, linkage
 from linkstream.engine.absorb import Absorb, IncomingSum
 from linkstream.engine.assess import Assess, Verdict
+from linkstream.engine.cluster_index import ClusterIndex, StateIndex
 from linkstream.engine.cluster_sums import ClusterSums
+from linkstream.engine.comparison import elsewhere, wholes
 from linkstream.engine.contract import (
     JOINED,
     Candidate,
@@ -29,6 +31,7 @@ from linkstream.engine.contract import (
     Requirements,
     Stop,
     VectorStore,
+    Wholes,
 )
 from linkstream.engine.corrections import Corrections, share
 from linkstream.engine.fixed_point import dot, quantise
@@ -79,6 +82,7 @@ class ReferenceEngine:
         self._vector_store = vector_store
         self._stored_before = 0  # vectors in the store before the open change
         self._open = False
+        self.clusters: ClusterIndex = StateIndex(self.state)
 
     @property
     def n_vectors(self) -> int:
@@ -377,6 +381,18 @@ class ReferenceEngine:
         nodes = self._graph.nodes.values()
         numbers = [node.number for node in nodes if node.cluster == cluster]
         return column(self._members.vectors_of(numbers, limit, before))
+
+    def held_by(self, number: int, limit: int, before: int) -> Integers:
+        """Return the vectors of a subcluster, the newest first."""
+        return column(self._members.vectors_of([number], limit, before))
+
+    def elsewhere(self, vectors: Fixed, cluster: int) -> npt.NDArray[np.float64]:
+        """Return the greatest similarity of each vector to another cluster; −1 if there is none."""
+        return elsewhere(self.state(), vectors, cluster)
+
+    def wholes(self, vector: Fixed) -> Wholes:
+        """Return all clusters, their weights and similarities to a vector."""
+        return wholes(self.state(), vector)
 
     def event_rows(self, since: int) -> tuple[int, Integers]:
         """Return the events from sequence `since` on."""

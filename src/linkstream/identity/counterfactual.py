@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from linkstream.engine.contract import Candidate, Engine, Kind
+from linkstream.engine.fixed_point import dot, similarity
 from linkstream.engine.forest import FULL
 from linkstream.engine.linkage import Floats, Integers
-from linkstream.engine.state import State
-from linkstream.identity.comparison import Totals
+from linkstream.engine.state import Fixed
 from linkstream.paper.floats import quietly
 from linkstream.paper.thresholds import Thresholds, anisotropic_pair_threshold
 
@@ -54,7 +53,7 @@ class Asked:
     Attributes:
         clusters, masses, similarities: one entry for each.
         subcluster: J; None if whole clusters are the evidence.
-        state, vector: to test again without a subcluster; only if whole clusters are the evidence.
+        engine, vector: to test again without a subcluster; only if whole clusters are the evidence.
     """
 
     thresholds: Thresholds
@@ -62,8 +61,8 @@ class Asked:
     masses: Floats
     similarities: Floats
     subcluster: int | None = None
-    state: State | None = None
-    vector: npt.NDArray[np.int32] | None = None
+    engine: Engine | None = None
+    vector: Fixed | None = None
 
     def best(self) -> Judged:
         """Return the entry of the greatest margin (tie: the lower ID)."""
@@ -84,10 +83,10 @@ class Asked:
         return bool(np.any(self.similarities >= self.required(t_c)))
 
 
-def asked(engine: Engine, vector: npt.NDArray[np.int32], ranked: Sequence[Candidate]) -> Asked:
+def asked(engine: Engine, vector: Fixed, ranked: Sequence[Candidate]) -> Asked:
     """Return what equation 21 is applied to for a vector."""
     if engine.cluster_evidence:
-        return _of_wholes(engine.state(), vector)
+        return _of_wholes(engine, vector)
     return _of_subcluster(ranked[0], engine.thresholds)
 
 
@@ -101,20 +100,22 @@ def _of_subcluster(candidate: Candidate, thresholds: Thresholds) -> Asked:
     )
 
 
-def _of_wholes(state: State, vector: npt.NDArray[np.int32], without: int = -1) -> Asked:
+def _of_wholes(engine: Engine, vector: Fixed, without: int = -1) -> Asked:
     """Return every cluster that is left without one subcluster."""
-    totals = Totals.of(state)
-    sums, masses = totals.sums.astype(np.float64), totals.masses.copy()
+    ids, masses, cosines = engine.wholes(vector)
     if without >= 0:
-        row = int(np.searchsorted(state.numbers, without))
-        place = totals.place[row]
-        rest = (totals.place == place) & (state.numbers != without)
-        masses[place] = max(state.counts[rest].sum() - state.missing_weight[rest].sum() / FULL, 1.0)
-        sums[place] = state.sums[rest].sum(axis=0)
-    q = vector.astype(np.float64)
-    lengths = np.sqrt(np.square(sums).sum(axis=1)) * np.sqrt(q @ q)
-    cosines = np.where(lengths > 0, sums @ q / np.maximum(lengths, 1.0), -1.0)
-    return Asked(state.thresholds, totals.ids, masses, cosines, None, state, vector)
+        part = engine.part(engine.cluster_of(without))
+        place, rest = np.searchsorted(ids, part.clusters[0]), part.numbers != without
+        weight = part.counts[rest].sum() - part.missing_weight[rest].sum() / FULL
+        masses[place] = max(weight, 1.0)
+        cosines[place] = _cosine(part.sums[rest].sum(axis=0), vector)
+    return Asked(engine.thresholds, ids, masses, cosines, None, engine, vector)
+
+
+def _cosine(total: Integers, vector: Fixed) -> float:
+    product, square = dot(total, vector.astype(np.int64)), dot(total, total)
+    q = vector.astype(np.int64)
+    return similarity(product, dot(q, q), square) if square else -1.0
 
 
 def _mass(candidate: Candidate, thresholds: Thresholds) -> float:
@@ -203,14 +204,14 @@ def _without(ranked: Sequence[Candidate], asked: Asked, home: int) -> Iterator[s
 
 def _left(best: Candidate, rest: Sequence[Candidate], asked: Asked) -> Judged | None:
     """Return what would be tested without J."""
-    if asked.state is not None and asked.vector is not None:
-        return _of_wholes(asked.state, asked.vector, without=best.subcluster).best()
+    if asked.engine is not None and asked.vector is not None:
+        return _of_wholes(asked.engine, asked.vector, without=best.subcluster).best()
     return _of_subcluster(rest[0], asked.thresholds).best() if rest else None
 
 
 def _elsewhere(home: int, others: Sequence[Candidate], asked: Asked) -> Judged | None:
     """Return what would be tested without a cluster."""
-    if asked.state is None:
+    if asked.engine is None:
         return _of_subcluster(others[0], asked.thresholds).best() if others else None
     kept = asked.clusters != home
     columns = (asked.clusters[kept], asked.masses[kept], asked.similarities[kept])

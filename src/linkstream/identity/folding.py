@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkstream.engine import events, forest
+from linkstream.engine.comparison import gathered
 from linkstream.engine.contract import VectorStore
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import FULL, PINNED, SETTLED, TESTED, Node
@@ -21,7 +22,6 @@ from linkstream.engine.graph import column, columns_of, nodes_of
 from linkstream.engine.state import Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
-from linkstream.identity.comparison import gathered
 from linkstream.identity.ledger import Ledger, Rows
 from linkstream.identity.timeline import Timeline
 

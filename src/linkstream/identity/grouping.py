@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Engine
-from linkstream.engine.fixed_point import dot, similarity
 from linkstream.engine.forest import SETTLED, TESTED
 from linkstream.engine.state import Fixed
-from linkstream.identity.comparison import Totals
 
 _SCALE = 2**40  # similarities as whole numbers: sums of them are exact in any order
 
@@ -38,8 +36,7 @@ NOWHERE = Place(-1, NEW, -1, float("nan"), float("nan"))
 
 def assign(engine: Engine, vectors: Fixed, *, barred: Collection[int]) -> list[Place]:
     """Return the place of each vector of a group; clusters in `barred` hold others of the group."""
-    totals = Totals.of(engine.state()) if engine.cluster_evidence and len(vectors) else None
-    options = [_places(engine, vector, barred, totals) for vector in vectors]
+    options = [_places(engine, vector, barred) for vector in vectors]
     chosen = best_assignment(
         [{place.cluster: place.similarity for place in places} for places in options]
     )
@@ -74,41 +71,34 @@ def nearest_in(engine: Engine, vector: Fixed, cluster: int) -> Place:
         limit *= 8
 
 
-def _places(
-    engine: Engine, vector: Fixed, barred: Collection[int], totals: Totals | None
-) -> list[Place]:
+def _places(engine: Engine, vector: Fixed, barred: Collection[int]) -> list[Place]:
     t_s = engine.thresholds.subcluster_similarity
     near = nearest(engine, vector)
     places = []
     for cluster, c in near.items():
         if c.similarity >= t_s:
             places.append(Place(cluster, JOINED, c.subcluster, c.similarity, t_s))
-        elif totals is None and c.similarity >= c.link_threshold:
+        elif not engine.cluster_evidence and c.similarity >= c.link_threshold:
             places.append(Place(cluster, LINKED, c.subcluster, c.similarity, c.link_threshold))
-    if totals is not None:
+    if engine.cluster_evidence:
         joined = {place.cluster for place in places}
-        places += [p for p in _wholes(engine, vector, totals, near) if p.cluster not in joined]
+        places += [p for p in _wholes(engine, vector, near) if p.cluster not in joined]
     return [place for place in places if place.cluster not in barred]
 
 
-def _wholes(
-    engine: Engine, vector: Fixed, totals: Totals, near: dict[int, Candidate]
-) -> list[Place]:
+def _wholes(engine: Engine, vector: Fixed, near: dict[int, Candidate]) -> list[Place]:
     """Return places in clusters that pass equation 21 as wholes."""
-    q = vector.astype(np.int64)
-    square = dot(q, q)
-    bar = engine.thresholds.edge(1.0, 1.0)
-    wide = totals.sums.astype(np.float64)
-    lengths = np.maximum(np.sqrt((wide * wide).sum(axis=1)), 1.0)  # opposites sum to nothing
-    estimates = wide @ q / (lengths * float(square) ** 0.5)
+    clusters, masses, scores = engine.wholes(vector)
+    thresholds = engine.thresholds.edges(masses, np.ones_like(masses))
     places = []
-    for row in np.flatnonzero(estimates >= bar - 1e-6).tolist():
-        total, cluster = totals.sums[row], int(totals.ids[row])
-        score = similarity(dot(total, q), square, dot(total, total))
-        threshold = engine.thresholds.edge(float(totals.masses[row]), 1.0)
-        if score >= threshold:
-            target = near[cluster].subcluster if cluster in near else int(totals.oldest[row])
-            places.append(Place(cluster, LINKED, target, score, threshold, SETTLED))
+    for row in np.flatnonzero(scores >= thresholds).tolist():
+        cluster = int(clusters[row])
+        if cluster in near:
+            target = near[cluster].subcluster
+        else:
+            target = int(engine.part(cluster).numbers[0])  # the oldest
+        figures = float(scores[row]), float(thresholds[row])
+        places.append(Place(cluster, LINKED, target, *figures, SETTLED))
     return places
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstream.engine import events as kinds
 from linkstream.engine import linkage
+from linkstream.engine.comparison import edge_figures, similarities
 from linkstream.engine.events import Event
-from linkstream.engine.state import State
-from linkstream.identity.comparison import similarities
+from linkstream.engine.state import PER_NODE, State
 from linkstream.identity.laws import Laws
 from linkstream.identity.ledger import KINDS
 from linkstream.identity.regrouping import neighbours_of, way
-from linkstream.identity.suggestions import edge_figures, nearest
+from linkstream.identity.suggestions import nearest
 from linkstream.identity.timeline import standing
 
 _MAKERS = kinds.Linked, kinds.Rejoined, kinds.United, kinds.Tied, kinds.Retied, kinds.Moved
@@ -115,12 +116,23 @@ def between(
     *,
     of: str = "vectors",
     laws: Laws | None = None,
+    subclusters: tuple[int, int] | None = None,
 ) -> Pair:
     """Return the path between two over the edges of their cluster, or what keeps them apart.
 
-    Both must exist: vectors that were not removed, live subclusters or live clusters.
+    Both must exist: vectors that were not removed, live subclusters or live clusters. The state
+    needs the clusters of the two only, and no vectors if `subclusters` are given.
+
+    Args:
+        state: the state, or the two clusters alone.
+        a: the number of one.
+        b: the number of the other.
+        events: all events.
+        of: what the two are: "vectors", "subclusters" or "clusters".
+        laws: the corrections that hold.
+        subclusters: the subclusters that hold the two; of clusters the most similar ones.
     """
-    ends = _subclusters(state, a, b, of)
+    ends = subclusters or _subclusters(state, a, b, of)
     rows = np.searchsorted(state.numbers, ends)
     units, masses = linkage.centroids(state.sums[rows]), state.masses()[rows]
     similarity = float(similarities(units[:1], units[1:])[0])
@@ -148,7 +160,33 @@ def _subclusters(state: State, a: int, b: int, of: str) -> tuple[int, int]:
     if a == b:
         oldest = int(state.numbers[state.clusters == a][0])
         return oldest, oldest
-    return nearest(state, linkage.centroids(state.sums), state.clusters, a, b)
+    return nearest(part_of(state, a), part_of(state, b))
+
+
+def part_of(state: State, cluster: int) -> State:
+    """Return one cluster of a state: its subclusters, their sums and edges."""
+    rows = state.clusters == cluster
+    edges = np.isin(state.edges[:, 0], state.numbers[rows])
+    return _some(state, rows, edges)
+
+
+def joined(one: State, other: State) -> State:
+    """Return the subclusters and edges of two clusters, which may be one, as one state."""
+    if np.array_equal(one.numbers, other.numbers):
+        return one
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name), getattr(other, name)])
+        for name in (*PER_NODE, "sums", "edges", "edge_rules")
+    }
+    both = replace(one, **columns)
+    order = np.lexsort((both.edges[:, 1], both.edges[:, 0]))
+    return _some(both, np.argsort(both.numbers), order)
+
+
+def _some(state: State, rows: npt.NDArray[Any], edges: npt.NDArray[Any]) -> State:
+    columns: dict[str, Any] = {name: getattr(state, name)[rows] for name in (*PER_NODE, "sums")}
+    columns |= {name: getattr(state, name)[edges] for name in ("edges", "edge_rules")}
+    return replace(state, **columns)
 
 
 def _barred(state: State, clusters: tuple[int, int], laws: Laws) -> str | None:

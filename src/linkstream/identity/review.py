@@ -9,25 +9,25 @@ learnt from the answers so far: they show whether the thresholds join too much o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.forest import PINNED
-from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers
+from linkstream.engine.cluster_index import ClusterIndex, two
+from linkstream.engine.comparison import SPREAD, chance, directions
+from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers, Progress
 from linkstream.engine.state import State
-from linkstream.identity.comparison import Comparison, Parts, Totals, directions
-from linkstream.identity.laws import Laws
 
-SPREAD = 0.03  # margins so far from even odds have odds of e to one
 PRIOR = 0.05  # how far from 0 even odds are thought to lie before any answer
 SHOWN = 3  # vectors of each side
 _SPARE = 8  # candidates for each question: some may hang on the answer to another
 
-Show = Callable[[int], tuple[int, ...]]  # vectors to show of a subcluster
+Shown = tuple[int, ...]
+Show = Callable[[int], Shown]  # vectors to show of a subcluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,97 +90,111 @@ class Question:
 
 
 def questions(
-    state: State,
+    index: ClusterIndex,
+    barred: Integers,
     *,
-    laws: Laws | None = None,
-    ignored: Collection[int] = (),
-    show: Show | None = None,
+    show: Show,
     limit: int,
+    progress: Progress | None = None,
 ) -> list[Question]:
     """Return questions, the greatest gain first, without those that earlier answers decide.
 
     At most one cut of each cluster is asked, and no join that other questions of the list would
-    decide, so that answers may come in any order. Costs n²·d steps for n clusters, and one
-    sum for each edge.
+    decide, so that answers may come in any order.
+
+    Args:
+        index: all clusters, read with their edges.
+        barred: pairs of clusters that corrections keep apart, in order.
+        show: returns vectors to look at of a subcluster.
+        limit: how many questions.
+        progress: called now and then; it may raise to end the search.
     """
-    if not len(state.numbers):
-        return []
-    wholes = Comparison.of(state, laws or Laws(), ignored)
-    parts = Parts.of(state, wholes.totals)
-    even = _even_odds(state, wholes, parts)
+    even = _even_odds(index.figures(barred).margin, index.pinned_edges().in_order().margin)
     ranked = sorted(
-        _joins(wholes, even, _SPARE * limit) + _cuts(state, wholes, parts, even),
-        key=lambda candidate: (-candidate.gain, candidate.kind == "cut", candidate.places),
+        _joins(index, even, _SPARE * limit, progress) + _cuts(index, even, limit),
+        key=lambda candidate: (-candidate.gain, candidate.kind == "cut", candidate.ends),
     )
-    chosen = _independent(ranked, wholes, state)[:limit]
-    shown = show or (lambda number: central(state, number, None, limit=SHOWN))
-    return [_question(each, state, wholes, parts, shown) for each in chosen]
+    chosen = _independent(ranked, barred, limit)
+    return [_question(each, index, show) for each in chosen]
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A possible question: rows of two clusters, or the row of an edge."""
+    """A possible question: two clusters, or the ends of an edge."""
 
     kind: Literal["join", "cut"]
     gain: float
-    places: tuple[int, ...]
+    ends: tuple[int, int]
+    clusters: tuple[int, int]
+    sizes: tuple[int, int]
+    similarity: float
+    threshold: float
 
 
-def _joins(wholes: Comparison, even: float, limit: int) -> list[_Candidate]:
-    def gains(margins: Floats, ours: Floats, theirs: Floats) -> Floats:
-        return np.minimum(ours, theirs) * _chance(margins - even)
+def _joins(
+    index: ClusterIndex, even: float, limit: int, progress: Progress | None
+) -> list[_Candidate]:
+    pairs = index.best_gains(even, limit, progress)
+    gains = pairs.sizes.min(axis=1) * chance(pairs.margin - even)
+    order = np.lexsort((pairs.clusters[:, 1], pairs.clusters[:, 0], -gains))[:limit]
+    columns = (gains, pairs.clusters, pairs.clusters, pairs.sizes)
+    return _candidates("join", columns, pairs.similarity, pairs.threshold, order)
 
-    pairs = wholes.best(gains, limit)
-    similarity, threshold = wholes.figures(pairs)
-    counts = wholes.totals.counts[pairs].astype(np.float64)
-    worth = gains(similarity - threshold, counts[:, 0], counts[:, 1])
+
+def _cuts(index: ClusterIndex, even: float, limit: int) -> list[_Candidate]:
+    edges = index.best_cuts(even, limit)
+    gains = edges.sizes.min(axis=1) * chance(even - edges.margin)
+    both = np.stack([edges.clusters, edges.clusters], axis=1)
+    columns = (gains, edges.subclusters, both, edges.sizes)
+    return _candidates("cut", columns, edges.similarity, edges.threshold, np.arange(len(gains)))
+
+
+def _candidates(
+    kind: Literal["join", "cut"],
+    columns: tuple[Floats, Integers, Integers, Integers],
+    similarity: Floats,
+    threshold: Floats,
+    rows: Integers,
+) -> list[_Candidate]:
+    gains, ends, clusters, sizes = columns
     return [
-        _Candidate("join", gain, tuple(pair))
-        for gain, pair in zip(worth.tolist(), pairs.tolist(), strict=True)
+        _Candidate(kind, float(gains[i]), two(ends[i]), two(clusters[i]), two(sizes[i]), *figures)
+        for i, *figures in zip(
+            rows.tolist(), similarity[rows].tolist(), threshold[rows].tolist(), strict=True
+        )
     ]
 
 
-def _cuts(state: State, wholes: Comparison, parts: Parts, even: float) -> list[_Candidate]:
-    gains = parts.sizes.min(axis=1) * _chance(even - parts.margin)
-    asked = (state.edge_rules != PINNED) & ~np.isin(_clusters(state, wholes), wholes.left_out)
-    return [_Candidate("cut", float(gains[i]), (i,)) for i in np.flatnonzero(asked).tolist()]
-
-
-def _chance(lead: Floats) -> Floats:
-    """Return the logistic function of margins beyond even odds."""
-    return 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
-
-
-def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:
+def _even_odds(apart: Floats, together: Floats) -> float:
     """Return the margin at which "same" and "different" are equally likely, from corrections.
 
     It is the most likely midpoint of a logistic function, with a normal prior of width PRIOR.
+
+    Args:
+        apart: margins of the pairs of clusters that corrections keep apart.
+        together: margins of the parts that pinned edges hold together.
     """
-    similarity, threshold = wholes.figures(np.unique(np.sort(wholes.barred, axis=1), axis=0))
-    apart, together = similarity - threshold, parts.margin[state.edge_rules == PINNED]
     even = 0.0
     for _ in range(30):  # Newton's steps on a concave function, none of them far
-        doubt_apart, doubt_together = _chance(apart - even), _chance(even - together)
+        doubt_apart, doubt_together = chance(apart - even), chance(even - together)
         slope = (doubt_apart.sum() - doubt_together.sum()) / SPREAD - even / PRIOR**2
         bend = sum(float((p * (1.0 - p)).sum()) for p in (doubt_apart, doubt_together))
         even += float(np.clip(slope / (bend / SPREAD**2 + PRIOR**-2), -PRIOR, PRIOR))
     return even
 
 
-def _independent(
-    ranked: Sequence[_Candidate], wholes: Comparison, state: State
-) -> list[_Candidate]:
-    """Return questions without those that answers to earlier ones may decide."""
-    owner = _clusters(state, wholes)
-    groups = _Groups(len(wholes.totals.ids), wholes.barred)
-    cut, chosen = set(), []
+def _independent(ranked: Sequence[_Candidate], barred: Integers, limit: int) -> list[_Candidate]:
+    """Return the first questions without those that answers to earlier ones may decide."""
+    groups = _Groups(barred)
+    cut, chosen = set(), list[_Candidate]()
     for each in ranked:
+        if len(chosen) == limit:
+            break
         if each.kind == "join":
-            fresh = groups.unite(*each.places)
+            fresh = groups.unite(*each.clusters)
         else:
-            cluster = int(owner[each.places[0]])
-            fresh = cluster not in cut
-            cut.add(cluster)
+            fresh = each.clusters[0] not in cut
+            cut.add(each.clusters[0])
         if fresh:
             chosen.append(each)
     return chosen
@@ -189,17 +203,17 @@ def _independent(
 class _Groups:
     """Clusters that would be one if all answers were "same", and those kept apart from each."""
 
-    def __init__(self, n: int, barred: Integers) -> None:
-        self._root = list(range(n))
-        self._members = [{place} for place in range(n)]
-        self._barred: list[set[int]] = [set() for _ in range(n)]
+    def __init__(self, barred: Integers) -> None:
+        self._root: dict[int, int] = {}
+        self._members: dict[int, set[int]] = {}
+        self._barred = defaultdict[int, set[int]](set)
         for one, other in barred.tolist():
             self._barred[one].add(other)
             self._barred[other].add(one)
 
     def unite(self, one: int, other: int) -> bool:
         """Unite two groups; return False if they are one already, or may not be."""
-        ours, theirs = self._root[one], self._root[other]
+        ours, theirs = self._group(one), self._group(other)
         if ours == theirs or self._barred[ours] & self._members[theirs]:
             return False
         for member in self._members[theirs]:
@@ -208,45 +222,27 @@ class _Groups:
         self._barred[ours] |= self._barred[theirs]
         return True
 
+    def _group(self, cluster: int) -> int:
+        self._members.setdefault(self._root.setdefault(cluster, cluster), {cluster})
+        return self._root[cluster]
 
-def _clusters(state: State, wholes: Comparison) -> Integers:
-    """Return the row of the cluster of each edge."""
-    return wholes.totals.place[np.searchsorted(state.numbers, state.edges[:, 0])]
 
-
-def _question(
-    candidate: _Candidate, state: State, wholes: Comparison, parts: Parts, show: Show
-) -> Question:
-    totals = wholes.totals
+def _question(candidate: _Candidate, index: ClusterIndex, show: Show) -> Question:
+    ends = candidate.ends
     if candidate.kind == "join":
-        one, other = candidate.places
-        similarity, threshold = (float(f[0]) for f in wholes.figures(np.array([[one, other]])))
-        ends = (_heart(state, wholes, one), _heart(state, wholes, other))
-        sizes = totals.counts[[one, other]].tolist()
-    else:
-        (edge,) = candidate.places
-        one = other = int(_clusters(state, wholes)[edge])
-        similarity, threshold = float(parts.similarity[edge]), float(parts.threshold[edge])
-        ends = (int(state.edges[edge, 0]), int(state.edges[edge, 1]))
-        sizes = parts.sizes[edge].tolist()
+        one, other = index.hearts(np.array(ends, dtype=np.int64)).tolist()
+        ends = (one, other)
     return Question(
         kind=candidate.kind,
-        clusters=(int(totals.ids[one]), int(totals.ids[other])),
+        clusters=candidate.clusters,
         subclusters=ends,
         vectors=(show(ends[0]), show(ends[1])),
-        sizes=(sizes[0], sizes[1]),
-        similarity=similarity,
-        threshold=threshold,
-        margin=similarity - threshold,
+        sizes=candidate.sizes,
+        similarity=candidate.similarity,
+        threshold=candidate.threshold,
+        margin=candidate.similarity - candidate.threshold,
         gain=candidate.gain,
     )
-
-
-def _heart(state: State, wholes: Comparison, place: int) -> int:
-    """Return the subcluster most similar to the whole cluster (tie: the older)."""
-    rows = np.flatnonzero(wholes.totals.place == place)
-    scores = directions(state.sums[rows]) @ wholes.units[place]
-    return int(state.numbers[rows[np.argmax(scores)]])
 
 
 def _list(numbers: tuple[int, ...]) -> str:
@@ -254,6 +250,7 @@ def _list(numbers: tuple[int, ...]) -> str:
 
 
 Fetch = Callable[[Integers], npt.NDArray[np.int32]]  # vectors as they are kept, by number
+Elsewhere = Callable[[npt.NDArray[np.int32]], Floats]
 
 LOOKED = 4096  # vectors that are looked at, of a cluster or subcluster that has more
 
@@ -282,41 +279,45 @@ class Exemplars:
         return "\n".join(lines)
 
 
-def exemplars(state: State, cluster: int, fetch: Fetch, *, limit: int) -> Exemplars:
+def exemplars(
+    part: State, members: Integers, fetch: Fetch, elsewhere: Elsewhere, *, limit: int
+) -> Exemplars:
     """Return exemplars of a cluster, up to `limit` of each kind (tie: the older).
 
-    `fetch` returns vectors by number. Of more than LOOKED vectors, LOOKED are used, evenly spread
-    over the stream. Costs m·n·d steps for m vectors and n clusters.
+    Of more than LOOKED vectors, LOOKED are used, evenly spread over the stream.
+
+    Args:
+        part: the subclusters of the cluster.
+        members: its vectors by number, the oldest first.
+        fetch: returns vectors by number.
+        elsewhere: returns the greatest similarity of each vector to another cluster; -1 if none.
+        limit: how many of each kind.
     """
-    totals = Totals.of(state)
-    units = directions(totals.sums)
-    own = int(np.searchsorted(totals.ids, cluster))
-    members = _vectors_of(state, state.numbers[state.clusters == cluster])
     numbers = _some(members)
-    scores = _cosines(fetch(numbers), units)
-    to_own = scores[:, own].copy()
-    scores[:, own] = -1.0
+    rows = fetch(numbers)
+    to_own = _cosines(rows, part.sums.sum(axis=0, keepdims=True))
     return Exemplars(
         central=_first(numbers, -to_own, limit),
         newest=tuple(members[::-1][:limit].tolist()),
-        doubtful=_first(numbers, to_own - scores.max(axis=1), limit),
+        doubtful=_first(numbers, to_own - elsewhere(rows), limit),
     )
 
 
-def central(state: State, subcluster: int, fetch: Fetch | None, *, limit: int) -> tuple[int, ...]:
+def central(members: Integers, total: Integers, fetch: Fetch | None, *, limit: int) -> Shown:
     """Return vectors of a subcluster, the most similar to its centroid first.
 
     Without kept vectors the oldest come first; without tracking there are none.
+
+    Args:
+        members: its vectors by number, the oldest first.
+        total: their sum.
+        fetch: returns vectors by number; None if they are not kept.
+        limit: how many to return.
     """
-    numbers = _some(_vectors_of(state, np.array([subcluster])))
+    numbers = _some(members)
     if fetch is None or len(numbers) <= 1:
         return tuple(numbers[:limit].tolist())
-    row = np.searchsorted(state.numbers, [subcluster])
-    return _first(numbers, -_cosines(fetch(numbers), directions(state.sums[row]))[:, 0], limit)
-
-
-def _vectors_of(state: State, subclusters: Integers) -> Integers:
-    return np.flatnonzero(np.isin(state.vectors, subclusters)).astype(np.int64)
+    return _first(numbers, -_cosines(fetch(numbers), total[np.newaxis]), limit)
 
 
 def _some(numbers: Integers) -> Integers:
@@ -326,8 +327,10 @@ def _some(numbers: Integers) -> Integers:
     return numbers[np.arange(LOOKED) * len(numbers) // LOOKED]
 
 
-def _cosines(rows: npt.NDArray[np.int32], units: Floats) -> Floats:
-    return directions(rows.astype(np.int64)) @ units.T / CENTROID_SCALE**2
+def _cosines(rows: npt.NDArray[np.int32], total: Integers) -> Floats:
+    """Return the similarity of each row to a sum."""
+    found: Floats = directions(rows.astype(np.int64)) @ directions(total)[0]
+    return found / CENTROID_SCALE**2
 
 
 def _first(numbers: Integers, rank: Floats, limit: int) -> tuple[int, ...]:

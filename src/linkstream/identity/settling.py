@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from linkstream.engine import linkage
+from linkstream.engine.comparison import Totals, gathered, similarities
+from linkstream.engine.comparison import members as all_members
 from linkstream.engine.contract import Subclusters
 from linkstream.engine.forest import find_root
 from linkstream.engine.graph import column
@@ -25,8 +27,6 @@ from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions, Uni
 from linkstream.engine.state import State, damaged
 from linkstream.engine.totals import StateSubclusters
 from linkstream.errors import ArgumentError
-from linkstream.identity.comparison import Totals, gathered, similarities
-from linkstream.identity.comparison import members as all_members
 from linkstream.identity.laws import Laws, blocs
 from linkstream.identity.regrouping import Regrouping
 from linkstream.paper.thresholds import Thresholds

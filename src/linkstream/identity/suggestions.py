@@ -7,18 +7,17 @@ ranked by margin, similarity − s~.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from linkstream.engine import linkage
-from linkstream.engine.forest import PINNED, SETTLED, TESTED
-from linkstream.engine.linkage import Floats, Integers
+from linkstream.engine.cluster_index import ClusterIndex, two
+from linkstream.engine.forest import SETTLED, TESTED
+from linkstream.engine.linkage import Progress
 from linkstream.engine.state import State
-from linkstream.identity.comparison import Comparison, Parts, Totals, similarities
-from linkstream.identity.laws import Laws
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,77 +87,62 @@ class SplitSuggestion:
         )
 
 
+Nearest = Callable[[int, int], tuple[int, int]]  # the most similar subclusters of two clusters
+
+
 def merges(
-    state: State, limit: int, *, laws: Laws | None = None, ignored: Collection[int] = ()
+    index: ClusterIndex, limit: int, nearest: Nearest, progress: Progress | None = None
 ) -> list[MergeSuggestion]:
     """Return the pairs of clusters with the greatest margins, best first (tie: the lower IDs).
 
-    Pairs that corrections keep apart, and ignored clusters, are left out. Costs n²·d steps for n
-    clusters.
+    Pairs that corrections keep apart, and ignored clusters, are left out.
     """
-    wholes = Comparison.of(state, laws or Laws(), ignored)
-    totals = wholes.totals
-    pairs = wholes.best(lambda margins, _, __: margins, limit)
-    units = linkage.centroids(state.sums) if len(pairs) else np.empty((0, 0))
-    similarity, threshold = wholes.figures(pairs)
+    pairs = index.best_margins(limit, progress)
+    margins = pairs.margin
+    order = np.lexsort((pairs.clusters[:, 1], pairs.clusters[:, 0], -margins))
     return [
         MergeSuggestion(
-            clusters=(int(totals.ids[one]), int(totals.ids[other])),
-            sizes=(int(totals.counts[one]), int(totals.counts[other])),
-            similarity=score,
-            threshold=required,
-            margin=score - required,
-            subclusters=nearest(state, units, totals.place, one, other),
+            clusters=two(pairs.clusters[i]),
+            sizes=two(pairs.sizes[i]),
+            similarity=float(pairs.similarity[i]),
+            threshold=float(pairs.threshold[i]),
+            margin=float(margins[i]),
+            subclusters=nearest(*two(pairs.clusters[i])),
         )
-        for (one, other), score, required in zip(
-            pairs.tolist(), similarity.tolist(), threshold.tolist(), strict=True
-        )
+        for i in order[:limit].tolist()
     ]
 
 
-def splits(state: State, limit: int, *, ignored: Collection[int] = ()) -> list[SplitSuggestion]:
+def splits(index: ClusterIndex, limit: int) -> list[SplitSuggestion]:
     """Return the edges with the least margins, weakest first (tie: the older); no pinned ones.
 
     The margin of an edge is its own or that of the two parts, whichever is less; of a settled edge
     that of the parts.
     """
-    similarity, threshold = edge_figures(state)
-    totals = Totals.of(state)
-    parts = Parts.of(state, totals)
-    blended = (parts.margin < similarity - threshold) | (state.edge_rules != TESTED)
-    scores = np.where(blended, parts.similarity, similarity)
-    required = np.where(blended, parts.threshold, threshold)
-    place = totals.place[np.searchsorted(state.numbers, state.edges[:, 0])]
-    clusters = totals.ids[place]
-    asked = (state.edge_rules != PINNED) & ~np.isin(clusters, list(ignored))
-    order = np.argsort(np.where(asked, scores - required, np.inf), kind="stable")
+    edges = index.weakest_edges(limit).in_order()
+    own = edges.end_similarity - edges.end_threshold
+    blended = (edges.margin < own) | (edges.rules != TESTED)
+    scores = np.where(blended, edges.similarity, edges.end_similarity)
+    required = np.where(blended, edges.threshold, edges.end_threshold)
+    order = np.argsort(scores - required, kind="stable")
     return [
         SplitSuggestion(
-            cluster=int(clusters[i]),
-            subclusters=(int(state.edges[i, 0]), int(state.edges[i, 1])),
-            sizes=(int(parts.sizes[i, 0]), int(parts.sizes[i, 1])),
+            cluster=int(edges.clusters[i]),
+            subclusters=two(edges.subclusters[i]),
+            sizes=two(edges.sizes[i]),
             similarity=float(scores[i]),
             threshold=float(required[i]),
             margin=float(scores[i] - required[i]),
-            firm=bool(state.edge_rules[i] == SETTLED),
+            firm=bool(edges.rules[i] == SETTLED),
             evidence="parts" if blended[i] else "edge",
         )
-        for i in order[: min(limit, int(asked.sum()))].tolist()
+        for i in order[:limit].tolist()
     ]
 
 
-def edge_figures(state: State) -> tuple[Floats, Floats]:
-    """Return similarity and s~ of each edge."""
-    ends = np.searchsorted(state.numbers, state.edges)
-    units = linkage.centroids(state.sums)
-    masses = state.masses()
-    threshold = state.thresholds.edges(masses[ends[:, 0]], masses[ends[:, 1]])
-    return similarities(units[ends[:, 0]], units[ends[:, 1]]), threshold
-
-
-def nearest(state: State, units: Floats, place: Integers, one: int, other: int) -> tuple[int, int]:
+def nearest(one: State, other: State) -> tuple[int, int]:
     """Return the two most similar subclusters of two clusters (tie: the older), by number."""
-    rows, columns = np.flatnonzero(place == one), np.flatnonzero(place == other)
-    best = int(np.argmax(units[rows] @ units[columns].T))
-    a, b = rows[best // len(columns)], columns[best % len(columns)]
-    return int(state.numbers[a]), int(state.numbers[b])
+    ours, theirs = (linkage.centroids(each.sums) for each in (one, other))
+    best = int(np.argmax(ours @ theirs.T))
+    a, b = best // len(theirs), best % len(theirs)
+    return int(one.numbers[a]), int(other.numbers[b])

@@ -44,13 +44,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.engine.comparison import Comparison, Parts, Totals, edge_figures
 from linkstream.engine.contract import KINDS, Decision
 from linkstream.engine.forest import PINNED, SETTLED, TESTED
 from linkstream.engine.state import State
 from linkstream.errors import ThresholdError
-from linkstream.identity.comparison import Comparison, Parts, Totals
-from linkstream.identity.laws import Laws
-from linkstream.identity.suggestions import edge_figures
 from linkstream.paper.thresholds import Thresholds
 
 EDGES = 20_000  # examined
@@ -140,7 +138,7 @@ def _pairs(state: State) -> tuple[Group, int]:
     """Return the pairs of clusters nearest to being one, and how many were compared."""
     if not len(state.numbers):
         return (np.empty(0), np.empty((0, 2))), 0
-    wholes = Comparison.of(_biggest(state), Laws())
+    wholes = Comparison.of(_biggest(state))
     pairs = wholes.best(lambda margins, _, __: margins, PAIRS)
     return (wholes.figures(pairs)[0], wholes.totals.masses[pairs]), len(wholes.totals.ids)
 

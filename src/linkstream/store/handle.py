@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from linkstream import saving
+from linkstream.clusterer.core import Core
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.engine.linkage import Progress
 from linkstream.errors import StoreError
@@ -137,6 +138,10 @@ class StoreHandle:
         """Call a function with the model on the writer thread; return its result."""
         return self.run(lambda: self._loop.read(work))
 
+    def read_core(self, work: Callable[[Core], T]) -> T:
+        """Call a function with the clusterer's core on the writer thread; return its result."""
+        return self.read(lambda model: work(model.links.core))
+
     def submit(self, request: WriteRequest) -> WriteRequest:
         """Queue a request and return at once; `result()` waits for the answer.
 
@@ -157,6 +162,25 @@ class StoreHandle:
             yield
         finally:
             self._local.step = outer
+
+    @contextlib.contextmanager
+    def reporting(self, progress: Progress) -> Iterator[None]:
+        """Call `progress` during questions that this thread asks within the context.
+
+        It may raise to end a question.
+        """
+        outer = self.progress
+        self._local.progress = progress
+        try:
+            yield
+        finally:
+            self._local.progress = outer
+
+    @property
+    def progress(self) -> Progress | None:
+        """What questions of this thread report to; None if nothing."""
+        found: Progress | None = getattr(self._local, "progress", None)
+        return found
 
     def check_wanted(
         self,

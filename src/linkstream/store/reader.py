@@ -18,11 +18,9 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links, explain, verbs
 from linkstream.clusterer.checks import whole_number
-from linkstream.clusterer.explain import ReadSnapshot
 from linkstream.clusterer.verbs import documentation
 from linkstream.engine.events import Event, from_rows
-from linkstream.engine.state import State
-from linkstream.errors import NotTrackedError, UnknownIdError
+from linkstream.errors import NotTrackedError
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Exemplars, Question
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
@@ -171,49 +169,27 @@ class StoreReader:
 
         return self.handle.read(work)
 
-    # Questions that compare all clusters run in the thread of the caller, on a copy of the state
+    # Questions about all clusters run in the thread of the caller, and read the model in pieces
 
     @documented
     def exemplars(self, cluster_id: int, limit: int = 5) -> Exemplars:
         """As `Links.exemplars`."""
-        limit = whole_number("limit", limit, "how many vectors of each kind to show")
-        live, snapshot = self.handle.read(
-            lambda model: explain.snapshot_of(model.links.core, cluster_id)
-        )
-        return snapshot.exemplars(live, self._fixed_vectors, limit)
+        return explain.exemplars(self.handle.read_core, cluster_id, limit)
 
     @documented
     def review_queue(self, limit: int = 20) -> list[Question]:
         """As `Links.review_queue`."""
-        limit = whole_number("limit", limit, "how many questions to ask")
-        snapshot = self._snapshot()
-        return snapshot.questions(limit, self._shown) if snapshot else []
+        return explain.review_queue(self.handle.read_core, limit, self.handle.progress)
 
     @documented
     def suggest_merges(self, limit: int = 20) -> list[MergeSuggestion]:
         """As `Links.suggest_merges`."""
-        limit = whole_number("limit", limit, "how many suggestions to make")
-        snapshot = self._snapshot()
-        return snapshot.merges(limit) if snapshot else []
+        return explain.suggest_merges(self.handle.read_core, limit, self.handle.progress)
 
     @documented
     def suggest_splits(self, limit: int = 20) -> list[SplitSuggestion]:
         """As `Links.suggest_splits`."""
-        limit = whole_number("limit", limit, "how many suggestions to make")
-        snapshot = self._snapshot()
-        return snapshot.splits(limit) if snapshot else []
-
-    def _snapshot(self) -> ReadSnapshot | None:
-        return self.handle.read(lambda model: explain.snapshot_for_read(model.links.core))
-
-    def _fixed_vectors(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        return self.handle.read(lambda model: model.links.core.kept(numbers))
-
-    def _shown(self, state: State, node: int) -> tuple[int, ...]:
-        try:
-            return self.handle.read(lambda model: explain.shown(model.links.core, state, node))
-        except UnknownIdError:  # a vector was removed since
-            return ()
+        return explain.suggest_splits(self.handle.read_core, limit, self.handle.progress)
 
     # Tables and reports
 

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import Links, verbs
+from linkstream.clusterer import Links, explain, verbs
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.verbs import (
     VERBS,
@@ -292,7 +292,7 @@ class Store(StoreReader):
         """As `Links.settle`."""
         verb = Settle(check_yes_no("apply", apply), thresholds=thresholds)
         if not apply:  # in the thread of the caller, on a copy of the state
-            snapshot = self._snapshot()
+            snapshot = self.handle.read_core(explain.snapshot_for_read)
             return (
                 snapshot.proposals(thresholds, progress) if snapshot else Settlement((), (), 0, 0)
             )

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from linkstream.clusterer import Cluster
+from linkstream.engine.comparison import edge_figures
 from linkstream.errors import RemovedError, UnknownIdError
-from linkstream.identity.suggestions import edge_figures
 from linkstream.paper.thresholds import Thresholds
 from linkstream.service import margins, requests, schemas
 from linkstream.service.live import EventStream, first_of
@@ -32,8 +32,8 @@ from linkstream.store.own_columns import reference
 COPIES = {
     "clusters": 2.0,
     "labels": 0.0,
-    "suggestions": 9.0,
-    "review": 9.0,
+    "suggestions": 2.0,
+    "review": 2.0,
     "margins": 6.0,
     "map": 3.0,
     "settle": 6.0,
@@ -157,9 +157,9 @@ async def suggestions(request: Request, session: Here, limit: Limit = 20) -> Res
     """Return pairs of clusters that may be one, and the edges with the least margin."""
 
     def work(store: Store, cancel: Cancel) -> bytes:
-        merges = [each.to_dict() for each in store.suggest_merges(limit)]
-        cancel.check()
-        splits = [each.to_dict() for each in store.suggest_splits(limit)]
+        with store.handle.reporting(cancel.check):
+            merges = [each.to_dict() for each in store.suggest_merges(limit)]
+            splits = [each.to_dict() for each in store.suggest_splits(limit)]
         return json_bytes({"merges": merges, "splits": splits})
 
     key = "suggestions", limit
@@ -366,7 +366,8 @@ def _subcluster(store: Store, number: int) -> dict[str, Any]:
 
 
 def _questions(store: Store, cancel: Cancel, limit: int) -> list[dict[str, Any]]:
-    asked = store.review_queue(limit)
+    with store.handle.reporting(cancel.check):
+        asked = store.review_queue(limit)
     cancel.check()
     names = _names(store, {cluster for question in asked for cluster in question.clusters})
     return [

@@ -6,21 +6,22 @@ engine/linkage.py: directions are rounded to 25 bits, so that products are exact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import linkage
+from linkstream.engine.fixed_point import dot, similarity
 from linkstream.engine.forest import FULL
-from linkstream.engine.linkage import CENTROID_SCALE, Floats
+from linkstream.engine.linkage import CENTROID_SCALE, Floats, Progress
 from linkstream.engine.state import Integers, State
-from linkstream.identity.laws import Laws
 from linkstream.paper.thresholds import Thresholds
 
 _BLOCK = 512
+SPREAD = 0.03  # margins so far from even odds have odds of e to one
 
 # Of margins (rows × columns), sizes of the rows and of the columns: what each pair is worth.
 Worth = Callable[[Floats, Floats, Floats], Floats]
@@ -38,6 +39,55 @@ def similarities(left: Floats, right: Floats) -> Floats:
     """Return the cosines of directions, row by row."""
     found: Floats = (left * right).sum(axis=1) / CENTROID_SCALE**2
     return found
+
+
+def edge_figures(state: State) -> tuple[Floats, Floats]:
+    """Return similarity and s~ of each edge."""
+    ends = np.searchsorted(state.numbers, state.edges)
+    units = linkage.centroids(state.sums)
+    masses = state.masses()
+    threshold = state.thresholds.edges(masses[ends[:, 0]], masses[ends[:, 1]])
+    return similarities(units[ends[:, 0]], units[ends[:, 1]]), threshold
+
+
+def elsewhere(state: State, vectors: npt.NDArray[np.int32], cluster: int) -> Floats:
+    """Return the greatest similarity of each vector to another cluster; −1 if there is none."""
+    totals = Totals.of(state)
+    units = directions(totals.sums[totals.ids != cluster])
+    scores = directions(vectors.astype(np.int64)) @ units.T / CENTROID_SCALE**2
+    found: Floats = scores.max(axis=1, initial=-1.0)
+    return found
+
+
+def wholes(state: State, vector: npt.NDArray[np.int32]) -> tuple[Integers, Floats, Floats]:
+    """Return the IDs of all clusters, their weights and exact similarities to a vector."""
+    totals, q = Totals.of(state), vector.astype(np.int64)
+    square = dot(q, q)
+    scores = [
+        similarity(dot(total, q), square, own) if (own := dot(total, total)) else -1.0
+        for total in totals.sums
+    ]
+    return totals.ids, totals.masses, np.array(scores)
+
+
+def chance(lead: Floats) -> Floats:
+    """Return the logistic function of margins beyond even odds."""
+    return 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRestrictions:
+    """Which clusters are not compared, by ID.
+
+    Attributes:
+        barred: pairs of clusters that corrections keep apart, in order, the older first.
+        names: clusters of different names are apart, too.
+        left_out: clusters that are not compared at all.
+    """
+
+    barred: Integers = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    names: Mapping[int, str] = field(default_factory=dict)
+    left_out: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +108,16 @@ class Comparison:
     left_out: Integers
 
     @classmethod
-    def of(cls, state: State, laws: Laws, ignored: Collection[int] = ()) -> Comparison:
-        """Return the comparison of a state that obeys these laws."""
+    def of(cls, state: State, given: ClusterRestrictions | None = None) -> Comparison:
+        """Return the comparison of the clusters of a state."""
+        given = given or ClusterRestrictions()
         totals = Totals.of(state)
-        rows = members(state, totals)
-        barred, labels = laws.rows(state, rows), laws.labels(state, rows)
-        left_out = np.flatnonzero(np.isin(totals.ids, list(ignored)))
+        here = np.isin(given.barred, totals.ids).all(axis=1)
+        barred = np.searchsorted(totals.ids, given.barred[here])
+        names = [given.names.get(cluster) for cluster in totals.ids.tolist()]
+        number = {name: i for i, name in enumerate(sorted({n for n in names if n is not None}))}
+        labels = np.array([-1 if n is None else number[n] for n in names], dtype=np.int64)
+        left_out = np.flatnonzero(np.isin(totals.ids, given.left_out))
         return cls(state.thresholds, totals, directions(totals.sums), barred, labels, left_out)
 
     def figures(self, pairs: Integers) -> tuple[Floats, Floats]:
@@ -73,13 +127,15 @@ class Comparison:
         required = self.thresholds.edges(masses[first], masses[second])
         return similarities(self.units[first], self.units[second]), required
 
-    def best(self, worth: Worth, limit: int) -> Integers:
+    def best(self, worth: Worth, limit: int, progress: Progress | None = None) -> Integers:
         """Return the pairs of the greatest worth, best first (tie: the lower rows).
 
-        Costs n²·d steps for n clusters, and little memory.
+        Costs n²·d steps for n clusters, and little memory. `progress` may raise to end it.
         """
         found: list[tuple[float, int, int]] = []
         for start in range(0, len(self.units), _BLOCK):
+            if progress is not None:
+                progress(start / len(self.units))
             values = self._worths(start, worth)
             floor = -found[-1][0] if len(found) == limit else -np.inf
             rows, columns = np.nonzero(values > floor)
