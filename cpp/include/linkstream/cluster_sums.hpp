@@ -127,6 +127,22 @@ class ClusterSums {
     }
   }
 
+  // Computes the sums of some components, rising, from all of their nodes.
+  void read(const std::vector<std::uint32_t>& components, const std::vector<Row>& nodes) {
+    if (!on_) return;
+    for (const std::uint32_t component : components) {
+      open(component);
+      clear(component);
+    }
+    for (const Row row : nodes) {
+      add_sum(rows_.sum(graph_.node(row).component), graph_.rows.sum(row));
+    }
+    for (const std::uint32_t component : components) {
+      squares_[component] = square_of(component);
+      encode(component);
+    }
+  }
+
   // A block of vectors that arrive, and one of sums that are healed.
   ClusterScan arriving, healing;
 

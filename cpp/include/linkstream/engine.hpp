@@ -84,7 +84,7 @@ class Engine {
         placement_(graph_, journal_, members_, cluster_sums_, update_),
         corrections_(graph_, journal_, members_, placement_),
         healer_(graph_, journal_, cluster_sums_, update_),
-        regroup_(graph_, journal_, cluster_sums_),
+        regroup_(graph_, journal_, cluster_sums_, corrections_),
         absorb_(graph_, search_, journal_, members_, cluster_sums_, assess_),
         vector_store_(std::move(vector_store)) {}
 
@@ -96,6 +96,7 @@ class Engine {
   std::int64_t n_walks() const { return graph_.n_walks; }
   std::int64_t n_visited() const { return members_.n_visited; }
   std::int64_t n_cluster_ids() const { return journal_.free_cluster; }
+  std::int64_t n_events() const { return journal_.log.n_events(); }
   const EventLog& log() const { return journal_.log; }
 
   // A change of several calls is kept or rolled back as a whole; a rollback needs no memory. A call
@@ -126,7 +127,6 @@ class Engine {
     cluster_sums_.read();
     members_.rollback();
     journal_.rollback();
-    corrections_.forget_rows();
     if (vector_store_) vector_store_->cut(stored_before_);
     open_ = failed_ = false;
   }
@@ -307,7 +307,7 @@ class Engine {
     change.done();
   }
 
-  // Replaces the edges and clusters of the subclusters.
+  // Replaces the edges and clusters of the subclusters, or of some that make up whole clusters.
   void regroup(const Regrouped& given) {
     Change change(*this);
     regroup_(given);
@@ -327,10 +327,14 @@ class Engine {
     return state;
   }
 
-  // Returns the subclusters of one cluster, with their sums and edges; no vectors, no events.
-  State part(std::int64_t cluster) {
+  // Returns the subclusters of some clusters, with their sums and edges; no vectors, no events.
+  State parts(const std::vector<std::int64_t>& clusters) {
     State state = counters();
-    std::vector<Row> rows = rows_of(cluster);
+    std::vector<Row> rows;
+    for (const std::int64_t cluster : clusters) {
+      const std::vector<Row> more = rows_of(cluster);
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
     sort_by_number(rows, graph_);
     write_nodes(state, graph_, rows);
     write_sums(state, graph_, rows);

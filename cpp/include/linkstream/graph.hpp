@@ -44,6 +44,36 @@ struct IncomingSum {
   double root;
 };
 
+// Rows whose number was set since it was last cleared; `all`: there were too many to list.
+struct Renumbered {
+  std::vector<Row> rows;
+  bool all = false;
+
+  bool any() const { return all || !rows.empty(); }
+
+  // Allocates the memory to add one row; not more than an eighth of the nodes need.
+  void make_room(std::int64_t n_nodes) {
+    const std::size_t most = 1024 + static_cast<std::size_t>(n_nodes) / 8;
+    if (!all && rows.size() == rows.capacity() && rows.size() < most) make_room_for_one(rows);
+  }
+
+  // Needs no memory.
+  void add(Row row) {
+    if (all) return;
+    all = rows.size() == rows.capacity();
+    if (all) {
+      rows.clear();
+    } else {
+      rows.push_back(row);
+    }
+  }
+
+  void clear() {
+    rows.clear();
+    all = false;
+  }
+};
+
 class Graph {
  public:
   Graph(const Thresholds& limits, std::size_t dimension, const Kernel& kernel, Skip skip)
@@ -61,6 +91,7 @@ class Graph {
   Forest forest;
   Touched touched;
   Bars bars;
+  Renumbered renumbered;
   std::int64_t n_nodes = 0;
   mutable std::int64_t n_walks = 0;  // over all nodes; a test counts them
 
@@ -108,16 +139,23 @@ class Graph {
 
   // Returns a row for a node of this number and square; the caller sets counts, times and component.
   Row take(std::int64_t number, Integer square) {
+    renumbered.make_room(n_nodes);
     const Row row = rows.take();
     forest.make_room(row + 1);
     save(row);
     Node& fresh = node(row);
     fresh.clear();
-    fresh.number = number;
+    set_number(row, number);
     fresh.square = square;
     fresh.root = root(square);
     ++n_nodes;
     return row;
+  }
+
+  // Sets the number of a node that is saved.
+  void set_number(Row row, std::int64_t number) {
+    node(row).number = number;
+    renumbered.add(row);
   }
 
   void release(Row row) {
@@ -185,14 +223,15 @@ class Graph {
   // Computes the statistics of all components from their nodes.
   void count_components() {
     for (ClusterStats& component : forest.components) component = {component.cluster};
-    each_node([this](Row row) {
-      const Node& counted = node(row);
-      ClusterStats& component = forest.components[counted.component];
-      component.vectors += counted.count;
-      component.missing_weight += counted.missing_weight;
-      component.claims += counted.claims();
-      component.member = row;
-    });
+    each_node([this](Row row) { count(row); });
+  }
+
+  // The same of some components, from all of their nodes.
+  void count_components(const std::vector<std::uint32_t>& some, const std::vector<Row>& nodes) {
+    for (const std::uint32_t component : some) {
+      forest.components[component] = {forest.components[component].cluster};
+    }
+    for (const Row row : nodes) count(row);
   }
 
   // Writes the codes of a sum that has changed.
@@ -329,6 +368,16 @@ class Graph {
   }
 
  private:
+  // Adds a node to the statistics of its component.
+  void count(Row row) {
+    const Node& counted = node(row);
+    ClusterStats& component = forest.components[counted.component];
+    component.vectors += counted.count;
+    component.missing_weight += counted.missing_weight;
+    component.claims += counted.claims();
+    component.member = row;
+  }
+
   // A node before the open change, without its edges, which the forest records, and its sum, which is
   // in `sums_`; number -1: the row was free.
   struct Image {
@@ -368,7 +417,7 @@ class Graph {
     Node& node = this->node(image.row);
     node.square = image.node.square;
     node.root = image.node.root;
-    node.number = image.node.number;
+    set_number(image.row, image.node.number);
     node.count = image.node.count;
     node.count_limit = image.node.count_limit;
     node.first_seen = image.node.first_seen;

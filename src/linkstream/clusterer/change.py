@@ -135,6 +135,7 @@ class Change:
         self._engine = self._open = core.engine
         self._ledger = core.ledger
         self._start = core.ledger.begin()
+        self._first = None if core.engine is None else core.engine.n_events
         self._mark: tuple[Engine, Ledger, Mark] | None = None
         self._vectors = core.vectors, core.undone
         self._rest = core.base, core.origin, core.last_decisions
@@ -161,6 +162,34 @@ class Change:
                 expected="a change before that, or after it",
                 remedy="Let the report of progress change nothing; make the change after the call.",
             )
+
+    def savepoint(self) -> Callable[[], None]:
+        """Return a function that goes back to this moment.
+
+        It costs what the change has done if that is nothing so far, else a copy of the state.
+        """
+        core = self._core
+        assert core.engine is not None, "there is something to go back to"
+        if core.engine is self._engine and core.engine.n_events == self._first:
+            return self._begin_again
+        state, ledger = core.engine.state(), core.ledger.copy()
+
+        def back() -> None:
+            core.ledger = ledger
+            core.replace_state(state)
+
+        return back
+
+    def _begin_again(self) -> None:
+        """Take back all that was done, and go on with the change."""
+        core, engine = self._core, self._engine
+        assert engine is not None, "there was one when the change began"
+        core.engine = UNUSABLE
+        engine.rollback()
+        self._ledger.rollback(self._start)
+        core.ledger = self._ledger
+        engine.begin()
+        core.engine = self._open = engine
 
     def mark(self) -> None:
         """Set a point to roll back to, after another engine has taken over."""

@@ -48,9 +48,10 @@ def remove(
         missing_weight = FULL if node in core.up_to_date_ledger().locked else missing_weight
     refuse_hollow(core, node, q, missing_weight)
     engine = core.running()
+    since = engine.n_events
     engine.note([(events.DROPPED, number)])
     engine.withdraw(q, missing_weight=missing_weight, target=node, member=number)
-    enforce(core)
+    enforce(core, since)
 
 
 def _given(core: Core, x: npt.ArrayLike) -> Fixed:
@@ -84,8 +85,9 @@ def _likely_holder(core: Core, q: Fixed, cluster: int | None) -> int:
 def forget(core: Core, cluster: int) -> None:
     """Remove a cluster and all its vectors."""
     live = core.live(cluster)
+    since = core.running().n_events
     core.replace_state(limits.forget(core.state(), [live], limits.ASKED))
-    enforce(core)
+    enforce(core, since)
 
 
 def refuse_hollow(core: Core, node: int, q: Fixed, missing_weight: int) -> None:

@@ -174,11 +174,12 @@ class Regrouped:
     """The edges and clusters that a graph is to have.
 
     Attributes:
-        clusters: the cluster of each subcluster, in order of their numbers.
+        clusters: the cluster of each subcluster that takes part, in order of their numbers.
         edges: pairs of subcluster numbers, the older first, in order.
         edge_rules: the rule of each edge.
         events: the rows of events that led there.
         free_cluster: the next cluster ID to be given.
+        numbers: the subclusters that take part, rising: all of some clusters; none: all there are.
     """
 
     clusters: Integers
@@ -186,6 +187,7 @@ class Regrouped:
     edge_rules: Integers
     events: Integers
     free_cluster: int
+    numbers: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 class Subclusters(Protocol):
@@ -228,6 +230,10 @@ class Engine(Subclusters, Protocol):
     @property
     def n_vectors(self) -> int:
         """Return the number of vectors added so far."""
+
+    @property
+    def n_events(self) -> int:
+        """Return the number of events so far: the sequence number of the next one."""
 
     @property
     def n_subclusters(self) -> int:
@@ -361,7 +367,10 @@ class Engine(Subclusters, Protocol):
         """Settle the clusters that are due with what is near them (engine/healing.py)."""
 
     def regroup(self, given: Regrouped) -> None:
-        """Replace the edges and clusters of the subclusters; append the events."""
+        """Replace the edges and clusters of the subclusters; append the events.
+
+        Costs what takes part in the compiled engine.
+        """
 
     def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:
         """Return the most similar subclusters, best first (tie: the older)."""
@@ -396,12 +405,15 @@ class Engine(Subclusters, Protocol):
         """
 
     def part(self, cluster: int) -> State:
-        """Return the subclusters of one cluster, their sums and edges; no vectors and no events.
+        """Return `parts` of one cluster."""
+
+    def parts(self, clusters: Iterable[int]) -> State:
+        """Return the subclusters of clusters, their sums and edges; no vectors and no events.
 
         The compiled engine looks only at these subclusters.
 
         Args:
-            cluster: the ID of the cluster; one that does not exist has no subclusters.
+            clusters: IDs, each once; one that does not exist has no subclusters.
         """
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:

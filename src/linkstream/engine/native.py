@@ -110,6 +110,11 @@ class NativeEngine:
         return self._core.n_vectors
 
     @property
+    def n_events(self) -> int:
+        """Return the number of events so far."""
+        return self._core.n_events
+
+    @property
     def n_subclusters(self) -> int:
         """Return the number of nodes of the graph."""
         return self._core.n_subclusters
@@ -214,7 +219,7 @@ class NativeEngine:
     def regroup(self, given: Regrouped) -> None:
         """Replace the edges and clusters of the subclusters; append the events."""
         self._core.regroup(
-            given.clusters, given.edges, given.edge_rules, given.events, given.free_cluster
+            given.numbers, given.clusters, given.edges, given.edge_rules, given.events, given.free_cluster
         )
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
@@ -298,7 +303,11 @@ class NativeEngine:
 
     def part(self, cluster: int) -> State:
         """Return one cluster; see `contract.Engine`."""
-        return self._state(self._core.part(cluster))
+        return self.parts((cluster,))
+
+    def parts(self, clusters: Iterable[int]) -> State:
+        """Return some clusters; see `contract.Engine`."""
+        return self._state(self._core.parts(np.array([*clusters], dtype=np.int64)))
 
     def state(self) -> State:
         """Return the whole state as plain arrays."""

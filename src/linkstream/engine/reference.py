@@ -86,6 +86,11 @@ class ReferenceEngine:
         return self._journal.n_vectors
 
     @property
+    def n_events(self) -> int:
+        """Return the number of events so far."""
+        return self._journal.log.n_events
+
+    @property
     def n_subclusters(self) -> int:
         """Return the number of nodes of the graph."""
         return len(self._graph.nodes)
@@ -384,7 +389,12 @@ class ReferenceEngine:
 
     def part(self, cluster: int) -> State:
         """Return one cluster; see `contract.Engine`."""
-        nodes = {n: node for n, node in self._graph.nodes.items() if node.cluster == cluster}
+        return self.parts((cluster,))
+
+    def parts(self, clusters: Iterable[int]) -> State:
+        """Return some clusters; see `contract.Engine`."""
+        wanted = set(clusters)
+        nodes = {n: node for n, node in self._graph.nodes.items() if node.cluster in wanted}
         found = self._graph.columns(nodes)
         return replace(self.outline(), **found)
 

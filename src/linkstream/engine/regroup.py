@@ -31,10 +31,10 @@ class Regroup:
         """Remove and add edges where the two graphs differ."""
         nodes = self._graph.nodes
         before = {
-            (a.number, b): a.rules.get(b, TESTED)
-            for a in nodes.values()
-            for b in a.neighbours
-            if a.number < b
+            (a, b): nodes[a].rules.get(b, TESTED)
+            for a in self._taking_part(given)
+            for b in nodes[a].neighbours
+            if a < b
         }
         edges = map(tuple, given.edges.tolist())
         after = dict(zip(edges, given.edge_rules.tolist(), strict=True))
@@ -46,10 +46,13 @@ class Regroup:
                 self._graph.save(nodes[a], nodes[b])
                 add_edge(nodes[a], nodes[b], rule=rule)
 
+    def _taking_part(self, given: Regrouped) -> list[int]:
+        return given.numbers.tolist() or sorted(self._graph.nodes)
+
     def _move_nodes(self, given: Regrouped) -> None:
         """Move the nodes whose cluster changes, and remove the clusters that are then empty."""
         graph, left = self._graph, set[int]()
-        for number, cluster in zip(sorted(graph.nodes), given.clusters.tolist(), strict=True):
+        for number, cluster in zip(self._taking_part(given), given.clusters.tolist(), strict=True):
             node = graph.nodes[number]
             if node.cluster == cluster:
                 continue

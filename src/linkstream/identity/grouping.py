@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Engine
-from linkstream.engine.fixed_point import dot, similarity
+from linkstream.engine.fixed_point import dot, dots, similarity
 from linkstream.engine.forest import SETTLED, TESTED
 from linkstream.engine.state import Fixed
 from linkstream.identity.comparison import Totals
@@ -64,14 +64,14 @@ def nearest(engine: Engine, vector: Fixed) -> dict[int, Candidate]:
 
 def nearest_in(engine: Engine, vector: Fixed, cluster: int) -> Place:
     """Return the place of a vector in a given cluster: at its most similar subcluster."""
-    limit = 32
-    while True:
-        ranked = engine.ranked(vector, limit)
-        best = next((c for c in ranked if c.cluster == cluster), None)
-        if best is not None:
-            outcome = JOINED if best.similarity >= best.join_threshold else LINKED
-            return Place(cluster, outcome, best.subcluster, best.similarity, best.join_threshold)
-        limit *= 8
+    part, q = engine.part(cluster), vector.astype(np.int64)
+    squares = [dot(total, total) for total in part.sums]
+    products, square = dots(part.sums, q), dot(q, q)
+    scores = [similarity(*pair) for pair in zip(products, [square] * len(squares), squares)]
+    best = max(range(len(scores)), key=lambda row: (scores[row], -row))
+    threshold = engine.thresholds.subcluster_similarity
+    outcome = JOINED if scores[best] >= threshold else LINKED
+    return Place(cluster, outcome, int(part.numbers[best]), scores[best], threshold)
 
 
 def _places(
