@@ -106,8 +106,14 @@ class BoundEngine {
   void begin() {
     briefly([&] { engine_.begin(); });
   }
-  void commit() {
-    briefly([&] { engine_.commit(); });
+  void commit(bool keep) {
+    briefly([&] { engine_.commit(keep); });
+  }
+  std::size_t n_kept() {
+    return briefly([&] { return engine_.n_kept(); });
+  }
+  void take_back(std::size_t n, std::int64_t code, std::int64_t number) {
+    locked([&] { engine_.take_back(n, {code, 0, number, -1, -1, -1}); });
   }
   void rollback() {
     locked([&] { engine_.rollback(); });
@@ -310,8 +316,8 @@ class BoundEngine {
 
   // Replaces clusters, edges and their rules, of all subclusters if no numbers are given; appends
   // events.
-  void regroup(Numbers numbers, Numbers clusters, EventRows edges, Numbers edge_rules, EventRows events,
-               std::int64_t free_cluster) {
+  void regroup(Numbers numbers, Numbers clusters, EventRows edges, Numbers edge_rules,
+               EventRows events, std::int64_t free_cluster) {
     Regrouped given;
     given.numbers.assign(numbers.data(), numbers.data() + numbers.size());
     given.clusters.assign(clusters.data(), clusters.data() + clusters.size());
@@ -486,7 +492,9 @@ void bind_engine(nb::module_& m) {
            nb::arg("cluster_evidence"), nb::arg("threads"), nb::arg("kernel"),
            nb::arg("check_all_edges"), nb::arg("vector_store").none() = nb::none())
       .def("begin", &BoundEngine::begin)
-      .def("commit", &BoundEngine::commit)
+      .def("commit", &BoundEngine::commit, nb::arg("keep") = false)
+      .def("take_back", &BoundEngine::take_back, nb::arg("n"), nb::arg("code"), nb::arg("number"))
+      .def_prop_ro("n_kept", &BoundEngine::n_kept)
       .def("rollback", &BoundEngine::rollback)
       .def("add", &BoundEngine::add, nb::arg("vectors"), nb::arg("stop").none() = nb::none())
       .def("add_floats", &BoundEngine::add_floats, nb::arg("rows"), nb::arg("least"),
@@ -518,8 +526,8 @@ void bind_engine(nb::module_& m) {
            nb::arg("before"))
       .def("oldest_event", &BoundEngine::oldest_event)
       .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))
-      .def("regroup", &BoundEngine::regroup, nb::arg("numbers"), nb::arg("clusters"), nb::arg("edges"),
-           nb::arg("edge_rules"), nb::arg("events"), nb::arg("free_cluster"))
+      .def("regroup", &BoundEngine::regroup, nb::arg("numbers"), nb::arg("clusters"),
+           nb::arg("edges"), nb::arg("edge_rules"), nb::arg("events"), nb::arg("free_cluster"))
       .def("unions", &BoundEngine::unions, nb::arg("numbers"), nb::arg("places"), nb::arg("masses"),
            nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
            nb::arg("pair_similarity_max"), nb::arg("barred"), nb::arg("labels"), nb::arg("alike"),

@@ -47,6 +47,7 @@ class ClusterSums {
   void add(std::uint32_t component, const IncomingVector& x) {
     if (!on_) return;
     open(component);
+    save(component);
     Integer& square = squares_[component];
     const std::int64_t count = graph_.forest.components[component].vectors;
     square +=
@@ -59,6 +60,7 @@ class ClusterSums {
   void add(std::uint32_t component, const IncomingSum& x) {
     if (!on_) return;
     open(component);
+    save(component);
     const std::int64_t count = graph_.forest.components[component].vectors;
     squares_[component] += 2 * graph_.product(x, rows_.sum(component), count) + x.square;
     add_sum(rows_.sum(component), x.sum);
@@ -68,6 +70,7 @@ class ClusterSums {
   // Subtracts a vector from a component.
   void take(std::uint32_t component, const IncomingVector& x) {
     if (!on_) return;
+    save(component);
     std::int64_t* sum = rows_.sum(component);
     const std::int64_t count = graph_.forest.components[component].vectors;
     squares_[component] += x.square - 2 * dot(graph_.kernel, x.q, sum, count, graph_.dimension());
@@ -78,6 +81,7 @@ class ClusterSums {
   // Subtracts a node from a component that has other nodes.
   void take(std::uint32_t component, Row row) {
     if (!on_) return;
+    save(component);
     std::int64_t* sum = rows_.sum(component);
     const std::int64_t* gone = graph_.rows.sum(row);
     for (std::size_t i = 0; i < graph_.dimension(); ++i) sum[i] -= gone[i];
@@ -87,13 +91,17 @@ class ClusterSums {
 
   // Sets the sum of a removed component to zero, for the next one with its number.
   void close(std::uint32_t component) {
-    if (on_) clear(component);
+    if (!on_) return;
+    save(component);
+    clear(component);
   }
 
   // Moves nodes from a component to a new one.
   void split(std::uint32_t old, std::uint32_t fresh, const std::vector<Row>& nodes) {
     if (!on_) return;
     open(fresh);
+    save(old);
+    save(fresh);
     std::int64_t* part = rows_.sum(fresh);
     for (const Row row : nodes) add_sum(part, graph_.rows.sum(row));
     std::int64_t* rest = rows_.sum(old);
@@ -107,13 +115,53 @@ class ClusterSums {
   // Adds the sum of one component to another, and removes it.
   void join(std::uint32_t kept, std::uint32_t gone) {
     if (!on_) return;
+    save(kept);
+    save(gone);
     add_sum(rows_.sum(kept), rows_.sum(gone));
     clear(gone);
     squares_[kept] = square_of(kept);
     encode(kept);
   }
 
-  // Computes all sums from the nodes of the graph. After a rollback this needs no memory.
+  // Changes. A rollback needs no memory.
+
+  struct Record;
+
+  void begin() { is_open_ = true; }
+
+  void commit() {
+    end_saving();
+    forget_all(images_);
+    forget_all(sums_);
+  }
+
+  // Commits, and moves what a rollback needs to a record.
+  void commit(Record& record) {
+    end_saving();
+    record = {std::move(images_), std::move(sums_)};
+    images_.clear();
+    sums_.clear();
+  }
+
+  // Takes the last change back, by its record.
+  void take_back(Record& record) {
+    images_ = std::move(record.images);
+    sums_ = std::move(record.sums);
+    rollback();
+  }
+
+  void rollback() {
+    end_saving();
+    for (; !images_.empty(); images_.pop_back()) {
+      const Image& last = images_.back();
+      std::copy_n(sums_.data() + last.sum, graph_.dimension(), rows_.sum(last.component));
+      squares_[last.component] = last.square;
+      encode(last.component);
+    }
+    sums_.clear();
+  }
+
+  // Computes all sums from the nodes of the graph.
   void read() {
     if (!on_) return;
     const auto n = static_cast<std::uint32_t>(graph_.forest.components.size());
@@ -132,6 +180,7 @@ class ClusterSums {
     if (!on_) return;
     for (const std::uint32_t component : components) {
       open(component);
+      save(component);
       clear(component);
     }
     for (const Row row : nodes) {
@@ -204,6 +253,45 @@ class ClusterSums {
   }
 
  private:
+  struct Image {
+    std::uint32_t component;
+    std::size_t sum;  // place in `sums_`
+    Integer square;
+  };
+
+ public:
+  struct Record {
+    std::vector<Image> images;
+    std::vector<std::int64_t> sums;
+
+    std::size_t bytes() const {
+      return images.size() * sizeof(Image) + sums.size() * sizeof(std::int64_t);
+    }
+  };
+
+ private:
+  // Saves the sum of a component; call it before any change of it.
+  void save(std::uint32_t component) {
+    if (!is_open_) return;
+    if (component >= saved_.size()) saved_.resize(component + 1 + component / 2, 0);
+    if (saved_[component]) return;
+    make_room_for_one(images_);
+    const std::int64_t* sum = rows_.sum(component);
+    images_.push_back({component, sums_.size(), squares_[component]});
+    try {
+      sums_.insert(sums_.end(), sum, sum + graph_.dimension());
+    } catch (...) {
+      images_.pop_back();
+      throw;
+    }
+    saved_[component] = 1;
+  }
+
+  void end_saving() {
+    for (const Image& image : images_) saved_[image.component] = 0;
+    is_open_ = false;
+  }
+
   struct Likely {
     std::uint32_t component;
     float margin;  // at most
@@ -296,6 +384,10 @@ class ClusterSums {
   std::vector<float> room_;
   Shortlist proposed_;
   std::vector<Likely> likely_;
+  std::vector<Image> images_;  // of the open change, in order
+  std::vector<std::int64_t> sums_;
+  std::vector<std::uint8_t> saved_;  // by component
+  bool is_open_ = false;
   double least_mass_ = 1.0;  // of a cluster when the block was scanned
 };
 

@@ -75,7 +75,41 @@ struct Renumbered {
 };
 
 class Graph {
+  // A node before the open change, without its edges, which the forest records, and its sum, which is
+  // in `sums_`; number -1: the row was free.
+  struct Image {
+    Row row;
+    std::size_t sum;
+    struct {
+      Integer square;
+      double root;
+      std::int64_t number, count, count_limit, first_seen, last_seen, missing_weight;
+      std::uint32_t component;
+      std::uint8_t flags;
+    } node;
+  };
+
+  struct Move {
+    Row row;
+    std::uint32_t from;
+  };
+
  public:
+  // What a rollback of a change needs.
+  struct Record {
+    std::vector<Image> images;
+    std::vector<std::int64_t> sums;
+    std::vector<Move> moves;
+    std::vector<Rows::Step> rows;
+    Forest::Record forest;
+    std::int64_t n_nodes = 0;
+
+    std::size_t bytes() const {
+      return images.size() * sizeof(Image) + sums.size() * sizeof(std::int64_t) +
+             moves.size() * sizeof(Move) + rows.size() * sizeof(Rows::Step) + forest.bytes();
+    }
+  };
+
   Graph(const Thresholds& limits, std::size_t dimension, const Kernel& kernel, Skip skip)
       : thresholds(limits),
         kernel(kernel),
@@ -176,9 +210,7 @@ class Graph {
   }
 
   void commit() {
-    rows.each_released([this](Row row) {
-      if (number(row) < 0) std::vector<HeldEdge>().swap(node(row).edges);
-    });
+    free_edges(rows.steps());
     for (const Image& image : images_) node(image.row).saved = false;
     forget_all(images_);
     forget_all(sums_);
@@ -189,11 +221,54 @@ class Graph {
     open_ = false;
   }
 
+  // Commits, and moves what a rollback needs to a record. Released rows keep the memory of their edges
+  // until `drop`.
+  void commit(Record& record) {
+    for (const Image& image : images_) node(image.row).saved = false;
+    record.images = std::move(images_);
+    record.sums = std::move(sums_);
+    record.moves = std::move(moves_);
+    record.n_nodes = n_nodes_before_;
+    images_.clear();
+    sums_.clear();
+    moves_.clear();
+    rows.commit(record.rows);
+    forest.commit(record.forest);
+    bars.commit();
+    open_ = false;
+  }
+
+  void drop(Record& record) {
+    free_edges(record.rows);
+    forest.drop(record.forest);
+  }
+
+  // Takes the last change back, by its record. No node is due then. What corrections require is not
+  // taken back.
+  void take_back(Record& record) {
+    const bool any_due = due_unknown_;
+    images_ = std::move(record.images);
+    sums_ = std::move(record.sums);
+    moves_ = std::move(record.moves);
+    n_nodes_before_ = record.n_nodes;
+    rows.reopen(record.rows);
+    forest.reopen(record.forest);
+    for (Image& image : images_) image.node.flags &= static_cast<std::uint8_t>(~kDue);
+    restore();
+    clear_due(any_due);
+  }
+
   void rollback() {
+    bars.rollback();
+    restore();
+  }
+
+ private:
+  // Takes all steps back.
+  void restore() {
     open_ = false;
     touched.end_block();
     forest.rollback();
-    bars.rollback();
     for (const Image& image : images_) put_back(image);
     for (; !moves_.empty(); moves_.pop_back())
       node(moves_.back().row).component = moves_.back().from;
@@ -205,9 +280,24 @@ class Graph {
     forget_all(sums_);
     n_nodes = n_nodes_before_;
     due_unknown_ = true;
-    count_components();
   }
 
+  void clear_due(bool any) {
+    const auto clear = [this](Row row) { node(row).flags &= static_cast<std::uint8_t>(~kDue); };
+    if (any) each_node(clear);
+    for (const Row row : due_rows_) clear(row);
+    due_rows_.clear();
+    due_unknown_ = false;
+  }
+
+  // Frees the memory of the edges of rows that were released and are free.
+  void free_edges(const std::vector<Rows::Step>& steps) {
+    Rows::each_released(steps, [this](Row row) {
+      if (row < rows.size() && number(row) < 0) std::vector<HeldEdge>().swap(node(row).edges);
+    });
+  }
+
+ public:
   // Saves a node; call it before any change of the node except its component.
   void save(Row row) {
     if (open_ && !node(row).saved) save_now(row);
@@ -215,20 +305,17 @@ class Graph {
 
   // Moves a node to another component.
   void move_to(std::uint32_t component, Row row) {
+    forest.save_stats(node(row).component);
+    forest.save_stats(component);
     if (open_ && !node(row).saved) moves_.push_back({row, node(row).component});
     node(row).component = component;
     if (!bars.empty()) bars.moved(number(row), component);
   }
 
-  // Computes the statistics of all components from their nodes.
-  void count_components() {
-    for (ClusterStats& component : forest.components) component = {component.cluster};
-    each_node([this](Row row) { count(row); });
-  }
-
-  // The same of some components, from all of their nodes.
+  // Computes the statistics of some components from all of their nodes.
   void count_components(const std::vector<std::uint32_t>& some, const std::vector<Row>& nodes) {
     for (const std::uint32_t component : some) {
+      forest.save_stats(component);
       forest.components[component] = {forest.components[component].cluster};
     }
     for (const Row row : nodes) count(row);
@@ -378,30 +465,12 @@ class Graph {
     component.member = row;
   }
 
-  // A node before the open change, without its edges, which the forest records, and its sum, which is
-  // in `sums_`; number -1: the row was free.
-  struct Image {
-    Row row;
-    std::size_t sum;
-    struct {
-      Integer square;
-      double root;
-      std::int64_t number, count, count_limit, first_seen, last_seen, missing_weight;
-      std::uint32_t component;
-      std::uint8_t flags;
-    } node;
-  };
-
-  struct Move {
-    Row row;
-    std::uint32_t from;
-  };
-
   void save_now(Row row) {
     Node& node = this->node(row);
     make_room_for_one(images_);
     const std::size_t offset = sums_.size();
     if (node.number >= 0) {
+      forest.save_stats(node.component);
       const std::int64_t* sum = rows.sum(row);
       sums_.insert(sums_.end(), sum, sum + dimension());
     }

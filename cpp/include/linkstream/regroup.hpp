@@ -33,10 +33,7 @@ struct Regrouped {
 class Regroup {
  public:
   Regroup(Graph& graph, Journal& journal, ClusterSums& cluster_sums, Corrections& corrections)
-      : graph_(graph),
-        journal_(journal),
-        cluster_sums_(cluster_sums),
-        corrections_(corrections) {}
+      : graph_(graph), journal_(journal), cluster_sums_(cluster_sums), corrections_(corrections) {}
 
   void operator()(const Regrouped& given) {
     const std::vector<Row> order = rows_of(given);
@@ -99,9 +96,9 @@ class Regroup {
     for (const std::int64_t cluster : given.clusters) {
       refuse_unless(cluster >= 0 && cluster < given.free_cluster, "no such cluster ID");
       const std::uint32_t found = graph_.forest.component_of(cluster);
-      refuse_unless(found == kNoComponent ||
-                        std::binary_search(components.begin(), components.end(), found),
-                    "a cluster of other subclusters");
+      refuse_unless(
+          found == kNoComponent || std::binary_search(components.begin(), components.end(), found),
+          "a cluster of other subclusters");
     }
     for (std::size_t i = 0; i < given.edges.size(); ++i) {
       const auto [a, b] = given.edges[i];

@@ -82,7 +82,7 @@ def retract(core: Core, correction: int) -> None:
             expected="the number of a same, different or move that still holds",
             remedy="corrections() shows them.",
         )
-    engine, freed = core.running(), core.ledger.nodes_of(int(correction))
+    engine, freed = core.running(), core.ledger.nodes_of(known)
     since = engine.n_events
     engine.note([(events.RETRACTED, int(correction), -1, 1)])
     enforce(core, since, freed=freed, judged=True)
@@ -103,7 +103,7 @@ def move(core: Core, vector: int, cluster: int) -> Decision:
     _refuse_move(core, vector, target)
     q, missing_weight = core.kept([vector])[0], core.ledger.missing_weights.get(vector, 0)
     refuse_hollow(core, node, q, missing_weight)
-    since, freed = engine.n_events, core.ledger.nodes_of_move(vector)
+    since, freed = engine.n_events, core.ledger.nodes_of(core.ledger.book.of_mover(vector))
     place, decision = _relocate(core, vector, q, target)
     held = decision.subcluster
     other = place.target if decision.kind == "linked" else held
@@ -255,7 +255,8 @@ def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], pl
     rows = [(group, core.kept(group)) for group in plan.leaving]
     assert core.change is not None, "a correction is a change"
     back, since = core.change.savepoint() if plan else None, core.running().n_events
-    freed = {node for earlier, _ in plan.retracted for node in core.ledger.nodes_of(earlier)}
+    laws = [law for earlier, _ in plan.retracted for law in core.ledger.book.of_event(earlier)]
+    freed = core.ledger.nodes_of(laws)
     pins = [(node, vector, side) for side in (0, 1) for vector, node in sides[side]]
     said = [event, *((events.PINNED, *pin) for pin in pins)]
     said += [(events.RETRACTED, *earlier, 0) for earlier in plan.retracted]

@@ -253,8 +253,32 @@ class Engine(Subclusters, Protocol):
         After a call within a change has raised an error, only `rollback` may follow.
         """
 
-    def commit(self) -> None:
-        """Keep all calls since `begin`."""
+    def commit(self, *, keep: bool = False) -> None:
+        """Keep all calls since `begin`.
+
+        A change without events leaves earlier changes as they are; any other that is not kept ends
+        all that were kept.
+
+        Args:
+            keep: whether `take_back` may be called for the change; old changes are dropped to stay
+                within a bound of memory.
+        """
+
+    @property
+    def n_kept(self) -> int:
+        """Return how many of the newest changes `take_back` can take back."""
+
+    def take_back(self, n: int, code: int, number: int) -> None:
+        """Take back the newest changes, outside of a change.
+
+        The state is that before them; no cluster is due to be settled. Their events stay, numbers
+        that were given are not given again, and what corrections require must be told again.
+
+        Args:
+            n: how many changes.
+            code: the kind of the event that tells of it.
+            number: the number of that event.
+        """
 
     def rollback(self) -> None:
         """Take back all calls since `begin`: state, events, IDs and stored vectors."""

@@ -52,6 +52,11 @@ class EventLog:
         ours = 0 if self._before is None else self.n_events - self._before
         return self.n_events - min(len(self._rows), max(self._limit, ours))
 
+    @property
+    def has_new(self) -> bool:
+        """Whether the open change has appended an event."""
+        return self._before is not None and self.n_events != self._before
+
     def append(self, row: tuple[int, ...]) -> None:
         """Append one event."""
         self._rows.append(row + (-1,) * (WIDTH - len(row)))
@@ -109,9 +114,25 @@ class Journal:
         self._before = [getattr(self, name) for name in COUNTERS]
         self.log.begin()
 
+    @property
+    def has_events(self) -> bool:
+        """Whether the open change has recorded an event."""
+        return self.log.has_new
+
+    @property
+    def before(self) -> list[int]:
+        """The counters before the open change, which `take_back` needs."""
+        return self._before
+
     def commit(self) -> None:
         """Keep the change."""
         self.log.commit()
+
+    def take_back(self, before: list[int]) -> None:
+        """Restore the counters before a change, but not its events nor the numbers it gave."""
+        for name, value in zip(COUNTERS, before, strict=True):
+            if name not in ("free_subcluster", "free_cluster"):
+                setattr(self, name, value)
 
     def rollback(self) -> None:
         """Restore the counters and the log as they were at `begin`."""

@@ -135,9 +135,18 @@ class NativeEngine:
         """Begin a change of several calls."""
         self._core.begin()
 
-    def commit(self) -> None:
-        """Keep all calls since `begin`."""
-        self._core.commit()
+    def commit(self, *, keep: bool = False) -> None:
+        """Keep all calls since `begin`; see `contract.Engine`."""
+        self._core.commit(keep)
+
+    @property
+    def n_kept(self) -> int:
+        """Return how many of the newest changes can be taken back."""
+        return self._core.n_kept
+
+    def take_back(self, n: int, code: int, number: int) -> None:
+        """Take back the newest changes; see `contract.Engine`."""
+        self._core.take_back(n, code, number)
 
     def rollback(self) -> None:
         """Take back all calls since `begin`; this needs no memory."""
@@ -219,7 +228,12 @@ class NativeEngine:
     def regroup(self, given: Regrouped) -> None:
         """Replace the edges and clusters of the subclusters; append the events."""
         self._core.regroup(
-            given.numbers, given.clusters, given.edges, given.edge_rules, given.events, given.free_cluster
+            given.numbers,
+            given.clusters,
+            given.edges,
+            given.edge_rules,
+            given.events,
+            given.free_cluster,
         )
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:

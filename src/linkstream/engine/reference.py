@@ -8,10 +8,11 @@ chosen and why.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,11 @@ from linkstream.engine.contract import (
     VectorStore,
 )
 from linkstream.engine.corrections import Corrections, share
-from linkstream.engine.fixed_point import dot, quantise
+from linkstream.engine.fixed_point import dot
 from linkstream.engine.forest import FULL, LOCKED, TESTED, Node
 from linkstream.engine.graph import Graph, column
 from linkstream.engine.healing import POINT, Healer
+from linkstream.engine.kept_changes import KeptChanges
 from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
 from linkstream.engine.log import GIVEN, EventLog, Journal
 from linkstream.engine.members import Members
@@ -77,6 +79,7 @@ class ReferenceEngine:
         self._heals_alone = False
         self._absorb = Absorb(graph, journal, members, sums, self._assess, self._placement)
         self._vector_store = vector_store
+        self._kept = KeptChanges(graph, members, journal, sums)
         self._stored_before = 0  # vectors in the store before the open change
         self._open = False
 
@@ -116,15 +119,32 @@ class ReferenceEngine:
         self._stored_before = 0 if self._vector_store is None else len(self._vector_store)
         self._open = True
 
-    def commit(self) -> None:
-        """Keep all calls since `begin`."""
+    def commit(self, *, keep: bool = False) -> None:
+        """Keep all calls since `begin`; see `contract.Engine`."""
+        self._kept.ends(keep=keep, stored=self._stored_before)
         self._graph.commit()
         self._members.commit()
         self._journal.commit()
         self._open = False
 
+    @property
+    def n_kept(self) -> int:
+        """Return how many of the newest changes can be taken back."""
+        return len(self._kept)
+
+    def take_back(self, n: int, code: int, number: int) -> None:
+        """Take back the newest changes; see `contract.Engine`."""
+        twin = copy.deepcopy(self, {id(self._vector_store): self._vector_store})
+        stored = twin._kept.take_back(n)
+        twin._journal.record(code, number)
+        vars(self).update(vars(twin))
+        if self._vector_store is not None:
+            self._vector_store.cut(stored)
+
     def rollback(self) -> None:
         """Take back all calls since `begin`."""
+        if not self._open:
+            return
         self._graph.rollback()
         self._cluster_sums.read()
         self._members.rollback()
@@ -151,10 +171,9 @@ class ReferenceEngine:
 
     def add(self, rows: Fixed | npt.NDArray[np.float32], stop: Stop | None = None) -> Decisions:
         """Add vectors in order of arrival until `stop` returns True."""
-        vectors = _fixed(rows)
         first, decided = self.n_vectors, list[Row]()
         with self._change():
-            for vector in vectors:
+            for vector in door.fixed(rows):
                 if stop is not None and decided and stop():
                     break
                 decided.append(self._add_one(vector))
@@ -295,8 +314,7 @@ class ReferenceEngine:
         self._healer.growth, self._healer.steadiness = growth, steadiness
         self._healer.final_after = final_after
         self._heals_alone = alone and self._healer.on
-        if self._healer.on:
-            self._cluster_sums.turn_on()
+        self._cluster_sums.turn_on(self._healer.on)
 
     def require(self, requirements: Requirements) -> None:
         """Replace what corrections require of groups; see `contract.Engine`."""
@@ -393,10 +411,8 @@ class ReferenceEngine:
 
     def parts(self, clusters: Iterable[int]) -> State:
         """Return some clusters; see `contract.Engine`."""
-        wanted = set(clusters)
-        nodes = {n: node for n, node in self._graph.nodes.items() if node.cluster in wanted}
-        found = self._graph.columns(nodes)
-        return replace(self.outline(), **found)
+        nodes = self._graph.nodes_in(set(clusters))
+        return replace(self.outline(), **self._graph.columns(nodes))
 
     def state(self) -> State:
         """Return the whole state as plain arrays."""
@@ -432,13 +448,3 @@ class ReferenceEngine:
         engine._graph.read(state)
         engine._cluster_sums.read()
         return engine
-
-
-def _fixed(rows: Fixed | npt.NDArray[np.float32]) -> Fixed:
-    """Return fixed-point rows; raise VectorError if the norm of a float row is out of bounds."""
-    if rows.dtype == np.int32:
-        return cast("Fixed", rows)
-    floats = cast("npt.NDArray[np.float32]", rows)
-    fixed, norms = quantise(floats)
-    door.check_norms(floats, norms)
-    return fixed

@@ -67,7 +67,8 @@ def nearest_in(engine: Engine, vector: Fixed, cluster: int) -> Place:
     part, q = engine.part(cluster), vector.astype(np.int64)
     squares = [dot(total, total) for total in part.sums]
     products, square = dots(part.sums, q), dot(q, q)
-    scores = [similarity(*pair) for pair in zip(products, [square] * len(squares), squares)]
+    pairs = zip(products, squares, strict=True)
+    scores = [similarity(product, square, other) for product, other in pairs]
     best = max(range(len(scores)), key=lambda row: (scores[row], -row))
     threshold = engine.thresholds.subcluster_similarity
     outcome = JOINED if scores[best] >= threshold else LINKED

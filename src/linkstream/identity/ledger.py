@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.forest import FULL, LOCKED
-from linkstream.identity.lawbook import ENROLLED, Law, LawBook
+from linkstream.identity.lawbook import Law, LawBook
 from linkstream.identity.steps import Steps
+from linkstream.identity.texts import TextNumbers
 
 Rows = npt.NDArray[np.int64]
 
@@ -29,6 +30,7 @@ KINDS = ("vectors", "subclusters", "clusters")  # what a constraint may be betwe
 VECTORS, SUBCLUSTERS, CLUSTERS = range(3)  # their places, which are the levels of laws
 SPOKEN = re.compile(r"(same|different|move)\((\d{1,18}), (\d{1,18})\)")  # what texts begin with
 Mark = tuple[int, tuple[Any, ...]]  # a moment of an open change: its steps, and the plain values
+Inverted = tuple[list[Callable[[], object]], tuple[Any, ...]]  # the same of a change that is kept
 
 UNKNOWN = -1  # revision of a ledger that was rolled back
 
@@ -69,8 +71,7 @@ class Ledger:
     revision: int = field(default_factory=_revisions.__next__, repr=False, compare=False)
     _at: dict[int, list[int]] = field(default_factory=dict)  # node → its pins
     _bearers: dict[str, int] = field(default_factory=dict, repr=False)  # name → its cluster
-    _numbers: dict[str, int] = field(default_factory=dict, repr=False)  # text → a place; checked
-    _n_numbered: int = 0  # texts that `_numbers` was made of
+    _text_numbers: TextNumbers = field(default_factory=TextNumbers, repr=False, compare=False)
     _expected: int = 0  # vectors still to come of the group or enrolment the log is in
     _group: int = -1
     _name: str | None = None
@@ -102,8 +103,26 @@ class Ledger:
     def rollback(self, mark: Mark) -> None:
         """Undo all changes since a mark; the change stays open."""
         self._steps.take_back(mark[0])
-        self.n_events, self._expected, self._group, *rest = mark[1]
-        self._name, self._first, self._since = rest
+        self._restore(mark[1])
+
+    def inverse(self, mark: Mark) -> Inverted:
+        """Return what takes back all changes since a mark after they were committed.
+
+        Texts stay: events name them by number.
+        """
+        return self._steps.since(mark[0], without=self.texts), mark[1]
+
+    def take_back(self, inverse: Inverted, n_events: int) -> None:
+        """Take the last change back; the log then has this many events. This needs no memory."""
+        steps, values = inverse
+        while steps:
+            steps[-1]()
+            steps.pop()
+        self._restore(values)
+        self.n_events = n_events
+
+    def _restore(self, values: tuple[Any, ...]) -> None:
+        self.n_events, self._expected, self._group, self._name, self._first, self._since = values
         self.revision = UNKNOWN  # a new one might need memory
 
     def revise(self) -> None:
@@ -125,8 +144,8 @@ class Ledger:
         twin.ignored, twin.locked = {*self.ignored}, {*self.locked}
         twin.missing_weights, twin.keys = {**self.missing_weights}, {**self.keys}
         twin.pins = [Pin(pin.node, pin.vector, pin.group) for pin in self.pins]
-        twin.book, twin._bearers, twin._numbers = self.book.copy(), {**self._bearers}, {}
-        twin._n_numbered = 0
+        twin.book, twin._bearers = self.book.copy(), {**self._bearers}
+        twin._text_numbers = TextNumbers()
         twin.groups = [[*group] for group in self.groups]
         twin._at = {node: [*pins] for node, pins in self._at.items()}
         twin._steps = Steps()
@@ -134,28 +153,17 @@ class Ledger:
 
     def number(self, text: str) -> int:
         """Return the number that stands for a text in events."""
-        self._n_numbered = min(self._n_numbered, len(self.texts))  # some may be rolled back
-        for place in range(self._n_numbered, len(self.texts)):
-            if self._numbered(self.texts[place]) < 0:
-                self._numbers[self.texts[place]] = place
-        self._n_numbered = len(self.texts)
-        if self._numbered(text) < 0:
-            self._numbers[text], self._n_numbered = len(self.texts), len(self.texts) + 1
+        place = self._text_numbers.find(self.texts, text)
+        if place < 0:
             self._steps.append(self.texts, text)
-        return self._numbers[text]
-
-    def _numbered(self, text: str) -> int:
-        """Return the number that `_numbers` has for a text; −1 if it has none that holds."""
-        place = self._numbers.get(text, -1)
-        there = 0 <= place < len(self.texts) and self.texts[place] == text
-        return place if there else -1
+        return len(self.texts) - 1 if place < 0 else place
 
     def drop_unused_texts(self) -> None:
         """Drop names that no cluster has and groups without vectors; keep the numbers of texts."""
         used = {*self.names.values(), *self.keys}
         texts = [text if text in used else "" for text in self.texts]
         self._steps.assign(self, "texts", texts)
-        self._numbers, self._n_numbered = {}, 0
+        self._text_numbers = TextNumbers()
 
     # What it says
 
@@ -170,7 +178,7 @@ class Ledger:
         return self._bearers.get(name, -1)
 
     def laws_at(self, node: int, vector: int | None = None) -> list[Law]:
-        """Return the corrections that name a subcluster, or one of its vectors, oldest first."""
+        """Return the corrections of the pins of `pins_at`, oldest first."""
         return self.book.of_pins(self.pins_at(node, vector))
 
     def pins_at(self, node: int, vector: int | None = None) -> list[int]:
@@ -178,15 +186,9 @@ class Ledger:
         pins = self._at.get(node, ())
         return [pin for pin in pins if vector is None or self.pins[pin].vector == vector]
 
-    def nodes_of(self, correction: int) -> set[int]:
-        """Return the subclusters that the correction of an event names."""
-        sides = [side for law in self.book.of_event(correction) for side in law.sides]
-        return {node for side in sides for node in self.nodes(side)}
-
-    def nodes_of_move(self, vector: int) -> set[int]:
-        """Return the subclusters that the last move of a vector names."""
-        sides = [side for law in self.book.of_mover(vector) for side in law.sides]
-        return {node for side in sides for node in self.nodes(side)}
+    def nodes_of(self, laws: Iterable[Law]) -> set[int]:
+        """Return the subclusters that corrections name."""
+        return {node for law in laws for side in law.sides for node in self.nodes(side)}
 
     def nodes(self, pins: list[int]) -> list[int]:
         """Return the subclusters of pins, without those that are gone."""

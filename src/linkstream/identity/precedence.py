@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from linkstream.identity.laws import Laws, Subject, closure, contradiction, full_chain
 from linkstream.identity.lawbook import ENROLLED, Law
+from linkstream.identity.laws import Laws, Subject, closure, contradiction, full_chain
 from linkstream.identity.ledger import CLUSTERS, GONE, SUBCLUSTERS, VECTORS, Ledger
 from linkstream.identity.regrouping import Edge
 
