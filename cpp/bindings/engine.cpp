@@ -108,8 +108,14 @@ class BoundEngine {
   void begin() {
     briefly([&] { engine_.begin(); });
   }
-  void commit() {
-    briefly([&] { engine_.commit(); });
+  void commit(bool keep) {
+    briefly([&] { engine_.commit(keep); });
+  }
+  std::size_t n_kept() {
+    return briefly([&] { return engine_.n_kept(); });
+  }
+  void take_back(std::size_t n, std::int64_t code, std::int64_t number) {
+    locked([&] { engine_.take_back(n, {code, 0, number, -1, -1, -1}); });
   }
   void rollback() {
     locked([&] { engine_.rollback(); });
@@ -328,10 +334,12 @@ class BoundEngine {
     return table<kEventWidth>(few ? briefly(read) : locked(read));
   }
 
-  // Replaces clusters, edges and their rules; appends events.
-  void regroup(Numbers clusters, EventRows edges, Numbers edge_rules, EventRows events,
-               std::int64_t free_cluster) {
+  // Replaces clusters, edges and their rules, of all subclusters if no numbers are given; appends
+  // events.
+  void regroup(Numbers numbers, Numbers clusters, EventRows edges, Numbers edge_rules,
+               EventRows events, std::int64_t free_cluster) {
     Regrouped given;
+    given.numbers.assign(numbers.data(), numbers.data() + numbers.size());
     given.clusters.assign(clusters.data(), clusters.data() + clusters.size());
     given.edges = rows_of<2>(edges.data(), edges.size());
     given.edge_rules.assign(edge_rules.data(), edge_rules.data() + edge_rules.size());
@@ -425,8 +433,9 @@ class BoundEngine {
     return outline_of(state);
   }
 
-  nb::dict part(std::int64_t cluster) {
-    const State state = locked([&] { return engine_.part(cluster); });
+  nb::dict parts(Numbers clusters) {
+    const std::vector<std::int64_t> some(clusters.data(), clusters.data() + clusters.size());
+    const State state = locked([&] { return engine_.parts(some); });
     return dict_of(state, dimension_);
   }
 
@@ -448,6 +457,9 @@ class BoundEngine {
     });
   }
 
+  std::int64_t n_events() {
+    return briefly([&] { return engine_.n_events(); });
+  }
   std::int64_t n_vectors() {
     return briefly([&] { return engine_.n_vectors(); });
   }
@@ -567,7 +579,9 @@ void bind_engine(nb::module_& m) {
            nb::arg("cluster_evidence"), nb::arg("threads"), nb::arg("kernel"),
            nb::arg("check_all_edges"), nb::arg("vector_store").none() = nb::none())
       .def("begin", &BoundEngine::begin)
-      .def("commit", &BoundEngine::commit)
+      .def("commit", &BoundEngine::commit, nb::arg("keep") = false)
+      .def("take_back", &BoundEngine::take_back, nb::arg("n"), nb::arg("code"), nb::arg("number"))
+      .def_prop_ro("n_kept", &BoundEngine::n_kept)
       .def("rollback", &BoundEngine::rollback)
       .def("add", &BoundEngine::add, nb::arg("vectors"), nb::arg("stop").none() = nb::none())
       .def("add_floats", &BoundEngine::add_floats, nb::arg("rows"), nb::arg("least"),
@@ -615,20 +629,22 @@ void bind_engine(nb::module_& m) {
       .def("hearts", &BoundEngine::hearts, nb::arg("clusters"))
       .def("oldest_event", &BoundEngine::oldest_event)
       .def("event_rows", &BoundEngine::event_rows, nb::arg("since"))
-      .def("regroup", &BoundEngine::regroup, nb::arg("clusters"), nb::arg("edges"),
-           nb::arg("edge_rules"), nb::arg("events"), nb::arg("free_cluster"))
+      .def("regroup", &BoundEngine::regroup, nb::arg("numbers"), nb::arg("clusters"),
+           nb::arg("edges"), nb::arg("edge_rules"), nb::arg("events"), nb::arg("free_cluster"))
       .def("unions", &BoundEngine::unions, nb::arg("numbers"), nb::arg("places"), nb::arg("masses"),
            nb::arg("cluster_similarity"), nb::arg("subcluster_similarity"),
            nb::arg("pair_similarity_max"), nb::arg("barred"), nb::arg("labels"), nb::arg("alike"),
            nb::arg("progress").none(), nb::arg("listed"))
       .def("totals", &BoundEngine::totals, nb::arg("numbers"), nb::arg("places"), nb::arg("n"))
       .def("outline", &BoundEngine::outline, nb::sig("def outline(self) -> dict[str, typing.Any]"))
-      .def("part", &BoundEngine::part, nb::arg("cluster"),
-           nb::sig("def part(self, cluster: int) -> dict[str, typing.Any]"))
+      .def("parts", &BoundEngine::parts, nb::arg("clusters"),
+           nb::sig("def parts(self, clusters: numpy.typing.NDArray[numpy.int64]) -> "
+                   "dict[str, typing.Any]"))
       .def("state", &BoundEngine::state, nb::sig("def state(self) -> dict[str, typing.Any]"))
       .def("restore", &BoundEngine::restore, nb::arg("state"),
            nb::sig("def restore(self, state: dict[str, typing.Any]) -> None"))
       .def_prop_ro("n_vectors", &BoundEngine::n_vectors)
+      .def_prop_ro("n_events", &BoundEngine::n_events)
       .def_prop_ro("n_subclusters", &BoundEngine::n_subclusters)
       .def_prop_ro("n_clusters", &BoundEngine::n_clusters)
       .def_prop_ro("n_cluster_ids", &BoundEngine::n_cluster_ids)

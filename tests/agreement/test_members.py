@@ -41,7 +41,7 @@ def assert_parts(engine):
     """Compare each cluster that is read alone with its rows of the whole state."""
     whole, names = engine.state(), (*PER_NODE, "sums")
     for cluster in range(engine.n_cluster_ids + 1):
-        part, rows = engine.part(cluster), whole.clusters == cluster
+        part, rows = engine.parts(cluster), whole.clusters == cluster
         for name in names:
             np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[rows])
         edges = np.isin(whole.edges, whole.numbers[rows]).all(axis=1)
@@ -159,7 +159,7 @@ def test_reading_a_small_cluster_visits_what_it_holds_however_long_the_stream_is
         walks, before = core.n_walks, core.n_visited
         assert engine.members(cluster, ALL, ALL).tolist() == list(range(8, -1, -1))
         assert engine.has_cluster(cluster)
-        assert engine.part(cluster).counts.sum() == 9
+        assert engine.parts(cluster).counts.sum() == 9
         assert core.n_walks == walks
         visited.append(core.n_visited - before)
     assert visited[0] == visited[1] == visited[2] <= 18

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from linkstream import Links, Thresholds
-from linkstream.engine.contract import Regrouped
 from linkstream.engine.linkage import UNRESTRICTED, Blocs
 from linkstream.engine.log import UNTRACKED_LIMIT
+from linkstream.engine.regroup import Regrouped
 from linkstream.engine.state import State
 from linkstream.engine.totals import StateSubclusters
 from linkstream.errors import ArgumentError
 from linkstream.identity import settling
+from linkstream.identity.regrouping import Regrouping
 from streams import ENGINES, KINDS, make
 
 OPTIONS = {
@@ -165,6 +166,43 @@ def test_a_graph_that_does_not_fit_is_refused_and_changes_nothing():
         assert_same(links.state(), state)
     links.core.running().regroup(given)
     assert_same(links.state(), state)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_clusters_that_are_regrouped_alone_become_what_they_become_in_the_whole_graph(
+    options, engine
+):
+    ends = []
+    for alone in (False, True):
+        links, rest = begun("lobes", engine, OPTIONS[options])
+        running, state = links.core.running(), links.state()
+        largest = int(np.bincount(state.clusters).argmax())
+        other = int(state.clusters[state.clusters != largest][0])
+        graph = Regrouping(running.parts(largest, other) if alone else state)
+        inside = state.clusters[np.searchsorted(state.numbers, state.edges[:, 0])] == largest
+        for a, b in state.edges[inside].tolist()[:2]:
+            graph.cut(a, b)
+        here, there = (int(state.numbers[state.clusters == each][0]) for each in (largest, other))
+        graph.tie(here, there)
+        running.regroup(graph.result())
+        links.add_many(rest)
+        ends.append(links.state())
+    assert_same(*ends)
+
+
+@native
+def test_clusters_of_which_some_subclusters_are_missing_are_refused():
+    links, _ = begun("lobes", "native", {})
+    running, state = links.core.running(), links.state()
+    largest = int(np.bincount(state.clusters).argmax())
+    given = Regrouping(running.parts(largest)).result()
+    elsewhere = np.full_like(given.clusters, int(state.clusters[state.clusters != largest][0]))
+    turned = given.numbers[::-1].copy()
+    for change in ({"numbers": given.numbers[1:]}, {"clusters": elsewhere}, {"numbers": turned}):
+        with pytest.raises(ValueError, match="cluster"):
+            running.regroup(replace(given, **change))
+        assert_same(links.state(), state)
 
 
 @native

@@ -31,7 +31,7 @@ def merges(links, limit, *, ignored=None):
     engine = links.core.engine
 
     def nearest(one, other):
-        return suggestions.nearest(engine.part(one), engine.part(other))
+        return suggestions.nearest(engine.parts(one), engine.parts(other))
 
     return suggestions.merges(clusters_of(links, ignored)[0], limit, nearest)
 

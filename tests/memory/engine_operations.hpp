@@ -338,8 +338,8 @@ Operation changing(World& world) {
 // Makes all subclusters a chain of one cluster; then each one a cluster of its own.
 Operation regrouping(World& world) {
   const State state = world.engine->state();
-  Regrouped chain{state.clusters, {}, {}, {EventRow{20, 0, 1, 2}}, state.free_cluster};
-  Regrouped apart{state.clusters, {}, {}, {EventRow{20, 0, 1, 2}}, state.free_cluster};
+  Regrouped chain{{}, state.clusters, {}, {}, {EventRow{20, 0, 1, 2}}, state.free_cluster};
+  Regrouped apart{{}, state.clusters, {}, {}, {EventRow{20, 0, 1, 2}}, state.free_cluster};
   for (std::size_t i = 0; i < state.numbers.size(); ++i) {
     chain.clusters[i] = state.clusters[0];
     apart.clusters[i] = apart.free_cluster++;

@@ -87,6 +87,7 @@ class Absorb {
     node.first_seen = journal_.n_vectors;
     node.last_seen = journal_.n_vectors + x.n - 1;
     node.component = component;
+    graph_.forest.save_stats(component);
     cluster_sums_.add(component, x);
     graph_.forest.components[component].member = row;
     graph_.forest.components[component].vectors += x.n;

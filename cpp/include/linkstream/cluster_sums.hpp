@@ -48,6 +48,7 @@ class ClusterSums {
   void add(std::uint32_t component, const IncomingVector& x) {
     if (!on_) return;
     open(component);
+    save(component);
     Integer& square = squares_[component];
     const std::int64_t count = graph_.forest.components[component].vectors;
     square +=
@@ -60,6 +61,7 @@ class ClusterSums {
   void add(std::uint32_t component, const IncomingSum& x) {
     if (!on_) return;
     open(component);
+    save(component);
     const std::int64_t count = graph_.forest.components[component].vectors;
     squares_[component] += 2 * graph_.product(x, rows_.sum(component), count) + x.square;
     add_sum(rows_.sum(component), x.sum);
@@ -69,6 +71,7 @@ class ClusterSums {
   // Subtracts a vector from a component.
   void take(std::uint32_t component, const IncomingVector& x) {
     if (!on_) return;
+    save(component);
     std::int64_t* sum = rows_.sum(component);
     const std::int64_t count = graph_.forest.components[component].vectors;
     squares_[component] += x.square - 2 * dot(graph_.kernel, x.q, sum, count, graph_.dimension());
@@ -79,6 +82,7 @@ class ClusterSums {
   // Subtracts a node from a component that has other nodes.
   void take(std::uint32_t component, Row row) {
     if (!on_) return;
+    save(component);
     std::int64_t* sum = rows_.sum(component);
     const std::int64_t* gone = graph_.rows.sum(row);
     for (std::size_t i = 0; i < graph_.dimension(); ++i) sum[i] -= gone[i];
@@ -88,13 +92,17 @@ class ClusterSums {
 
   // Sets the sum of a removed component to zero, for the next one with its number.
   void close(std::uint32_t component) {
-    if (on_) clear(component);
+    if (!on_) return;
+    save(component);
+    clear(component);
   }
 
   // Moves nodes from a component to a new one.
   void split(std::uint32_t old, std::uint32_t fresh, const std::vector<Row>& nodes) {
     if (!on_) return;
     open(fresh);
+    save(old);
+    save(fresh);
     std::int64_t* part = rows_.sum(fresh);
     for (const Row row : nodes) add_sum(part, graph_.rows.sum(row));
     std::int64_t* rest = rows_.sum(old);
@@ -108,13 +116,53 @@ class ClusterSums {
   // Adds the sum of one component to another, and removes it.
   void join(std::uint32_t kept, std::uint32_t gone) {
     if (!on_) return;
+    save(kept);
+    save(gone);
     add_sum(rows_.sum(kept), rows_.sum(gone));
     clear(gone);
     squares_[kept] = square_of(kept);
     encode(kept);
   }
 
-  // Computes all sums from the nodes of the graph. After a rollback this needs no memory.
+  // Changes. A rollback needs no memory.
+
+  struct Record;
+
+  void begin() { is_open_ = true; }
+
+  void commit() {
+    end_saving();
+    forget_all(images_);
+    forget_all(sums_);
+  }
+
+  // Commits, and moves what a rollback needs to a record.
+  void commit(Record& record) {
+    end_saving();
+    record = {std::move(images_), std::move(sums_)};
+    images_.clear();
+    sums_.clear();
+  }
+
+  // Takes the last change back, by its record.
+  void take_back(Record& record) {
+    images_ = std::move(record.images);
+    sums_ = std::move(record.sums);
+    rollback();
+  }
+
+  void rollback() {
+    end_saving();
+    for (; !images_.empty(); images_.pop_back()) {
+      const Image& last = images_.back();
+      std::copy_n(sums_.data() + last.sum, graph_.dimension(), rows_.sum(last.component));
+      squares_[last.component] = last.square;
+      encode(last.component);
+    }
+    sums_.clear();
+  }
+
+  // Computes all sums from the nodes of the graph.
   void read() {
     if (!on_) return;
     const auto n = static_cast<std::uint32_t>(graph_.forest.components.size());
@@ -148,6 +196,23 @@ class ClusterSums {
       for (std::size_t i = 0; i < size; ++i) {
         best[first + i] = greatest(vectors + (first + i) * dimension, near[i], least);
       }
+    }
+  }
+
+  // Computes the sums of some components, rising, from all of their nodes.
+  void read(const std::vector<std::uint32_t>& components, const std::vector<Row>& nodes) {
+    if (!on_) return;
+    for (const std::uint32_t component : components) {
+      open(component);
+      save(component);
+      clear(component);
+    }
+    for (const Row row : nodes) {
+      add_sum(rows_.sum(graph_.node(row).component), graph_.rows.sum(row));
+    }
+    for (const std::uint32_t component : components) {
+      squares_[component] = square_of(component);
+      encode(component);
     }
   }
 
@@ -212,6 +277,45 @@ class ClusterSums {
   }
 
  private:
+  struct Image {
+    std::uint32_t component;
+    std::size_t sum;  // place in `sums_`
+    Integer square;
+  };
+
+ public:
+  struct Record {
+    std::vector<Image> images;
+    std::vector<std::int64_t> sums;
+
+    std::size_t bytes() const {
+      return images.size() * sizeof(Image) + sums.size() * sizeof(std::int64_t);
+    }
+  };
+
+ private:
+  // Saves the sum of a component; call it before any change of it.
+  void save(std::uint32_t component) {
+    if (!is_open_) return;
+    if (component >= saved_.size()) saved_.resize(component + 1 + component / 2, 0);
+    if (saved_[component]) return;
+    make_room_for_one(images_);
+    const std::int64_t* sum = rows_.sum(component);
+    images_.push_back({component, sums_.size(), squares_[component]});
+    try {
+      sums_.insert(sums_.end(), sum, sum + graph_.dimension());
+    } catch (...) {
+      images_.pop_back();
+      throw;
+    }
+    saved_[component] = 1;
+  }
+
+  void end_saving() {
+    for (const Image& image : images_) saved_[image.component] = 0;
+    is_open_ = false;
+  }
+
   struct Likely {
     std::uint32_t component;
     float margin;  // at most
@@ -348,6 +452,10 @@ class ClusterSums {
   std::vector<float> room_;
   Shortlist proposed_;
   std::vector<Likely> likely_;
+  std::vector<Image> images_;  // of the open change, in order
+  std::vector<std::int64_t> sums_;
+  std::vector<std::uint8_t> saved_;  // by component
+  bool is_open_ = false;
   double least_mass_ = 1.0;  // of a cluster when the block was scanned
 };
 

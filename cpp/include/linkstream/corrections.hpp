@@ -57,7 +57,7 @@ class Corrections {
         journal_(journal),
         members_(members),
         placement_(placement),
-        finder_(graph, journal) {}
+        finder_(graph) {}
 
   // Returns the cluster of a subcluster; -1 if there is no such subcluster.
   std::int64_t cluster_of(std::int64_t number) {
@@ -107,8 +107,12 @@ class Corrections {
     }
   }
 
-  // Forgets the rows of subclusters: numbers of subclusters were rolled back.
-  void forget_rows() { finder_.forget(); }
+  // Returns the row of a subcluster; refuses a number that none has.
+  Row live_row(std::int64_t number) {
+    const Row row = finder_(number);
+    refuse_unless(row != kNoRow, "no such subcluster");
+    return row;
+  }
 
   // Checks what can be checked before the outcome is known.
   void check(const Order& order) const {
@@ -239,12 +243,6 @@ class Corrections {
         static_cast<std::int64_t>(std::sqrt(static_cast<double>(graph_.dimension())));
     const Integer length = Integer{count} * ((std::int64_t{1} << 30) + slack);
     return length * length;
-  }
-
-  Row live_row(std::int64_t number) {
-    const Row row = finder_(number);
-    refuse_unless(row != kNoRow, "no such subcluster");
-    return row;
   }
 
   Graph& graph_;

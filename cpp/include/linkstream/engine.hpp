@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -69,6 +71,10 @@ struct Whole {
 
 inline constexpr std::size_t kUntrackedEvents = 100000;
 
+// Memory for changes that can be taken back, and what one of them takes beside its contents, about.
+inline constexpr std::size_t kKeptBytes = std::size_t{1} << 25;
+inline constexpr std::size_t kRecordBytes = 4096;
+
 // Called between blocks; true ends the call there. Empty: never.
 using Stop = std::function<bool()>;
 
@@ -91,7 +97,7 @@ class Engine {
         placement_(graph_, journal_, members_, cluster_sums_, update_),
         corrections_(graph_, journal_, members_, placement_),
         healer_(graph_, journal_, cluster_sums_, update_),
-        regroup_(graph_, journal_, cluster_sums_),
+        regroup_(graph_, journal_, cluster_sums_, corrections_),
         absorb_(graph_, search_, journal_, members_, cluster_sums_, assess_),
         vector_store_(std::move(vector_store)) {}
 
@@ -103,6 +109,7 @@ class Engine {
   std::int64_t n_walks() const { return graph_.n_walks; }
   std::int64_t n_visited() const { return members_.n_visited; }
   std::int64_t n_cluster_ids() const { return journal_.free_cluster; }
+  std::int64_t n_events() const { return journal_.log.n_events(); }
   const EventLog& log() const { return journal_.log; }
 
   // A change of several calls is kept or rolled back as a whole; a rollback needs no memory. A call
@@ -111,6 +118,7 @@ class Engine {
   void begin() {
     refuse_unless(!open_, "a change within a change");
     graph_.begin();
+    cluster_sums_.begin();
     members_.begin();
     journal_.begin();
     stored_before_ = vector_store_ ? vector_store_->size() : 0;
@@ -119,21 +127,51 @@ class Engine {
 
   bool in_change() const { return open_; }
 
-  void commit() {
+  // `keep`: so that `take_back` can take the change back, if memory allows it.
+  void commit(bool keep = false) {
     refuse_unless(open_ && !failed_, "no open change, or one in which a call failed");
-    graph_.commit();
-    members_.commit();
+    const bool changed = journal_.has_events();
+    if (!changed || !keep || !make_record()) {
+      if (changed) kept_.clear(*this);
+      graph_.commit();
+      cluster_sums_.commit();
+      members_.commit();
+    }
     journal_.commit();
     open_ = false;
+  }
+
+  // Returns how many of the newest changes `take_back` can take back.
+  std::size_t n_kept() const { return kept_.records.size(); }
+
+  // Takes the newest changes back, the last one first; their events and numbers stay given. An event
+  // with the reason is appended. Nothing changes if memory does not suffice for that.
+  void take_back(std::size_t n, EventRow reason) {
+    refuse_unless(!open_ && n > 0 && n <= n_kept(), "changes that were not kept");
+    const Record& first = kept_.records[n_kept() - n];
+    const std::int64_t newest = std::max<std::int64_t>(first.counters.n_vectors - 1, 0);
+    reason[1] = newest;
+    append_alone(reason);
+    for (; n > 0; --n) {
+      Record& last = kept_.records.back();
+      graph_.take_back(last.graph);
+      cluster_sums_.take_back(last.cluster_sums);
+      members_.take_back(last.members);
+      journal_.take_back(last.counters);
+      if (vector_store_) vector_store_->cut(last.stored);
+      kept_.bytes -= last.bytes;
+      kept_.records.pop_back();
+    }
+    journal_.newest = newest;
+    members_.keep_chains(!kept_.records.empty());
   }
 
   void rollback() {
     if (!open_) return;
     graph_.rollback();
-    cluster_sums_.read();
+    cluster_sums_.rollback();
     members_.rollback();
     journal_.rollback();
-    corrections_.forget_rows();
     if (vector_store_) vector_store_->cut(stored_before_);
     open_ = failed_ = false;
   }
@@ -345,7 +383,7 @@ class Engine {
     change.done();
   }
 
-  // Replaces the edges and clusters of the subclusters.
+  // Replaces the edges and clusters of the subclusters, or of some that make up whole clusters.
   void regroup(const Regrouped& given) {
     Change change(*this);
     regroup_(given);
@@ -370,10 +408,14 @@ class Engine {
     return state;
   }
 
-  // Returns the subclusters of one cluster, with their sums and edges; no vectors, no events.
-  State part(std::int64_t cluster) {
+  // Returns the subclusters of some clusters, with their sums and edges; no vectors, no events.
+  State parts(const std::vector<std::int64_t>& clusters) {
     State state = counters();
-    std::vector<Row> rows = rows_of(cluster);
+    std::vector<Row> rows;
+    for (const std::int64_t cluster : clusters) {
+      const std::vector<Row> more = rows_of(cluster);
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
     sort_by_number(rows, graph_);
     write_nodes(state, graph_, rows);
     write_sums(state, graph_, rows);
@@ -410,6 +452,70 @@ class Engine {
   }
 
  private:
+  // A change that was committed and can be taken back.
+  struct Record {
+    Graph::Record graph;
+    ClusterSums::Record cluster_sums;
+    Members::Record members;
+    Counters counters;
+    std::size_t stored = 0, bytes = 0;
+  };
+
+  // The newest changes, oldest first.
+  struct Kept {
+    std::deque<Record> records;
+    std::size_t bytes = 0;
+
+    void clear(Engine& engine) {
+      for (Record& record : records) {
+        engine.graph_.drop(record.graph);
+        engine.members_.drop(record.members);
+      }
+      records.clear();
+      bytes = 0;
+      engine.members_.keep_chains(false);
+    }
+
+    // What the change left behind stays: taking back a newer one may need it.
+    void drop_oldest() {
+      bytes -= records.front().bytes;
+      records.pop_front();
+    }
+  };
+
+  // Appends an event outside of a change, wholly or not at all.
+  void append_alone(const EventRow& row) {
+    journal_.log.begin();
+    try {
+      journal_.log.append(row);
+    } catch (...) {
+      journal_.log.rollback();
+      throw;
+    }
+    journal_.log.commit();
+  }
+
+  // Commits the parts, and keeps what takes them back. Returns false if there is no memory for that.
+  bool make_record() {
+    try {
+      kept_.records.emplace_back();
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    Record& made = kept_.records.back();
+    graph_.commit(made.graph);
+    cluster_sums_.commit(made.cluster_sums);
+    members_.commit(made.members);
+    made.counters = journal_.before();
+    made.stored = stored_before_;
+    made.bytes =
+        kRecordBytes + made.graph.bytes() + made.cluster_sums.bytes() + made.members.bytes();
+    kept_.bytes += made.bytes;
+    while (kept_.bytes > kKeptBytes) kept_.drop_oldest();
+    members_.keep_chains(!kept_.records.empty());
+    return true;
+  }
+
   // Makes a call a change of its own unless a change is open; rolls it back if `done` is not reached.
   class Change {
    public:
@@ -634,6 +740,7 @@ class Engine {
   std::vector<std::int32_t> fixed_;
   std::vector<std::size_t> places_;  // of the vectors of a block in the scan of clusters
   std::size_t stored_before_ = 0;    // vectors in the store before the open change
+  Kept kept_;
   bool heals_alone_ = false;
   bool open_ = false;
   bool failed_ = false;  // a call of the open change failed: only `rollback` may follow

@@ -88,6 +88,7 @@ struct ClusterStats {
   std::int64_t claims = 0;
   Row member = kNoRow;
   Row oldest = kNoRow;  // kNoRow: not known
+  bool saved = false;   // the open change has saved the statistics
 
   double mass() const { return linkstream::mass(vectors, missing_weight); }
 };
@@ -199,6 +200,7 @@ class Forest {
     make_room_for_one(component_steps_);
     make_room_for_one(stale);
     const bool made = free_components_.empty();
+    if (!made) save_stats(free_components_.back());
     const auto component =
         made ? static_cast<std::uint32_t>(components.size()) : free_components_.back();
     index_[cluster] = component;
@@ -216,6 +218,7 @@ class Forest {
   // Removes a component that has no nodes.
   void close_component(std::uint32_t component) {
     make_room_for_one(free_components_);
+    save_stats(component);
     note({ComponentStep::kClosed, component, 0, components[component].cluster});
     if (!open_) index_.erase(components[component].cluster);
     free_components_.push_back(component);
@@ -223,6 +226,8 @@ class Forest {
   }
 
   void swap_clusters(std::uint32_t one, std::uint32_t other) {
+    save_stats(one);
+    save_stats(other);
     note({ComponentStep::kSwapped, one, other, -1});
     exchange(one, other);
   }
@@ -251,21 +256,55 @@ class Forest {
     }
   }
 
-  // Changes. After a rollback the caller counts the contents of the components again.
+  // Saves the statistics of a component; call it before any change of them.
+  void save_stats(std::uint32_t component) {
+    if (!open_ || components[component].saved) return;
+    stats_.push_back({component, components[component]});
+    components[component].saved = true;
+  }
+
+  // Changes
+
+  struct Record;
 
   void begin() { open_ = true; }
 
   void commit() {
+    end_saving();
     forget_all(edge_steps_);
-    forget_steps();
+    forget_all(stats_);
+    forget_steps(component_steps_);
     open_ = false;
+  }
+
+  // Commits, and moves what a rollback needs to a record. The index keeps IDs until `drop`.
+  void commit(Record& record) {
+    end_saving();
+    record = {std::move(edge_steps_), std::move(component_steps_), std::move(stats_)};
+    open_ = false;
+  }
+
+  void drop(Record& record) { forget_steps(record.component_steps); }
+
+  // Takes what a rollback needs from the record of the last change.
+  void reopen(Record& record) {
+    edge_steps_ = std::move(record.edge_steps);
+    component_steps_ = std::move(record.component_steps);
+    stats_ = std::move(record.stats);
   }
 
   void rollback() {
     open_ = false;
     for (; !edge_steps_.empty(); edge_steps_.pop_back()) take_back(edge_steps_.back());
     for (std::size_t i = component_steps_.size(); i-- > 0;) take_back(component_steps_[i]);
-    forget_steps();
+    end_saving();
+    for (; !stats_.empty(); stats_.pop_back()) {
+      const SavedStats& last = stats_.back();
+      if (last.component >= components.size()) continue;
+      components[last.component] = last.stats;
+      components[last.component].oldest = kNoRow;
+    }
+    forget_steps(component_steps_);
   }
 
  private:
@@ -285,6 +324,30 @@ class Forest {
     std::uint32_t component, other;
     std::int64_t cluster;
   };
+
+  struct SavedStats {
+    std::uint32_t component;
+    ClusterStats stats;
+  };
+
+ public:
+  struct Record {
+    std::vector<EdgeStep> edge_steps;
+    std::vector<ComponentStep> component_steps;
+    std::vector<SavedStats> stats;
+
+    std::size_t bytes() const {
+      return edge_steps.size() * sizeof(EdgeStep) + component_steps.size() * sizeof(ComponentStep) +
+             stats.size() * sizeof(SavedStats);
+    }
+  };
+
+ private:
+  void end_saving() {
+    for (const SavedStats& each : stats_) {
+      if (each.component < components.size()) components[each.component].saved = false;
+    }
+  }
 
   void note(const EdgeStep& step) {
     if (open_) edge_steps_.push_back(step);
@@ -352,13 +415,13 @@ class Forest {
     return entry.second < components.size() && components[entry.second].cluster == entry.first;
   }
 
-  // Forgets the steps of the components, and the IDs that are no longer used.
-  void forget_steps() {
-    for (const ComponentStep& step : component_steps_) {
+  // Forgets steps of the components, and the IDs that are no longer used.
+  void forget_steps(std::vector<ComponentStep>& steps) {
+    for (const ComponentStep& step : steps) {
       const auto found = index_.find(step.cluster);
       if (found != index_.end() && !is_current(*found)) index_.erase(found);
     }
-    forget_all(component_steps_);
+    forget_all(steps);
   }
 
   struct Ends {
@@ -428,6 +491,7 @@ class Forest {
   std::unordered_map<std::int64_t, std::uint32_t> index_;  // cluster ID: component
   std::vector<EdgeStep> edge_steps_;                       // of the open change, oldest first
   std::vector<ComponentStep> component_steps_;
+  std::vector<SavedStats> stats_;
   bool open_ = false;
   mutable std::vector<std::uint32_t> walk_;
 };

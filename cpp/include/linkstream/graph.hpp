@@ -44,8 +44,72 @@ struct IncomingSum {
   double root;
 };
 
+// Rows whose number was set since it was last cleared; `all`: there were too many to list.
+struct Renumbered {
+  std::vector<Row> rows;
+  bool all = false;
+
+  bool any() const { return all || !rows.empty(); }
+
+  // Allocates the memory to add one row; not more than an eighth of the nodes need.
+  void make_room(std::int64_t n_nodes) {
+    const std::size_t most = 1024 + static_cast<std::size_t>(n_nodes) / 8;
+    if (!all && rows.size() == rows.capacity() && rows.size() < most) make_room_for_one(rows);
+  }
+
+  // Needs no memory.
+  void add(Row row) {
+    if (all) return;
+    all = rows.size() == rows.capacity();
+    if (all) {
+      rows.clear();
+    } else {
+      rows.push_back(row);
+    }
+  }
+
+  void clear() {
+    rows.clear();
+    all = false;
+  }
+};
+
 class Graph {
+  // A node before the open change, without its edges, which the forest records, and its sum, which is
+  // in `sums_`; number -1: the row was free.
+  struct Image {
+    Row row;
+    std::size_t sum;
+    struct {
+      Integer square;
+      double root;
+      std::int64_t number, count, count_limit, first_seen, last_seen, missing_weight;
+      std::uint32_t component;
+      std::uint8_t flags;
+    } node;
+  };
+
+  struct Move {
+    Row row;
+    std::uint32_t from;
+  };
+
  public:
+  // What a rollback of a change needs.
+  struct Record {
+    std::vector<Image> images;
+    std::vector<std::int64_t> sums;
+    std::vector<Move> moves;
+    std::vector<Rows::Step> rows;
+    Forest::Record forest;
+    std::int64_t n_nodes = 0;
+
+    std::size_t bytes() const {
+      return images.size() * sizeof(Image) + sums.size() * sizeof(std::int64_t) +
+             moves.size() * sizeof(Move) + rows.size() * sizeof(Rows::Step) + forest.bytes();
+    }
+  };
+
   Graph(const Thresholds& limits, std::size_t dimension, const Kernel& kernel, Skip skip)
       : thresholds(limits),
         kernel(kernel),
@@ -61,6 +125,7 @@ class Graph {
   Forest forest;
   Touched touched;
   Bars bars;
+  Renumbered renumbered;
   std::int64_t n_nodes = 0;
   mutable std::int64_t n_walks = 0;  // over all nodes; a test counts them
 
@@ -108,16 +173,23 @@ class Graph {
 
   // Returns a row for a node of this number and square; the caller sets counts, times and component.
   Row take(std::int64_t number, Integer square) {
+    renumbered.make_room(n_nodes);
     const Row row = rows.take();
     forest.make_room(row + 1);
     save(row);
     Node& fresh = node(row);
     fresh.clear();
-    fresh.number = number;
+    set_number(row, number);
     fresh.square = square;
     fresh.root = root(square);
     ++n_nodes;
     return row;
+  }
+
+  // Sets the number of a node that is saved.
+  void set_number(Row row, std::int64_t number) {
+    node(row).number = number;
+    renumbered.add(row);
   }
 
   void release(Row row) {
@@ -139,9 +211,7 @@ class Graph {
 
   void commit() {
     note_stale();
-    rows.each_released([this](Row row) {
-      if (number(row) < 0) std::vector<HeldEdge>().swap(node(row).edges);
-    });
+    free_edges(rows.steps());
     for (const Image& image : images_) node(image.row).saved = false;
     forget_all(images_);
     forget_all(sums_);
@@ -152,24 +222,43 @@ class Graph {
     open_ = false;
   }
 
-  void rollback() {
-    note_stale();  // a reader may have seen the open change
+  // Commits, and moves what a rollback needs to a record. Released rows keep the memory of their edges
+  // until `drop`.
+  void commit(Record& record) {
+    note_stale();
+    for (const Image& image : images_) node(image.row).saved = false;
+    record.images = std::move(images_);
+    record.sums = std::move(sums_);
+    record.moves = std::move(moves_);
+    record.n_nodes = n_nodes_before_;
+    images_.clear();
+    sums_.clear();
+    moves_.clear();
+    rows.commit(record.rows);
+    forest.commit(record.forest);
+    bars.commit();
     open_ = false;
-    touched.end_block();
-    forest.rollback();
-    bars.rollback();
-    for (const Image& image : images_) put_back(image);
-    for (; !moves_.empty(); moves_.pop_back())
-      node(moves_.back().row).component = moves_.back().from;
-    rows.rollback();
-    for (const Image& image : images_) {
-      if (image.node.number >= 0) encode(image.row);
-    }
-    forget_all(images_);
-    forget_all(sums_);
-    n_nodes = n_nodes_before_;
-    due_unknown_ = true;
-    count_components();
+  }
+
+  void drop(Record& record) {
+    free_edges(record.rows);
+    forest.drop(record.forest);
+  }
+
+  // Takes the last change back, by its record. No node is due then. What corrections require is not
+  // taken back.
+  void take_back(Record& record) {
+    const bool any_due = due_unknown_;
+    images_ = std::move(record.images);
+    sums_ = std::move(record.sums);
+    moves_ = std::move(record.moves);
+    n_nodes_before_ = record.n_nodes;
+    rows.reopen(record.rows);
+    forest.reopen(record.forest);
+    note_stale();
+    for (Image& image : images_) image.node.flags &= static_cast<std::uint8_t>(~kDue);
+    restore();
+    clear_due(any_due);
   }
 
   // Notes the components that the open change has changed.
@@ -185,6 +274,47 @@ class Graph {
     }
   }
 
+  void rollback() {
+    note_stale();  // a reader may have seen the open change
+    bars.rollback();
+    restore();
+  }
+
+ private:
+  // Takes all steps back.
+  void restore() {
+    open_ = false;
+    touched.end_block();
+    forest.rollback();
+    for (const Image& image : images_) put_back(image);
+    for (; !moves_.empty(); moves_.pop_back())
+      node(moves_.back().row).component = moves_.back().from;
+    rows.rollback();
+    for (const Image& image : images_) {
+      if (image.node.number >= 0) encode(image.row);
+    }
+    forget_all(images_);
+    forget_all(sums_);
+    n_nodes = n_nodes_before_;
+    due_unknown_ = true;
+  }
+
+  void clear_due(bool any) {
+    const auto clear = [this](Row row) { node(row).flags &= static_cast<std::uint8_t>(~kDue); };
+    if (any) each_node(clear);
+    for (const Row row : due_rows_) clear(row);
+    due_rows_.clear();
+    due_unknown_ = false;
+  }
+
+  // Frees the memory of the edges of rows that were released and are free.
+  void free_edges(const std::vector<Rows::Step>& steps) {
+    Rows::each_released(steps, [this](Row row) {
+      if (row < rows.size() && number(row) < 0) std::vector<HeldEdge>().swap(node(row).edges);
+    });
+  }
+
+ public:
   // Saves a node; call it before any change of the node except its component.
   void save(Row row) {
     if (open_ && !node(row).saved) save_now(row);
@@ -192,22 +322,20 @@ class Graph {
 
   // Moves a node to another component.
   void move_to(std::uint32_t component, Row row) {
+    forest.save_stats(node(row).component);
+    forest.save_stats(component);
     if (open_ && !node(row).saved) moves_.push_back({row, node(row).component});
     node(row).component = component;
     if (!bars.empty()) bars.moved(number(row), component);
   }
 
-  // Computes the statistics of all components from their nodes.
-  void count_components() {
-    for (ClusterStats& component : forest.components) component = {component.cluster};
-    each_node([this](Row row) {
-      const Node& counted = node(row);
-      ClusterStats& component = forest.components[counted.component];
-      component.vectors += counted.count;
-      component.missing_weight += counted.missing_weight;
-      component.claims += counted.claims();
-      component.member = row;
-    });
+  // Computes the statistics of some components from all of their nodes.
+  void count_components(const std::vector<std::uint32_t>& some, const std::vector<Row>& nodes) {
+    for (const std::uint32_t component : some) {
+      forest.save_stats(component);
+      forest.components[component] = {forest.components[component].cluster};
+    }
+    for (const Row row : nodes) count(row);
   }
 
   // Writes the codes of a sum that has changed.
@@ -344,30 +472,22 @@ class Graph {
   }
 
  private:
-  // A node before the open change, without its edges, which the forest records, and its sum, which is
-  // in `sums_`; number -1: the row was free.
-  struct Image {
-    Row row;
-    std::size_t sum;
-    struct {
-      Integer square;
-      double root;
-      std::int64_t number, count, count_limit, first_seen, last_seen, missing_weight;
-      std::uint32_t component;
-      std::uint8_t flags;
-    } node;
-  };
-
-  struct Move {
-    Row row;
-    std::uint32_t from;
-  };
+  // Adds a node to the statistics of its component.
+  void count(Row row) {
+    const Node& counted = node(row);
+    ClusterStats& component = forest.components[counted.component];
+    component.vectors += counted.count;
+    component.missing_weight += counted.missing_weight;
+    component.claims += counted.claims();
+    component.member = row;
+  }
 
   void save_now(Row row) {
     Node& node = this->node(row);
     make_room_for_one(images_);
     const std::size_t offset = sums_.size();
     if (node.number >= 0) {
+      forest.save_stats(node.component);
       const std::int64_t* sum = rows.sum(row);
       sums_.insert(sums_.end(), sum, sum + dimension());
     }
@@ -383,7 +503,7 @@ class Graph {
     Node& node = this->node(image.row);
     node.square = image.node.square;
     node.root = image.node.root;
-    node.number = image.node.number;
+    set_number(image.row, image.node.number);
     node.count = image.node.count;
     node.count_limit = image.node.count_limit;
     node.first_seen = image.node.first_seen;

@@ -29,6 +29,17 @@ struct Journal : Counters {
     log.begin();
   }
   void commit() { log.commit(); }
+  bool has_events() const { return log.has_new(); }
+
+  // Returns the counters before the open change.
+  const Counters& before() const { return before_; }
+
+  // Takes the counters of a change back, but neither its events nor the numbers that it gave.
+  void take_back(const Counters& before) {
+    n_vectors = before.n_vectors;
+    next_subcluster = before.next_subcluster;
+    next_cluster = before.next_cluster;
+  }
   void rollback() {
     static_cast<Counters&>(*this) = before_;
     log.rollback();

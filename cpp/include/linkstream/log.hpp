@@ -60,6 +60,9 @@ class EventLog {
     ++n_events_;
   }
 
+  // Whether the open change has appended an event.
+  bool has_new() const { return n_events_ != before_.n_events; }
+
   // Changes
 
   void begin() {

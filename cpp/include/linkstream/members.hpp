@@ -54,6 +54,8 @@ class Members {
 
   // Changes
 
+  struct Record;
+
   void begin() {
     n_holders_ = holders_.size();
     n_survivors_ = survivors_.size();
@@ -67,6 +69,36 @@ class Members {
     forget_all(merges_);
     forget_all(moves_);
     open_ = false;
+  }
+
+  // Commits, and moves what a rollback needs to a record. Chains of merges are not shortened until the
+  // record is dropped: `keep_chains`.
+  void commit(Record& record) {
+    record = {std::move(merges_), std::move(moves_), n_holders_};
+    merges_.clear();
+    moves_.clear();
+    open_ = false;
+  }
+
+  void keep_chains(bool keep) { kept_ = keep; }
+
+  void drop(Record& record) {
+    for (const Move& move : record.moves) {
+      if (move.from == kRemoved || move.member >= holders_.size()) continue;
+      const std::uint32_t at = holders_[move.member];
+      if (at == kRemoved || followed(at) != followed(move.from))
+        moved_.erase({move.from, move.member});
+    }
+  }
+
+  // Takes the last change back, by its record. Its subclusters keep their slots, because their numbers
+  // are not given again.
+  void take_back(Record& record) {
+    merges_ = std::move(record.merges);
+    moves_ = std::move(record.moves);
+    n_holders_ = record.n_holders;
+    n_survivors_ = survivors_.size();
+    rollback();
   }
 
   void rollback() {
@@ -247,7 +279,7 @@ class Members {
   // Follows merges and shortens their chains.
   std::uint32_t settled(std::uint32_t& slot) {
     if (slot == kRemoved) return kRemoved;
-    if (open_) return followed(slot);
+    if (open_ || kept_) return followed(slot);
     while (survivors_[slot] != slot) {
       slot = survivors_[slot] = survivors_[survivors_[slot]];
     }
@@ -282,6 +314,18 @@ class Members {
   std::vector<Move> moves_;
   std::size_t n_holders_ = 0, n_survivors_ = 0;
   bool open_ = false;
+  bool kept_ = false;  // changes that were committed may be taken back
+
+ public:
+  struct Record {
+    std::vector<std::uint32_t> merges;
+    std::vector<Move> moves;
+    std::size_t n_holders = 0;
+
+    std::size_t bytes() const {
+      return merges.size() * sizeof(std::uint32_t) + moves.size() * sizeof(Move);
+    }
+  };
 };
 
 }  // namespace linkstream

@@ -129,6 +129,7 @@ class Placement {
     node.missing_weight = part.missing_weight;
     node.first_seen = node.last_seen = part.member;
     node.component = component;
+    graph_.forest.save_stats(component);
     cluster_sums_.add(component, part.share);
     graph_.forest.components[component].member = row;
     graph_.forest.components[component].vectors += 1;

@@ -98,6 +98,11 @@ inline constexpr std::size_t kChunkRows = 1024;
 
 class Rows {
  public:
+  struct Step {
+    enum Kind : std::uint8_t { kMade, kReused, kReleased } kind;
+    Row row;
+  };
+
   explicit Rows(std::size_t dimension) : dimension_(dimension), width_(padded(dimension)) {}
 
   std::size_t dimension() const { return dimension_; }
@@ -136,6 +141,16 @@ class Rows {
     open_ = false;
   }
 
+  // Commits, and moves what a rollback needs to a record.
+  void commit(std::vector<Step>& record) {
+    record = std::move(steps_);
+    steps_.clear();
+    open_ = false;
+  }
+
+  // Takes what a rollback needs from the record of the last change.
+  void reopen(std::vector<Step>& record) { steps_ = std::move(record); }
+
   void rollback() {
     open_ = false;
     for (; !steps_.empty(); steps_.pop_back()) {
@@ -153,13 +168,14 @@ class Rows {
     }
   }
 
-  // Calls visit(row) for each row that the open change has released; it may have been taken again.
+  // Calls visit(row) for each row that a change has released; it may have been taken again.
   template <class Visit>
-  void each_released(Visit visit) const {
-    for (const Step& step : steps_) {
+  static void each_released(const std::vector<Step>& steps, Visit visit) {
+    for (const Step& step : steps) {
       if (step.kind == Step::kReleased) visit(step.row);
     }
   }
+  const std::vector<Step>& steps() const { return steps_; }
 
   std::int64_t* sum(Row row) {
     return chunks_[row / kChunkRows].sums.get() + row % kChunkRows * dimension_;
@@ -175,11 +191,6 @@ class Rows {
   }
 
  private:
-  struct Step {
-    enum Kind : std::uint8_t { kMade, kReused, kReleased } kind;
-    Row row;
-  };
-
   void note(const Step& step) {
     if (open_) steps_.push_back(step);
   }

@@ -121,7 +121,7 @@ class Update {
     const std::int64_t absorbed = std::max(graph_.number(a), graph_.number(b));
     graph_.forest.remove_edge(edge);
     graph_.merge(kept, gone);
-    graph_.node(kept).number = survivor;
+    graph_.set_number(kept, survivor);
     members_.merged(absorbed, survivor);
     if (!graph_.bars.empty()) {
       graph_.bars.merged(absorbed, survivor, graph_.node(kept).component);

@@ -17,6 +17,7 @@ from functools import wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, cast
 
+from linkstream.clusterer.inverses import Inverse
 from linkstream.engine.contract import Engine
 from linkstream.errors import ArgumentError, UnusableError
 
@@ -135,11 +136,17 @@ class Change:
         self._engine = self._open = core.engine
         self._ledger = core.ledger
         self._start = core.ledger.begin()
+        self._first = None if core.engine is None else core.engine.n_events
+        self._n_vectors = core.n_vectors
         self._mark: tuple[Engine, Ledger, Mark] | None = None
         self._vectors = core.vectors, core.undone
         self._rest = core.base, core.origin, core.last_decisions
         self._cut_to: int | None = None
+        self._kept_from: Mark | None = None
+        self._taken_back: tuple[list[Inverse], int] | None = None
+        self._n_inverses = len(core.inverses)
         self._ended = self._reading = False
+        self.is_new = True  # no verb was called within this one
         if self._engine is not None:
             self._engine.begin()
 
@@ -161,6 +168,34 @@ class Change:
                 expected="a change before that, or after it",
                 remedy="Let the report of progress change nothing; make the change after the call.",
             )
+
+    def savepoint(self) -> Callable[[], None]:
+        """Return a function that goes back to this moment.
+
+        It costs what the change has done if that is nothing so far, else a copy of the state.
+        """
+        core = self._core
+        assert core.engine is not None, "there is something to go back to"
+        if core.engine is self._engine and core.engine.n_events == self._first:
+            return self._begin_again
+        state, ledger = core.engine.state(), core.ledger.copy()
+
+        def back() -> None:
+            core.ledger = ledger
+            core.replace_state(state)
+
+        return back
+
+    def _begin_again(self) -> None:
+        """Take back all that was done, and go on with the change."""
+        core, engine = self._core, self._engine
+        assert engine is not None, "there was one when the change began"
+        core.engine = UNUSABLE
+        engine.rollback()
+        self._ledger.rollback(self._kept_from or self._start)
+        core.ledger = self._ledger
+        engine.begin()
+        core.engine = self._open = engine
 
     def mark(self) -> None:
         """Set a point to roll back to, after another engine has taken over."""
@@ -184,6 +219,21 @@ class Change:
         self._core.engine, self._open = engine, None
         self._cut_to = None
 
+    def keep(self) -> None:
+        """Keep what takes the change back; call it before anything has changed."""
+        core = self._core
+        if self._engine is not None and core.track_vectors and core.keep_vectors:
+            self._kept_from = core.up_to_date_ledger().begin()
+
+    def take_back(self, inverses: list[Inverse], reason: int) -> None:
+        """Take back the newest changes when this one, which changes nothing else, is committed.
+
+        Args:
+            inverses: of the changes, oldest first.
+            reason: the code of the event that tells of it; it names their first event.
+        """
+        self._taken_back = inverses, reason
+
     def cut_vectors(self, size: int) -> None:
         """Drop kept vectors from number `size` on when the change is committed."""
         self._cut_to = size
@@ -191,11 +241,45 @@ class Change:
     def commit(self) -> None:
         """Keep the change."""
         core = self._core
-        if self._open is not None and core.engine is self._open:
-            self._open.commit()
+        if self._taken_back is not None:
+            self._take_back(*self._taken_back)
+        elif self._open is not None and core.engine is self._open:
+            self._commit(self._open)
         if self._cut_to is not None and core.vectors is not None:
             core.vectors.cut(self._cut_to)
         core.ledger.commit()
+
+    def _commit(self, engine: Engine) -> None:
+        """Commit the change of an engine, and keep its inverse if that is wanted."""
+        core, mark = self._core, self._kept_from
+        if mark is None or engine is not self._engine or engine.n_events == self._first:
+            engine.commit()
+            return
+        inverse = core.up_to_date_ledger().inverse(mark)
+        assert self._first is not None, "the engine was there"
+        n_events = engine.n_events
+        core.inverses.add(Inverse(self._first, n_events, self._n_vectors, inverse))
+        engine.commit(keep=True)
+        core.inverses.confirm(engine, n_events)
+
+    def _take_back(self, inverses: list[Inverse], reason: int) -> None:
+        core, engine = self._core, self._engine
+        assert engine is not None, "it has kept changes"
+        n_kept, n_events = engine.n_kept, engine.n_events + 1
+        newest_first = inverses[::-1]
+        core.engine = UNUSABLE
+        engine.commit()  # of a change that has changed nothing
+        try:
+            engine.take_back(len(inverses), reason, inverses[0].first)
+            for inverse in newest_first:
+                core.ledger.take_back(inverse.ledger, n_events)
+        except BaseException:
+            if engine.n_kept != n_kept:
+                self._engine = UNUSABLE
+            raise
+        core.inverses.cut(len(core.inverses) - len(inverses))
+        core.inverses.confirm(engine, n_events)
+        core.engine = engine
 
     def rollback(self) -> None:
         """Restore the clusterer as it was before the change."""
@@ -205,6 +289,7 @@ class Change:
         core.engine = UNUSABLE  # until everything is restored
         if self._engine is not None:
             self._engine.rollback()
+        core.inverses.cut(self._n_inverses)
         self._ledger.rollback(self._start)
         self._ledger.commit()
         core.ledger = self._ledger
@@ -218,7 +303,20 @@ def one_change(function: Callable[Concatenate[Core, P], R]) -> Callable[Concaten
     """Make a function of a core one change, unless it is called within another change.
 
     It may change what corrections require: before vectors are added, the core is made ready again.
+    What takes the change back is kept.
     """
+
+    @wraps(function)
+    def keeping(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
+        if core.change is not None and core.change.is_new:
+            core.change.keep()
+        return function(core, *args, **options)
+
+    return one_return(keeping)
+
+
+def one_return(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
+    """Make a function of a core that undoes or redoes changes one change itself."""
 
     @wraps(function)
     def correcting(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
@@ -237,6 +335,7 @@ def one_addition(function: Callable[Concatenate[Core, P], R]) -> Callable[Concat
         with core.lock:
             if core.change is not None:
                 core.change.refuse_while_reading()
+                core.change.is_new = False
                 return function(core, *args, **options)
             interrupts = Interrupts()
             interrupts.hold()

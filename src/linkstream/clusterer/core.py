@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from linkstream import presets
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
+from linkstream.clusterer.inverses import Inverses
 from linkstream.engine import choice, door, events
 from linkstream.engine.contract import Decisions, Engine, Requirements, Stop, VectorStore
 from linkstream.engine.fixed_point import VECTORS_MAX, quantise
@@ -66,6 +67,7 @@ class Core:
         lock: held by the thread that changes the clusterer.
         change: the open change, if any.
         last_decisions: decisions of the last batch that was added.
+        inverses: what takes back the newest changes.
         follower: what `changes` has read of the log; None until it is first called.
         progress: what `settle` reports its progress to, unless it is told otherwise.
     """
@@ -81,6 +83,7 @@ class Core:
         self.last_decisions: Decisions | None = None
         self.progress: Progress | None = None
         self.follower: Follower | None = None
+        self.inverses = Inverses()
         self.origin, self.ledger = state, saved.ledger
         complete = state.n_events == len(state.events)
         empty = replace(self.empty_state(), dimension=state.dimension)

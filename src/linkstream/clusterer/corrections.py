@@ -20,14 +20,12 @@ from linkstream.engine import events
 from linkstream.engine.contract import JOINED, LINKED, NEW, Decision
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import CLAIM, GIVEN_FLAGS, LOCKED, PINNED
-from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
-from linkstream.identity import enforcement, laws, precedence
+from linkstream.identity import laws, precedence
 from linkstream.identity.grouping import Place, nearest_in
 from linkstream.identity.laws import Subject
 from linkstream.identity.ledger import CLUSTERS, KINDS
 from linkstream.identity.precedence import Plan
-from linkstream.identity.regrouping import Regrouping
 
 
 @one_change
@@ -76,20 +74,18 @@ def different(core: Core, a: int, b: int, *, of: str = "vectors") -> None:
 @one_change
 def retract(core: Core, correction: int) -> None:
     """Take back one correction, by number."""
-    known = {law.sequence for law in core.up_to_date_ledger().laws if law.level >= 0}
     whole = isinstance(correction, (int, np.integer)) and not isinstance(correction, bool)
-    if not whole or int(correction) not in known:
+    known = core.up_to_date_ledger().book.of_event(int(correction)) if whole else []
+    if not any(law.level >= 0 for law in known):
         raise UnknownIdError(
             f"correction {correction!r:.80}",
             expected="the number of a same, different or move that still holds",
             remedy="corrections() shows them.",
         )
-    core.running().note([(events.RETRACTED, int(correction), -1, 1)])
-    here = core.laws()
-    graph = Regrouping(core.state(), here.names)
-    enforcement.judge(graph, enforcement.enforce(graph, here))
-    if graph.rows:
-        core.replace_state(graph.finish())
+    engine, freed = core.running(), core.ledger.nodes_of(known)
+    since = engine.n_events
+    engine.note([(events.RETRACTED, int(correction), -1, 1)])
+    enforce(core, since, freed=freed, judged=True)
 
 
 @one_change
@@ -107,14 +103,12 @@ def move(core: Core, vector: int, cluster: int) -> Decision:
     _refuse_move(core, vector, target)
     q, missing_weight = core.kept([vector])[0], core.ledger.missing_weights.get(vector, 0)
     refuse_hollow(core, node, q, missing_weight)
-    engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
-    engine.withdraw(q, missing_weight=missing_weight, target=node, member=vector)
-    place = nearest_in(engine, q, target)
-    decision = _place_moved(core, vector, q, place)
+    since, freed = engine.n_events, core.ledger.nodes_of(core.ledger.book.of_mover(vector))
+    place, decision = _relocate(core, vector, q, target)
     held = decision.subcluster
     other = place.target if decision.kind == "linked" else held
     core.running().note([(events.PINNED, held, vector, 0), (events.PINNED, other, -1, 1)])
-    enforce(core)
+    enforce(core, since, freed=freed)
     return decision
 
 
@@ -132,9 +126,9 @@ def name(core: Core, cluster: int, name: str, *, claim: bool = False) -> None:
         )
     _set_name(core, live, name)
     if claim:
-        state = core.state()
+        part = core.running().parts(live)
         _, head = _largest(core, _subclusters_of(core, live))
-        flags = int(state.flags[np.searchsorted(state.numbers, head)])
+        flags = int(part.flags[np.searchsorted(part.numbers, head)])
         core.running().flag(head, flags & GIVEN_FLAGS | CLAIM)
 
 
@@ -155,12 +149,12 @@ def _set_name(core: Core, cluster: int, name: str | None) -> None:
     ledger = core.up_to_date_ledger()
     if name is not None:
         check_name(name)
-        holder = [other for other, text in ledger.names.items() if text == name]
-        if holder and holder[0] != cluster:
+        holder = ledger.bearer(name)
+        if holder not in (-1, cluster):
             raise ArgumentError(
                 f"the name {name!r} for cluster {cluster}",
-                expected=f"a name that is free: it is cluster {holder[0]}'s",
-                remedy=f"If they are one, same({holder[0]}, {cluster}, of='clusters').",
+                expected=f"a name that is free: it is cluster {holder}'s",
+                remedy=f"If they are one, same({holder}, {cluster}, of='clusters').",
             )
     if ledger.names.get(cluster) != name:
         text = -1 if name is None else ledger.number(name)
@@ -180,7 +174,8 @@ def enrol(core: Core, name: str, X: npt.ArrayLike, *, locked: bool = True) -> in
     fixed = core.quantised(rows)
     core.check_room(len(rows))
     engine, ledger = core.start_engine(rows.shape[1]), core.up_to_date_ledger()
-    cluster = next((c for c, text in ledger.names.items() if text == name), -1)
+    since = engine.n_events
+    cluster = ledger.bearer(name)
     engine.note([(events.ENROLLED, ledger.number(name), len(rows), int(bool(locked)))])
     nodes = []
     for q in fixed:
@@ -190,7 +185,7 @@ def enrol(core: Core, name: str, X: npt.ArrayLike, *, locked: bool = True) -> in
         nodes.append(decision.subcluster)
     for node in nodes:
         engine.flag(node, CLAIM | (LOCKED if locked else 0))
-    enforce(core)
+    enforce(core, since)
     run_maintenance(core, core.n_vectors - len(rows))
     return cluster
 
@@ -208,16 +203,15 @@ def _sides(core: Core, a: int, b: int, of: str) -> tuple[list[Subject], list[Sub
 
 
 def _subclusters_of(core: Core, cluster: int) -> list[Subject]:
-    state = core.state()
-    return [(-1, n) for n in state.numbers[state.clusters == cluster].tolist()]
+    return [(-1, number) for number in core.running().parts(cluster).numbers.tolist()]
 
 
 def _largest(core: Core, side: list[Subject]) -> Subject:
-    """Return the largest of some subclusters (tie: the oldest)."""
+    """Return the largest of the subclusters of a cluster (tie: the oldest)."""
     if len(side) == 1:
         return side[0]
-    state = core.state()
-    count = dict(zip(state.numbers.tolist(), state.counts.tolist(), strict=True))
+    part = core.running().parts(core.running().cluster_of(side[0][1]))
+    count = dict(zip(part.numbers.tolist(), part.counts.tolist(), strict=True))
     return max(side, key=lambda subject: (count[subject[1]], -subject[1]))
 
 
@@ -259,7 +253,10 @@ def _enact(
 def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], plan: Plan) -> None:
     """Carry out a correction by one plan, or restore everything and raise."""
     rows = [(group, core.kept(group)) for group in plan.leaving]
-    before = (core.state(), core.ledger.copy()) if plan else None
+    assert core.change is not None, "a correction is a change"
+    back, since = core.change.savepoint() if plan else None, core.running().n_events
+    laws = [law for earlier, _ in plan.retracted for law in core.ledger.book.of_event(earlier)]
+    freed = core.ledger.nodes_of(laws)
     pins = [(node, vector, side) for side in (0, 1) for vector, node in sides[side]]
     said = [event, *((events.PINNED, *pin) for pin in pins)]
     said += [(events.RETRACTED, *earlier, 0) for earlier in plan.retracted]
@@ -268,12 +265,11 @@ def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], pl
         for group, kept in rows:
             for vector, q in zip(group, kept, strict=True):
                 _lift(core, vector, q, to=group[0])
-        enforce(core)
+        enforce(core, since, freed=freed)
         _check_joined(core, event)
     except LinkstreamError:
-        assert before is not None, "an empty plan was checked before"
-        core.ledger = before[1]
-        core.replace_state(before[0])
+        assert back is not None, "an empty plan was checked before"
+        back()
         raise
 
 
@@ -303,56 +299,59 @@ def _lift(core: Core, vector: int, q: Fixed, *, to: int) -> None:
     )
 
 
-def _place_moved(core: Core, vector: int, q: Fixed, place: Place) -> Decision:
-    """Put a withdrawn vector into a cluster: into its nearest subcluster, or linked to that.
+def _relocate(core: Core, vector: int, q: Fixed, target: int) -> tuple[Place, Decision]:
+    """Take a vector out and put it into a cluster: into its nearest subcluster, or linked to that.
 
     A vector that joins a subcluster changes its sum, so that edges may fail equation 22. If that
     splits the cluster, the vector gets a subcluster of its own instead.
     """
+    assert core.change is not None, "a move is a change"
+    back = core.change.savepoint()
+    place = _take_out(core, vector, q, target)
+    if place.outcome == JOINED:
+        before = core.running().parts(target).numbers.tolist()
+        decision = _put(core, vector, q, place, JOINED)
+        if {core.running().cluster_of(node) for node in before} <= {target, -1}:
+            return place, decision
+        back()
+        place = _take_out(core, vector, q, target)
+    return place, _put(core, vector, q, place, LINKED)
+
+
+def _take_out(core: Core, vector: int, q: Fixed, target: int) -> Place:
+    """Take a vector out of its subcluster; return its place in another cluster."""
+    engine, node = core.running(), core.holder(vector)
     missing_weight = core.up_to_date_ledger().missing_weights.get(vector, 0)
-
-    def put(outcome: int) -> Decision:
-        return core.running().place(
-            q,
-            missing_weight=missing_weight,
-            outcome=outcome,
-            target=place.target,
-            member=vector,
-            rule=PINNED,
-        )
-
-    if place.outcome == LINKED:
-        return put(LINKED)
-    before = core.state(), core.ledger.copy()
-    decision = put(JOINED)
-    if _is_split(core, before[0], place.cluster):
-        core.ledger = before[1]
-        core.replace_state(before[0])
-        return put(LINKED)
-    return decision
+    engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
+    engine.withdraw(q, missing_weight=missing_weight, target=node, member=vector)
+    return nearest_in(engine, q, target)
 
 
-def _is_split(core: Core, before: State, cluster: int) -> bool:
-    """Return whether a cluster has lost subclusters other than by merges."""
-    nodes = before.numbers[before.clusters == cluster].tolist()
-    return not {core.running().cluster_of(node) for node in nodes} <= {cluster, -1}
+def _put(core: Core, vector: int, q: Fixed, place: Place, outcome: int) -> Decision:
+    """Put a vector that was taken out into a subcluster, or next to it."""
+    return core.running().place(
+        q,
+        missing_weight=core.up_to_date_ledger().missing_weights.get(vector, 0),
+        outcome=outcome,
+        target=place.target,
+        member=vector,
+        rule=PINNED,
+    )
 
 
 def _refuse_move(core: Core, vector: int, target: int) -> None:
     """Raise ContradictionError if a correction or a group keeps a vector out of a cluster."""
     ledger, engine = core.up_to_date_ledger(), core.running()
     said = f"move({vector}, {target})"
-    for law in ledger.laws:
+    pins = ledger.pins_at(engine.holder(vector), vector)
+    for law in ledger.book.of_pins(pins):
         for ours, theirs in (law.sides, law.sides[::-1]):
             if law.mover == vector or all(ledger.pins[pin].vector != vector for pin in ours):
                 continue
             inside = [engine.cluster_of(node) == target for node in ledger.nodes(theirs)]
             if (law.together and not all(inside)) or (not law.together and any(inside)):
                 raise laws.contradiction(said, (law,))
-    for group in ledger.groups:
-        members = {ledger.pins[pin].vector for pin in group}
-        if vector in members:
-            mates = [pin for pin in group if ledger.pins[pin].vector != vector]
-            if any(engine.cluster_of(node) == target for node in ledger.nodes(mates)):
-                reason = f"a vector seen together with {vector} is there"
-                raise laws.contradiction(said, (reason,))
+    for group in sorted({ledger.pins[pin].group for pin in pins} - {-1}):
+        mates = [pin for pin in ledger.groups[group] if ledger.pins[pin].vector != vector]
+        if any(engine.cluster_of(node) == target for node in ledger.nodes(mates)):
+            raise laws.contradiction(said, (f"a vector seen together with {vector} is there",))

@@ -109,12 +109,12 @@ def _both(core: Core, a: int, b: int, of: str) -> tuple[State, tuple[int, int]]:
     """Return the clusters of two, as one state, and the two subclusters to compare."""
     engine = core.running()
     if of == "clusters":
-        parts = engine.part(a), engine.part(b)
+        parts = engine.parts(a), engine.parts(b)
         same = int(parts[0].numbers[0])
         ends = suggestions.nearest(*parts) if a != b else (same, same)
     else:
         ends = (core.holder(a), core.holder(b)) if of == "vectors" else (a, b)
-        parts = engine.part(engine.cluster_of(ends[0])), engine.part(engine.cluster_of(ends[1]))
+        parts = engine.parts(engine.cluster_of(ends[0])), engine.parts(engine.cluster_of(ends[1]))
     return paths.joined(*parts), ends
 
 
@@ -161,7 +161,7 @@ def _inside(core: Core, cluster_id: int) -> tuple[int, State, npt.NDArray[np.int
     cluster = core.live(cluster_id)
     core.check_tracked("exemplars()")
     engine = core.running()
-    return cluster, engine.part(cluster), engine.members(cluster, _ALL, _ALL)[::-1].copy()
+    return cluster, engine.parts(cluster), engine.members(cluster, _ALL, _ALL)[::-1].copy()
 
 
 # Questions about all clusters
@@ -292,7 +292,7 @@ class _Nearest:
     index: ClusterIndex
 
     def __call__(self, one: int, other: int) -> tuple[int, int]:
-        parts = self.read(lambda core: [core.running().part(each) for each in (one, other)])
+        parts = self.read(lambda core: [core.running().parts(each) for each in (one, other)])
         if all(len(part.numbers) for part in parts):
             return suggestions.nearest(*parts)
         hearts = self.index.hearts(np.array([one, other], dtype=np.int64)).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy.typing as npt
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_thresholds, check_yes_no
 from linkstream.clusterer.core import Core
+from linkstream.engine import events
 from linkstream.engine.contract import Engine
 from linkstream.engine.forest import GIVEN_FLAGS
 from linkstream.engine.linkage import Progress
+from linkstream.engine.logrules import KINDS
 from linkstream.engine.state import State
 from linkstream.identity import enforcement, settling
 from linkstream.identity.regrouping import Regrouping
@@ -81,12 +84,40 @@ def settle(
     return replace(changes, applied=bool(apply))
 
 
-def enforce(core: Core) -> None:
-    """Make the graph obey all corrections, by as few changes as possible."""
-    if not core.up_to_date_ledger().laws:
-        return
+def enforce(core: Core, since: int, *, freed: Iterable[int] = (), judged: bool = False) -> None:
+    """Make the graph obey all corrections, by as few changes as possible.
+
+    It obeyed them before event `since`, so that only clusters that later events name, and those
+    that corrections tie to them, are looked at. The first correction of all looks at the whole
+    graph: until then, edges of prototypes that no correction holds stay as they are.
+
+    Args:
+        core: the clusterer.
+        since: the first event after which a correction may be disobeyed.
+        freed: subclusters of corrections that no longer hold.
+        judged: whether to test the edges that no correction holds any more.
+    """
     laws = core.laws()
-    graph = Regrouping(core.state(), laws.names)
-    enforcement.enforce(graph, laws)
+    if not (laws.ledger.book or judged):
+        return
+    graph = Regrouping(_changed(core, since, freed), laws.names)
+    released = enforcement.enforce(graph, laws)
+    if judged:
+        enforcement.judge(graph, released)
     if graph.rows:
-        core.replace_state(graph.finish())
+        core.running().regroup(graph.result())
+        core.up_to_date_ledger()
+
+
+def _changed(core: Core, since: int, freed: Iterable[int]) -> State:
+    """Return the clusters of all subclusters that events name, and those tied to them."""
+    engine, laws = core.running(), core.laws()
+    rows, book = engine.event_rows(since)[1], laws.ledger.book
+    if sum(len(book.of_event(since + place)) for place in range(len(rows))) == len(book):
+        return engine.state()
+    named = rows[:, 2:][KINDS[rows[:, 0]] == events.SUBCLUSTER]
+    clusters = {engine.cluster_of(node) for node in {*named.tolist(), *freed}} - {-1}
+    state = engine.parts(*sorted(clusters))
+    tied = {other for node in state.numbers.tolist() for other in laws.bonds(node)}
+    more = {engine.cluster_of(node) for node in tied} - clusters - {-1}
+    return engine.parts(*sorted(clusters | more)) if more else state

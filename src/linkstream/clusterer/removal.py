@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import checks
-from linkstream.clusterer.change import one_change
+from linkstream.clusterer.change import one_change, one_return
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.core import Core, Fixed
+from linkstream.clusterer.inverses import Inverse
 from linkstream.clusterer.maintenance import enforce
 from linkstream.engine import events
 from linkstream.engine.corrections import share
@@ -48,9 +49,10 @@ def remove(
         missing_weight = FULL if node in core.up_to_date_ledger().locked else missing_weight
     refuse_hollow(core, node, q, missing_weight)
     engine = core.running()
+    since = engine.n_events
     engine.note([(events.DROPPED, number)])
     engine.withdraw(q, missing_weight=missing_weight, target=node, member=number)
-    enforce(core)
+    enforce(core, since)
 
 
 def _given(core: Core, x: npt.ArrayLike) -> Fixed:
@@ -84,8 +86,9 @@ def _likely_holder(core: Core, q: Fixed, cluster: int | None) -> int:
 def forget(core: Core, cluster: int) -> None:
     """Remove a cluster and all its vectors."""
     live = core.live(cluster)
+    since = core.running().n_events
     core.replace_state(limits.forget(core.state(), [live], limits.ASKED))
-    enforce(core)
+    enforce(core, since)
 
 
 def refuse_hollow(core: Core, node: int, q: Fixed, missing_weight: int) -> None:
@@ -106,20 +109,25 @@ def is_hollow(count: int, rest: npt.NDArray[np.int64]) -> bool:
     return bool((count and not rest.any()) or length > longest)
 
 
-@one_change
+@one_return
 def undo(core: Core, *, to: int | None = None) -> None:
     """Undo the last change, or all changes from the event of sequence number `to` on."""
     if to is not None:
         to = whole_number("to", to, "the event from which on all is undone", least=-(2**40))
+    _check_log(core, "undo")
+    inverses = core.inverses.undone(core.running(), to)
+    if inverses:
+        _take_back(core, inverses)
+        return
     log = timeline(core, "undo")
     stays = log.before(to)
     state, ledger = _folded(core, log.until(stays))
-    undone = _undone_from(core, state.n_vectors, log)
+    undone = _undone_from(core, state.n_vectors, again=bool(log.taken))
     _continue_from(core, state, ledger, (events.UNDONE, int(log.sequences[stays])))
     core.undone = undone
 
 
-@one_change
+@one_return
 def redo(core: Core) -> None:
     """Redo what the last `undo` took."""
     log = timeline(core, "redo")
@@ -132,8 +140,27 @@ def redo(core: Core) -> None:
         core.undone = core.undone[state.n_vectors - before :]
 
 
+def _take_back(core: Core, inverses: list[Inverse]) -> None:
+    """Undo the newest changes by what was kept of them."""
+    engine, n = core.running(), inverses[0].n_vectors
+    last = engine.event_rows(engine.n_events - 1)[1]
+    undone = _undone_from(core, n, again=int(last[0, 0]) == events.UNDONE)
+    assert core.change is not None, "undo is a change"
+    core.change.take_back(inverses, events.UNDONE)
+    core.change.cut_vectors(n)
+    core.undone = undone
+
+
 def timeline(core: Core, verb: str) -> Timeline:
     """Return the events that stand, as far back as undo goes; raise if there are none."""
+    _check_log(core, verb)
+    start = core.base.ledger.n_events
+    rows = core.running().event_rows(max(start, core.oldest_event()))[1]
+    return Timeline.of(rows, start)
+
+
+def _check_log(core: Core, verb: str) -> None:
+    """Raise if nothing can be undone or redone."""
     if not (core.track_vectors and core.keep_vectors):
         raise NotTrackedError(
             f"{verb} in a clusterer that does not keep its vectors",
@@ -146,9 +173,6 @@ def timeline(core: Core, verb: str) -> Timeline:
             expected="a vector or a change",
             remedy="Undo goes back to the empty clusterer and no further.",
         )
-    start = core.base.ledger.n_events
-    state = core.engine.state()
-    return Timeline.of(state.events[len(state.events) - (state.n_events - start) :], start)
 
 
 def _folded(core: Core, log: Timeline) -> tuple[State, Ledger]:
@@ -159,12 +183,12 @@ def _folded(core: Core, log: Timeline) -> tuple[State, Ledger]:
     return state, folding.ledger_after(core.up_to_date_ledger(), log, core.base, state)
 
 
-def _undone_from(core: Core, n: int, log: Timeline) -> Fixed | None:
-    """Return the vectors from number n on, then those that could be redone already."""
+def _undone_from(core: Core, n: int, *, again: bool) -> Fixed | None:
+    """Return the vectors from number n on, then, `again`, those that could be redone already."""
     if core.external_vectors:
         return None
     gone = core.kept(np.arange(n, core.n_vectors, dtype=np.int64))
-    if core.undone is None or not log.taken:
+    if core.undone is None or not again:
         return gone
     return np.concatenate([gone, core.undone])
 

@@ -99,7 +99,7 @@ def cluster(core: Core, cluster_id: int) -> Cluster:
 
 def cluster_state(core: Core, cluster_id: int) -> State:
     """Return the subclusters of one cluster as plain arrays."""
-    return core.running().part(core.live(cluster_id))
+    return core.running().parts(core.live(cluster_id))
 
 
 def clusters(core: Core) -> list[Cluster]:

@@ -12,7 +12,8 @@ from linkstream.engine import events
 from linkstream.engine.assess import Assess, Verdict
 from linkstream.engine.cluster_sums import ClusterSums
 from linkstream.engine.contract import JOINED
-from linkstream.engine.forest import FULL, Node, add_edge, mass
+from linkstream.engine.fixed_point import dot
+from linkstream.engine.forest import FULL, LOCKED, Node, add_edge, mass
 from linkstream.engine.graph import Graph
 from linkstream.engine.log import Journal
 from linkstream.engine.members import Members
@@ -45,13 +46,24 @@ class Absorb:
         self._graph, self._journal, self._members = graph, journal, members
         self._cluster_sums, self._assess, self._placement = cluster_sums, assess, placement
 
-    def test(self, x: IncomingSum, *, locked: bool) -> Verdict:
+    def __call__(
+        self, total: Integers, missing: Integers, flags: int, *, apart: bool
+    ) -> tuple[Node, Verdict]:
+        """Add a sum, `apart` as a new cluster; return its subcluster and the verdict."""
+        x = IncomingSum(total, len(missing), int(missing.sum()), dot(total, total))
+        verdict = Verdict() if apart else self._test(x, locked=bool(flags & LOCKED))
+        node = self._put(verdict, x, missing.tolist())
+        if flags:
+            self._placement.flag(node, flags)
+        return node, verdict
+
+    def _test(self, x: IncomingSum, *, locked: bool) -> Verdict:
         """Return the outcome of a sum; a locked subcluster neither joins nor is joined."""
         nearest = self._assess.nearest(x.total, x.square)
         joins = not locked and (nearest is None or not nearest.node.locked)
         return self._assess(nearest, x.total, x.square, mass(x.n, x.missing_weight), joins=joins)
 
-    def put(self, verdict: Verdict, x: IncomingSum, missing_weights: list[int]) -> Node:
+    def _put(self, verdict: Verdict, x: IncomingSum, missing_weights: list[int]) -> Node:
         """Add the vectors to one subcluster, record each, and return the subcluster."""
         journal, first = self._journal, self._journal.n_vectors
         joined = verdict.kind == JOINED

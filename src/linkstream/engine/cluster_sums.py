@@ -19,9 +19,9 @@ class ClusterSums:
         self._rows = Rows(graph.dimension)
         self._squares: dict[int, int] = {}
 
-    def turn_on(self) -> None:
-        """Compute all sums, and keep them from now on."""
-        if not self.on:
+    def turn_on(self, wanted: bool) -> None:
+        """Compute all sums, and keep them from now on, if that is wanted."""
+        if wanted and not self.on:
             self.on = True
             self.read()
 

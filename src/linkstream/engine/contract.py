@@ -18,6 +18,7 @@ import numpy.typing as npt
 from linkstream.engine.cluster_index import ClusterIndex
 from linkstream.engine.forest import TESTED
 from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
+from linkstream.engine.regroup import Regrouped
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.paper.thresholds import Thresholds
 
@@ -171,25 +172,6 @@ class Requirements:
     labels: Mapping[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Regrouped:
-    """The edges and clusters that a graph is to have.
-
-    Attributes:
-        clusters: the cluster of each subcluster, in order of their numbers.
-        edges: pairs of subcluster numbers, the older first, in order.
-        edge_rules: the rule of each edge.
-        events: the rows of events that led there.
-        free_cluster: the next cluster ID to be given.
-    """
-
-    clusters: Integers
-    edges: Integers
-    edge_rules: Integers
-    events: Integers
-    free_cluster: int
-
-
 class Subclusters(Protocol):
     """Subclusters that are compared with one another: of an engine, or of a state (totals.py)."""
 
@@ -233,6 +215,10 @@ class Engine(Subclusters, Protocol):
         """Return the number of vectors added so far."""
 
     @property
+    def n_events(self) -> int:
+        """Return the number of events so far: the sequence number of the next one."""
+
+    @property
     def n_subclusters(self) -> int:
         """Return the number of nodes of the graph."""
 
@@ -250,8 +236,32 @@ class Engine(Subclusters, Protocol):
         After a call within a change has raised an error, only `rollback` may follow.
         """
 
-    def commit(self) -> None:
-        """Keep all calls since `begin`."""
+    def commit(self, *, keep: bool = False) -> None:
+        """Keep all calls since `begin`.
+
+        A change without events leaves earlier changes as they are; any other that is not kept ends
+        all that were kept.
+
+        Args:
+            keep: whether `take_back` may be called for the change; old changes are dropped to stay
+                within a bound of memory.
+        """
+
+    @property
+    def n_kept(self) -> int:
+        """Return how many of the newest changes `take_back` can take back."""
+
+    def take_back(self, n: int, code: int, number: int) -> None:
+        """Take back the newest changes, outside of a change.
+
+        The state is that before them; no cluster is due to be settled. Their events stay, numbers
+        that were given are not given again, and what corrections require must be told again.
+
+        Args:
+            n: how many changes.
+            code: the kind of the event that tells of it.
+            number: the number of that event.
+        """
 
     def rollback(self) -> None:
         """Take back all calls since `begin`: state, events, IDs and stored vectors."""
@@ -364,7 +374,10 @@ class Engine(Subclusters, Protocol):
         """Settle the clusters that are due with what is near them (engine/healing.py)."""
 
     def regroup(self, given: Regrouped) -> None:
-        """Replace the edges and clusters of the subclusters; append the events."""
+        """Replace the edges and clusters of the subclusters; append the events.
+
+        Costs what takes part in the compiled engine.
+        """
 
     def ranked(self, vector: Fixed, limit: int) -> list[Candidate]:
         """Return the most similar subclusters, best first (tie: the older)."""
@@ -410,13 +423,13 @@ class Engine(Subclusters, Protocol):
         A cluster whose vectors cancel out has similarity −1.
         """
 
-    def part(self, cluster: int) -> State:
-        """Return the subclusters of one cluster, their sums and edges; no vectors and no events.
+    def parts(self, *clusters: int) -> State:
+        """Return the subclusters of clusters, their sums and edges; no vectors and no events.
 
         The compiled engine looks only at these subclusters.
 
         Args:
-            cluster: the ID of the cluster; one that does not exist has no subclusters.
+            clusters: IDs, each once; one that does not exist has no subclusters.
         """
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:

@@ -7,10 +7,12 @@ dtype of at least that width.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.fixed_point import DIMENSION_MAX
+from linkstream.engine.fixed_point import DIMENSION_MAX, quantise
 from linkstream.errors import DimensionError, VectorError
 from linkstream.paper.floats import quietly
 
@@ -51,6 +53,16 @@ def vector(values: npt.ArrayLike, *, dimension: int | None) -> npt.NDArray[np.fl
             remedy="Pass one row, such as X[0], or use the method that takes many vectors.",
         )
     return vectors(array[np.newaxis], dimension=dimension)
+
+
+def fixed(rows: npt.NDArray[np.int32] | npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+    """Return fixed-point rows; raise VectorError if the norm of a float row is out of bounds."""
+    if rows.dtype == np.int32:
+        return cast("npt.NDArray[np.int32]", rows)
+    floats = cast("npt.NDArray[np.float32]", rows)
+    made, norms = quantise(floats)
+    check_norms(floats, norms)
+    return made
 
 
 def check_norms(rows: npt.NDArray[np.floating], norms: npt.NDArray[np.float64]) -> None:

@@ -14,14 +14,14 @@ import numpy as np
 
 from linkstream.engine.bars import Bars
 from linkstream.engine.fixed_point import dot, dots, similarity
-from linkstream.engine.forest import CLAIM, TESTED, ClusterStats, Node, add_edge, move_edges
+from linkstream.engine.forest import CLAIM, DUE, TESTED, ClusterStats, Node, add_edge, move_edges
 from linkstream.engine.rows import Rows
 from linkstream.engine.state import PER_NODE, Integers, State
 from linkstream.paper.thresholds import Thresholds
 
 
 @dataclass(slots=True)
-class _Before:
+class Before:
     """Nodes and clusters before the open change; None stands for one that did not exist."""
 
     nodes: dict[int, tuple[Node, Integers] | None] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Graph:
         self.rows = Rows(dimension)
         self.clusters: dict[int, ClusterStats] = {}
         self.bars = Bars()
-        self._before: _Before | None = None
+        self._before: Before | None = None
 
     # Nodes
 
@@ -125,15 +125,34 @@ class Graph:
 
     def begin(self) -> None:
         """Begin a change."""
-        self._before = _Before()
+        self._before = Before()
+
+    def record(self) -> Before:
+        """Return what `take_back` needs after the open change was committed."""
+        assert self._before is not None, "a change was begun"
+        return self._before
 
     def commit(self) -> None:
         """Keep the change."""
         self._before = None
         self.bars.commit()
 
+    def take_back(self, before: Before) -> None:
+        """Take the last change back; what corrections require is not taken back."""
+        self._before = before
+        self._restore()
+
+    def forget_due(self) -> None:
+        """Mark no node as one that healing must look at."""
+        for node in self.nodes.values():
+            node.flags &= ~DUE
+
     def rollback(self) -> None:
         """Restore all nodes and clusters that the change has saved."""
+        self._restore()
+        self.bars.rollback()
+
+    def _restore(self) -> None:
         before = self._before
         assert before is not None, "a change was begun"
         for number, saved in before.nodes.items():
@@ -150,7 +169,6 @@ class Graph:
             else:
                 self.clusters.pop(cluster, None)
         self._before = None
-        self.bars.rollback()
 
     def save(self, *nodes: Node) -> None:
         """Save nodes and their clusters before they are changed for the first time."""
@@ -168,6 +186,10 @@ class Graph:
             self._before.clusters[cluster] = None if stats is None else replace(stats)
 
     # Exchange
+
+    def nodes_in(self, clusters: set[int]) -> dict[int, Node]:
+        """Return the nodes of some clusters, by number."""
+        return {n: node for n, node in self.nodes.items() if node.cluster in clusters}
 
     def columns(self, nodes: Mapping[int, Node] | None = None) -> dict[str, Any]:
         """Return nodes, all if none are given, and edges as the arrays of `State`, in its order."""

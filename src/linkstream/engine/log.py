@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.events import WIDTH
 from linkstream.errors import NotTrackedError
+
+if TYPE_CHECKING:
+    from linkstream.engine.state import State
 
 UNTRACKED_LIMIT = 100_000
 GIVEN = "next_subcluster", "next_cluster", "free_subcluster", "free_cluster"
@@ -51,6 +55,11 @@ class EventLog:
             return self.n_events - len(self._rows)
         ours = 0 if self._before is None else self.n_events - self._before
         return self.n_events - min(len(self._rows), max(self._limit, ours))
+
+    @property
+    def has_new(self) -> bool:
+        """Whether the open change has appended an event."""
+        return self._before is not None and self.n_events != self._before
 
     def append(self, row: tuple[int, ...]) -> None:
         """Append one event."""
@@ -104,14 +113,42 @@ class Journal:
     free_cluster: int = 0
     _before: list[int] = field(default_factory=list)  # the counters before the open change
 
+    def read(self, state: State) -> None:
+        """Take over the log and the counters of a state."""
+        self.n_vectors, self.newest = state.n_vectors, max(state.n_vectors - 1, 0)
+        for name in GIVEN:
+            setattr(self, name, getattr(state, name))
+        self.log = EventLog.keeping(state.track_vectors, state.n_events, state.events)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the log and the counters as fields of a state."""
+        given = {name: getattr(self, name) for name in GIVEN}
+        return {"n_events": self.log.n_events, "events": self.log.rows(), **given}
+
     def begin(self) -> None:
         """Begin a change."""
         self._before = [getattr(self, name) for name in COUNTERS]
         self.log.begin()
 
+    @property
+    def has_events(self) -> bool:
+        """Whether the open change has recorded an event."""
+        return self.log.has_new
+
+    @property
+    def before(self) -> list[int]:
+        """The counters before the open change, which `take_back` needs."""
+        return self._before
+
     def commit(self) -> None:
         """Keep the change."""
         self.log.commit()
+
+    def take_back(self, before: list[int]) -> None:
+        """Restore the counters before a change, but not its events nor the numbers it gave."""
+        for name, value in zip(COUNTERS, before, strict=True):
+            if name not in ("free_subcluster", "free_cluster"):
+                setattr(self, name, value)
 
     def rollback(self) -> None:
         """Restore the counters and the log as they were at `begin`."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+Record = tuple[list[tuple[int, int]], list[int], int]  # moves, merges, vectors before
+
 
 class Members:
     """The subcluster of each vector in order of arrival; empty if vectors are not tracked.
@@ -22,6 +24,7 @@ class Members:
             defaultdict[int, list[int]](list) for _ in range(3)
         )
         self._open = False
+        self.keeps_chains = False  # changes that were committed may be taken back
         self._moves: list[tuple[int, int]] = []  # of the open change: vector, holder before
         self._merges: list[int] = []  # of the open change: subclusters merged into others
         self._n_before = 0
@@ -57,11 +60,20 @@ class Members:
         """Begin a change."""
         self._open, self._n_before = True, len(self._holders)
 
+    def record(self) -> Record:
+        """Return what `take_back` needs after the open change was committed."""
+        return [*self._moves], [*self._merges], self._n_before
+
     def commit(self) -> None:
         """Keep what was recorded since `begin`."""
         self._moves.clear()
         self._merges.clear()
         self._open = False
+
+    def take_back(self, record: Record) -> None:
+        """Take the last change back."""
+        self._moves, self._merges, self._n_before = record
+        self.rollback()
 
     def rollback(self) -> None:
         """Take back what was recorded since `begin`."""
@@ -92,7 +104,9 @@ class Members:
     def live(self) -> list[int]:
         """Return the subcluster that holds each vector, in order of arrival."""
         live = [self._followed(number) for number in self._holders]
-        if not self._open:  # an open change may be taken back, and its merges with it
+        if not (
+            self._open or self.keeps_chains
+        ):  # an open change may be taken back, and its merges with it
             self._holders = list(live)
         return live
 

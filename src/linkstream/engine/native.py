@@ -20,7 +20,6 @@ from linkstream.engine.contract import (
     Candidate,
     Decision,
     Decisions,
-    Regrouped,
     Requirements,
     Stop,
     VectorStore,
@@ -40,6 +39,7 @@ from linkstream.engine.linkage import (
 )
 from linkstream.engine.log import refuse_forgotten
 from linkstream.engine.native_index import NativeIndex
+from linkstream.engine.regroup import Regrouped
 from linkstream.engine.state import FIELDS, Fixed, State
 from linkstream.errors import EngineUnavailableError
 from linkstream.paper.thresholds import Thresholds
@@ -114,6 +114,11 @@ class NativeEngine:
         return self._core.n_vectors
 
     @property
+    def n_events(self) -> int:
+        """Return the number of events so far."""
+        return self._core.n_events
+
+    @property
     def n_subclusters(self) -> int:
         """Return the number of nodes of the graph."""
         return self._core.n_subclusters
@@ -134,9 +139,18 @@ class NativeEngine:
         """Begin a change of several calls."""
         self._core.begin()
 
-    def commit(self) -> None:
-        """Keep all calls since `begin`."""
-        self._core.commit()
+    def commit(self, *, keep: bool = False) -> None:
+        """Keep all calls since `begin`; see `contract.Engine`."""
+        self._core.commit(keep)
+
+    @property
+    def n_kept(self) -> int:
+        """Return how many of the newest changes can be taken back."""
+        return self._core.n_kept
+
+    def take_back(self, n: int, code: int, number: int) -> None:
+        """Take back the newest changes; see `contract.Engine`."""
+        self._core.take_back(n, code, number)
 
     def rollback(self) -> None:
         """Take back all calls since `begin`; this needs no memory."""
@@ -218,7 +232,12 @@ class NativeEngine:
     def regroup(self, given: Regrouped) -> None:
         """Replace the edges and clusters of the subclusters; append the events."""
         self._core.regroup(
-            given.clusters, given.edges, given.edge_rules, given.events, given.free_cluster
+            given.numbers,
+            given.clusters,
+            given.edges,
+            given.edge_rules,
+            given.events,
+            given.free_cluster,
         )
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
@@ -312,9 +331,9 @@ class NativeEngine:
         """Return the state without sums, vectors and events."""
         return self._state(self._core.outline())
 
-    def part(self, cluster: int) -> State:
-        """Return one cluster; see `contract.Engine`."""
-        return self._state(self._core.part(cluster))
+    def parts(self, *clusters: int) -> State:
+        """Return some clusters; see `contract.Engine`."""
+        return self._state(self._core.parts(np.array(clusters, dtype=np.int64)))
 
     def state(self) -> State:
         """Return the whole state as plain arrays."""

@@ -8,16 +8,17 @@ chosen and why.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import door, events, linkage
-from linkstream.engine.absorb import Absorb, IncomingSum
+from linkstream.engine.absorb import Absorb
 from linkstream.engine.assess import Assess, Verdict
 from linkstream.engine.cluster_index import ClusterIndex, StateIndex
 from linkstream.engine.cluster_sums import ClusterSums
@@ -27,22 +28,22 @@ from linkstream.engine.contract import (
     Candidate,
     Decision,
     Decisions,
-    Regrouped,
     Requirements,
     Stop,
     VectorStore,
     Wholes,
 )
 from linkstream.engine.corrections import Corrections, share
-from linkstream.engine.fixed_point import dot, quantise
-from linkstream.engine.forest import FULL, LOCKED, TESTED, Node
+from linkstream.engine.fixed_point import dot
+from linkstream.engine.forest import FULL, TESTED, Node
 from linkstream.engine.graph import Graph, column
 from linkstream.engine.healing import POINT, Healer
+from linkstream.engine.kept_changes import KeptChanges
 from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
-from linkstream.engine.log import GIVEN, EventLog, Journal
+from linkstream.engine.log import EventLog, Journal
 from linkstream.engine.members import Members
 from linkstream.engine.placement import Contribution, Placement
-from linkstream.engine.regroup import Regroup
+from linkstream.engine.regroup import Regroup, Regrouped
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.engine.totals import totals
 from linkstream.engine.update import Update
@@ -80,6 +81,7 @@ class ReferenceEngine:
         self._heals_alone = False
         self._absorb = Absorb(graph, journal, members, sums, self._assess, self._placement)
         self._vector_store = vector_store
+        self._kept = KeptChanges(graph, members, journal, sums)
         self._stored_before = 0  # vectors in the store before the open change
         self._open = False
         self.clusters: ClusterIndex = StateIndex(self.state)
@@ -88,6 +90,11 @@ class ReferenceEngine:
     def n_vectors(self) -> int:
         """Return the number of vectors added so far."""
         return self._journal.n_vectors
+
+    @property
+    def n_events(self) -> int:
+        """Return the number of events so far."""
+        return self._journal.log.n_events
 
     @property
     def n_subclusters(self) -> int:
@@ -115,15 +122,33 @@ class ReferenceEngine:
         self._stored_before = 0 if self._vector_store is None else len(self._vector_store)
         self._open = True
 
-    def commit(self) -> None:
-        """Keep all calls since `begin`."""
+    def commit(self, *, keep: bool = False) -> None:
+        """Keep all calls since `begin`; see `contract.Engine`."""
+        self._kept.ends(keep=keep, stored=self._stored_before)
         self._graph.commit()
         self._members.commit()
         self._journal.commit()
         self._open = False
 
+    @property
+    def n_kept(self) -> int:
+        """Return how many of the newest changes can be taken back."""
+        return len(self._kept)
+
+    def take_back(self, n: int, code: int, number: int) -> None:
+        """Take back the newest changes; see `contract.Engine`."""
+        shared = (self._vector_store, self.clusters)
+        twin = copy.deepcopy(self, {id(each): each for each in shared})
+        stored = twin._kept.take_back(n)
+        twin._journal.record(code, number)
+        vars(self).update(vars(twin))
+        if self._vector_store is not None:
+            self._vector_store.cut(stored)
+
     def rollback(self) -> None:
         """Take back all calls since `begin`."""
+        if not self._open:
+            return
         self._graph.rollback()
         self._cluster_sums.read()
         self._members.rollback()
@@ -150,10 +175,9 @@ class ReferenceEngine:
 
     def add(self, rows: Fixed | npt.NDArray[np.float32], stop: Stop | None = None) -> Decisions:
         """Add vectors in order of arrival until `stop` returns True."""
-        vectors = _fixed(rows)
         first, decided = self.n_vectors, list[Row]()
         with self._change():
-            for vector in vectors:
+            for vector in door.fixed(rows):
                 if stop is not None and decided and stop():
                     break
                 decided.append(self._add_one(vector))
@@ -266,23 +290,17 @@ class ReferenceEngine:
         first = self.n_vectors
         with self._change():
             decided = [
-                self._absorb_one(total, part, flags, apart)
+                self._absorbed(*self._absorb(total, part, flags, apart=apart), len(part))
                 for total, part in zip(np.atleast_2d(totals), parts, strict=True)
             ]
             if self._vector_store is not None and rows is not None:
                 self._vector_store.append(rows)
         return Decisions.of(first, decided)
 
-    def _absorb_one(self, total: Integers, missing: Integers, flags: int, apart: bool) -> Row:
-        x = IncomingSum(total, len(missing), int(missing.sum()), dot(total, total))
-        locked = bool(flags & LOCKED)
-        verdict = Verdict() if apart else self._absorb.test(x, locked=locked)
-        node = self._absorb.put(verdict, x, missing.tolist())
-        if flags:
-            self._placement.flag(node, flags)
+    def _absorbed(self, node: Node, verdict: Verdict, n: int) -> Row:
         if verdict.kind == JOINED:
             node = self._update(node)
-        self._healer.arrived(node, x.n)
+        self._healer.arrived(node, n)
         return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
 
     # Healing
@@ -294,8 +312,7 @@ class ReferenceEngine:
         self._healer.growth, self._healer.steadiness = growth, steadiness
         self._healer.final_after = final_after
         self._heals_alone = alone and self._healer.on
-        if self._healer.on:
-            self._cluster_sums.turn_on()
+        self._cluster_sums.turn_on(self._healer.on)
 
     def require(self, requirements: Requirements) -> None:
         """Replace what corrections require of groups; see `contract.Engine`."""
@@ -398,11 +415,10 @@ class ReferenceEngine:
         """Return the events from sequence `since` on."""
         return self._journal.log.since(since)
 
-    def part(self, cluster: int) -> State:
-        """Return one cluster; see `contract.Engine`."""
-        nodes = {n: node for n, node in self._graph.nodes.items() if node.cluster == cluster}
-        found = self._graph.columns(nodes)
-        return replace(self.outline(), **found)
+    def parts(self, *clusters: int) -> State:
+        """Return some clusters; see `contract.Engine`."""
+        nodes = self._graph.nodes_in(set(clusters))
+        return replace(self.outline(), **self._graph.columns(nodes))
 
     def state(self) -> State:
         """Return the whole state as plain arrays."""
@@ -412,10 +428,8 @@ class ReferenceEngine:
             track_vectors=self.track_vectors,
             cluster_evidence=self.cluster_evidence,
             n_vectors=self.n_vectors,
-            n_events=self._journal.log.n_events,
-            **{name: getattr(self._journal, name) for name in GIVEN},
             vectors=column(self._members.live()),
-            events=self._journal.log.rows(),
+            **self._journal.columns(),
             **self._graph.columns(),
         )
 
@@ -429,22 +443,8 @@ class ReferenceEngine:
             cluster_evidence=state.cluster_evidence,
             vector_store=vector_store,
         )
-        journal = engine._journal
-        journal.n_vectors, journal.newest = state.n_vectors, max(state.n_vectors - 1, 0)
-        for name in GIVEN:
-            setattr(journal, name, getattr(state, name))
-        journal.log = EventLog.keeping(state.track_vectors, state.n_events, state.events)
+        engine._journal.read(state)
         engine._members.restore(state.vectors.tolist())
         engine._graph.read(state)
         engine._cluster_sums.read()
         return engine
-
-
-def _fixed(rows: Fixed | npt.NDArray[np.float32]) -> Fixed:
-    """Return fixed-point rows; raise VectorError if the norm of a float row is out of bounds."""
-    if rows.dtype == np.int32:
-        return cast("Fixed", rows)
-    floats = cast("npt.NDArray[np.float32]", rows)
-    fixed, norms = quantise(floats)
-    door.check_norms(floats, norms)
-    return fixed

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+import numpy as np
+
 from linkstream.engine.cluster_sums import ClusterSums
-from linkstream.engine.contract import Regrouped
 from linkstream.engine.forest import TESTED, add_edge, remove_edge
 from linkstream.engine.graph import Graph
 from linkstream.engine.log import Journal
+from linkstream.engine.state import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouped:
+    """The edges and clusters that a graph is to have.
+
+    Attributes:
+        clusters: the cluster of each subcluster that takes part, in order of their numbers.
+        edges: pairs of subcluster numbers, the older first, in order.
+        edge_rules: the rule of each edge.
+        events: the rows of events that led there.
+        free_cluster: the next cluster ID to be given.
+        numbers: the subclusters that take part, rising: all of some clusters; none: all there are.
+    """
+
+    clusters: Integers
+    edges: Integers
+    edge_rules: Integers
+    events: Integers
+    free_cluster: int
+    numbers: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 class Regroup:
@@ -31,10 +56,10 @@ class Regroup:
         """Remove and add edges where the two graphs differ."""
         nodes = self._graph.nodes
         before = {
-            (a.number, b): a.rules.get(b, TESTED)
-            for a in nodes.values()
-            for b in a.neighbours
-            if a.number < b
+            (a, b): nodes[a].rules.get(b, TESTED)
+            for a in self._taking_part(given)
+            for b in nodes[a].neighbours
+            if a < b
         }
         edges = map(tuple, given.edges.tolist())
         after = dict(zip(edges, given.edge_rules.tolist(), strict=True))
@@ -46,10 +71,13 @@ class Regroup:
                 self._graph.save(nodes[a], nodes[b])
                 add_edge(nodes[a], nodes[b], rule=rule)
 
+    def _taking_part(self, given: Regrouped) -> list[int]:
+        return given.numbers.tolist() or sorted(self._graph.nodes)
+
     def _move_nodes(self, given: Regrouped) -> None:
         """Move the nodes whose cluster changes, and remove the clusters that are then empty."""
         graph, left = self._graph, set[int]()
-        for number, cluster in zip(sorted(graph.nodes), given.clusters.tolist(), strict=True):
+        for number, cluster in zip(self._taking_part(given), given.clusters.tolist(), strict=True):
             node = graph.nodes[number]
             if node.cluster == cluster:
                 continue

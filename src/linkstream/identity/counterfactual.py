@@ -104,7 +104,7 @@ def _of_wholes(engine: Engine, vector: Fixed, without: int = -1) -> Asked:
     """Return every cluster that is left without one subcluster."""
     ids, masses, cosines = engine.wholes(vector)
     if without >= 0:
-        part = engine.part(engine.cluster_of(without))
+        part = engine.parts(engine.cluster_of(without))
         place, rest = np.searchsorted(ids, part.clusters[0]), part.numbers != without
         weight = part.counts[rest].sum() - part.missing_weight[rest].sum() / FULL
         masses[place] = max(weight, 1.0)

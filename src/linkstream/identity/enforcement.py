@@ -42,11 +42,13 @@ def tie(graph: Regrouping, laws: Laws, a: int, b: int) -> None:
 def enforce(graph: Regrouping, laws: Laws) -> list[Edge]:
     """Make a graph obey all laws by few changes; return edges that no law holds any more."""
     released = _release(graph, laws)
-    for a, apart in sorted(laws.said.items()):
+    pinned = sorted(node for node in graph.clusters if laws.ledger.pins_at(node))
+    for a in pinned:
+        apart = laws.said(a)
         for b in sorted({b for others, _ in apart for b in others & graph.part(a)}):
             _part(graph, laws, a, b)
-    for a, others in sorted(laws.bonds.items()):
-        for b in sorted(others):
+    for a in pinned:
+        for b in sorted(laws.bonds(a)):
             tie(graph, laws, a, b)
     return released
 
@@ -129,7 +131,7 @@ def _release(graph: Regrouping, laws: Laws) -> list[Edge]:
     """Let equation 22 test edges that no law holds any more; return them."""
     released = []
     for (a, b), rule in list(graph.rules.items()):
-        if rule == PINNED and b not in laws.bonds.get(a, {}):
+        if rule == PINNED and b not in laws.bonds(a):
             graph.hold(a, b, TESTED)
             released.append((a, b))
     return released

@@ -221,6 +221,7 @@ def _folded(present: State, timeline: Timeline, keep: VectorStore, base: Base) -
     fold.begin(base)
     fold.play(timeline.rows)
     columns = columns_of(fold.nodes)
+    columns["flags"] &= forest.GIVEN_FLAGS  # no cluster is due to be settled after an undo
     vectors = column(fold.holder(vector) for vector in range(len(fold.holders)))
     return replace(
         present,

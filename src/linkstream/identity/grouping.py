@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.contract import JOINED, LINKED, NEW, Candidate, Engine
+from linkstream.engine.fixed_point import dot, dots, similarity
 from linkstream.engine.forest import SETTLED, TESTED
 from linkstream.engine.state import Fixed
 
@@ -61,14 +62,15 @@ def nearest(engine: Engine, vector: Fixed) -> dict[int, Candidate]:
 
 def nearest_in(engine: Engine, vector: Fixed, cluster: int) -> Place:
     """Return the place of a vector in a given cluster: at its most similar subcluster."""
-    limit = 32
-    while True:
-        ranked = engine.ranked(vector, limit)
-        best = next((c for c in ranked if c.cluster == cluster), None)
-        if best is not None:
-            outcome = JOINED if best.similarity >= best.join_threshold else LINKED
-            return Place(cluster, outcome, best.subcluster, best.similarity, best.join_threshold)
-        limit *= 8
+    part, q = engine.parts(cluster), vector.astype(np.int64)
+    squares = [dot(total, total) for total in part.sums]
+    products, square = dots(part.sums, q), dot(q, q)
+    pairs = zip(products, squares, strict=True)
+    scores = [similarity(product, square, other) for product, other in pairs]
+    best = max(range(len(scores)), key=lambda row: (scores[row], -row))
+    threshold = engine.thresholds.subcluster_similarity
+    outcome = JOINED if scores[best] >= threshold else LINKED
+    return Place(cluster, outcome, int(part.numbers[best]), scores[best], threshold)
 
 
 def _places(engine: Engine, vector: Fixed, barred: Collection[int]) -> list[Place]:
@@ -96,7 +98,7 @@ def _wholes(engine: Engine, vector: Fixed, near: dict[int, Candidate]) -> list[P
         if cluster in near:
             target = near[cluster].subcluster
         else:
-            target = int(engine.part(cluster).numbers[0])  # the oldest
+            target = int(engine.parts(cluster).numbers[0])  # the oldest
         figures = float(scores[row]), float(thresholds[row])
         places.append(Place(cluster, LINKED, target, *figures, SETTLED))
     return places

@@ -9,7 +9,7 @@ subclusters, which vectors share.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ import numpy as np
 from linkstream.engine.forest import PINNED, find_root
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ContradictionError
-from linkstream.identity.ledger import ENROLLED, GONE, KINDS, SPOKEN, VECTORS, Law, Ledger
+from linkstream.identity.lawbook import ENROLLED, Law
+from linkstream.identity.ledger import GONE, KINDS, SPOKEN, VECTORS, Ledger
 
 Reason = Law | str  # a correction, or what is none: a group
 
@@ -27,28 +28,35 @@ Reason = Law | str  # a correction, or what is none: a group
 class Laws:
     """What corrections, groups and names require of subclusters and clusters.
 
-    Attributes:
-        said: for each subcluster, those that a correction keeps apart from it, and the reason.
-        bonds: for each subcluster, those that must stay with it, and the reason.
+    Each is looked up in the ledger when it is asked for, by the subclusters that it names.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
-    said: dict[int, list[tuple[frozenset[int], Law]]] = field(default_factory=dict)
-    bonds: dict[int, dict[int, Law]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ledger: Ledger) -> Laws:
         """Return the laws of a ledger."""
-        laws = cls(ledger)
-        for law in ledger.laws:
-            sides = [frozenset(ledger.nodes(side)) for side in law.sides]
+        return cls(ledger)
+
+    def said(self, node: int) -> list[tuple[frozenset[int], Law]]:
+        """Return the subclusters that each correction keeps apart from one, oldest law first."""
+        return [(theirs, law) for theirs, law in self._about(node) if not law.together]
+
+    def bonds(self, node: int) -> dict[int, Law]:
+        """Return the subclusters that must stay with one, each with the first reason."""
+        found: dict[int, Law] = {}
+        for theirs, law in self._about(node):
+            for other in theirs - {node} if law.together else ():
+                found.setdefault(other, law)
+        return found
+
+    def _about(self, node: int) -> Iterator[tuple[frozenset[int], Law]]:
+        """Yield the other side of each correction that names a subcluster, oldest first."""
+        for law in self.ledger.laws_at(node):
+            sides = [frozenset(self.ledger.nodes(side)) for side in law.sides]
             for ours, theirs in (sides, sides[::-1]):
-                for node in ours:
-                    if not law.together:
-                        laws.said.setdefault(node, []).append((theirs, law))
-                    for other in theirs - {node} if law.together else ():
-                        laws.bonds.setdefault(node, {}).setdefault(other, law)
-        return laws
+                if node in ours:
+                    yield theirs, law
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -57,12 +65,12 @@ class Laws:
 
     def barred(self, node: int) -> dict[int, str]:
         """Return the subclusters that may not share a cluster with one, and why."""
-        said = {other: law.text for others, law in self.said.get(node, []) for other in others}
+        said = {other: law.text for others, law in self.said(node) for other in others}
         return {**self.ledger.mates(node), **said}
 
     def bar(self, a: int, b: int) -> Reason:
         """Return what keeps two subclusters apart: a correction before a group."""
-        laws = (law for others, law in self.said.get(a, []) if b in others)
+        laws = (law for others, law in self.said(a) if b in others)
         return next(laws, None) or self.ledger.mates(a)[b]
 
     def bloc(self, node: int) -> dict[int, tuple[Law, ...]]:
@@ -71,7 +79,7 @@ class Laws:
         todo = deque([node])
         while todo:
             here = todo.popleft()
-            for other, reason in self.bonds.get(here, {}).items():
+            for other, reason in self.bonds(here).items():
                 if other not in found:
                     found[other] = (*found[here], reason)
                     todo.append(other)
@@ -100,7 +108,7 @@ class Laws:
         there = set(others)
         for a in sorted(ones):
             found = there & self.ledger.mates(a).keys()
-            found |= {b for barred, _ in self.said.get(a, []) for b in there & barred}
+            found |= {b for barred, _ in self.said(a) for b in there & barred}
             for b in sorted(found):
                 yield a, b
 
@@ -263,10 +271,11 @@ def closure(ledger: Ledger, subject: Subject, level: int) -> dict[Subject, tuple
     """Return all subjects that corrections make the same as one, each with the corrections."""
     found: dict[Subject, tuple[Law, ...]] = {subject: ()}
     todo = deque([subject])
-    laws = [law for law in ledger.laws if law.together and _is_of(law, level)]
     while todo:
         here = todo.popleft()
-        for law in laws:
+        for law in ledger.laws_at(here[1], here[0]):
+            if not (law.together and _is_of(law, level)):
+                continue
             for ours, theirs in (law.sides, law.sides[::-1]):
                 if any(_is_same(one, here) for one in _subjects(ledger, ours)):
                     for other in _subjects(ledger, theirs):
@@ -310,10 +319,11 @@ def _is_of(law: Law, level: int) -> bool:
 
 
 def _apart(
-    ledger: Ledger, subjects: Iterable[Subject], level: int
+    ledger: Ledger, subjects: Collection[Subject], level: int
 ) -> Iterator[tuple[list[Subject], list[Subject], Reason]]:
     """Yield what corrections make different, and what was seen together with some subjects."""
-    for law in ledger.laws:
+    pins = (pin for vector, node in subjects for pin in ledger.pins_at(node, vector))
+    for law in ledger.book.of_pins(pins):
         if not law.together and _is_of(law, level):
             yield _subjects(ledger, law.sides[0]), _subjects(ledger, law.sides[1]), law
     for subject in subjects:

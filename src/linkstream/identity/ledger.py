@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.forest import FULL, LOCKED
+from linkstream.identity.lawbook import Law, LawBook
 from linkstream.identity.steps import Steps
+from linkstream.identity.texts import TextNumbers
 
 Rows = npt.NDArray[np.int64]
 
@@ -28,7 +30,7 @@ KINDS = ("vectors", "subclusters", "clusters")  # what a constraint may be betwe
 VECTORS, SUBCLUSTERS, CLUSTERS = range(3)  # their places, which are the levels of laws
 SPOKEN = re.compile(r"(same|different|move)\((\d{1,18}), (\d{1,18})\)")  # what texts begin with
 Mark = tuple[int, tuple[Any, ...]]  # a moment of an open change: its steps, and the plain values
-ENROLLED = -1  # the level of what prototypes are to each other: no correction, never retracted
+Inverted = tuple[list[Callable[[], object]], tuple[Any, ...]]  # the same of a change that is kept
 
 UNKNOWN = -1  # revision of a ledger that was rolled back
 
@@ -51,27 +53,6 @@ class Pin:
 
 
 @dataclass(slots=True)
-class Law:
-    """A correction between pins, which are named by number.
-
-    Attributes:
-        together: whether the two sides must share a cluster, or must not.
-        sequence: sequence number of its event, by which it can be retracted.
-        text: the correction in words.
-        mover: the vector whose move made it; the next move of that vector retracts it.
-        level: index in `KINDS` of what was corrected: the lower, the more specific.
-        sides: pins of the two sides.
-    """
-
-    together: bool
-    sequence: int
-    text: str
-    mover: int = -1
-    level: int = ENROLLED
-    sides: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
-
-
-@dataclass(slots=True)
 class Ledger:
     """Names, aliases, corrections and groups after the first `n_events` events."""
 
@@ -83,18 +64,28 @@ class Ledger:
     locked: set[int] = field(default_factory=set)  # subclusters
     missing_weights: dict[int, int] = field(default_factory=dict)  # vectors without full weight
     pins: list[Pin] = field(default_factory=list)
-    laws: list[Law] = field(default_factory=list)
+    book: LawBook = field(default_factory=LawBook)
     groups: list[list[int]] = field(default_factory=list)  # pins
     keys: dict[str, int] = field(default_factory=dict)  # of groups that several calls add to
     tracked: bool = True  # whether vectors are known by number
     revision: int = field(default_factory=_revisions.__next__, repr=False, compare=False)
     _at: dict[int, list[int]] = field(default_factory=dict)  # node → its pins
+    _bearers: dict[str, int] = field(default_factory=dict, repr=False)  # name → its cluster
+    _text_numbers: TextNumbers = field(default_factory=TextNumbers, repr=False, compare=False)
     _expected: int = 0  # vectors still to come of the group or enrolment the log is in
     _group: int = -1
     _name: str | None = None
     _first: int = -1  # pin of the first prototype
     _since: int = 0  # event by which the enrolment began
     _steps: Steps = field(default_factory=Steps, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._bearers = {name: cluster for cluster, name in self.names.items()}
+
+    @property
+    def laws(self) -> list[Law]:
+        """All corrections that hold, oldest first."""
+        return self.book.all()
 
     # A change: wholly kept, or taken back
 
@@ -112,8 +103,26 @@ class Ledger:
     def rollback(self, mark: Mark) -> None:
         """Undo all changes since a mark; the change stays open."""
         self._steps.take_back(mark[0])
-        self.n_events, self._expected, self._group, *rest = mark[1]
-        self._name, self._first, self._since = rest
+        self._restore(mark[1])
+
+    def inverse(self, mark: Mark) -> Inverted:
+        """Return what takes back all changes since a mark after they were committed.
+
+        Texts stay: events name them by number.
+        """
+        return self._steps.since(mark[0], without=self.texts), mark[1]
+
+    def take_back(self, inverse: Inverted, n_events: int) -> None:
+        """Take the last change back; the log then has this many events. This needs no memory."""
+        steps, values = inverse
+        while steps:
+            steps[-1]()
+            steps.pop()
+        self._restore(values)
+        self.n_events = n_events
+
+    def _restore(self, values: tuple[Any, ...]) -> None:
+        self.n_events, self._expected, self._group, self._name, self._first, self._since = values
         self.revision = UNKNOWN  # a new one might need memory
 
     def revise(self) -> None:
@@ -135,7 +144,8 @@ class Ledger:
         twin.ignored, twin.locked = {*self.ignored}, {*self.locked}
         twin.missing_weights, twin.keys = {**self.missing_weights}, {**self.keys}
         twin.pins = [Pin(pin.node, pin.vector, pin.group) for pin in self.pins]
-        twin.laws = [replace(law, sides=([*law.sides[0]], [*law.sides[1]])) for law in self.laws]
+        twin.book, twin._bearers = self.book.copy(), {**self._bearers}
+        twin._text_numbers = TextNumbers()
         twin.groups = [[*group] for group in self.groups]
         twin._at = {node: [*pins] for node, pins in self._at.items()}
         twin._steps = Steps()
@@ -143,15 +153,17 @@ class Ledger:
 
     def number(self, text: str) -> int:
         """Return the number that stands for a text in events."""
-        if text not in self.texts:
+        place = self._text_numbers.find(self.texts, text)
+        if place < 0:
             self._steps.append(self.texts, text)
-        return self.texts.index(text)
+        return len(self.texts) - 1 if place < 0 else place
 
     def drop_unused_texts(self) -> None:
         """Drop names that no cluster has and groups without vectors; keep the numbers of texts."""
         used = {*self.names.values(), *self.keys}
         texts = [text if text in used else "" for text in self.texts]
         self._steps.assign(self, "texts", texts)
+        self._text_numbers = TextNumbers()
 
     # What it says
 
@@ -160,6 +172,23 @@ class Ledger:
         while cluster in self.aliases:
             cluster = self.aliases[cluster]
         return cluster
+
+    def bearer(self, name: str) -> int:
+        """Return the cluster that has a name; −1 if none has."""
+        return self._bearers.get(name, -1)
+
+    def laws_at(self, node: int, vector: int | None = None) -> list[Law]:
+        """Return the corrections of the pins of `pins_at`, oldest first."""
+        return self.book.of_pins(self.pins_at(node, vector))
+
+    def pins_at(self, node: int, vector: int | None = None) -> list[int]:
+        """Return the pins on a subcluster, or those of one of its vectors (−1: of the whole)."""
+        pins = self._at.get(node, ())
+        return [pin for pin in pins if vector is None or self.pins[pin].vector == vector]
+
+    def nodes_of(self, laws: Iterable[Law]) -> set[int]:
+        """Return the subclusters that corrections name."""
+        return {node for law in laws for side in law.sides for node in self.nodes(side)}
 
     def nodes(self, pins: list[int]) -> list[int]:
         """Return the subclusters of pins, without those that are gone."""
@@ -194,12 +223,10 @@ class Ledger:
         at: dict[int, list[int]] = {}
         for number, pin in enumerate(pins):
             at.setdefault(pin.node, []).append(number)
-        both = [(renumbered(law.sides[0]), renumbered(law.sides[1])) for law in self.laws]
-        told = zip(self.laws, both, strict=True)
-        laws = [replace(law, sides=sides) for law, sides in told if all(sides)]
+        book = self.book.copy(renumbered)
         self._steps.assign(self, "groups", [renumbered(group) for group in self.groups])
         self._steps.assign(self, "pins", pins)
-        self._steps.assign(self, "laws", laws)
+        self._steps.assign(self, "book", book)
         self._steps.assign(self, "_at", at)
         self.revise()
 
@@ -247,14 +274,16 @@ class Ledger:
 
     def _seeded(self, vector: int, node: int, cluster: int, name: str) -> None:
         """Tie a new prototype to the first one of its name."""
-        self._steps.put(self.names, cluster, name)
+        self._give_name(cluster, name)
         pin = self.add_pin(node, vector)
         if self._first < 0:
             self._first = pin
         else:
             text = f"enrol({name!r})"
-            law = Law(True, self._since, text, sides=([self._first], [pin]))
-            self._steps.append(self.laws, law)
+            law = Law(True, self._since, text)
+            self.book.add(self._steps, law)
+            for side, each in enumerate((self._first, pin)):
+                self.book.pin(self._steps, law, side, each)
 
     def add_pin(self, node: int, vector: int, group: int = -1) -> int:
         """Add a pin on a subcluster; return its number."""
@@ -283,26 +312,37 @@ class Ledger:
     def _end(self, gone: int, kept: int) -> None:
         """Let an ID stand for another."""
         self._steps.put(self.aliases, gone, kept)
-        name = self._steps.pop(self.names, gone)
+        name = self._take_name(gone)
         if name is not None and kept not in self.names:
-            self._steps.put(self.names, kept, name)
+            self._give_name(kept, name)
         self._steps.discard(self.ignored, gone)
+
+    def _give_name(self, cluster: int, name: str) -> None:
+        if self.names.get(cluster) != name:
+            self._take_name(cluster)
+            self._steps.put(self.names, cluster, name)
+            self._steps.put(self._bearers, name, cluster)
+
+    def _take_name(self, cluster: int) -> str | None:
+        name = self._steps.pop(self.names, cluster)
+        if name is not None and self._bearers.get(name) == cluster:
+            self._steps.pop(self._bearers, name)
+        return name
 
     def _enact(
         self, together: bool, sequence: int, text: str, *, level: int, mover: int = -1
     ) -> None:
         law = Law(together, sequence, f"{text}, event {sequence}", mover, level)
-        self._steps.append(self.laws, law)
+        self.book.add(self._steps, law)
 
     def retract(self, correction: int, node: int = GONE) -> None:
         """Retract the laws of an event, or only their part about one subcluster."""
-        for law in self.laws:
-            for pin in law.sides[0] + law.sides[1] if law.sequence == correction else ():
+        for law in self.book.of_event(correction):
+            for pin in law.sides[0] + law.sides[1]:
                 if node in (GONE, self.pins[pin].node):
                     self._drop(pin)
         if node == GONE:
-            left = [law for law in self.laws if law.sequence != correction]
-            self._steps.assign(self, "laws", left)
+            self.book.remove_event(self._steps, correction)
         self.revise()
 
     def _drop(self, pin: int) -> None:
@@ -354,7 +394,7 @@ class Ledger:
         self._shift(node, heir, lambda pin: True)  # what was said of it holds of what is left
         self._steps.discard(self.locked, node)
         if heir < 0:
-            self._steps.pop(self.names, cluster)
+            self._take_name(cluster)
             self._steps.discard(self.ignored, cluster)
 
     def _flagged(self, _s: int, _v: int, node: int, flags: int, *_: int) -> None:
@@ -367,8 +407,7 @@ class Ledger:
         self._enact(False, sequence, f"different({a}, {b}) of {KINDS[of]}", level=of)
 
     def _relocated(self, sequence: int, _v: int, member: int, cluster: int, *_: int) -> None:
-        left = [law for law in self.laws if law.mover != member]
-        self._steps.assign(self, "laws", left)
+        self.book.remove_mover(self._steps, member)
         for together in (False, True):
             text = f"move({member}, {cluster})"
             self._enact(together, sequence, text, level=VECTORS, mover=member)
@@ -377,16 +416,17 @@ class Ledger:
         self.retract(correction, node)
 
     def _pinned(self, _s: int, _v: int, node: int, member: int, side: int, *_: int) -> None:
-        law = self.laws[-1] if side < 2 else self.laws[-2]
-        self._steps.append(law.sides[min(side, 1)], self.add_pin(node, member))
+        law = self.book.newest(0 if side < 2 else 1)
+        pin = self.add_pin(node, member)
+        self.book.pin(self._steps, law, min(side, 1), pin)
         if law.mover >= 0 and side == 0:  # the vector itself, of both laws that its move made
-            self._steps.append(self.laws[-2].sides[0], law.sides[0][-1])
+            self.book.pin(self._steps, self.book.newest(1), 0, pin)
 
     def _named(self, _s: int, _v: int, cluster: int, text: int, *_: int) -> None:
         if text < 0:
-            self._steps.pop(self.names, cluster)
+            self._take_name(cluster)
         else:
-            self._steps.put(self.names, cluster, self.texts[text])
+            self._give_name(cluster, self.texts[text])
 
     def _ignored(self, _s: int, _v: int, cluster: int, on: int, *_: int) -> None:
         (self._steps.add if on else self._steps.discard)(self.ignored, cluster)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from linkstream.identity.lawbook import ENROLLED, Law
 from linkstream.identity.laws import Laws, Subject, closure, contradiction, full_chain
-from linkstream.identity.ledger import CLUSTERS, ENROLLED, GONE, SUBCLUSTERS, VECTORS, Law, Ledger
+from linkstream.identity.ledger import CLUSTERS, GONE, SUBCLUSTERS, VECTORS, Ledger
 from linkstream.identity.regrouping import Edge
 
 LIFTED = -2  # stands for a subcluster that is still to be made; the next one for it less 1
@@ -159,16 +160,17 @@ def _ways_to_part(ledger: Ledger, one: Subject, other: Subject) -> Iterator[Plan
 
 def _family(ledger: Ledger, vector: int, node: int) -> tuple[int, ...]:
     """Return all vectors that are the same as one; none if prototypes are among them."""
-    found = {member for member, _ in closure(ledger, (vector, node), VECTORS)}
-    enrolments = [law.sides for law in ledger.laws if law.level == ENROLLED]
-    prototypes = {ledger.pins[pin].vector for ours, theirs in enrolments for pin in ours + theirs}
-    return () if found & prototypes else tuple(sorted(found))
+    found = closure(ledger, (vector, node), VECTORS)
+    named = (law for member, node in found for law in ledger.laws_at(node, member))
+    if any(law.level == ENROLLED for law in named):
+        return ()
+    return tuple(sorted({member for member, _ in found}))
 
 
 def _moves(ledger: Ledger, vectors: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """Return moves of vectors to retract, because a later correction places the vectors."""
-    moved = set(vectors)
-    return tuple(sorted({(law.sequence, GONE) for law in ledger.laws if law.mover in moved}))
+    laws = (law for vector in vectors for law in ledger.book.of_mover(vector))
+    return tuple(sorted({(law.sequence, GONE) for law in laws}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,8 @@ from linkstream.engine.forest import FULL, LOCKED
 from linkstream.engine.state import Integers, State, damaged, indices_of
 from linkstream.errors import SnapshotError
 from linkstream.identity import laws
-from linkstream.identity.ledger import (
-    CLUSTERS,
-    ENROLLED,
-    GONE,
-    KINDS,
-    SPOKEN,
-    VECTORS,
-    Law,
-    Ledger,
-    is_name,
-)
+from linkstream.identity.lawbook import ENROLLED, Law, LawBook
+from linkstream.identity.ledger import CLUSTERS, GONE, KINDS, SPOKEN, VECTORS, Ledger, is_name
 from linkstream.identity.timeline import Timeline
 
 _KIND = re.compile(rf"(?:same|different)\(\d+, \d+\) of ({'|'.join(KINDS)}), event \d+")
@@ -100,7 +91,7 @@ def _build(values: Any, state: State) -> Ledger:
         ignored=set(values["ignored"]),
         locked=set(values["locked"]),
         missing_weights=dict(values["lights"]),
-        laws=[_law(*row) for row in values["laws"]],
+        book=LawBook(_law(*row) for row in values["laws"]),
         groups=[list(group) for group in values["groups"]],
         keys=dict(values["keys"]),
         tracked=state.track_vectors,

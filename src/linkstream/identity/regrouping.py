@@ -1,4 +1,4 @@
-"""Regroup the subclusters of a state: cut edges, tie edges, keep IDs by rule.
+"""Regroup the subclusters of a state, or of whole clusters: cut edges, tie edges, keep IDs by rule.
 
 Pure functions on `State`. At a cut the part with more nodes that claim the ID keeps it, then the
 one with more vectors; the other part gets a new ID. At a tie a named cluster survives an unnamed
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkstream.engine import events
-from linkstream.engine.contract import Regrouped
 from linkstream.engine.forest import CLAIM, PINNED, SETTLED, TESTED
 from linkstream.engine.graph import column
 from linkstream.engine.log import UNTRACKED_LIMIT
+from linkstream.engine.regroup import Regrouped
 from linkstream.engine.state import State
 
 Edge = tuple[int, int]
@@ -112,6 +112,7 @@ class Regrouping:
             edge_rules=column(self.rules[edge] for edge in edges),
             events=np.array(self.rows, dtype=np.int64).reshape(-1, events.WIDTH),
             free_cluster=self.next_cluster,
+            numbers=self.state.numbers,
         )
 
     def finish(self) -> State:

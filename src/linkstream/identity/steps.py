@@ -36,6 +36,11 @@ class Steps:
         """Keep all steps."""
         self._back = None
 
+    def since(self, start: int, *, without: list[Any]) -> list[Callable[[], object]]:
+        """Return what rolls back the steps from a number on, without appends to one list."""
+        assert self._back is not None, "a change is open"
+        return [step for step in self._back[start:] if not _appends_to(step, without)]
+
     def __len__(self) -> int:
         return 0 if self._back is None else len(self._back)
 
@@ -95,6 +100,10 @@ class Steps:
         if self._back is not None:
             self._back.append(partial(setattr, owner, name, getattr(owner, name)))
         setattr(owner, name, value)
+
+
+def _appends_to(step: Callable[[], object], values: list[Any]) -> bool:
+    return isinstance(step, partial) and step.func is _cut and step.args[0] is values
 
 
 def _cut(values: list[Any], size: int) -> None:

@@ -171,11 +171,18 @@ class Model:
     def _going_back(self, verb: str, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Prepare undo and redo: the event log, and the vectors that redo restores.
 
-        Yield the arguments for the clusterer. Other verbs need no preparation.
+        Yield the arguments for the clusterer. Other verbs need no preparation, nor does an undo of
+        changes that the clusterer can take back without the log.
         """
         if verb not in ("undo", "redo"):
             yield arguments
             return
+        if verb == "undo":
+            with guarded(self.path):
+                kept = steps.kept(self.links, self.journal, self.number, arguments)
+            if kept is not None:
+                yield kept
+                return
         before = self.links.n_vectors
         self.recall()
         try:

@@ -54,6 +54,28 @@ def check_command(command: object) -> str:
     return command
 
 
+def kept(
+    links: Links, journal: Journal, newest: int, arguments: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Return the arguments for the clusterer of an undo that needs no event log.
+
+    None if the clusterer has not kept what takes the changes back.
+    """
+    engine, inverses = links.core.engine, links.core.inverses
+    if engine is None:
+        return None
+    if not arguments.get("step"):
+        return arguments if inverses.undone(engine, arguments.get("to")) else None
+    event = inverses.newest_event(engine)
+    if event < 0:
+        return None
+    operation = journal.holding(event, newest)
+    if operation.step is not None:
+        operation = journal.operation(operation.step.first)
+    to = operation.first_event
+    return {"to": to} if inverses.beginning_at(engine, to) else None
+
+
 def last(links: Links, journal: Journal, newest: int) -> int:
     """Return the first event of the last step; raise UndoError if there is none."""
     timeline = removal.timeline(links.core, "undo")
