@@ -30,15 +30,16 @@ _STORE: dict[str, dict[str, Any]] = {
     "add_group": {"payloads": None, "at": None, "ids": None},
     "enrol": {"at": None, "ids": None},
     "settle": {"progress": None},
+    "rebuild": {"progress": None},
     "undo": {"step": False},
 }
 _COLUMNS = {verb: _STORE[verb] for verb in ("add", "add_many", "add_group", "enrol")}
 
 # Parameters that a surface has in addition to those of the verb, with their defaults.
 EXTRAS: dict[str, dict[str, dict[str, Any]]] = {
-    "Links": {"settle": {"progress": None}},
+    "Links": {verb: _STORE[verb] for verb in ("settle", "rebuild")},
     "Store": _STORE,
-    "Client": {**_STORE, "settle": {}, "undo": {"step": False, "after": None}},
+    "Client": {**_STORE, "settle": {}, "rebuild": {}, "undo": {"step": False, "after": None}},
     "HTTP": {**_COLUMNS, "undo": {"step": False, "after": None}},
     "command line": {},
 }

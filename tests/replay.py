@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 TESTED, SETTLED, PINNED = range(3)
+REBUILD = ("rebuilt", "parted", "transferred", "vanished", "replaced", "bound")
 
 
 class Map:
@@ -20,6 +21,7 @@ class Map:
         self.ignored = set()
         self.flags = {}
         self.to_enrol = None  # name, and how many vectors are still to come
+        self.rebuilding = False  # whether the rebuild that began is still going on
 
 
 class Replay:
@@ -87,7 +89,11 @@ class Replay:
             self.last = self.sequence
             self.sequence += 1
             self.kinds[event.kind] += 1
-            getattr(self, event.kind)(event)
+            self._play(event)
+
+    def _play(self, event):
+        self.map.rebuilding = self.map.rebuilding and event.kind in REBUILD
+        getattr(self, event.kind)(event)
 
     def undone(self, event):
         """The map as it was before event `to`, told again from the beginning."""
@@ -110,7 +116,7 @@ class Replay:
             place = self.told[place][1]
         self.map, self.again, self.last = Map(), True, before
         for old in reversed(way):
-            getattr(self, old.kind)(old)
+            self._play(old)
         self.again = False
 
     # One vector.
@@ -168,6 +174,10 @@ class Replay:
         assert self.cluster.pop(node) == event.cluster
         self.map.flags.pop(node, None)
         self._touch(node, heir)
+        if heir >= 0 and self.map.rebuilding:
+            assert node not in self.subcluster
+            assert heir in self.cluster
+            return
         if heir >= 0:
             self.map.subcluster = [-1 if owner == node else owner for owner in self.subcluster]
             del self.edges[_edge(node, heir)]
@@ -248,6 +258,38 @@ class Replay:
     def flagged(self, event):
         assert event.subcluster in self.cluster
         self.map.flags[event.subcluster] = event.flags
+
+    # A rebuild.
+
+    def rebuilt(self, event):
+        self.map.edges, self.map.rejoined_edges = {}, set()
+        self.map.rebuilding = True
+
+    def parted(self, event):
+        assert event.cluster in self.cluster.values()
+        self._new_cluster(event.new_cluster)
+
+    def transferred(self, event):
+        node = event.subcluster
+        if event.member < 0:
+            assert self.cluster[node] != event.cluster
+            self.cluster[node] = event.cluster
+            return
+        assert self.subcluster[event.member] == event.origin != node
+        self.subcluster[event.member] = node
+        if node not in self.cluster:
+            self._new_node(node)
+            self.cluster[node] = event.cluster
+
+    def replaced(self, event):
+        assert event.gone not in self.cluster.values()
+        assert event.cluster in self.cluster.values()
+        self._leave(event.gone, event.cluster)
+
+    def bound(self, event):
+        assert event.partner not in self.part(event.subcluster)
+        assert self.cluster[event.subcluster] == self.cluster[event.partner]
+        self.edges[_edge(event.subcluster, event.partner)] = SETTLED
 
     # A person's word; what it does to the graph stands in the events that follow.
 

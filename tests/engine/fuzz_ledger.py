@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # when run as a program
 from engine.fuzz_snapshot import JSON, HoleError, Outcomes, leaves, one_of, pack, unpack
 from engine.lives import CHANGES, READS, attempt, life, plain
 from linkstream import Links
-from linkstream.engine import events
+from linkstream.engine import events, logrules
 from linkstream.errors import LinkstreamError, SnapshotError
 from streams import ENGINES
 
@@ -299,7 +299,7 @@ def add_an_event(rng, meta, arrays):
     ends = [0, state["free_subcluster"], state["free_cluster"], state["n_vectors"], 3]
     numbers = [
         int(rng.integers(-1, max(ends[kind], 1))) if kind else -1
-        for kind in events.KINDS_OF_NUMBERS[code]
+        for kind in logrules.KINDS_OF_NUMBERS[code]
     ]
     newest = max(state["n_vectors"] - 1, 0)
     row = np.array([[code, newest, *numbers]], dtype=np.int64)

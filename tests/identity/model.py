@@ -98,6 +98,35 @@ class Model(LawsModel):
                 self.leave(numbers[3], numbers[2])
         self.cluster, self.edges = dict(clusters), dict(edges)
 
+    def adopt_rebuild(self, events, clusters, edges):
+        """Follow the events of a rebuild; copy what they say of clusters and edges."""
+        self.begin()
+        self.events += events
+        for kind, _, *numbers in events:
+            if kind == "parted":
+                self.next_cluster = max(self.next_cluster, numbers[1] + 1)
+            elif kind == "transferred" and numbers[0] >= 0:
+                self.transfer(*numbers[:3])
+            elif kind == "vanished":
+                assert self.members.pop(numbers[0]) == []
+                del self.seen[numbers[0]]
+                self.flags.pop(numbers[0], None)
+                self.became[numbers[0]] = numbers[1]
+            elif kind == "replaced":
+                self.leave(numbers[1], numbers[0])
+        self.cluster, self.edges = dict(clusters), dict(edges)
+        self.unjudged = set()
+
+    def transfer(self, member, origin, node):
+        """Put a vector of one node into another, which may be new."""
+        self.members[origin].remove(member)
+        if self.missing_weight[member] == FULL:
+            self.missing_weight[member] = 0
+        self.members.setdefault(node, []).append(member)
+        first, last = self.seen.get(node, (member, member))
+        self.seen[node] = min(first, member), max(last, member)
+        self.next_subcluster = max(self.next_subcluster, node + 1)
+
     # Corrections.
 
     def same(self, a, b, of="vectors"):

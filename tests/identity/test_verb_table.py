@@ -86,6 +86,8 @@ CALLS = {  # the arguments of a call, those that the journal stores, and the num
     "undo": ({}, {"to": None}, 0),
     "redo": ({}, {}, 0),
     "settle": ({"apply": True}, {}, 0),
+    "rebuild": ({"apply": True}, {}, 0),
+    "rebuild with thresholds": ({"apply": True, "thresholds": T}, {"thresholds": asdict(T)}, 0),
     "settle with thresholds": ({"apply": True, "thresholds": T}, {"thresholds": asdict(T)}, 0),
 }
 

@@ -57,6 +57,7 @@ VERBS = {
     "redo": 2,
     "undo_and_redo": 3,
     "settle": 2,
+    "rebuild": 3,
     "save_and_load": 1,
     "ask": 2,
 }
@@ -271,13 +272,25 @@ class Trial(Comparison):
         law = {edge for edge, rule in self.model.edges.items() if rule == PINNED}
         said = [links.settle(apply=True).to_dict() for links in self.links]
         assert all(one == said[0] for one in said)
-        if not self.model.vectors and self.links[0].dimension is None:
-            return
+        if self.model.vectors or self.links[0].dimension is not None:
+            self.model.adopt(*self.graph())
+        assert law <= self.model.edges.keys()
+
+    def rebuild(self, *_):
+        """Rebuild; the model follows the events. Without names, a second one changes nothing."""
+        said = [links.rebuild(apply=True).to_dict() for links in self.links]
+        assert all(one == said[0] for one in said)
+        if self.model.members:
+            self.model.adopt_rebuild(*self.graph())
+            again = {links.rebuild().text() for links in self.links}
+            assert self.model.names or again == {_still(self.links[0])}
+
+    def graph(self):
+        """Return the events that the model has not seen, and the clusters and edges since."""
         state = self.links[0].state()
         new = plain_events(self.links[0].events(len(self.model.events)))
         clusters = zip(state.numbers.tolist(), state.clusters.tolist(), strict=True)
-        self.model.adopt(new, clusters, edges_of(state))
-        assert law <= self.model.edges.keys()
+        return new, clusters, edges_of(state)
 
     def save_and_load(self, *_):
         again = []
@@ -367,3 +380,12 @@ class Trial(Comparison):
                 getattr(links, verb)(*arguments, **options)
             assert getattr(raised.value, "chain", True)
             assert (links.state_hash(), links.events()) == before
+
+
+def _still(links):
+    """Return what a rebuild says that changes nothing."""
+    n = links.n_clusters, links.n_subclusters, int((links.labels() >= 0).sum())
+    return (
+        f"proposed: {n[0]:,} clusters → {n[0]:,}, {n[1]:,} subclusters → {n[1]:,}; "
+        f"0 of {n[2]:,} vectors move"
+    )

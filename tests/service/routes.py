@@ -51,6 +51,8 @@ def _reads():
         "/review",
         "/corrections",
         "/settle",
+        "/rebuild",
+        "/partition",
         "/steps",
         "/changes",
         "/events",
@@ -103,6 +105,7 @@ ROUTES = [
     Route("POST", N + "/undo", "write", {"to": None}),
     Route("POST", N + "/redo", "write", {}),
     Route("POST", N + "/settle", "write", {}),
+    Route("POST", N + "/rebuild", "write", {}),
     Route("POST", N + "/compact", "admin", {}),
 ]
 

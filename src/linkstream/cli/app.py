@@ -47,6 +47,7 @@ PANELS = {
         "enrol": "Add vectors of a known identity as a cluster with a name.",
         "ignore": "Leave a cluster out of suggestions and reviews.",
         "settle": "Show which clusters an offline pass would join and cut; --apply does it.",
+        "rebuild": "Show what clustering all vectors again would change; --apply does it.",
         "retract": "Take back one correction; without arguments, list the corrections.",
         "forget": "Remove a cluster or a vector; with --erase, also from the disk.",
         "undo": "Undo the last command, or everything from an event on.",

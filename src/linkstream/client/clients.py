@@ -149,6 +149,7 @@ class Connection:
     info = Call(reads.info)
     stats = Call(reads.stats)
     state_hash = Call(reads.state_hash)
+    partition_hash = Call(reads.partition_hash)
     predict = Call(reads.predict)
     labels = Call(reads.labels)
     clusters = Call(reads.clusters)
@@ -199,6 +200,7 @@ class Connection:
     undo = Call(writes.undo)
     redo = Write(Links.redo)
     settle = Call(writes.settle)
+    rebuild = Call(writes.rebuild)
     compact = Call(writes.compact)
 
     def __repr__(self) -> str:

@@ -96,6 +96,12 @@ def state_hash() -> Steps[str]:
     return fetch("", lambda values: str(values["state_hash"]), slow=True, hash="true")
 
 
+@as_in_links
+def partition_hash() -> Steps[str]:
+    """As `Links.partition_hash`."""
+    return fetch("partition", lambda values: str(values["partition_hash"]), slow=True)
+
+
 # Vectors and clusters
 
 

@@ -45,6 +45,7 @@ from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError
+from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -248,9 +249,22 @@ def settle(
 ) -> Steps[Settlement]:
     """As `Links.settle`."""
     verb = verbs.Settle(check_yes_no("apply", apply), thresholds=thresholds)
-    proposing = not apply and thresholds is None  # for which a token of scope read is enough
-    request = get("settle", slow=True) if proposing else _request(verb, idempotency_key, slow=True)
-    return _send(request, views.reader(Settlement))
+    return _send(_proposing(verb, idempotency_key), views.reader(Settlement))
+
+
+@as_in_links
+def rebuild(
+    apply: bool = False, *, thresholds: Thresholds | None = None, idempotency_key: str | None = None
+) -> Steps[RebuildReport]:
+    """As `Links.rebuild`."""
+    verb = verbs.Rebuild(check_yes_no("apply", apply), thresholds=thresholds)
+    return _send(_proposing(verb, idempotency_key), views.reader(RebuildReport))
+
+
+def _proposing(verb: verbs.Settle | verbs.Rebuild, key: str | None) -> Request:
+    """Return the request of a verb that proposes; a token of scope read is enough for that."""
+    plain = not verb.apply and verb.thresholds is None
+    return get(verb.verb, slow=True) if plain else _request(verb, key, slow=True)
 
 
 def compact() -> Steps[None]:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from linkstream.engine.forest import FULL
 from linkstream.errors import ArgumentError
-from linkstream.identity.ledger import KINDS, is_name
+from linkstream.identity.ledger import KINDS
+from linkstream.identity.texts import is_name
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 

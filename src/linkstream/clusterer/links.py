@@ -14,12 +14,14 @@ from linkstream.clusterer import adding, checks, corrections, maintenance, modes
 from linkstream.clusterer.absorb import Absorbed, absorb
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.reader import LinksReader
+from linkstream.clusterer.rebuilding import rebuild
 from linkstream.engine.contract import Decision, Decisions
 from linkstream.engine.events import Event
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import State
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
+from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.identity.settling import Healing, Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import preset
@@ -36,8 +38,6 @@ class Links(LinksReader):
     `copy.copy`, `copy.deepcopy` and `pickle` make an independent clusterer that continues with the
     same decisions. A pickle holds a snapshot, but opening any pickle may run code: to read bytes
     from others, use `to_bytes` and `from_bytes`.
-
-    `links.core` has the engine, the ledger and the settings; it is for `Store` and adapters.
 
     >>> links = Links(0.7, 0.6, 0.9)
     >>> links.add([1.0, 0.0, 0.1]).cluster, links.add([0.0, 1.0, 0.0]).cluster
@@ -353,6 +353,25 @@ class Links(LinksReader):
         """
         return maintenance.settle(self.core, apply, thresholds=thresholds, progress=progress)
 
+    def rebuild(
+        self,
+        apply: bool = False,
+        *,
+        thresholds: Thresholds | None = None,
+        progress: Progress | None = None,
+    ) -> RebuildReport:
+        """Cluster all vectors again: the same set gives the same clusters, whatever its order.
+
+        Corrections, groups and prototypes hold. IDs and names stay with most of their vectors.
+        Raise NotTrackedError if vectors are not kept.
+
+        Args:
+            apply: whether to apply the proposals.
+            thresholds: thresholds to cluster with; None takes those of the clusterer.
+            progress: as in `settle`.
+        """
+        return rebuild(self.core, apply, thresholds=thresholds, progress=progress)
+
     def absorb(self, other: Links) -> Absorbed:
         """Add all that another clusterer has; the other stays as it is. All or nothing.
 
@@ -380,14 +399,6 @@ class Links(LinksReader):
 
     # Snapshots
 
-    def to_bytes(self, *, history: bool = True) -> bytes:
-        """Return a snapshot: plain arrays with checksums, no pickle.
-
-        Args:
-            history: False leaves the event log out: smaller, but earlier changes cannot be undone.
-        """
-        return snapshots.to_bytes(self.core, history=history)
-
     def drain_events(self) -> list[Event]:
         """Return all events and drop them; earlier changes cannot be undone any more."""
         return snapshots.drain_events(self.core)
@@ -413,17 +424,6 @@ class Links(LinksReader):
         if space is not None:
             saved.space.check_same(space)
         return cls._around(Core(saved, engine=engine, threads=threads))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a snapshot to a file, completely or not at all.
-
-        Args:
-            path: the file.
-
-        Raises:
-            SnapshotError: `load` would refuse this state; the file stays as it was.
-        """
-        snapshots.save(self.core, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **options: Any) -> Links:

@@ -11,11 +11,10 @@ import numpy.typing as npt
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_thresholds, check_yes_no
 from linkstream.clusterer.core import Core
-from linkstream.engine import events
 from linkstream.engine.contract import Engine
 from linkstream.engine.forest import GIVEN_FLAGS
 from linkstream.engine.linkage import Progress
-from linkstream.engine.logrules import KINDS
+from linkstream.engine.logrules import KINDS, SUBCLUSTER
 from linkstream.engine.state import State
 from linkstream.identity import enforcement, settling
 from linkstream.identity.regrouping import Regrouping
@@ -115,7 +114,7 @@ def _changed(core: Core, since: int, freed: Iterable[int]) -> State:
     rows, book = engine.event_rows(since)[1], laws.ledger.book
     if sum(len(book.of_event(since + place)) for place in range(len(rows))) == len(book):
         return engine.state()
-    named = rows[:, 2:][KINDS[rows[:, 0]] == events.SUBCLUSTER]
+    named = rows[:, 2:][KINDS[rows[:, 0]] == SUBCLUSTER]
     clusters = {engine.cluster_of(node) for node in {*named.tolist(), *freed}} - {-1}
     state = engine.parts(*sorted(clusters))
     tied = {other for node in state.numbers.tolist() for other in laws.bonds(node)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import saving
-from linkstream.clusterer import explain, snapshots, tabular, views
+from linkstream.clusterer import explain, rebuilding, snapshots, tabular, views
 from linkstream.clusterer.checks import EVIDENCE
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.views import Cluster
@@ -272,6 +273,39 @@ class LinksReader:
     def state_hash(self) -> str:
         """Return a hex digest of the whole state; equal states have equal digests."""
         return saving.digest(snapshots.saved(self.core))
+
+    # Settings and counts
+
+    def partition_hash(self) -> str:
+        """Return a digest of the partition alone: equal sets in equal clusters, equal digests.
+
+        It is made of the vectors and their weights, without IDs, numbers and order.
+
+        Raises:
+            NotTrackedError: vectors are not kept.
+        """
+        return rebuilding.partition_hash(self.core)
+
+    # Snapshots
+
+    def to_bytes(self, *, history: bool = True) -> bytes:
+        """Return a snapshot: plain arrays with checksums, no pickle.
+
+        Args:
+            history: False leaves the event log out: smaller, but earlier changes cannot be undone.
+        """
+        return snapshots.to_bytes(self.core, history=history)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a snapshot to a file, completely or not at all.
+
+        Args:
+            path: the file.
+
+        Raises:
+            SnapshotError: `load` would refuse this state; the file stays as it was.
+        """
+        snapshots.save(self.core, path)
 
     # Settings and counts
 

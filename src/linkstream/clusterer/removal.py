@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -179,7 +181,11 @@ def _folded(core: Core, log: Timeline) -> tuple[State, Ledger]:
     """Return the state and the ledger that events lead to; change nothing."""
     assert core.vectors is not None, "checked by timeline()"
     with core.interruptible():
-        state = folding.state_after(core.state(), log, core.vectors, core.base)
+        present = core.state()
+        state = folding.state_after(present, log, core.vectors, core.base)
+    whole, texts = present.events, core.up_to_date_ledger().texts
+    thresholds = folding.thresholds_after(present.thresholds, whole, log, texts)
+    state = replace(state, thresholds=thresholds)
     return state, folding.ledger_after(core.up_to_date_ledger(), log, core.base, state)
 
 
@@ -196,6 +202,7 @@ def _undone_from(core: Core, n: int, *, again: bool) -> Fixed | None:
 def _continue_from(core: Core, state: State, ledger: Ledger, reason: tuple[int, ...]) -> None:
     """Continue from another state and ledger; write an event with the reason."""
     assert core.change is not None, "undo and redo are changes"
+    core.origin = replace(core.origin, thresholds=state.thresholds)
     engine = core.make_engine(state)
     engine.note([reason])
     core.engine, core.ledger = engine, ledger

@@ -23,15 +23,16 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import adding, checks, corrections, maintenance, removal
+from linkstream.clusterer import adding, checks, corrections, maintenance, rebuilding, removal
 from linkstream.clusterer.core import Core, Float32s
 from linkstream.clusterer.links import Links
+from linkstream.clusterer.verb_values import plain, schema
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 
@@ -44,20 +45,6 @@ V = TypeVar("V", bound="Verb")
 
 VERBS: dict[str, type[Verb]] = {}
 
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-_SCHEMAS: dict[str, dict[str, Any]] = {
-    "int": {"type": "integer"},
-    "float": {"type": "number"},
-    "str": {"type": "string"},
-    "bool": {"type": "boolean"},
-    "None": {"type": "null"},
-    "Thresholds": {"type": "object"},
-    "Vector": _NUMBERS,
-    "Vectors": {"type": "array", "items": _NUMBERS},
-    "Weights": {"anyOf": [{"type": "number"}, _NUMBERS]},
-    "VectorNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
-    "VectorOrNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}, _NUMBERS]},
-}
 # Array types, named for what they hold; the JSON schema reads the names.
 Vector: TypeAlias = npt.ArrayLike
 Vectors: TypeAlias = npt.ArrayLike
@@ -132,7 +119,7 @@ class Verb:
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as plain values; `parse` takes them back."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        return {name: plain(value) for name, value in vars(self).items()}
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -142,7 +129,7 @@ class Verb:
             "title": cls.verb,
             "description": cls.meaning(),
             "type": "object",
-            "properties": {f.name: _schema(f, docs[f.name]) for f in fields(cls)},
+            "properties": {f.name: schema(f, docs[f.name]) for f in fields(cls)},
             "required": [name for name, required in cls.parameters.items() if required],
             "additionalProperties": False,
         }
@@ -166,7 +153,7 @@ class Verb:
         The weights of vectors to add are left out if all are 1.
         """
         arguments = {
-            self.journal_names.get(name, name): _plain(value)
+            self.journal_names.get(name, name): plain(value)
             for name, value in vars(self).items()
             if name != self.vectors_field and not (value is None and self.journal_omits_none)
         }
@@ -228,22 +215,6 @@ def documentation(verb: str, own: Mapping[str, str], notes: str = "") -> str:
     entries = [wrap.fill(f"{name}: {words}") for name, words in own.items()]
     listed = "\n".join(([args] if args else []) + entries)
     return f"{head}\n\nArgs:\n{listed}{raises}{errors}\n"
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    if value is None or type(value) in (int, float, str, bool):
-        return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return asdict(value) if isinstance(value, Thresholds) else value
-
-
-def _schema(each: Field[Any], description: str) -> dict[str, Any]:
-    options = [_SCHEMAS[name] for name in str(each.type).split(" | ")]
-    schema = dict(options[0]) if len(options) == 1 else {"anyOf": options}
-    default = {} if each.default is MISSING else {"default": _plain(each.default)}
-    return {**schema, **default, "description": description}
 
 
 @verb(adding.add)
@@ -424,9 +395,9 @@ class Redo(Verb):
     """Redo what the last `undo` took, with the same IDs; call it again for the undo before."""
 
 
-@verb(maintenance.settle)
-class Settle(Verb):
-    """Compare all subclusters with one another; propose which clusters to join and to cut."""
+@dataclass(frozen=True, eq=False)
+class _Proposing(Verb):
+    """A verb that proposes changes, or applies them; the journal holds those that were applied."""
 
     apply: bool = False
     _: KW_ONLY
@@ -441,10 +412,20 @@ class Settle(Verb):
             checks.check_thresholds(given)
 
     def journal_arguments(self) -> dict[str, Any]:
-        """Return the thresholds, if they were given: the journal holds applied settlements."""
-        return {} if self.thresholds is None else {"thresholds": _plain(self.thresholds)}
+        """Return the thresholds, if they were given."""
+        return {} if self.thresholds is None else {"thresholds": plain(self.thresholds)}
 
     @classmethod
     def from_journal(cls, arguments: Mapping[str, Any], rows: Float32s | None) -> Verb:
-        """Return the settlement, applied."""
+        """Return the verb, applied."""
         return cls.parse({**arguments, "apply": True})
+
+
+@verb(maintenance.settle)
+class Settle(_Proposing):
+    """Compare all subclusters with one another; propose which clusters to join and to cut."""
+
+
+@verb(rebuilding.rebuild)
+class Rebuild(_Proposing):
+    """Cluster all vectors again: the same set gives the same clusters, whatever its order."""

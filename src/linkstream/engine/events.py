@@ -331,17 +331,64 @@ class Redone(Event):
     undone: int
 
 
+@dataclass(frozen=True, slots=True)
+class Rebuilt(Event):
+    """All was clustered again, without the old edges; `moved` vectors change their subcluster."""
+
+    texts: ClassVar[tuple[str, ...]] = ("thresholds",)  # before → after; None: the same
+    thresholds: str | None
+    moved: int
+    subclusters: int
+    clusters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parted(Event):
+    """A rebuild makes a cluster `new_cluster`; most of its vectors come from `cluster`."""
+
+    cluster: int
+    new_cluster: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transferred(Event):
+    """A rebuild puts a vector, or (`member` and `origin` −1) a subcluster as it is, elsewhere."""
+
+    member: int
+    origin: int
+    subcluster: int
+    cluster: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced(Event):
+    """A rebuild leaves no cluster of the ID `gone`; `cluster` holds most of its vectors."""
+
+    cluster: int
+    gone: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Event):
+    """A rebuild ties two subclusters of a cluster by a settled edge."""
+
+    subcluster: int
+    partner: int
+
+
 # The index of a class is its code in the engine's rows. Append only.
 CLASSES: tuple[type[Event], ...] = (
     *(Created, Joined, Linked, Merged, Severed, Rejoined, Split, United),
     *(Weighed, Moved, Removed, Vanished, Tied, Retied, Held, Settled, Flagged),
     *(Same, Different, Pinned, Relocated, Dropped, Forgotten, Named, Ignored),
     *(Grouped, Enrolled, Undone, Absorbed, Retracted, Redone),
+    *(Rebuilt, Parted, Transferred, Replaced, Bound),
 )
 CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT, UNITED = range(8)
 WEIGHED, MOVED, REMOVED, VANISHED, TIED, RETIED, HELD, SETTLED, FLAGGED = range(8, 17)
 SAME, DIFFERENT, PINNED, RELOCATED, DROPPED, FORGOTTEN, NAMED, IGNORED = range(17, 25)
 GROUPED, ENROLLED, UNDONE, ABSORBED, RETRACTED, REDONE = range(25, 31)
+REBUILT, PARTED, TRANSFERRED, REPLACED, BOUND = range(31, 36)
 
 
 def methods(reader: type) -> dict[int, Callable[..., None]]:
@@ -377,9 +424,8 @@ def from_dict(values: Mapping[str, Any]) -> Event:
         )
     given = {name: value for name, value in values.items() if name not in ("kind", "version")}
     wanted = [field.name for field in fields(event)]
-    if sorted(given) != sorted(wanted) or not all(
-        _fits(value, text=name in event.texts) for name, value in given.items()
-    ):
+    kinds = {name: (str, type(None)) if name in event.texts else (int,) for name in given}
+    if sorted(given) != sorted(wanted) or any(type(given[n]) not in kinds[n] for n in given):
         raise ArgumentError(
             f"a {event.kind!r} event with {given}",
             expected=f"integers (texts for {event.texts}) for {', '.join(wanted)}",
@@ -387,25 +433,6 @@ def from_dict(values: Mapping[str, Any]) -> Event:
         )
     return event(**given)
 
-
-def _fits(value: object, *, text: bool) -> bool:
-    return value is None or type(value) is str if text else type(value) is int
-
-
-# What the numbers of a row name, by field; WIDTH − 2 for each class.
-NOTHING, SUBCLUSTER, CLUSTER, VECTOR, NUMBER = range(5)
-_MEANINGS = {
-    **dict.fromkeys(
-        ("subcluster", "partner", "absorbed", "heir", "old", "old_partner"), SUBCLUSTER
-    ),
-    **dict.fromkeys(("cluster", "new_cluster", "gone"), CLUSTER),
-    "member": VECTOR,
-}
-KINDS_OF_NUMBERS = [
-    [_MEANINGS.get(field.name, NUMBER) for field in fields(event)[2:]]
-    + [NOTHING] * (WIDTH - len(fields(event)))
-    for event in CLASSES
-]
 
 # For each class: how many numbers follow the code, and which of them name texts.
 _WIDTHS = [len(fields(event)) - 1 for event in CLASSES]

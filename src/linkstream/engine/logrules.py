@@ -18,6 +18,21 @@ from linkstream.engine.forest import CLAIM, FULL, LOCKED, PINNED
 
 Rows = npt.NDArray[np.int64]
 
+# What the numbers of a row name, by field; WIDTH − 2 for each class.
+NOTHING, SUBCLUSTER, CLUSTER, VECTOR, NUMBER = range(5)
+_MEANINGS = {
+    **dict.fromkeys(
+        ("subcluster", "partner", "absorbed", "heir", "old", "old_partner", "origin"), SUBCLUSTER
+    ),
+    **dict.fromkeys(("cluster", "new_cluster", "gone"), CLUSTER),
+    "member": VECTOR,
+}
+KINDS_OF_NUMBERS = [
+    [_MEANINGS.get(field.name, NUMBER) for field in fields(event)[2:]]
+    + [NOTHING] * (events.WIDTH - len(fields(event)))
+    for event in events.CLASSES
+]
+
 # Lowest value and end, by field, of numbers that do not name a subcluster, cluster or vector.
 _RANGES = {
     "weight": (0, FULL),
@@ -26,11 +41,13 @@ _RANGES = {
     **dict.fromkeys(("on", "asked", "locked"), (0, 2)),
     **dict.fromkeys(("of", "side", "reason"), (0, 3)),
     **dict.fromkeys(("cuts", "joins", "size", "subclusters", "a", "b"), (0, 2**32)),
+    **dict.fromkeys(("moved", "clusters"), (0, 2**32)),
     **dict.fromkeys(("to", "correction", "undone"), (0, 2**62)),
 }
 # Fields that name a subcluster, cluster or vector and may be −1: none.
 _OPTIONAL = {
     *((events.Moved, "partner"), (events.Vanished, "heir"), (events.Removed, "member")),
+    *((events.Transferred, "member"), (events.Transferred, "origin")),
     *((events.Dropped, "member"), (events.Pinned, "member"), (events.Retracted, "subcluster")),
 }
 _ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
@@ -40,7 +57,7 @@ _BACK = (events.UNDONE, events.RETRACTED, events.REDONE)  # events that name an 
 def _lowest(event: type[events.Event], name: str, kind: int) -> int:
     if name in event.texts:
         return 0 if event is events.Enrolled else -1
-    if kind == events.NUMBER:
+    if kind == NUMBER:
         return _RANGES.get(name, (-1, 0))[0]
     return -1 if (event, name) in _OPTIONAL else 0
 
@@ -48,7 +65,7 @@ def _lowest(event: type[events.Event], name: str, kind: int) -> int:
 def _table(entry: Callable[[type[events.Event], str, int], int], rest: int) -> npt.NDArray[Any]:
     """Return an entry for each number of a row, by code; `rest` where a class has no field."""
     rows = []
-    for event, kinds in zip(events.CLASSES, events.KINDS_OF_NUMBERS, strict=True):
+    for event, kinds in zip(events.CLASSES, KINDS_OF_NUMBERS, strict=True):
         names = [field.name for field in fields(event)[2:]]
         row = [entry(event, name, kind) for name, kind in zip(names, kinds, strict=False)]
         rows.append(row + [rest] * (events.WIDTH - 2 - len(row)))
@@ -58,7 +75,7 @@ def _table(entry: Callable[[type[events.Event], str, int], int], rest: int) -> n
 _LOW = _table(_lowest, -1)
 _ENDS = _table(lambda event, name, kind: _RANGES.get(name, (0, 2**32))[1], 0)
 TEXTS = _table(lambda event, name, kind: name in event.texts, False)  # whether it names a text
-KINDS = np.array(events.KINDS_OF_NUMBERS)
+KINDS = np.array(KINDS_OF_NUMBERS)
 
 
 def numbers_fit(
@@ -77,7 +94,7 @@ def numbers_fit(
     before = vectors[: int(np.argmax(undone))] if undone.any() else vectors
     if vectors.min() < 0 or vectors.max() >= latest or np.any(before[1:] < before[:-1]):
         return False
-    ends = {events.SUBCLUSTER: free_subcluster, events.CLUSTER: free_cluster, events.VECTOR: latest}
+    ends = {SUBCLUSTER: free_subcluster, CLUSTER: free_cluster, VECTOR: latest}
     high = _ENDS.copy()
     for kind, end in ends.items():
         high[kind == KINDS] = end

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from linkstream.engine import events, forest
 from linkstream.engine.comparison import gathered
 from linkstream.engine.contract import VectorStore
 from linkstream.engine.corrections import share
-from linkstream.engine.forest import FULL, PINNED, SETTLED, TESTED, Node
+from linkstream.engine.forest import FULL, GIVEN_FLAGS, PINNED, SETTLED, TESTED, Node
 from linkstream.engine.graph import column, columns_of, nodes_of
 from linkstream.engine.state import Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger, Rows
 from linkstream.identity.timeline import Timeline
+from linkstream.paper.thresholds import Thresholds
 
 _BLOCK = 8192  # vectors summed at a time
+_ARROW = " → "
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,38 @@ class Fold:
                 other: max(node.rules.get(other, 0), SETTLED) for other in node.neighbours
             }
 
+    # A rebuild
+
+    def _rebuilt(self, _vector: int, *_: int) -> None:
+        for node in self.nodes.values():
+            node.neighbours, node.rules = set(), {}
+            node.flags &= GIVEN_FLAGS
+
+    def _parted(self, _vector: int, _cluster: int, fresh: int, *_: int) -> None:
+        self.next_cluster = max(self.next_cluster, fresh + 1)
+
+    def _transferred(
+        self, _vector: int, member: int, origin: int, number: int, cluster: int
+    ) -> None:
+        if member < 0:
+            self.nodes[number].cluster = cluster
+            return
+        self._missing_weight = self.missing_weights.get(member, 0)
+        node = self.nodes[origin]
+        node.count, node.missing_weight = node.count - 1, node.missing_weight - self._missing_weight
+        if self._missing_weight == FULL:  # a locked node counted it, and did not learn
+            del self.missing_weights[member]
+            self._missing_weight = 0
+        if number in self.nodes:
+            self._put(member, number)
+        else:
+            self._born(member, number, cluster)
+        self._missing_weight = 0
+        self.holders[member] = number
+
+    def _bound(self, _vector: int, a: int, b: int, *_: int) -> None:
+        forest.add_edge(self.nodes[a], self.nodes[b], rule=SETTLED)
+
     def _flagged(self, _vector: int, number: int, flags: int, *_: int) -> None:
         self.nodes[number].flags = flags
 
@@ -201,6 +235,24 @@ def state_after(present: State, timeline: Timeline, keep: VectorStore, base: Bas
         state = _folded(present, timeline, keep, base)
     replace(state, events=state.events[:0]).check()  # the log tells of what is now undone as well
     return state
+
+
+def change_of_thresholds(before: Thresholds, after: Thresholds) -> str:
+    """Return the text on a change of thresholds in the event of a rebuild."""
+    return _ARROW.join(" ".join(map(repr, astuple(each))) for each in (before, after))
+
+
+def thresholds_after(
+    present: Thresholds, log: Rows, timeline: Timeline, texts: list[str]
+) -> Thresholds:
+    """Return the thresholds that the events of a timeline lead to; `log` are all events."""
+    with _distrusted():
+        for rows, last in ((timeline.rows[::-1], 1), (log, 0)):
+            changes = rows[(rows[:, 0] == events.REBUILT) & (rows[:, 2] >= 0), 2]
+            if len(changes):
+                side = texts[int(changes[0])].split(_ARROW)[last]
+                return Thresholds(*map(float, side.split()))
+    return present
 
 
 @contextmanager

@@ -24,6 +24,7 @@ _AT_ONCE = 20_000  # events that are lists of Python's numbers together
 Rows = npt.NDArray[np.int64]
 Fetch = Callable[[int, int], Rows]  # events of the log from one sequence number up to another
 Stretches = list[tuple[int, int]]
+_Edges = dict[int, set[int]]
 
 
 class Records:
@@ -93,7 +94,7 @@ class Follower:
         self.first_event = self.n_events = n_events
         self.vectors, self.clusters = Records(3), Records(4)
         self._nodes: dict[int, _Node] = {}
-        self._kept: dict[int, _Node | int] = {}  # what undoing an event needs, by its number
+        self._kept: dict[int, _Node | int | _Edges] = {}  # what undoing an event needs, by number
         self._standing: Stretches = []
         self._taken: list[tuple[int, Stretches]] = []  # by each undo that can be redone
         self._now = n_events  # the event under which changes are recorded
@@ -305,6 +306,39 @@ class Follower:
         if heir < 0:
             self._went(node.cluster)
 
+    def _rebuilt(self, sequence: int, *_: int) -> None:
+        edges = {number: node.neighbours for number, node in self._nodes.items() if node.neighbours}
+        self._kept[sequence] = edges
+        for number in edges:
+            self._nodes[number].neighbours = None
+
+    def _parted(self, _: int, __: int, cluster: int, fresh: int, *___: int) -> None:
+        self._came(fresh, cluster)
+
+    def _transferred(
+        self, sequence: int, _: int, member: int, origin: int, number: int, cluster: int
+    ) -> None:
+        if member < 0:
+            self._kept[sequence] = self._nodes[number].cluster
+            self._relabel(number, cluster)
+            return
+        node = self._nodes[origin]
+        place = self._kept[sequence] = node.vectors.index(member)
+        node.vectors.pop(place)
+        self._put(member, self._there(number, cluster), node.cluster)
+
+    def _there(self, number: int, cluster: int) -> int:
+        """Return a node's number; add the node to a cluster if there is none."""
+        if number not in self._nodes:
+            self._nodes[number] = _Node(cluster)
+        return number
+
+    def _replaced(self, _: int, __: int, kept: int, gone: int, *___: int) -> None:
+        self._went(gone, kept)
+
+    def _bound(self, _: int, __: int, a: int, b: int, *___: int) -> None:
+        self._link(a, b)
+
     # Events, backward
 
     def _back_created(self, _: int, __: int, number: int, cluster: int, *___: int) -> None:
@@ -365,6 +399,35 @@ class Follower:
         else:
             self._went(cluster, origin)
         del self._nodes[number]
+
+    def _back_rebuilt(self, sequence: int, *_: int) -> None:
+        edges = self._kept.pop(sequence)
+        assert isinstance(edges, dict)
+        for number, neighbours in edges.items():
+            self._nodes[number].neighbours = neighbours
+
+    def _back_parted(self, _: int, __: int, cluster: int, fresh: int, *___: int) -> None:
+        self._went(fresh, cluster)
+
+    def _back_transferred(
+        self, sequence: int, _: int, member: int, origin: int, number: int, *__: int
+    ) -> None:
+        place = self._kept.pop(sequence)
+        assert isinstance(place, int)
+        if member < 0:
+            self._relabel(number, place)
+            return
+        node = self._nodes[origin]
+        self._take(number, node.cluster)
+        if not self._nodes[number].vectors:
+            del self._nodes[number]
+        node.vectors.insert(place, member)
+
+    def _back_replaced(self, _: int, __: int, kept: int, gone: int, *___: int) -> None:
+        self._came(gone, kept)
+
+    def _back_bound(self, _: int, __: int, a: int, b: int, *___: int) -> None:
+        self._unlink(a, b)
 
     def _back_vanished(self, sequence: int, _: int, number: int, heir: int, *__: int) -> None:
         node = self._kept.pop(sequence)

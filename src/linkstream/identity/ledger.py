@@ -21,7 +21,7 @@ from linkstream.engine import events
 from linkstream.engine.forest import FULL, LOCKED
 from linkstream.identity.lawbook import Law, LawBook
 from linkstream.identity.steps import Steps
-from linkstream.identity.texts import TextNumbers
+from linkstream.identity.texts import TextNumbers, without_unused
 
 Rows = npt.NDArray[np.int64]
 
@@ -31,16 +31,9 @@ VECTORS, SUBCLUSTERS, CLUSTERS = range(3)  # their places, which are the levels 
 SPOKEN = re.compile(r"(same|different|move)\((\d{1,18}), (\d{1,18})\)")  # what texts begin with
 Mark = tuple[int, tuple[Any, ...]]  # a moment of an open change: its steps, and the plain values
 Inverted = tuple[list[Callable[[], object]], tuple[Any, ...]]  # the same of a change that is kept
-
 UNKNOWN = -1  # revision of a ledger that was rolled back
 
 _revisions = count()  # of all ledgers: equal revisions require the same
-_LONE = re.compile("[\ud800-\udfff]")  # half a character, which no file can hold
-
-
-def is_name(name: object) -> bool:
-    """Return whether this can be a cluster's name: a text, not blank, of whole characters."""
-    return isinstance(name, str) and bool(name.strip()) and not _LONE.search(name)
 
 
 @dataclass(slots=True)
@@ -161,8 +154,7 @@ class Ledger:
     def drop_unused_texts(self) -> None:
         """Drop names that no cluster has and groups without vectors; keep the numbers of texts."""
         used = {*self.names.values(), *self.keys}
-        texts = [text if text in used else "" for text in self.texts]
-        self._steps.assign(self, "texts", texts)
+        self._steps.assign(self, "texts", without_unused(self.texts, used))
         self._text_numbers = TextNumbers()
 
     # What it says
@@ -374,6 +366,14 @@ class Ledger:
         self._end(gone, kept)
 
     _tied = _united
+
+    def _replaced(self, _s: int, _v: int, kept: int, gone: int, *_: int) -> None:
+        self._end(gone, kept)
+
+    def _transferred(self, _s: int, _v: int, member: int, origin: int, node: int, *_: int) -> None:
+        if member >= 0:
+            self._removed(_s, _v, member, origin)
+            self._moved(_s, _v, member, node)
 
     def _weighed(self, _s: int, vector: int, weight: int, *_: int) -> None:
         if self.tracked:

@@ -15,7 +15,8 @@ from linkstream.engine.state import Integers, State, damaged, indices_of
 from linkstream.errors import SnapshotError
 from linkstream.identity import laws
 from linkstream.identity.lawbook import ENROLLED, Law, LawBook
-from linkstream.identity.ledger import CLUSTERS, GONE, KINDS, SPOKEN, VECTORS, Ledger, is_name
+from linkstream.identity.ledger import CLUSTERS, GONE, KINDS, SPOKEN, VECTORS, Ledger
+from linkstream.identity.texts import is_name
 from linkstream.identity.timeline import Timeline
 
 _KIND = re.compile(rf"(?:same|different)\(\d+, \d+\) of ({'|'.join(KINDS)}), event \d+")
@@ -259,6 +260,7 @@ def _impossible(rule: str) -> SnapshotError:
 
 
 _ENDS = (events.MERGED, events.VANISHED)
+_PUTS = (events.MOVED, events.TRANSFERRED)
 
 
 def check_log(state: State, ledger: Ledger) -> None:
@@ -317,9 +319,10 @@ class _Lives:
         born, ended = np.full(n, never), np.full(n, never)
         begun = np.flatnonzero((codes == events.CREATED) | (codes == events.LINKED))
         born[rows[begun, 2]] = places[begun]
-        moved = np.flatnonzero(codes == events.MOVED)[::-1]
-        for row in moved[born[rows[moved, 3]] == never].tolist():
-            born[rows[row, 3]] = places[row]  # the first time a vector was put there
+        put = np.flatnonzero(np.isin(codes, _PUTS))
+        numbers = np.where(codes[put] == events.MOVED, rows[put, 3], rows[put, 4])
+        fresh = born[numbers] == never
+        np.minimum.at(born, numbers[fresh], places[put[fresh]])  # when it got its first vector
         merged, vanished = (np.flatnonzero(codes == code) for code in _ENDS)
         gone = np.concatenate([rows[merged, 3], rows[vanished, 2]])
         heirs = np.concatenate([rows[merged, 2], rows[vanished, 3]])
@@ -344,7 +347,7 @@ class _Lives:
 
     def _column_fits(self, column: int) -> bool:
         """Return whether the subclusters in a column of the rare rows live at that time."""
-        named = logrules.KINDS[:, column - 2] == events.SUBCLUSTER
+        named = logrules.KINDS[:, column - 2] == logrules.SUBCLUSTER
         told = named[self.rare[:, 0]] & (self.rare[:, column] >= 0)
         return self._alive(self.rare[told, column], self.places[told])
 
@@ -355,9 +358,11 @@ class _Lives:
         """Return the subcluster of each vector; −1 if it was removed."""
         holder: Integers = log[log[:, 0] <= events.LINKED, 2]
         codes = self.rare[:, 0]
-        changed = self.rare[(codes == events.MOVED) | (codes == events.REMOVED)]
-        for code, _, member, number, *_ in changed.tolist():
-            if 0 <= member < n:
+        changed = self.rare[np.isin(codes, (*_PUTS, events.REMOVED))]
+        for code, _, member, number, target, _ in changed.tolist():
+            if 0 <= member < n and code == events.TRANSFERRED:
+                holder[member] = target
+            elif 0 <= member < n:
                 holder[member] = number if code == events.MOVED else -1
         heirs = np.arange(len(self.born) + 1)
         merged = codes == events.MERGED

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
+_FIGURES = re.compile(r"[0-9.e→ -]+")  # the text on a change of thresholds
+_LONE = re.compile("[\ud800-\udfff]")  # half a character, which no file can hold
+
 
 class TextNumbers:
     """Places of texts in a list; each is checked when it is used, so that it needs no rollback."""
@@ -21,3 +27,13 @@ class TextNumbers:
     def _known(self, texts: list[str], text: str) -> int:
         place = self._places.get(text, -1)
         return place if 0 <= place < len(texts) and texts[place] == text else -1
+
+
+def is_name(name: object) -> bool:
+    """Return whether this can be a cluster's name: a text, not blank, of whole characters."""
+    return isinstance(name, str) and bool(name.strip()) and not _LONE.search(name)
+
+
+def without_unused(texts: list[str], used: Collection[str]) -> list[str]:
+    """Return texts with those blank that are neither in use nor on thresholds."""
+    return [text if text in used or _FIGURES.fullmatch(text) else "" for text in texts]

@@ -23,8 +23,9 @@ _ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
 _BLOCKS = (events.GROUPED, events.ENROLLED, events.ABSORBED)  # several vectors, one change
 _DEEDS = (
     *(events.SAME, events.DIFFERENT, events.RELOCATED, events.DROPPED, events.NAMED),
-    *(events.IGNORED, *_BLOCKS, *_ARRIVALS),
+    *(events.IGNORED, events.REBUILT, *_BLOCKS, *_ARRIVALS),
 )
+_JOINS = (events.United, events.Tied, events.Replaced)
 
 Stretches = list[tuple[int, int]]  # of places in a log, first and end
 
@@ -221,7 +222,7 @@ def history_of(cluster: int, log: Iterable[Event]) -> History:
         if _line(cluster, event, born=bool(chapters), over=over) is None:
             continue
         chapters.append(event)
-        if isinstance(event, (events.United, events.Tied)) and event.gone == cluster:
+        if isinstance(event, _JOINS) and event.gone == cluster:
             survivor = event.cluster
     return History(cluster, tuple(chapters), survivor)
 
@@ -233,13 +234,13 @@ def _line(cluster: int, event: Event, *, born: bool, over: bool = False) -> str 
             return "born"
         case events.Moved(cluster=here, member=member) if here == cluster and not born:
             return f"born when vector {member} was taken out"
-        case events.Split(cluster=here, new_cluster=fresh) if fresh == cluster:
-            return f"split off from cluster {here}"
-        case events.Split(cluster=here, new_cluster=fresh) if here == cluster:
-            return f"cluster {fresh} split off"
-        case events.United() | events.Tied() if event.gone == cluster:
+        case events.Split() | events.Parted() if event.new_cluster == cluster:
+            return f"split off from cluster {event.cluster}"
+        case events.Split() | events.Parted() if event.cluster == cluster:
+            return f"cluster {event.new_cluster} split off"
+        case events.United() | events.Tied() | events.Replaced() if event.gone == cluster:
             return f"joined into cluster {event.cluster}"
-        case events.United() | events.Tied() if event.cluster == cluster:
+        case events.United() | events.Tied() | events.Replaced() if event.cluster == cluster:
             return f"cluster {event.gone} joined it"
         case events.Forgotten(cluster=here) if here == cluster:
             return "forgotten"

@@ -10,14 +10,16 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import Links, explain, verbs
+from linkstream.clusterer import Links, explain, rebuilding, verbs
 from linkstream.clusterer.checks import whole_number
+from linkstream.clusterer.rebuilding import RebuildSource
 from linkstream.clusterer.verbs import documentation
 from linkstream.engine.events import Event, from_rows
 from linkstream.errors import NotTrackedError
@@ -191,6 +193,17 @@ class StoreReader:
         """As `Links.suggest_splits`."""
         return explain.suggest_splits(self.handle.read_core, limit, self.handle.progress)
 
+    @documented
+    def partition_hash(self) -> str:
+        """As `Links.partition_hash`."""
+        return rebuilding.hash_of(self._rebuild_source("partition_hash"), self._fixed_vectors)
+
+    def _rebuild_source(self, verb: str) -> RebuildSource | None:
+        return self.handle.read_core(lambda core: rebuilding.source_for_read(core, verb))
+
+    def _fixed_vectors(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        return self.handle.read_core(lambda core: core.kept(numbers))
+
     # Tables and reports
 
     to_frame = documented(tabular.to_frame)
@@ -250,7 +263,13 @@ class StoreReader:
     def info(self) -> dict[str, Any]:
         """Return the path, sizes, counts, thresholds and options of the store as plain values."""
         handle = self.handle
-        return handle.read(lambda model: {**about.figures(model), **handle.description})
+        return handle.read(
+            lambda model: {
+                **about.figures(model),
+                **handle.description,
+                "thresholds": asdict(model.links.thresholds),
+            }
+        )
 
     def refresh(self) -> int:
         """Read what other processes have written since opening; return how many operations.

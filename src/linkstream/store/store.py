@@ -22,6 +22,7 @@ from linkstream.clusterer.verbs import (
     Different,
     Enrol,
     Move,
+    Rebuild,
     Remove,
     Same,
     Settle,
@@ -32,6 +33,7 @@ from linkstream.engine import choice
 from linkstream.engine.contract import Decision
 from linkstream.engine.linkage import Progress
 from linkstream.errors import StoreError
+from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import locks, write_requests
@@ -296,11 +298,36 @@ class Store(StoreReader):
             return (
                 snapshot.proposals(thresholds, progress) if snapshot else Settlement((), (), 0, 0)
             )
-        request = write_requests.request_of(verb, key=idempotency_key)
-        request.progress = progress
-        changes: Settlement | None = self.handle.submit(request).result()
+        changes: Settlement | None = self._applied(verb, idempotency_key, progress)
         n_clusters = self.n_clusters
         return changes or Settlement((), (), n_clusters, n_clusters, applied=True)
+
+    @documented
+    def rebuild(
+        self,
+        apply: bool = False,
+        *,
+        thresholds: Thresholds | None = None,
+        progress: Progress | None = None,
+        idempotency_key: str | None = None,
+    ) -> RebuildReport:
+        """As `Links.rebuild`."""
+        verb = Rebuild(check_yes_no("apply", apply), thresholds=thresholds)
+        if not apply:  # in the thread of the caller, on a copy of the state
+            source = self._rebuild_source("rebuild")
+            return (
+                source.plan(self._fixed_vectors, thresholds, progress).report
+                if source
+                else RebuildReport()
+            )
+        report: RebuildReport | None = self._applied(verb, idempotency_key, progress)
+        return report or RebuildReport(applied=True)
+
+    def _applied(self, verb: Verb, key: str | None, progress: Progress | None) -> Any:
+        """Perform a verb that reports its progress; return None if its key was used before."""
+        request = write_requests.request_of(verb, key=key)
+        request.progress = progress
+        return self.handle.submit(request).result()
 
     def _perform(self, verb: Verb, *, key: str | None, **options: Any) -> Any:
         return self.handle.submit(write_requests.request_of(verb, key=key, **options)).result()

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from linkstream.clusterer import Cluster
 from linkstream.engine.comparison import edge_figures
 from linkstream.errors import RemovedError, UnknownIdError
-from linkstream.paper.thresholds import Thresholds
 from linkstream.service import margins, requests, schemas
 from linkstream.service.live import EventStream, first_of
 from linkstream.service.projection import Layout, Projection
@@ -23,7 +22,6 @@ from linkstream.service.requests import RAW
 from linkstream.service.responses import json_bytes, json_response
 from linkstream.service.routes.vectors import Id, with_payloads
 from linkstream.service.routing import Here, N, route, sessions_of, settings_of
-from linkstream.service.sessions import Session
 from linkstream.service.slow_reads import Cancel
 from linkstream.store import Store
 from linkstream.store.own_columns import reference
@@ -36,7 +34,6 @@ COPIES = {
     "review": 2.0,
     "margins": 6.0,
     "map": 3.0,
-    "settle": 6.0,
 }
 NODES = 500  # subclusters in the answer about one cluster
 SHOWN = 3  # vectors in the answer about a subcluster
@@ -196,23 +193,6 @@ async def map_(request: Request, session: Here) -> Response:
         return json_bytes(_map(store, session.projection, cancel))
 
     return _answer(await session.ask(request, "map", work, copies=COPIES["map"]))
-
-
-@route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
-async def proposals(request: Request, session: Here) -> Response:
-    """Return the clusters that an offline pass over all subclusters would join and cut."""
-    return await propose(request, session, None)
-
-
-async def propose(request: Request, session: Session, thresholds: Thresholds | None) -> Response:
-    """Return the joins and cuts that a settlement with these thresholds would make."""
-
-    def work(store: Store, cancel: Cancel) -> bytes:
-        found = store.settle(thresholds=thresholds, progress=cancel.check)
-        return json_bytes(found.to_dict())
-
-    key = "settle", thresholds
-    return _answer(await session.ask(request, key, work, copies=COPIES["settle"]))
 
 
 # Changes so far

@@ -13,11 +13,12 @@ from starlette.responses import Response
 from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Verb
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError, UndoError
+from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.identity.settling import Settlement
 from linkstream.service import requests, schemas
 from linkstream.service.requests import ARROW, JSON, NPY, RAW, VectorBody, header, query
 from linkstream.service.responses import json_response
-from linkstream.service.routes.reads import propose
+from linkstream.service.routes.proposals import propose
 from linkstream.service.routing import (
     Here,
     N,
@@ -40,7 +41,7 @@ router = APIRouter()
 
 # Verbs with a JSON body, at POST …/NAME
 
-_ELSEWHERE = ("add", "add_many", "add_group", "settle")  # verbs with a route of their own
+_ELSEWHERE = ("add", "add_many", "add_group", "settle", "rebuild")  # have routes of their own
 Answer = Callable[[WriteRequest], dict[str, Any]]
 
 
@@ -223,10 +224,23 @@ async def settle(request: Request, session: Here) -> Response:
     body = await requests.json_body(request, settings_of(request), schemas.BODIES["settle"])
     verb: Any = schemas.to_verb("settle", body)
     if not verb.apply:
-        return await propose(request, session, verb.thresholds)
+        return await propose(request, session, verb)
     call = await session.write(request_of(verb, key=key_of(request)))
     found = call.answer or await session.read(_settled_before)
     return json_response(found.to_dict())
+
+
+@route(
+    router, "POST", f"{N}/rebuild", "write", body=schemas.BODIES["rebuild"], answer=dict[str, Any]
+)
+async def rebuild(request: Request, session: Here) -> Response:
+    """Cluster all vectors again; propose what changes, or `apply` it."""
+    body = await requests.json_body(request, settings_of(request), schemas.BODIES["rebuild"])
+    verb: Any = schemas.to_verb("rebuild", body)
+    if not verb.apply:
+        return await propose(request, session, verb)
+    call = await session.write(request_of(verb, key=key_of(request)))
+    return json_response((call.answer or RebuildReport(applied=True)).to_dict())
 
 
 def _settled_before(store: Store) -> Settlement:

@@ -1,0 +1,261 @@
+"""What a rebuild clusters: rows in an order that follows from the content alone.
+
+A *unit* is what stays together: one vector, or a subcluster that a person spoke of as a whole. A
+*row* is one unit, or the units that corrections tie. Units are numbered by the digests of their
+vectors; equal ones by what corrections and groups say of them, and so on for those named there.
+Rows are numbered by their first unit. Numbers and order of arrival decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.engine.forest import CLAIM, FULL, GIVEN_FLAGS, LOCKED, find_root
+from linkstream.engine.graph import column
+from linkstream.engine.linkage import Restrictions
+from linkstream.engine.state import Fixed, Integers, State
+from linkstream.identity.content import Content, Digests, digest_of, numbers_of
+from linkstream.identity.ledger import GONE, Ledger
+
+LIMIT = 50_000  # rows that are compared with one another; more are first gathered by a replay
+
+# Takes vectors in order, and what each lacks to the full weight; returns a number for the
+# subcluster of each.
+Replay = Callable[[Fixed, Integers], Integers]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Units of two sides that must share a cluster, or of which none of two may."""
+
+    together: bool
+    sides: tuple[tuple[int, ...], tuple[int, ...]]
+
+    def renumbered(self, new: Integers) -> Relation:
+        """Return the relation with other numbers of units."""
+        one, other = (tuple(new[list(side)].tolist()) for side in self.sides)
+        return Relation(self.together, (one, other))
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A number for each name, and the names of clusters that are kept apart, by ID."""
+
+    numbers: dict[str, int]
+    clusters: dict[int, str] = field(default_factory=dict)
+
+    def of(self, clusters: Integers) -> Integers:
+        """Return the number of the name of each cluster that is kept apart, −1 for others."""
+        found = np.full(len(clusters), -1, dtype=np.int64)
+        for cluster, name in self.clusters.items():
+            found[clusters == cluster] = self.numbers[name]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Units in canonical order, and the row of each.
+
+    Attributes:
+        content: the vectors.
+        owners: the unit of each vector, by its place in the content.
+        nodes: of each unit, the number of the subcluster that it stays; −1: none.
+        whole: of each unit, whether it stays one subcluster.
+        clusters: the present cluster of each vector.
+        names: of units that claim the ID of a named cluster, the name.
+        relations: what corrections and groups require.
+        rows: the row of each unit.
+    """
+
+    content: Content
+    owners: Integers
+    nodes: Integers
+    whole: npt.NDArray[np.bool_]
+    clusters: Integers
+    names: dict[int, str]
+    relations: list[Relation]
+    rows: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def of(cls, content: Content, state: State, ledger: Ledger) -> Units:
+        """Return the units of a state."""
+        fixed = _spoken_of(state, ledger)
+        owners = _owners(content, state, ledger, fixed)
+        n = int(owners.max(initial=len(fixed) - 1)) + 1
+        nodes = np.full(n, -1, dtype=np.int64)
+        nodes[: len(fixed)] = fixed
+        held = np.searchsorted(state.numbers, state.vectors[content.numbers])
+        names = _claimed(state, ledger, fixed)
+        units = cls(content, owners, nodes, nodes >= 0, state.clusters[held], names, [])
+        units = replace(units, relations=_relations(units, ledger))
+        flags = state.flags[np.searchsorted(state.numbers, fixed)] & GIVEN_FLAGS
+        return units._in_order(flags.tolist())._tied()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.rows.max(initial=-1)) + 1
+
+    def vector_rows(self) -> Integers:
+        """Return the row of each vector."""
+        return self.rows[self.owners]
+
+    def restrictions(self, labels: Labels) -> Restrictions:
+        """Return which rows may not share a group; `labels` are those of clusters, by ID."""
+        pairs = {
+            tuple(sorted((int(self.rows[a]), int(self.rows[b]))))
+            for relation in self.relations
+            if not relation.together
+            for a in relation.sides[0]
+            for b in relation.sides[1]
+            if a != b
+        }
+        barred = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+        found = np.full(self.n_rows, -1, dtype=np.int64)
+        np.maximum.at(found, self.vector_rows(), labels.of(self.clusters))
+        for unit, name in self.names.items():
+            found[self.rows[unit]] = labels.numbers[name]
+        return Restrictions(barred, found)
+
+    def gathered(self, replay: Replay, labels: Labels, limit: int = LIMIT) -> Units:
+        """Return units of fewer rows: those of single, unrelated vectors gathered by a replay.
+
+        Vectors of different labels are replayed apart.
+        """
+        if self.n_rows <= limit:
+            return self
+        plain = self.nodes < 0
+        plain[[u for each in self.relations for side in each.sides for u in side]] = False
+        order = np.argsort(self.owners, kind="stable")
+        order = order[plain[self.owners[order]]]  # in the order of the units
+        leader, apart = np.arange(len(self.nodes)), labels.of(self.clusters[order])
+        for label in np.unique(apart).tolist():
+            places = order[apart == label]
+            content = self.content.part(places)
+            found = replay(content.fixed, content.missing_weights)
+            _, firsts, crumbs = np.unique(found, return_index=True, return_inverse=True)
+            leader[self.owners[places]] = self.owners[places[firsts]][crumbs]
+        return self._merged(leader, plain)
+
+    def _merged(self, leader: Integers, plain: npt.NDArray[np.bool_]) -> Units:
+        """Return units of which some were gathered into the first of them."""
+        kept, new = np.unique(leader, return_inverse=True)
+        return replace(
+            self,
+            owners=new[self.owners],
+            nodes=self.nodes[kept],
+            whole=(self.whole | plain)[kept],
+            names={int(new[unit]): name for unit, name in self.names.items()},
+            relations=[each.renumbered(new) for each in self.relations],
+        )._tied()
+
+    def _in_order(self, flags: list[int]) -> Units:
+        """Return the units in canonical order; `flags` are those of subclusters."""
+        digests = self.content.digests()
+        keys = np.zeros((len(self.nodes), 4), dtype=np.uint64)
+        keys[self.owners, :2] = digests
+        places = np.argsort(self.owners, kind="stable")
+        starts = np.searchsorted(self.owners[places], np.arange(len(flags) + 1))
+        for unit, flag in enumerate(flags):
+            mine = digests[places[starts[unit] : starts[unit + 1]]]
+            told = mine[np.lexsort(mine.T[::-1])].astype(">u8").tobytes()
+            name = self.names.get(unit, "").encode()
+            keys[unit, :2] = numbers_of(digest_of(bytes([flag]), name, told))[0]
+        self._refine(keys)
+        order = np.lexsort(keys.T[::-1])
+        new = np.argsort(order)
+        return replace(
+            self,
+            owners=new[self.owners],
+            nodes=self.nodes[order],
+            whole=self.whole[order],
+            names={int(new[unit]): name for unit, name in self.names.items()},
+            relations=[each.renumbered(new) for each in self.relations],
+        )
+
+    def _refine(self, keys: Digests) -> None:
+        """Set the last two columns for units that relations name, by what these say."""
+        named = sorted({u for each in self.relations for side in each.sides for u in side})
+        told = {unit: keys[unit].astype(">u8").tobytes() for unit in named}
+        n = len(set(told.values()))
+        while n < len(told):
+            finer = _finer(told, self.relations)
+            if len(set(finer.values())) == n:
+                break
+            told, n = finer, len(set(finer.values()))
+        for unit, key in told.items():
+            keys[unit, 2:] = numbers_of(digest_of(key))[0]
+
+    def _tied(self) -> Units:
+        """Return the units with their rows: those that must share a cluster share a row."""
+        root = list(range(len(self.nodes)))
+        for relation in self.relations:
+            units = [*relation.sides[0], *relation.sides[1]] if relation.together else []
+            for unit in units[1:]:
+                one, other = sorted((find_root(root, units[0]), find_root(root, unit)))
+                root[other] = one
+        tops = column(find_root(root, unit) for unit in range(len(root)))
+        return replace(self, rows=np.unique(tops, return_inverse=True)[1])
+
+
+def _spoken_of(state: State, ledger: Ledger) -> Integers:
+    """Return the subclusters that are locked, claim an ID, or were corrected as a whole."""
+    given = state.numbers[state.flags & GIVEN_FLAGS > 0].tolist()
+    whole = [pin.node for pin in ledger.pins if pin.vector < 0 and pin.node != GONE]
+    return np.array(sorted({*given, *whole}), dtype=np.int64)
+
+
+def _owners(content: Content, state: State, ledger: Ledger, fixed: Integers) -> Integers:
+    """Return the unit of each vector: those of fixed subclusters come first, then single vectors.
+
+    A vector that a locked subcluster did not learn from is a unit of its own.
+    """
+    holders = state.vectors[content.numbers]
+    inside = np.isin(holders, fixed)
+    lacking = ledger.missing_weights.items()
+    stray = column(vector for vector, missing in lacking if missing == FULL)
+    inside[content.places(stray[state.vectors[stray] >= 0])] = False
+    owners = np.empty(len(content), dtype=np.int64)
+    owners[inside] = np.searchsorted(fixed, holders[inside])
+    owners[~inside] = len(fixed) + np.arange(np.count_nonzero(~inside))
+    return owners
+
+
+def _claimed(state: State, ledger: Ledger, fixed: Integers) -> dict[int, str]:
+    """Return the names of clusters that a subcluster claims, by its unit."""
+    places = np.searchsorted(state.numbers, fixed)
+    claims = np.flatnonzero(state.flags[places] & (CLAIM | LOCKED)).tolist()
+    clusters = state.clusters[places].tolist()
+    return {u: ledger.names[clusters[u]] for u in claims if clusters[u] in ledger.names}
+
+
+def _relations(units: Units, ledger: Ledger) -> list[Relation]:
+    """Return what corrections and groups say of units."""
+    of_node = {node: unit for unit, node in enumerate(units.nodes.tolist()) if node >= 0}
+
+    def side(pins: Sequence[int]) -> tuple[int, ...]:
+        standing = [ledger.pins[pin] for pin in pins if ledger.pins[pin].node != GONE]
+        vectors = column(pin.vector for pin in standing if pin.vector >= 0)
+        found = units.owners[units.content.places(vectors)].tolist()
+        return (*found, *(of_node[pin.node] for pin in standing if pin.vector < 0))
+
+    found = [
+        Relation(law.together, (side(law.sides[0]), side(law.sides[1]))) for law in ledger.laws
+    ]
+    found += [Relation(False, (group, group)) for group in map(side, ledger.groups)]
+    return [each for each in found if all(each.sides)]
+
+
+def _finer(told: dict[int, bytes], relations: list[Relation]) -> dict[int, bytes]:
+    """Return keys of units that also say how the units they are related with are told apart."""
+    seen: dict[int, list[bytes]] = {unit: [] for unit in told}
+    for relation in relations:
+        for ours, theirs in (relation.sides, relation.sides[::-1]):
+            words = digest_of(bytes([relation.together]), *sorted(told[unit] for unit in theirs))
+            for unit in ours:
+                seen[unit].append(words)
+    return {unit: digest_of(key, *sorted(seen[unit])) for unit, key in told.items()}

@@ -1,0 +1,68 @@
+"""Routes that work over a whole namespace and change nothing: what settle and rebuild would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from linkstream.clusterer.verbs import Rebuild, Settle
+from linkstream.service.responses import json_bytes
+from linkstream.service.routing import Here, N, route
+from linkstream.service.sessions import Session
+from linkstream.service.slow_reads import Cancel
+from linkstream.store import Store
+
+# The memory that each may use, in sizes of the sums of all subclusters.
+_COPIES = {"settle": 6.0, "rebuild": 9.0, "partition": 3.0}
+
+router = APIRouter()
+
+
+@route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
+async def settle(request: Request, session: Here) -> Response:
+    """Return the clusters that an offline pass over all subclusters would join and cut."""
+    return await propose(request, session, Settle())
+
+
+@route(router, "GET", f"{N}/rebuild", "read", answer=dict[str, Any])
+async def rebuild(request: Request, session: Here) -> Response:
+    """Return what clustering all vectors again would change."""
+    return await propose(request, session, Rebuild())
+
+
+async def propose(request: Request, session: Session, verb: Settle | Rebuild) -> Response:
+    """Return what a verb that proposes would change."""
+
+    def work(store: Store, cancel: Cancel) -> dict[str, Any]:
+        method = getattr(store, verb.verb)
+        found: dict[str, Any] = method(thresholds=verb.thresholds, progress=cancel.check).to_dict()
+        return found
+
+    return await _asked(request, session, verb.verb, work, verb.thresholds)
+
+
+@route(router, "GET", f"{N}/partition", "read", answer=dict[str, Any])
+async def partition(request: Request, session: Here) -> Response:
+    """Return the digest of the partition: equal sets in equal clusters have equal digests."""
+
+    def work(store: Store, _cancel: Cancel) -> dict[str, Any]:
+        return {"partition_hash": store.partition_hash()}
+
+    return await _asked(request, session, "partition", work)
+
+
+async def _asked(
+    request: Request,
+    session: Session,
+    name: str,
+    work: Callable[[Store, Cancel], dict[str, Any]],
+    *asked: object,
+) -> Response:
+    def answered(store: Store, cancel: Cancel) -> bytes:
+        return json_bytes(work(store, cancel))
+
+    body = await session.ask(request, (name, *asked), answered, copies=_COPIES[name])
+    return Response(body, media_type="application/json")
