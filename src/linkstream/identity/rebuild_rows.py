@@ -21,7 +21,7 @@ from linkstream.engine.state import Fixed, Integers, State
 from linkstream.identity.content import Content, Digests, digest_of, numbers_of
 from linkstream.identity.ledger import GONE, Ledger
 
-LIMIT = 50_000  # rows that are compared with one another; more are first gathered by a replay
+LIMIT = 20_000  # rows that are compared with one another; more are first gathered by a replay
 
 # Takes vectors in order, and what each lacks to the full weight; returns a number for the
 # subcluster of each.

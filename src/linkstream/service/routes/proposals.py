@@ -22,13 +22,13 @@ router = APIRouter()
 
 
 @route(router, "GET", f"{N}/settle", "read", answer=dict[str, Any])
-async def settle(request: Request, session: Here) -> Response:
+async def settle_proposals(request: Request, session: Here) -> Response:
     """Return the clusters that an offline pass over all subclusters would join and cut."""
     return await propose(request, session, Settle())
 
 
 @route(router, "GET", f"{N}/rebuild", "read", answer=dict[str, Any])
-async def rebuild(request: Request, session: Here) -> Response:
+async def rebuild_proposals(request: Request, session: Here) -> Response:
     """Return what clustering all vectors again would change."""
     return await propose(request, session, Rebuild())
 
