@@ -40,6 +40,19 @@ def test_settle_changes_nothing_without_its_option(folder):
         assert store.n_clusters == expected["n_clusters_after"] < expected["n_clusters_before"]
 
 
+def test_rebuild_changes_nothing_without_its_option(folder):
+    with opened(folder) as store:
+        before, expected = store.partition_hash(), store.rebuild().to_dict()
+    assert said(folder, "rebuild", STORE) == json.loads(json.dumps(expected))
+    with opened(folder) as store:
+        assert store.partition_hash() == before
+    done = said(folder, "rebuild", STORE, "--apply")
+    assert (done["applied"], done["n_clusters"][1]) == (True, expected["n_clusters"][1])
+    with opened(folder) as store:
+        assert store.n_clusters == expected["n_clusters"][1]
+        assert store.rebuild().flows == ()
+
+
 def test_the_commands_that_a_review_prints_work(folder):
     lines = json_lines(run("review", STORE, "--limit", 3, cwd=folder).stdout)
     with opened(folder) as store:

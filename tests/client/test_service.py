@@ -146,6 +146,20 @@ def test_settle_proposes_and_applies_as_links_does(service, name, talk):
         assert client.state_hash() == links.state_hash()
 
 
+def test_rebuild_proposes_and_applies_as_links_does(service, name, talk):
+    links = Links.from_thresholds(THRESHOLDS)
+    links.add_many(X[:400])
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:400])
+        assert client.partition_hash() == links.partition_hash()
+        assert client.rebuild() == links.rebuild()
+        assert client.partition_hash() == links.partition_hash()
+        assert client.rebuild(apply=True) == links.rebuild(apply=True)
+        assert client.state_hash() == links.state_hash()
+        assert client.partition_hash() == links.partition_hash()
+
+
 def test_every_write_of_the_client_is_a_route_of_the_service(service):
     paths = httpx.get(f"{service}openapi.json", trust_env=False).json()["paths"]
     below = "/v1/namespaces/{namespace}"
