@@ -81,8 +81,8 @@ def in_order(held):
             answer = links.add(operation.vectors[0], **arguments)
         elif operation.vectors is not None:
             answer = getattr(links, operation.verb)(operation.vectors, **arguments)
-        elif operation.verb == "settle":
-            answer = links.settle(apply=True)
+        elif operation.verb in ("settle", "rebuild"):
+            answer = getattr(links, operation.verb)(apply=True)
         else:
             answer = getattr(links, operation.verb)(**arguments)
         answers[operation.number] = plain(answer)

@@ -46,6 +46,7 @@ VERBS = {
     "undo_to": 2,
     "redo": 3,
     "settle": 1,
+    "rebuild": 1,
 }
 ADDING = ("add", "add_many", "weighted", "in_group", "add_group")  # possible in any state
 CARE = ("compact", "backup")  # only for stores: they change no answer
@@ -170,6 +171,7 @@ _MAKERS = {
     "undo_to": _undo_to,
     "redo": lambda rng, target, n: Operation("redo"),
     "settle": lambda rng, target, n: Operation("settle"),
+    "rebuild": lambda rng, target, n: Operation("rebuild"),
     "compact": lambda rng, target, n: Operation("compact"),
     "backup": lambda rng, target, n: Operation("backup", None, {"to": int(rng.integers(2**40))}),
 }
@@ -199,8 +201,8 @@ def _call(target, operation, key):
     if operation.rows is not None:
         each = {} if operation.payloads is None else {"payloads": operation.payloads}
         return getattr(target, operation.verb)(operation.rows, **arguments, **each)
-    if operation.verb == "settle":
-        return target.settle(apply=True, **arguments)
+    if operation.verb in ("settle", "rebuild"):
+        return getattr(target, operation.verb)(apply=True, **arguments)
     return getattr(target, operation.verb)(**arguments)
 
 

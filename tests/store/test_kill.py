@@ -20,7 +20,7 @@ from store.operations import THRESHOLDS, VERBS, Operation, Shadow, do, new, stat
 
 SIZES = (1, 32, 1_000)
 # Undoing goes over the whole log, so it is rare where there are many vectors.
-MANY = VERBS | {"add": 20, "add_many": 60, "undo": 1, "undo_to": 1, "settle": 0}
+MANY = VERBS | {"add": 20, "add_many": 60, "undo": 1, "undo_to": 1, "settle": 0, "rebuild": 0}
 CARED = MANY | {"undo": 0, "undo_to": 0, "compact": 15, "backup": 10}  # compacting ends undoing
 
 

@@ -55,6 +55,8 @@ class Fold:
     def begin(self, base: Base) -> None:
         """Return a fold that starts from a base."""
         state, self.nodes = base.state, nodes_of(base.state)
+        for node in self.nodes.values():
+            node.flags &= GIVEN_FLAGS  # no event says which clusters are due
         self.holders = state.vectors.tolist()
         self.missing_weights = dict(base.ledger.missing_weights)
         self.next_subcluster, self.next_cluster = state.next_subcluster, state.next_cluster
@@ -189,7 +191,6 @@ class Fold:
     def _rebuilt(self, _vector: int, *_: int) -> None:
         for node in self.nodes.values():
             node.neighbours, node.rules = set(), {}
-            node.flags &= GIVEN_FLAGS
 
     def _parted(self, _vector: int, _cluster: int, fresh: int, *_: int) -> None:
         self.next_cluster = max(self.next_cluster, fresh + 1)
