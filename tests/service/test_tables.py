@@ -57,7 +57,7 @@ def test_a_table_of_vectors_is_the_frame_of_the_store_in_each_format(service, st
     assert [json.loads(line) for line in lines] == frame.to_pylist()
     rows = told(service, "tables/vectors?format=csv").body.decode().splitlines()
     assert rows[0] == ",".join(frame.column_names)
-    assert rows[2] == "1,{},{},1.jpg,1,car 1".format(
+    assert rows[2] == "1,{},{},,,1.jpg,1,car 1".format(  # no key, no time
         *(frame[c][1].as_py() or "" for c in ("cluster", "name"))
     )
     assert len(rows) == 61

@@ -215,6 +215,23 @@ PHRASES = {
         "Try centring: linkstream tune with --mean mean.npy; these"
     ),
     "Pass labels y, or a larger sample,": "Give --labels, or more vectors,",
+    "settle() compares subclusters, which every clusterer has.": (
+        "linkstream settle compares subclusters, which every store has."
+    ),
+    "Only vectors have keys; leave of= out to name vectors.": (
+        "Only vectors have keys; leave --of out to name vectors."
+    ),
+    "Pass a ticket number or a file name as text, as id=str(number).": (
+        "Take a column of texts, such as ticket numbers or file names."
+    ),
+    "a datetime or ISO text with a zone, a datetime64 (UTC), or seconds since 1970": (
+        "ISO text with a zone, a column of times, or seconds since 1970"
+    ),
+    "Add the zone, as 2026-01-31T12:00:00Z or datetime.now(timezone.utc).": (
+        "Add the zone, as 2026-01-31T12:00:00Z."
+    ),
+    "Use None for a vector without a key.": "Leave the field empty for a vector without a key.",
+    "Use None for a vector without a time.": "Leave the field empty for a vector without a time.",
 }
 
 _KIND = r"(?: of (vectors|subclusters|clusters))?"
@@ -241,6 +258,7 @@ _RULES = [
         (rf"\bdifferent{_TWO}{_KIND}", r"\3 \1 and \2 being different"),
         (r"\bsame\((\d+), (\d+), of='clusters'\)", r"linkstream merge STORE \1 \2"),
         (r"\benrol\(('[^']*'|\"[^\"]*\")\)", r"enrolling \1"),
+        (r"\bwith of='?(\w+)'?", r"among \1"),
         (r"\bclusterer\b", "store"),
         (r"\b(Add|Mend) (\w+)= (to|in) the address", r"\1 ?\2=… \3 the address"),
         (r": a change to a store that is open read_only", ": opened to be read only"),
