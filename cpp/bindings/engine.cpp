@@ -111,6 +111,9 @@ class BoundEngine {
   void commit(bool keep) {
     briefly([&] { engine_.commit(keep); });
   }
+  bool can_keep() {
+    return briefly([&] { return engine_.can_keep(); });
+  }
   std::size_t n_kept() {
     return briefly([&] { return engine_.n_kept(); });
   }
@@ -581,6 +584,7 @@ void bind_engine(nb::module_& m) {
       .def("begin", &BoundEngine::begin)
       .def("commit", &BoundEngine::commit, nb::arg("keep") = false)
       .def("take_back", &BoundEngine::take_back, nb::arg("n"), nb::arg("code"), nb::arg("number"))
+      .def_prop_ro("can_keep", &BoundEngine::can_keep)
       .def_prop_ro("n_kept", &BoundEngine::n_kept)
       .def("rollback", &BoundEngine::rollback)
       .def("add", &BoundEngine::add, nb::arg("vectors"), nb::arg("stop").none() = nb::none())

@@ -21,7 +21,11 @@ native = pytest.mark.skipif("native" not in ENGINES, reason="built without the c
 THRESHOLDS = (0.7, 0.85, 0.8)
 MODES = {"paper": {}, "best": {"mode": "best"}, "whole": {"evidence": "cluster"}}
 VERBS = {
-    "add": 6,
+    "add": 3,
+    "add_one": 2,
+    "add_many": 4,
+    "add_weighted": 3,
+    "add_to_group": 2,
     "add_group": 2,
     "enrol": 2,
     "same": 4,
@@ -94,7 +98,13 @@ class Twins:
         rng, (a, b) = self.rng, self.some(2)
         corrections = self.links[0].corrections()
         given = {
-            "add": lambda: self.do("add_many", self.X[rng.integers(len(self.X), size=3)]),
+            "add": lambda: self.do("add_many", self.X[rng.integers(len(self.X), size=1 + a % 40)]),
+            "add_one": lambda: self.do("add", self.X[a % 99]),
+            "add_many": lambda: self.do("add_many", self.X[[a % 99]]),
+            "add_weighted": lambda: self.do(
+                "add_many", self.X[[a % 99]], weight=[0.25 + b % 3 / 4]
+            ),
+            "add_to_group": lambda: self.do("add_many", self.X[[a % 99]], group=f"g{b % 5}"),
             "add_group": lambda: self.do("add_group", self.X[rng.integers(len(self.X), size=2)]),
             "enrol": lambda: self.do("enrol", f"p{a % 4}", self.X[[a % 99]], locked=bool(b % 2)),
             "same": lambda: self.do("same", a, b),
@@ -156,19 +166,98 @@ def test_what_was_undone_is_undone_after_save_and_load(engine):
 
 
 @engines
-def test_vectors_that_come_end_what_was_kept(engine):
-    rng = np.random.default_rng(5)
-    X = crowd(rng, 61)
-    links = Links(*THRESHOLDS, engine=engine)
-    links.add_many(X[:60])
-    hashes = [links.state_hash()]
-    links.remove(3)
-    hashes.append(links.state_hash())
-    links.add(X[60])
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_batches_are_taken_back_one_by_one_and_at_once(monkeypatch, engine, mode, read):
+    twins = Twins(monkeypatch, 5, engine=engine, **MODES[mode])
+    links = twins.links[0]
+    hashes, first = [], []
+    for n in (40, 1, 60):
+        hashes.append(links.state_hash())
+        first.append(links.core.running().n_events)
+        for each in twins.links:
+            each.add_many(twins.X[100 : 100 + n])
+            if read:
+                each.clusters()
+    for place in (2, 1):
+        twins.do("undo", to=first[place])
+        assert links.state_hash() == hashes[place]
+    twins.do("redo")
+    twins.do("redo")
+    twins.do("undo", to=first[0])
+    assert links.state_hash() == hashes[0]
+    assert twins.taken_back == 2
+    twins.do("add_many", twins.X[200:300])
+
+
+@engines
+def test_one_vector_of_a_batch_is_undone_alone(monkeypatch, engine):
+    twins = Twins(monkeypatch, 6, engine=engine)
+    hashes = [twins.links[0].state_hash()]
+    for x in twins.X[100:103]:
+        twins.do("add_many", x[np.newaxis])
+        hashes.append(twins.links[0].state_hash())
+    twins.do("undo", to=int(twins.links[0].events()[-1].sequence))
+    twins.do("add_many", twins.X[102:105])
+    twins.do("undo")
+    twins.do("undo")
+    assert twins.links[0].state_hash() == hashes[3]
+
+
+@engines
+def test_a_change_that_begins_with_a_consequence_is_undone_with_the_one_before(monkeypatch, engine):
+    twins = Twins(monkeypatch, 7, engine=engine)
+    before, cluster = twins.links[0].state_hash(), twins.cluster()
+    twins.do("name", cluster, "somebody")
+    twins.do("name", cluster, "somebody", claim=True)
+    twins.do("undo")
+    assert twins.links[0].state_hash() == before
+    assert twins.links[0].core.ledger.names == {}
+
+
+@native
+def test_a_batch_that_changes_much_is_not_kept():
+    X = unit(np.random.default_rng(8).standard_normal((4_500, 512))).astype(np.float32)
+    links = Links(0.7, 0.8, 0.8)
+    links.add(X[0])
+    links.add_many(X)
+    assert links.core.running().n_kept == 1
+    links.add_many(X)  # 4,500 sums of 4 KiB; half of 32 MiB is the most
     assert links.core.running().n_kept == 0
-    for expected in hashes[::-1]:
-        links.undo()
-        assert links.state_hash() == expected
+
+
+@native
+def test_what_is_kept_stays_within_a_bound_and_has_the_newest_batch():
+    X = unit(np.random.default_rng(9).standard_normal((400, 2048))).astype(np.float32)
+    links = Links(0.7, 0.8, 0.8)
+    links.add_many(X)
+    kept = []
+    for _ in range(12):
+        before, first = links.state_hash(), links.core.running().n_events
+        links.add_many(X)  # 400 sums of 16 KiB
+        kept.append(links.core.running().n_kept)
+    assert min(kept) == 1
+    assert max(kept) == 2
+    assert links.core.inverses.beginning_at(links.core.running(), first)
+    links.undo(to=first)
+    assert links.state_hash() == before
+
+
+@engines
+def test_a_batch_without_memory_for_its_inverse_is_added(monkeypatch, engine):
+    twins = Twins(monkeypatch, 10, engine=engine, mode="best")
+    twins.do("name", twins.cluster(), "somebody")
+
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Inverses, "add", fails)
+    twins.do("add_many", twins.X[100:120])
+    twins.do("add_many", twins.X[120:140], group="seen")
+    assert twins.links[0].core.running().n_kept == 0
+    monkeypatch.undo()
+    twins.do("undo")
+    twins.do("add_many", twins.X[140:160])
 
 
 def test_a_store_undoes_a_step_by_what_was_kept_and_so_does_its_replay(tmp_path, monkeypatch):
@@ -193,6 +282,36 @@ def test_a_store_undoes_a_step_by_what_was_kept_and_so_does_its_replay(tmp_path,
         store.verify()
         assert store.state_hash() == hashes[0]
         store.redo()
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_a_store_undoes_a_batch_with_its_keys_and_payloads(tmp_path, monkeypatch, one_by_one):
+    X, path = crowd(np.random.default_rng(11), 200), tmp_path / "a.links"
+    keys = [f"k{i}" for i in range(200)]
+    with Store.open(path, thresholds=Thresholds(*THRESHOLDS), mode="best") as store:
+        store.add_many(X[:80], ids=keys[:80])
+        before = store.state_hash()
+        if one_by_one:
+            with store.step("file"):
+                for i in range(80, 120):
+                    store.add_many(X[[i]], ids=keys[i : i + 1], payloads=[{"i": i}])
+        else:
+            store.add_many(X[80:120], ids=keys[80:120], payloads=[{"i": i} for i in range(80, 120)])
+        after = store.state_hash()
+        monkeypatch.setattr("linkstream.store.steps.last", None)  # the whole log is not read
+        store.undo(step=True)
+        monkeypatch.undo()
+        assert store.state_hash() == before
+        store.redo()
+        assert store.state_hash() == after
+        assert store.payloads([99]) == [{"i": 99}]
+        store.undo(step=True)
+        store.add_many(X[120:160], ids=keys[80:120])
+        after = store.state_hash()
+    monkeypatch.setattr(Inverses, "undone", lambda *_: [])
+    with Store.open(path) as store:
+        store.verify()
+        assert store.state_hash() == after
 
 
 def touched(monkeypatch, n):

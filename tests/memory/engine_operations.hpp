@@ -296,12 +296,12 @@ struct HasChanges<
                    decltype(std::declval<E&>().rollback())>> : std::true_type {};
 
 template <class E, class Work>
-void as_one(E& engine, Work work) {
+void as_one(E& engine, Work work, bool keep = false) {
   if constexpr (HasChanges<E>::value) {
     engine.begin();
     try {
       work();
-      engine.commit();
+      engine.commit(keep);
     } catch (...) {
       engine.rollback();
       throw;
@@ -333,6 +333,36 @@ Operation changing(World& world) {
       add(at, digest);
     });
   };
+}
+
+// One change of several calls that `take_back` can take back.
+Operation keeping(World& world) {
+  const std::int64_t member = member_of(world, true);
+  if (member < 0) return {};
+  const std::int64_t target = world.engine->holder(member);
+  const Fixed row = row_of(world, member);
+  const Operation note = noting(3), add = adding(12);
+  return [=](World& at, Digest& digest) {
+    as_one(
+        *at.engine,
+        [&] {
+          note(at, digest);
+          at.engine->withdraw(row.data(), 0, target, member);
+          digest.add(at.engine->place(row.data(), Order{0, 2, -1, member, kPinned}));
+          add(at, digest);
+        },
+        true);
+  };
+}
+
+// Takes back two of three changes that were kept: one of vectors, and one of several calls.
+Operation taking_back(World& world) {
+  const Operation add = adding(12), several = keeping(world);
+  if (!several) return {};
+  Digest digest;
+  for (int i = 0; i < 2; ++i) as_one(*world.engine, [&] { add(world, digest); }, true);
+  several(world, digest);
+  return [](World& at, Digest&) { at.engine->take_back(2, EventRow{20, 0, 1, 2}); };
 }
 
 // Makes all subclusters a chain of one cluster; then each one a cluster of its own.
@@ -392,6 +422,10 @@ std::vector<Scenario> scenarios() {
       {"regroup untracked", untracked, regrouping},
       {"several calls as one change", plain, changing},
       {"several calls by cluster evidence", evidence, changing},
+      {"a change that is kept", plain, keeping},
+      {"a kept change by cluster evidence", evidence, keeping},
+      {"take back", plain, taking_back},
+      {"take back by cluster evidence", evidence, taking_back},
   };
 }
 

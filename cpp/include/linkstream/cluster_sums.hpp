@@ -139,9 +139,8 @@ class ClusterSums {
   // Commits, and moves what a rollback needs to a record.
   void commit(Record& record) {
     end_saving();
-    record = {std::move(images_), std::move(sums_)};
-    images_.clear();
-    sums_.clear();
+    hand_over(images_, record.images);
+    hand_over(sums_, record.sums);
   }
 
   // Takes the last change back, by its record.
@@ -287,11 +286,10 @@ class ClusterSums {
   struct Record {
     std::vector<Image> images;
     std::vector<std::int64_t> sums;
-
-    std::size_t bytes() const {
-      return images.size() * sizeof(Image) + sums.size() * sizeof(std::int64_t);
-    }
   };
+
+  // Returns the memory that a record of the open change takes.
+  std::size_t change_bytes() const { return bytes_of(images_) + bytes_of(sums_); }
 
  private:
   // Saves the sum of a component; call it before any change of it.

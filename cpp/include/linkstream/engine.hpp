@@ -71,7 +71,8 @@ struct Whole {
 
 inline constexpr std::size_t kUntrackedEvents = 100000;
 
-// Memory for changes that can be taken back, and what one of them takes beside its contents, about.
+// Memory for changes that can be taken back, half of it at most for one of them; and what a change takes
+// beside its contents, about.
 inline constexpr std::size_t kKeptBytes = std::size_t{1} << 25;
 inline constexpr std::size_t kRecordBytes = 4096;
 
@@ -117,6 +118,7 @@ class Engine {
 
   void begin() {
     refuse_unless(!open_, "a change within a change");
+    if (kept_.bytes > kKeptBytes / 2) kept_.clear(*this);
     graph_.begin();
     cluster_sums_.begin();
     members_.begin();
@@ -127,11 +129,14 @@ class Engine {
 
   bool in_change() const { return open_; }
 
-  // `keep`: so that `take_back` can take the change back, if memory allows it.
+  // Whether the open change is small enough to be kept.
+  bool can_keep() const { return change_bytes() <= kKeptBytes / 2; }
+
+  // `keep`: so that `take_back` can take the change back, if it is small enough and memory allows it.
   void commit(bool keep = false) {
     refuse_unless(open_ && !failed_, "no open change, or one in which a call failed");
     const bool changed = journal_.has_events();
-    if (!changed || !keep || !make_record()) {
+    if (!changed || !keep || !can_keep() || !make_record()) {
       if (changed) kept_.clear(*this);
       graph_.commit();
       cluster_sums_.commit();
@@ -475,12 +480,6 @@ class Engine {
       bytes = 0;
       engine.members_.keep_chains(false);
     }
-
-    // What the change left behind stays: taking back a newer one may need it.
-    void drop_oldest() {
-      bytes -= records.front().bytes;
-      records.pop_front();
-    }
   };
 
   // Appends an event outside of a change, wholly or not at all.
@@ -503,17 +502,20 @@ class Engine {
       return false;
     }
     Record& made = kept_.records.back();
+    made.bytes = change_bytes();
     graph_.commit(made.graph);
     cluster_sums_.commit(made.cluster_sums);
     members_.commit(made.members);
     made.counters = journal_.before();
     made.stored = stored_before_;
-    made.bytes =
-        kRecordBytes + made.graph.bytes() + made.cluster_sums.bytes() + made.members.bytes();
     kept_.bytes += made.bytes;
-    while (kept_.bytes > kKeptBytes) kept_.drop_oldest();
-    members_.keep_chains(!kept_.records.empty());
+    members_.keep_chains(true);
     return true;
+  }
+
+  std::size_t change_bytes() const {
+    return kRecordBytes + graph_.change_bytes() + cluster_sums_.change_bytes() +
+           members_.change_bytes();
   }
 
   // Makes a call a change of its own unless a change is open; rolls it back if `done` is not reached.

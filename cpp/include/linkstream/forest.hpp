@@ -280,7 +280,9 @@ class Forest {
   // Commits, and moves what a rollback needs to a record. The index keeps IDs until `drop`.
   void commit(Record& record) {
     end_saving();
-    record = {std::move(edge_steps_), std::move(component_steps_), std::move(stats_)};
+    hand_over(edge_steps_, record.edge_steps);
+    hand_over(component_steps_, record.component_steps);
+    hand_over(stats_, record.stats);
     open_ = false;
   }
 
@@ -335,12 +337,12 @@ class Forest {
     std::vector<EdgeStep> edge_steps;
     std::vector<ComponentStep> component_steps;
     std::vector<SavedStats> stats;
-
-    std::size_t bytes() const {
-      return edge_steps.size() * sizeof(EdgeStep) + component_steps.size() * sizeof(ComponentStep) +
-             stats.size() * sizeof(SavedStats);
-    }
   };
+
+  // Returns the memory that a record of the open change takes.
+  std::size_t change_bytes() const {
+    return bytes_of(edge_steps_) + bytes_of(component_steps_) + bytes_of(stats_);
+  }
 
  private:
   void end_saving() {

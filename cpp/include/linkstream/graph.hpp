@@ -103,11 +103,6 @@ class Graph {
     std::vector<Rows::Step> rows;
     Forest::Record forest;
     std::int64_t n_nodes = 0;
-
-    std::size_t bytes() const {
-      return images.size() * sizeof(Image) + sums.size() * sizeof(std::int64_t) +
-             moves.size() * sizeof(Move) + rows.size() * sizeof(Rows::Step) + forest.bytes();
-    }
   };
 
   Graph(const Thresholds& limits, std::size_t dimension, const Kernel& kernel, Skip skip)
@@ -227,17 +222,20 @@ class Graph {
   void commit(Record& record) {
     note_stale();
     for (const Image& image : images_) node(image.row).saved = false;
-    record.images = std::move(images_);
-    record.sums = std::move(sums_);
-    record.moves = std::move(moves_);
+    hand_over(images_, record.images);
+    hand_over(sums_, record.sums);
+    hand_over(moves_, record.moves);
     record.n_nodes = n_nodes_before_;
-    images_.clear();
-    sums_.clear();
-    moves_.clear();
     rows.commit(record.rows);
     forest.commit(record.forest);
     bars.commit();
     open_ = false;
+  }
+
+  // Returns the memory that a record of the open change takes.
+  std::size_t change_bytes() const {
+    return bytes_of(images_) + bytes_of(sums_) + bytes_of(moves_) + bytes_of(rows.steps()) +
+           forest.change_bytes();
   }
 
   void drop(Record& record) {

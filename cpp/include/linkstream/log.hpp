@@ -70,9 +70,9 @@ class EventLog {
     before_.n_events = n_events_;
     if (!pages_.empty()) {
       const Page& page = pages_.back();
-      before_.bytes = page.bytes.size();
-      before_.n = page.n;
-      before_.last_vector = page.last_vector;
+      before_.place.bytes = page.bytes.size();
+      before_.place.n = page.n;
+      before_.place.last_vector = page.last_vector;
     }
     open_ = true;
   }
@@ -86,9 +86,9 @@ class EventLog {
     while (pages_.size() > before_.pages) pages_.pop_back();
     if (!pages_.empty()) {
       Page& page = pages_.back();
-      page.bytes.resize(before_.bytes);
-      page.n = before_.n;
-      page.last_vector = before_.last_vector;
+      page.bytes.resize(before_.place.bytes);
+      page.n = before_.place.n;
+      page.last_vector = before_.place.last_vector;
     }
     n_events_ = before_.n_events;
     open_ = false;
@@ -100,7 +100,7 @@ class EventLog {
     std::int64_t sequence = n_events_;
     for (const Page& page : pages_) sequence -= page.n;
     for (const Page& page : pages_) {
-      if (sequence + page.n > since) unpack(page, since - sequence, result);
+      if (sequence + page.n > since) unpack(page, since - sequence, start(page, since), result);
       sequence += page.n;
     }
     return result;
@@ -114,6 +114,18 @@ class EventLog {
     std::int64_t n = 0;
     std::int64_t last_vector = 0;
   };
+
+  // A place in a page: bytes and events before it, and the vector of the last of these.
+  struct Place {
+    std::size_t bytes = 0;
+    std::int64_t n = 0, last_vector = 0;
+  };
+
+  // Returns where to begin to unpack: where the last change began, unless events before it are wanted.
+  Place start(const Page& page, std::int64_t since) const {
+    const bool known = !limit_ && before_.pages > 0 && &page == &pages_[before_.pages - 1];
+    return known && since >= before_.n_events ? before_.place : Place();
+  }
 
   void open_page() {
     if (!pages_.empty()) pages_.back().bytes.shrink_to_fit();
@@ -129,10 +141,11 @@ class EventLog {
     }
   }
 
-  static void unpack(const Page& page, std::int64_t skip, std::vector<EventRow>& result) {
-    const std::uint8_t* byte = page.bytes.data();
-    std::int64_t last_vector = 0;
-    for (std::int64_t i = 0; i < page.n; ++i) {
+  static void unpack(const Page& page, std::int64_t skip, const Place& start,
+                     std::vector<EventRow>& result) {
+    const std::uint8_t* byte = page.bytes.data() + start.bytes;
+    std::int64_t last_vector = start.last_vector;
+    for (std::int64_t i = start.n; i < page.n; ++i) {
       EventRow row;
       for (std::int64_t& value : row) value = unzigzag(get(byte));
       row[1] += last_vector;
@@ -162,9 +175,10 @@ class EventLog {
   std::deque<Page> pages_;
   std::int64_t n_events_ = 0;
   struct {
-    std::size_t pages = 0, bytes = 0;
-    std::int64_t n = 0, last_vector = 0, n_events = 0;
-  } before_;  // of the open change
+    std::size_t pages = 0;
+    std::int64_t n_events = 0;
+    Place place;  // in the last page
+  } before_;      // of the open change
   bool open_ = false;
 };
 

@@ -6,7 +6,7 @@
 //   The vectors of a subcluster are in the chains of its slot and of the slots it absorbed, newest
 //   first. A vector that was moved or removed stays in its chain, and `moved_` has it at its new slot;
 //   a reader skips the vectors that, by `holders_`, are not in the subcluster.
-// Memory: 8 bytes a vector, 16 for each subcluster ever created here, and about 40 a moved vector.
+// Memory: 8 bytes a vector, 17 for each subcluster ever created here, and about 40 a moved vector.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,10 @@ class Members {
     if (!tracked_) return;
     make_room_for_one(survivors_);
     make_room_for_one(chains_);
+    make_room_for_one(held_);
     survivors_.push_back(static_cast<std::uint32_t>(survivors_.size()));
     chains_.emplace_back();
+    held_.push_back(false);
   }
   void merged(std::int64_t absorbed, std::int64_t survivor) {
     if (!tracked_) return;
@@ -71,18 +73,23 @@ class Members {
     open_ = false;
   }
 
-  // Commits, and moves what a rollback needs to a record. Chains of merges are not shortened until the
-  // record is dropped: `keep_chains`.
+  // Commits, and moves what a rollback needs to a record. Until the record is dropped its merges are
+  // not shortened, nor the slots of its vectors replaced: `keep_chains`.
   void commit(Record& record) {
-    record = {std::move(merges_), std::move(moves_), n_holders_};
-    merges_.clear();
-    moves_.clear();
+    for (const std::uint32_t gone : merges_) held_[gone] = true;
+    hand_over(merges_, record.merges);
+    hand_over(moves_, record.moves);
+    record.n_holders = n_holders_;
     open_ = false;
   }
 
   void keep_chains(bool keep) { kept_ = keep; }
 
+  // Returns the memory that a record of the open change takes.
+  std::size_t change_bytes() const { return bytes_of(merges_) + bytes_of(moves_); }
+
   void drop(Record& record) {
+    for (const std::uint32_t gone : record.merges) held_[gone] = false;
     for (const Move& move : record.moves) {
       if (move.from == kRemoved || move.member >= holders_.size()) continue;
       const std::uint32_t at = holders_[move.member];
@@ -94,6 +101,7 @@ class Members {
   // Takes the last change back, by its record. Its subclusters keep their slots, because their numbers
   // are not given again.
   void take_back(Record& record) {
+    for (const std::uint32_t gone : record.merges) held_[gone] = false;
     merges_ = std::move(record.merges);
     moves_ = std::move(record.moves);
     n_holders_ = record.n_holders;
@@ -111,6 +119,7 @@ class Members {
     chains_.resize(n_survivors_);
     holders_.resize(n_holders_);
     survivors_.resize(n_survivors_);
+    held_.resize(n_survivors_);
     open_ = false;
   }
 
@@ -169,6 +178,7 @@ class Members {
     made.survivors_.resize(numbers.size());
     std::iota(made.survivors_.begin(), made.survivors_.end(), 0u);
     made.chains_.resize(numbers.size());
+    made.held_.resize(numbers.size());
     made.holders_.reserve(vectors.size());
     made.previous_.reserve(vectors.size());
     for (const std::int64_t number : vectors) {
@@ -279,9 +289,18 @@ class Members {
   // Follows merges and shortens their chains.
   std::uint32_t settled(std::uint32_t& slot) {
     if (slot == kRemoved) return kRemoved;
-    if (open_ || kept_) return followed(slot);
+    if (open_) return followed(slot);
+    if (kept_) return shortened(slot);
     while (survivors_[slot] != slot) {
       slot = survivors_[slot] = survivors_[survivors_[slot]];
+    }
+    return slot;
+  }
+
+  // Follows merges, and shortens the chains of those that no record has.
+  std::uint32_t shortened(std::uint32_t slot) {
+    for (std::uint32_t next; (next = survivors_[slot]) != slot; slot = survivors_[slot]) {
+      if (!held_[next]) survivors_[slot] = survivors_[next];
     }
     return slot;
   }
@@ -309,6 +328,7 @@ class Members {
   std::vector<std::uint32_t> survivors_;  // of each slot: itself, or the slot that absorbed it
   std::vector<std::uint32_t> previous_;   // of each vector: the one before it in its chain
   std::vector<Chain> chains_;             // of each slot
+  std::vector<std::uint8_t> held_;        // whether a record has the merge by which a slot has gone
   std::set<std::pair<std::uint32_t, std::uint32_t>> moved_;  // slots and vectors moved there
   std::vector<std::uint32_t> merges_;  // of the open change: slots absorbed, oldest first
   std::vector<Move> moves_;
@@ -321,10 +341,6 @@ class Members {
     std::vector<std::uint32_t> merges;
     std::vector<Move> moves;
     std::size_t n_holders = 0;
-
-    std::size_t bytes() const {
-      return merges.size() * sizeof(std::uint32_t) + moves.size() * sizeof(Move);
-    }
   };
 };
 

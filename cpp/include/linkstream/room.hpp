@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace linkstream {
@@ -16,11 +18,36 @@ void make_room_for_one(std::vector<T>& values) {
   }
 }
 
+inline constexpr std::size_t kSmallBytes = std::size_t{1} << 20;  // more than a small change needs
+
+// Returns the memory that `hand_over` hands over.
+template <class T>
+std::size_t bytes_of(const std::vector<T>& values) {
+  const std::size_t held = values.capacity() * sizeof(T);
+  return held > kSmallBytes ? held : values.size() * sizeof(T);
+}
+
 // Clears a vector, and frees its memory if it is more than a small change needs.
 template <class T>
-void forget_all(std::vector<T>& values, std::size_t most_bytes = std::size_t{1} << 20) {
+void forget_all(std::vector<T>& values) {
   values.clear();
-  if (values.capacity() * sizeof(T) > most_bytes) std::vector<T>().swap(values);
+  if (values.capacity() * sizeof(T) > kSmallBytes) std::vector<T>().swap(values);
+}
+
+// Moves values to an empty vector: by a copy, which has no unused memory, if they are few and there is
+// memory for it.
+template <class T>
+void hand_over(std::vector<T>& from, std::vector<T>& to) noexcept {
+  if (from.capacity() * sizeof(T) <= kSmallBytes) {
+    try {
+      to = from;
+      from.clear();
+      return;
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  to = std::move(from);
+  from.clear();
 }
 
 }  // namespace linkstream

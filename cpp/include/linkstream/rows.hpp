@@ -143,8 +143,7 @@ class Rows {
 
   // Commits, and moves what a rollback needs to a record.
   void commit(std::vector<Step>& record) {
-    record = std::move(steps_);
-    steps_.clear();
+    hand_over(steps_, record);
     open_ = false;
   }
 

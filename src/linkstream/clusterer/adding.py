@@ -93,7 +93,10 @@ def _add_rows(core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | No
     if group is not None:
         check_group(group)
     if group is not None or type(weight) not in (int, float) or weight != 1:
-        return _add_each(core, rows, checks.missing_weights(weight, len(rows)), group)
+        missing_weights = checks.missing_weights(weight, len(rows))
+        assert core.change is not None, "vectors are added within a change"
+        core.change.keep_now()
+        return _add_each(core, rows, missing_weights, group)
     core.check_room(len(rows))
     if core.engine is None:
         fixed = core.quantised(rows)

@@ -143,6 +143,7 @@ class Change:
         self._rest = core.base, core.origin, core.last_decisions
         self._cut_to: int | None = None
         self._kept_from: Mark | None = None
+        self._kept_unread = False
         self._taken_back: tuple[list[Inverse], int] | None = None
         self._n_inverses = len(core.inverses)
         self._ended = self._reading = False
@@ -220,10 +221,39 @@ class Change:
         self._cut_to = None
 
     def keep(self) -> None:
-        """Keep what takes the change back; call it before anything has changed."""
+        """Keep what takes the change back; call it before anything has changed.
+
+        Without memory for that the change is not kept.
+        """
         core = self._core
-        if self._engine is not None and core.track_vectors and core.keep_vectors:
+        if self._engine is None or not (core.track_vectors and core.keep_vectors):
+            return
+        try:
             self._kept_from = core.up_to_date_ledger().begin()
+        except MemoryError:
+            self._reread_later(self._start)
+
+    def keep_unread(self) -> None:
+        """Do the same, but let the ledger read the change later, if only plain vectors come.
+
+        Call `keep_now` before anything has changed if it is otherwise.
+        """
+        core = self._core
+        self._kept_unread = core.fast_path and core.track_vectors and core.keep_vectors
+        if not self._kept_unread:
+            self.keep()
+
+    def keep_now(self) -> None:
+        """Let the ledger read the change at its end, after `keep_unread`."""
+        if self._kept_unread:
+            self._kept_unread = False
+            self.keep()
+
+    def _reread_later(self, mark: Mark) -> None:
+        """Let the ledger read the events since a mark again when it is used next."""
+        core = self._core
+        core.ledger.rollback(mark)
+        core.fast_path = core.is_ready = False
 
     def take_back(self, inverses: list[Inverse], reason: int) -> None:
         """Take back the newest changes when this one, which changes nothing else, is committed.
@@ -251,16 +281,29 @@ class Change:
 
     def _commit(self, engine: Engine) -> None:
         """Commit the change of an engine, and keep its inverse if that is wanted."""
-        core, mark = self._core, self._kept_from
-        if mark is None or engine is not self._engine or engine.n_events == self._first:
+        n_events = engine.n_events
+        changed = engine is self._engine and n_events != self._first
+        if not (changed and engine.can_keep and self._inverted(n_events)):
             engine.commit()
             return
-        inverse = core.up_to_date_ledger().inverse(mark)
-        assert self._first is not None, "the engine was there"
-        n_events = engine.n_events
-        core.inverses.add(Inverse(self._first, n_events, self._n_vectors, inverse))
         engine.commit(keep=True)
-        core.inverses.confirm(engine, n_events)
+        self._core.inverses.confirm(engine, n_events)
+
+    def _inverted(self, n_events: int) -> bool:
+        """Add the inverse of this change; return False if it is not kept."""
+        core, first, mark = self._core, self._first, self._kept_from
+        unread = self._kept_unread and first is not None and core.ledger.n_events <= first
+        if first is None or not (unread or mark):
+            return False
+        now, inverse = core.ledger.begin(), None
+        try:
+            if mark is not None:
+                inverse = core.up_to_date_ledger().inverse(mark)
+            core.inverses.add(Inverse(first, n_events, self._n_vectors, inverse))
+        except MemoryError:
+            self._reread_later(now)
+            return False
+        return True
 
     def _take_back(self, inverses: list[Inverse], reason: int) -> None:
         core, engine = self._core, self._engine
@@ -272,6 +315,7 @@ class Change:
         try:
             engine.take_back(len(inverses), reason, inverses[0].first)
             for inverse in newest_first:
+                assert inverse.ledger is not None, "the ledger has read it"
                 core.ledger.take_back(inverse.ledger, n_events)
         except BaseException:
             if engine.n_kept != n_kept:
@@ -305,14 +349,7 @@ def one_change(function: Callable[Concatenate[Core, P], R]) -> Callable[Concaten
     It may change what corrections require: before vectors are added, the core is made ready again.
     What takes the change back is kept.
     """
-
-    @wraps(function)
-    def keeping(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
-        if core.change is not None and core.change.is_new:
-            core.change.keep()
-        return function(core, *args, **options)
-
-    return one_return(keeping)
+    return one_return(_keeping(function))
 
 
 def one_return(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
@@ -324,11 +361,38 @@ def one_return(function: Callable[Concatenate[Core, P], R]) -> Callable[Concaten
         core.fast_path = core.is_ready = False
         return answer
 
-    return one_addition(correcting)
+    return _one(correcting)
 
 
 def one_addition(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
-    """Make a function of a core that adds vectors one change, unless it is within another."""
+    """Make a function of a core that adds vectors one change, unless it is within another.
+
+    What takes the change back is kept.
+    """
+
+    @wraps(function)
+    def adding(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
+        if core.change is not None and core.change.is_new:
+            core.change.keep_unread()
+        return function(core, *args, **options)
+
+    return _one(adding)
+
+
+def _keeping(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
+    """Make a function keep what takes its change back, unless it is a part of another change."""
+
+    @wraps(function)
+    def keeping(core: Core, /, *args: P.args, **options: P.kwargs) -> R:
+        if core.change is not None and core.change.is_new:
+            core.change.keep()
+        return function(core, *args, **options)
+
+    return keeping
+
+
+def _one(function: Callable[Concatenate[Core, P], R]) -> Callable[Concatenate[Core, P], R]:
+    """Make a function of a core one change, unless it is called within another change."""
 
     @wraps(function)
     def changing(core: Core, /, *args: P.args, **options: P.kwargs) -> R:

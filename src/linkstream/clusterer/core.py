@@ -222,12 +222,12 @@ class Core:
         if not len(rows):
             return
         if self.change is not None:
-            self.ledger.read(rows)
+            self.inverses.read(self.ledger, rows, alone=False)
             return
         interrupts = Interrupts()
         interrupts.hold()
         try:
-            self.ledger.read(rows)
+            self.inverses.read(self.ledger, rows, alone=True)
         except BaseException:
             self.engine = UNUSABLE
             raise

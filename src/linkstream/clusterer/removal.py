@@ -117,6 +117,7 @@ def undo(core: Core, *, to: int | None = None) -> None:
     if to is not None:
         to = whole_number("to", to, "the event from which on all is undone", least=-(2**40))
     _check_log(core, "undo")
+    core.up_to_date_ledger()
     inverses = core.inverses.undone(core.running(), to)
     if inverses:
         _take_back(core, inverses)

@@ -248,6 +248,10 @@ class Engine(Subclusters, Protocol):
         """
 
     @property
+    def can_keep(self) -> bool:
+        """Return whether the open change is small enough to be kept."""
+
+    @property
     def n_kept(self) -> int:
         """Return how many of the newest changes `take_back` can take back."""
 

@@ -144,6 +144,11 @@ class NativeEngine:
         self._core.commit(keep)
 
     @property
+    def can_keep(self) -> bool:
+        """Return whether the open change is small enough to be kept."""
+        return self._core.can_keep
+
+    @property
     def n_kept(self) -> int:
         """Return how many of the newest changes can be taken back."""
         return self._core.n_kept

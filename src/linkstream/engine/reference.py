@@ -78,12 +78,12 @@ class ReferenceEngine:
         self._corrections = Corrections(graph, members, self._placement)
         self._healer = Healer(graph, journal, sums, self._update)
         self._regroup = Regroup(graph, journal, sums)
-        self._heals_alone = False
+        self._heals_alone = self._open = False
+        self.can_keep = True  # any change; their number is bounded
         self._absorb = Absorb(graph, journal, members, sums, self._assess, self._placement)
         self._vector_store = vector_store
         self._kept = KeptChanges(graph, members, journal, sums)
         self._stored_before = 0  # vectors in the store before the open change
-        self._open = False
         self.clusters: ClusterIndex = StateIndex(self.state)
 
     @property

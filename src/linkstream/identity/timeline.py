@@ -122,6 +122,10 @@ class Timeline:
             )
         return self._start(place)
 
+    def is_whole(self) -> bool:
+        """Return whether the first row begins a change; if not, it is part of the one before."""
+        return self.rows[0, 0] == events.WEIGHED or self._begins(0)
+
     def _start(self, place: int) -> int:
         """Return the first row of the change that a row is part of."""
         if self.rows[place, 0] == events.WEIGHED:  # its vector is the next event

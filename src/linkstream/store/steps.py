@@ -64,6 +64,7 @@ def kept(
     engine, inverses = links.core.engine, links.core.inverses
     if engine is None:
         return None
+    links.core.up_to_date_ledger()
     if not arguments.get("step"):
         return arguments if inverses.undone(engine, arguments.get("to")) else None
     event = inverses.newest_event(engine)
