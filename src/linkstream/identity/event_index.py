@@ -32,14 +32,14 @@ Numbered = tuple[Rows, Rows]  # sequence numbers, and the event rows that have t
 
 def _naming(codes: tuple[int, ...], kind: int) -> npt.NDArray[np.bool_]:
     """Return which numbers of a row, by its code, name a subcluster or cluster of interest."""
-    fields = np.array(KINDS_OF_NUMBERS) == kind
+    fields: npt.NDArray[np.bool_] = np.array(KINDS_OF_NUMBERS) == kind
     fields[~np.isin(np.arange(len(fields)), codes)] = False
     return fields
 
 
 _CLUSTERS = _naming(_HISTORY, CLUSTER)
 _SUBCLUSTERS = _naming(_EDGES, SUBCLUSTER)
-_KEPT = _CLUSTERS.any(axis=1) | _SUBCLUSTERS.any(axis=1)
+_KEPT: npt.NDArray[np.bool_] = np.asarray(np.hstack([_CLUSTERS, _SUBCLUSTERS]).any(1))
 _KEPT[list(_TURNS)] = True
 
 
