@@ -20,12 +20,13 @@ from linkstream.clusterer.checks import check_kind, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.engine.cluster_index import ClusterIndex
 from linkstream.engine.comparison import ClusterRestrictions
-from linkstream.engine.events import Event, from_numbered
+from linkstream.engine.events import Event
 from linkstream.engine.linkage import Progress, Unite
 from linkstream.engine.state import State
 from linkstream.engine.totals import StateSubclusters
 from linkstream.explanation import Explanation
 from linkstream.identity import paths, review, settling, suggestions
+from linkstream.identity.event_index import from_numbered
 from linkstream.identity.laws import Laws
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Exemplars, Question

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from linkstream.clusterer.change import UNUSABLE
 from linkstream.clusterer.checks import check_ids, check_name, whole_number
 from linkstream.clusterer.core import Core
-from linkstream.engine.events import Event, from_numbered, from_rows
+from linkstream.engine.events import Event, from_rows
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity import timeline
 from linkstream.identity.changes import Changes, changes_between
-from linkstream.identity.event_index import EventIndex
+from linkstream.identity.event_index import EventIndex, from_numbered
 from linkstream.identity.following import Follower
 from linkstream.identity.ledger import GONE, Ledger, Rows
 from linkstream.identity.timeline import History

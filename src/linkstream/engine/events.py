@@ -406,15 +406,10 @@ def from_rows(
     first_sequence: int, rows: npt.NDArray[np.int64], texts: Sequence[str] = ()
 ) -> list[Event]:
     """Return events from rows, the first of which has the sequence number given."""
-    return from_numbered(np.arange(first_sequence, first_sequence + len(rows)), rows, texts)
-
-
-def from_numbered(
-    sequences: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], texts: Sequence[str] = ()
-) -> list[Event]:
-    """Return events from rows and their sequence numbers."""
-    numbered = zip(sequences.tolist(), rows.tolist(), strict=True)
-    return [_from_row(sequence, values, texts) for sequence, values in numbered]
+    return [
+        _from_row(sequence, values, texts)
+        for sequence, values in enumerate(rows.tolist(), first_sequence)
+    ]
 
 
 def from_dict(values: Mapping[str, Any]) -> Event:

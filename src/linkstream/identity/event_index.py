@@ -7,12 +7,13 @@ without a loop over events, keeps the rows that such questions need, and finds t
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
-from linkstream.engine.events import WIDTH
+from linkstream.engine.events import WIDTH, Event, from_rows
 from linkstream.engine.logrules import CLUSTER, KINDS_OF_NUMBERS, SUBCLUSTER
 from linkstream.identity.ledger import Rows
 
@@ -41,6 +42,12 @@ _CLUSTERS = _naming(_HISTORY, CLUSTER)
 _SUBCLUSTERS = _naming(_EDGES, SUBCLUSTER)
 _KEPT: npt.NDArray[np.bool_] = np.asarray(np.hstack([_CLUSTERS, _SUBCLUSTERS]).any(1))
 _KEPT[list(_TURNS)] = True
+
+
+def from_numbered(sequences: Rows, rows: Rows, texts: Sequence[str] = ()) -> list[Event]:
+    """Return events from their sequence numbers and rows."""
+    numbered = zip(sequences.tolist(), rows[:, None], strict=True)
+    return [event for about in numbered for event in from_rows(*about, texts)]
 
 
 class _Places:
