@@ -219,8 +219,8 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join([
         *lines,
         "",
-        f"{answered:,} of {all_asked:,} questions were answered, the others refused with 503. The "
-        f"process took {results['peak_mib']:,} MiB at most ({results['alone_mib']:,} MiB after "
+        f"While the writes ran, {answered:,} questions were answered, {all_asked - answered:,} were "
+        f"refused with 503, and the others were being computed. The process took {results['peak_mib']:,} MiB at most ({results['alone_mib']:,} MiB after "
         f"opening). "
         f"{stops['in_time']} of {stops['tries']} stops by SIGTERM amid this load ended within "
         f"{STOP_SECONDS:.0f} s (the longest {max(stops['seconds']):.1f} s), exit codes "

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links, Thresholds
+from linkstream.clusterer import adding
 from linkstream.clusterer.inverses import Inverses
 from linkstream.engine.native import NativeEngine
 from linkstream.errors import LinkstreamError
@@ -40,6 +41,11 @@ VERBS = {
     "undo_to": 3,
     "redo": 3,
 }
+
+
+@pytest.fixture(autouse=True)
+def _small_batches_are_kept(monkeypatch):
+    monkeypatch.setattr(adding, "_KEPT_ROWS", 0)
 
 
 def crowd(rng, n, d=8, people=5, cosine=0.85):
@@ -375,3 +381,15 @@ def newest(links):
 def test_corrections_and_undo_look_at_what_they_name_however_much_there_is(monkeypatch):
     small, large = (touched(monkeypatch, n) for n in (40, 400))
     assert small == large
+
+
+@engines
+def test_small_batches_are_not_kept_outside_of_a_store(engine, monkeypatch):
+    monkeypatch.setattr(adding, "_KEPT_ROWS", 4)
+    X = crowd(np.random.default_rng(1), 20)
+    links = Links(*THRESHOLDS, engine=engine)
+    links.add_many(X[:5])
+    links.add_many(X[5:8])
+    assert links.core.running().n_kept == 0
+    links.add_many(X[8:12])
+    assert links.core.running().n_kept == 1

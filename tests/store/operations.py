@@ -303,3 +303,19 @@ def _marked(labels, rows, payloads):
     """Return a checksum of all labels, and of the vectors and payloads that are there."""
     value = zlib.crc32(labels.tobytes())
     return zlib.crc32(rows.tobytes(), zlib.crc32("\n".join(payloads).encode(), value))
+
+
+def perform(target, made, **options):
+    """Do an operation to a clusterer or store; return whether it was accepted."""
+    arguments = dict(made.arguments)
+    if made.rows is not None:
+        first = (made.rows[0] if made.verb == "add" else made.rows,)
+        name = (arguments.pop("name"),) if made.verb == "enrol" else ()
+        first = (*name, *first)
+    else:
+        first = ()
+    try:
+        getattr(target, made.verb)(*first, **arguments, **options)
+    except ArgumentError:
+        return False
+    return True

@@ -8,27 +8,12 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.errors import ArgumentError, NotTrackedError, StoreError
+from linkstream.errors import NotTrackedError, StoreError
 from linkstream.identity.following import Follower
 from linkstream.store import Store, following
-from store.operations import THRESHOLDS, make_operation, new, vectors
+from store.operations import THRESHOLDS, make_operation, new, perform, vectors
 
 X = vectors(np.random.default_rng(6), 80)
-
-
-def perform(target, made, **options):
-    arguments = dict(made.arguments)
-    if made.rows is not None:
-        first = (made.rows[0] if made.verb == "add" else made.rows,)
-        name = (arguments.pop("name"),) if made.verb == "enrol" else ()
-        first = (*name, *first)
-    else:
-        first = ()
-    try:
-        getattr(target, made.verb)(*first, **arguments, **options)
-    except ArgumentError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -18,6 +18,7 @@ from linkstream.engine.forest import FULL
 from linkstream.errors import ArgumentError
 from linkstream.identity import grouping
 
+_KEPT_ROWS = 500  # keeping the inverse of fewer costs a part of adding them; a store keeps all
 _PIECE = 10_000  # vectors after which the event log is read, if it drops old events
 
 
@@ -98,6 +99,8 @@ def _add_rows(core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | No
         core.change.keep_now()
         return _add_each(core, rows, missing_weights, group)
     core.check_room(len(rows))
+    if len(rows) < _KEPT_ROWS and not core.external_vectors and core.change is not None:
+        core.change.keep_nothing()
     if core.engine is None:
         fixed = core.quantised(rows)
         return _add_fixed(core, core.start_engine(rows.shape[1]), fixed)

@@ -249,6 +249,10 @@ class Change:
             self._kept_unread = False
             self.keep()
 
+    def keep_nothing(self) -> None:
+        """Keep no inverse, after `keep_unread`."""
+        self._kept_unread = False
+
     def _reread_later(self, mark: Mark) -> None:
         """Let the ledger read the events since a mark again when it is used next."""
         core = self._core

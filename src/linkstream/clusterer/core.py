@@ -30,6 +30,7 @@ from linkstream.errors import (
     RemovedError,
     UnknownIdError,
 )
+from linkstream.identity.event_index import EventIndex
 from linkstream.identity.folding import Base
 from linkstream.identity.following import Follower
 from linkstream.identity.laws import Laws
@@ -69,6 +70,7 @@ class Core:
         last_decisions: decisions of the last batch that was added.
         inverses: what takes back the newest changes.
         follower: what `changes` has read of the log; None until it is first called.
+        event_index: what histories have read of the log; None until one is first asked for.
         progress: what `settle` reports its progress to, unless it is told otherwise.
     """
 
@@ -83,6 +85,7 @@ class Core:
         self.last_decisions: Decisions | None = None
         self.progress: Progress | None = None
         self.follower: Follower | None = None
+        self.event_index: EventIndex | None = None
         self.inverses = Inverses()
         self.origin, self.ledger = state, saved.ledger
         complete = state.n_events == len(state.events)

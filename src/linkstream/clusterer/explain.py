@@ -20,11 +20,13 @@ from linkstream.clusterer.checks import check_kind, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.engine.cluster_index import ClusterIndex
 from linkstream.engine.comparison import ClusterRestrictions
+from linkstream.engine.events import Event
 from linkstream.engine.linkage import Progress, Unite
 from linkstream.engine.state import State
 from linkstream.engine.totals import StateSubclusters
 from linkstream.explanation import Explanation
 from linkstream.identity import paths, review, settling, suggestions
+from linkstream.identity.event_index import from_numbered
 from linkstream.identity.laws import Laws
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Exemplars, Question
@@ -100,9 +102,11 @@ def explain_pair(core: Core, a: int, b: int, *, of: str = "vectors") -> Pair:
     """Return why two vectors, subclusters or clusters share a cluster, or do not."""
     one, other = _end(core, a, of), _end(core, b, of)
     state, ends = _both(core, one, other, of)
-    together = len(np.unique(state.clusters)) == 1
-    log = views.events(core, core.oldest_event()) if together and ends[0] != ends[1] else []
-    return paths.between(state, one, other, log, of=of, laws=core.laws(), subclusters=ends)
+
+    def events_of(subclusters: list[int]) -> list[Event]:
+        return from_numbered(*views.event_index(core).of_edges(subclusters))
+
+    return paths.between(state, one, other, events_of, of=of, laws=core.laws(), subclusters=ends)
 
 
 def _both(core: Core, a: int, b: int, of: str) -> tuple[State, tuple[int, int]]:

@@ -15,6 +15,7 @@ from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity import timeline
 from linkstream.identity.changes import Changes, changes_between
+from linkstream.identity.event_index import EventIndex, from_numbered
 from linkstream.identity.following import Follower
 from linkstream.identity.ledger import GONE, Ledger, Rows
 from linkstream.identity.timeline import History
@@ -203,8 +204,27 @@ def check_moments(since: int, until: int | None, n_events: int) -> tuple[int, in
 def history(core: Core, cluster_id: int) -> History:
     """Return birth, splits and joins of a cluster's ID."""
     core.check_id(cluster_id)
-    log = events(core, core.oldest_event())
-    return timeline.history_of(int(cluster_id), timeline.standing(log))
+    cluster = int(cluster_id)
+    texts = core.up_to_date_ledger().texts
+    log = from_numbered(*event_index(core).of_cluster(cluster), texts)
+    return timeline.history_of(cluster, timeline.standing(log))
+
+
+def event_index(core: Core) -> EventIndex:
+    """Return the index of the events that are kept, after it has read the new ones."""
+    engine, oldest = core.running(), core.oldest_event()
+    stored = core.external_vectors and core.track_vectors  # a store keeps older events, too
+    with core.lock:
+        index, core.event_index = core.event_index, None  # until all has been read
+        if (
+            index is None
+            or not index.first_event <= oldest <= index.n_events
+            or (index.first_event < oldest and not stored)
+        ):
+            index = EventIndex(oldest)
+        index.read(engine.event_rows(index.n_events)[1])
+        core.event_index = index
+        return index
 
 
 def summary(core: Core) -> str:

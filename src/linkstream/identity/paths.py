@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from linkstream.identity.suggestions import nearest
 from linkstream.identity.timeline import standing
 
 _MAKERS = kinds.Linked, kinds.Rejoined, kinds.United, kinds.Tied, kinds.Retied, kinds.Moved
+EventsOf = Callable[[list[int]], Iterable[Event]]
 _FIRM = ("", ", firm", ", a person's word")
 
 
@@ -112,7 +114,7 @@ def between(
     state: State,
     a: int,
     b: int,
-    events: Sequence[Event],
+    events_of: EventsOf,
     *,
     of: str = "vectors",
     laws: Laws | None = None,
@@ -127,7 +129,8 @@ def between(
         state: the state, or the two clusters alone.
         a: the number of one.
         b: the number of the other.
-        events: all events.
+        events_of: returns, for the subclusters of a path, all events, or those about the edges
+            between them (`EventIndex.of_edges`).
         of: what the two are: "vectors", "subclusters" or "clusters".
         laws: the corrections that hold.
         subclusters: the subclusters that hold the two; of clusters the most similar ones.
@@ -147,7 +150,7 @@ def between(
         similarity=similarity,
         threshold=threshold,
         margin=similarity - threshold,
-        steps=tuple(_steps(state, way(neighbours_of(state), *ends), events)) if together else (),
+        steps=tuple(_steps(state, way(neighbours_of(state), *ends), events_of)) if together else (),
         barred=None if together else _barred(state, clusters, laws or Laws()),
     )
 
@@ -199,42 +202,46 @@ def _barred(state: State, clusters: tuple[int, int], laws: Laws) -> str | None:
     return None if pair is None else laws.barred(pair[0])[pair[1]]
 
 
-def _steps(state: State, way: list[int], events: Sequence[Event]) -> list[Step]:
+def _steps(state: State, way: list[int], events_of: EventsOf) -> list[Step]:
     if len(way) < 2:
         return []
     similarity, threshold = edge_figures(state)
     place = {edge: i for i, edge in enumerate(map(tuple, state.edges.tolist()))}
-    made = _makers(events)
+    made = _makers(events_of(way))
     steps = []
     for a, b in itertools.pairwise(way):
         edge = (a, b) if a < b else (b, a)
         i = place[edge]
         margin = float(similarity[i] - threshold[i])
         figures = float(similarity[i]), float(threshold[i]), margin, int(state.edge_rules[i])
-        steps.append(Step((a, b), *figures, made.get(edge)))
+        steps.append(Step((a, b), *figures, made[a].get(b, (0, None))[1]))
     return steps
 
 
-def _makers(events: Sequence[Event]) -> dict[tuple[int, int], int]:
+# By subcluster and neighbour: the place of the first event of the edge, and the newest event.
+_Made = defaultdict[int, dict[int, tuple[int, int]]]
+
+
+def _makers(events: Iterable[Event]) -> _Made:
     """Return the event that last made each edge; an edge moves with its ends through merges."""
-    made: dict[tuple[int, int], int] = {}
-    for event in standing(events):
+    made: _Made = defaultdict(dict)
+    for place, event in enumerate(standing(events)):
         if isinstance(event, _MAKERS) and event.partner >= 0:
-            a, b = sorted((event.subcluster, event.partner))
-            made[a, b] = event.sequence
+            a, b = event.subcluster, event.partner
+            first = made[a].get(b, (place, 0))[0]
+            made[a][b] = made[b][a] = first, event.sequence
         elif isinstance(event, kinds.Merged):
-            made = _renamed(made, event.absorbed, event.subcluster)
+            _rename(made, event.absorbed, event.subcluster)
         elif isinstance(event, kinds.Vanished) and event.heir >= 0:
-            made = _renamed(made, event.subcluster, event.heir)
+            _rename(made, event.subcluster, event.heir)
     return made
 
 
-def _renamed(
-    made: dict[tuple[int, int], int], absorbed: int, survivor: int
-) -> dict[tuple[int, int], int]:
-    moved = {}
-    for edge, sequence in made.items():
-        ends = sorted(survivor if end == absorbed else end for end in edge)
-        if ends[0] != ends[1]:
-            moved[ends[0], ends[1]] = sequence
-    return moved
+def _rename(made: _Made, absorbed: int, survivor: int) -> None:
+    """Give the edges of a subcluster to another; of two edges that become one, the later stays."""
+    for other, record in made.pop(absorbed, {}).items():
+        del made[other][absorbed]
+        if other != survivor:
+            held = made[survivor].get(other, record)
+            both = min(held, record)[0], max(held, record)[1]
+            made[survivor][other] = made[other][survivor] = both

@@ -220,12 +220,12 @@ class History:
 def history_of(cluster: int, log: Iterable[Event]) -> History:
     """Return the history of an ID from events."""
     chapters: list[Event] = []
-    survivor = None
+    survivor, over = None, False
     for event in log:
-        over = any(isinstance(chapter, (events.Forgotten, events.Vanished)) for chapter in chapters)
         if _line(cluster, event, born=bool(chapters), over=over) is None:
             continue
         chapters.append(event)
+        over = over or isinstance(event, (events.Forgotten, events.Vanished))
         if isinstance(event, _JOINS) and event.gone == cluster:
             survivor = event.cluster
     return History(cluster, tuple(chapters), survivor)

@@ -18,6 +18,7 @@ from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.clusterer.verbs import VERBS
 from linkstream.engine.events import WIDTH
 from linkstream.errors import DamagedStoreError, LinkstreamError, SnapshotError, StoreError
+from linkstream.identity.event_index import EventIndex
 from linkstream.identity.folding import Base
 from linkstream.saving import Saved
 from linkstream.store import journal, snapshots, steps
@@ -314,11 +315,19 @@ class Model:
             return
         with guarded(self.path):
             base = snapshots.every(self.connection, self.path)[0]
-            log = [np.empty((0, WIDTH), dtype=np.int64)]
-            log += [each.events for each in self.journal.operations(base.operation, self.number)]
+            log = self._log(base, self.n_events)
         with distrusted(self.path, "the log"):
-            self.links.core.recall(np.concatenate(log), self._base(base))
+            self.links.core.recall(log, self._base(base))
         self.recalled = True
+
+    def _log(self, base: Snapshot, end: int) -> Events:
+        """Return the events of the operations after a snapshot that began before an event."""
+        log = [np.empty((0, WIDTH), dtype=np.int64)]
+        for operation in self.journal.operations(base.operation, self.number):
+            if operation.first_event >= end:
+                break
+            log.append(operation.events)
+        return np.concatenate(log)
 
     def steps(self, limit: int) -> list[Step]:
         """Return the steps, the newest first."""
@@ -330,6 +339,28 @@ class Model:
             self.recall()
         with distrusted(self.path, "the log"):
             return work(self.links)
+
+    def indexed(self, work: Callable[[Links], T]) -> T:
+        """Read something from the clusterer that finds events of the log by its index."""
+        with self.steady():
+            self._begin_index()
+        with distrusted(self.path, "the log"):
+            return work(self.links)
+
+    def _begin_index(self) -> None:
+        """Index the events before those of the clusterer, from the base on, at the first call."""
+        core, index = self.links.core, self.links.core.event_index
+        end = core.oldest_event()
+        begun = index is not None and index.first_event < end
+        if self.recalled or begun or not core.track_vectors:
+            return
+        with guarded(self.path):
+            log = self._log(snapshots.every(self.connection, self.path)[0], end)
+        if len(log):
+            with distrusted(self.path, "the log"):
+                index = EventIndex(end - len(log))
+                index.read(log)
+            core.event_index = index
 
     def _base(self, base: Snapshot) -> Base | None:
         if base.operation == 0:

@@ -92,16 +92,16 @@ def _property_of_links(name: str) -> Any:
 
 
 def _as_in_links(
-    method: Callable[Concatenate[Links, P], R], *, log: bool = False
+    method: Callable[Concatenate[Links, P], R], *, indexed: bool = False
 ) -> Callable[Concatenate[StoreReader, P], R]:
-    """Return a method that runs a method of `Links` on the model; `log`: it needs all events."""
+    """Return a method that runs a method of `Links` on the model; `indexed`: on the whole log."""
 
     @functools.wraps(method)
     def call(self: StoreReader, /, *args: P.args, **options: P.kwargs) -> R:
         def ask(links: Links) -> R:
             return method(links, *args, **options)
 
-        return self.handle.read(lambda model: model.remember(ask) if log else ask(model.links))
+        return self.handle.read(lambda model: model.indexed(ask) if indexed else ask(model.links))
 
     return call
 
@@ -158,7 +158,7 @@ class StoreReader:
     explain = _as_in_links(Links.explain)
     state = _as_in_links(Links.state)
     state_hash = _as_in_links(Links.state_hash)
-    history = _as_in_links(Links.history, log=True)
+    history = _as_in_links(Links.history, indexed=True)
 
     @documented
     def explain_pair(self, a: Vector, b: Vector, *, of: str = "vectors") -> Pair:
@@ -167,7 +167,7 @@ class StoreReader:
 
         def work(model: Model) -> Pair:
             one, other = (model.keyed.number(v) if isinstance(v, str) else v for v in (a, b))
-            return model.remember(lambda links: links.explain_pair(one, other, of=of))
+            return model.indexed(lambda links: links.explain_pair(one, other, of=of))
 
         return self.handle.read(work)
 
