@@ -214,14 +214,15 @@ def table(results: dict[str, Any]) -> str:
         ours, theirs = statistics.median(alone[name]), statistics.median(beside[name])
         lines.append(f"| {name} | {ours:.1f} | {theirs:.1f} | {ratio:.1f} |")
     stops, asked = results["stops"], results["questions"]
-    answered, all_asked = asked.get("200", 0), sum(asked.values())
+    answered = asked.get("200", 0)
+    refused = sum(asked.values()) - answered
     machine = results["machine"]
     return "\n".join([
         *lines,
         "",
-        f"While the writes ran, {answered:,} questions were answered, {all_asked - answered:,} were "
-        f"refused with 503, and the others were being computed. The process took {results['peak_mib']:,} MiB at most ({results['alone_mib']:,} MiB after "
-        f"opening). "
+        f"While the writes ran, {answered:,} questions were answered, {refused:,} were refused with "
+        f"503, and the others were being computed. The process took {results['peak_mib']:,} MiB at "
+        f"most ({results['alone_mib']:,} MiB after opening). "
         f"{stops['in_time']} of {stops['tries']} stops by SIGTERM amid this load ended within "
         f"{STOP_SECONDS:.0f} s (the longest {max(stops['seconds']):.1f} s), exit codes "
         f"{stops['exit_codes']}, {stops['tracebacks']} tracebacks.",
