@@ -221,8 +221,8 @@ def table(results: dict[str, Any]) -> str:
         *lines,
         "",
         f"While the writes ran, {answered:,} questions were answered, {refused:,} were refused "
-        f"with 503, and the others were being computed. The process took {results['peak_mib']:,} MiB at "
-        f"most ({results['alone_mib']:,} MiB after opening). "
+        f"with 503, and the others were being computed. The process took {results['peak_mib']:,} "
+        f"MiB at most ({results['alone_mib']:,} MiB after opening). "
         f"{stops['in_time']} of {stops['tries']} stops by SIGTERM amid this load ended within "
         f"{STOP_SECONDS:.0f} s (the longest {max(stops['seconds']):.1f} s), exit codes "
         f"{stops['exit_codes']}, {stops['tracebacks']} tracebacks.",
