@@ -214,3 +214,24 @@ def test_a_search_ends_when_its_progress_raises_and_can_be_asked_again(engine):
             ask(explain.Direct(fresh.core), 5, stop)
     assert fresh.review_queue(5) == links.review_queue(5)
     assert fresh.suggest_merges(5) == links.suggest_merges(5)
+
+
+@engines
+def test_vectors_that_were_shown_before_are_not_read_again(engine, monkeypatch):
+    links = Links(0.7, 0.65, 0.8, engine=engine)
+    links.add_many(crowd(np.random.default_rng(3), 200))
+    asked, fetched = links.review_queue(), []
+    rows = links.core.vectors.rows
+
+    class Counted:
+        def rows(self, numbers):
+            fetched.append(len(numbers))
+            return rows(numbers)
+
+    monkeypatch.setattr(links.core, "vectors", Counted())
+    assert asked
+    assert links.review_queue() == asked
+    assert fetched == []
+    links.core.shown.clear()
+    assert links.review_queue() == asked
+    assert any(fetched)

@@ -22,7 +22,7 @@ from linkstream.engine import choice, door, events
 from linkstream.engine.contract import Decisions, Engine, Requirements, Stop, VectorStore
 from linkstream.engine.fixed_point import VECTORS_MAX, quantise
 from linkstream.engine.linkage import Progress
-from linkstream.engine.state import State
+from linkstream.engine.state import Integers, State
 from linkstream.errors import (
     ArgumentError,
     DimensionError,
@@ -72,6 +72,7 @@ class Core:
         follower: what `changes` has read of the log; None until it is first called.
         event_index: what histories have read of the log; None until one is first asked for.
         progress: what `settle` reports its progress to, unless it is told otherwise.
+        shown: vectors of subclusters that questions showed last, with their members and sums.
     """
 
     def __init__(self, saved: Saved, *, engine: str = "auto", threads: int | None = None) -> None:
@@ -85,6 +86,7 @@ class Core:
         self.last_decisions: Decisions | None = None
         self.progress: Progress | None = None
         self.follower: Follower | None = None
+        self.shown: dict[int, tuple[Integers, Integers, tuple[int, ...]]] = {}
         self.event_index: EventIndex | None = None
         self.inverses = Inverses()
         self.origin, self.ledger = state, saved.ledger

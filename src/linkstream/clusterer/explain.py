@@ -39,6 +39,7 @@ T = TypeVar("T")
 _ALL = 2**62  # above every number of a vector
 _PIECE = 1 << 24  # numbers of sums that are read at a time
 _BLOCK = 256  # vectors that are compared with all clusters at a time
+_SHOWN = 256  # subclusters whose vectors to show are kept
 _WAIT = 0.05  # seconds between two reports while another question is computed
 
 
@@ -278,14 +279,25 @@ class _Show:
 
 
 def shown(core: Core, number: int) -> tuple[int, ...]:
-    """Return vectors of a subcluster to show; none if it is gone."""
+    """Return vectors of a subcluster to show; none if it is gone.
+
+    Those of the subclusters that were shown last are kept: a store reads a vector from its file.
+    """
     engine = core.running()
     if engine.cluster_of(number) < 0:
         return ()
-    members, fetch = engine.held_by(number, _ALL, _ALL)[::-1].copy(), None
-    if core.vectors is not None:
-        fetch = core.vectors.rows
-    return review.central(members, engine.total_of(number)[1], fetch, limit=review.SHOWN)
+    members, total = engine.held_by(number, _ALL, _ALL)[::-1].copy(), engine.total_of(number)[1]
+    known = core.shown.get(number)
+    if known is not None and np.array_equal(known[0], members) and np.array_equal(known[1], total):
+        return known[2]
+    fetch = None if core.vectors is None else core.vectors.rows
+    found = review.central(members, total, fetch, limit=review.SHOWN)
+    core.shown.pop(number, None)
+    if len(members) <= review.LOOKED:
+        core.shown[number] = members, total, found
+    if len(core.shown) > _SHOWN:
+        del core.shown[next(iter(core.shown))]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
