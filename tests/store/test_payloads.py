@@ -15,6 +15,7 @@ import pytest
 from linkstream.clusterer.verbs import AddMany
 from linkstream.errors import ArgumentError, DimensionError, RemovedError
 from linkstream.store import JsonLines, Store, blocks
+from linkstream.store import payloads as payload_lines
 from linkstream.store.write_requests import request_of
 from store.internals import EarlyMaintenance
 from store.operations import THRESHOLDS, new, state_of, vectors
@@ -314,3 +315,19 @@ def test_payloads_of_a_refused_call_that_were_written_ahead_are_not_in_the_file(
     with contextlib.closing(sqlite3.connect(path)) as file:
         blocks = file.execute("SELECT block / 16384, count(*) FROM payload_blocks").fetchall()
     assert blocks == [(3, 1)]
+
+
+@pytest.mark.parametrize(
+    "lines", [["[1", "2]"], ["1,2"], ["1,2", "[3", "4]"], ['{"a":1', '"b":2}'], ["1]", "[2"]]
+)
+def test_lines_that_are_values_only_together_are_refused_by_row(lines):
+    with pytest.raises(ArgumentError, match="payload 1 is not JSON"):
+        payload_lines.check(JsonLines(["0", *lines]), len(lines) + 1)
+
+
+def test_a_bad_value_among_many_flat_ones_is_named():
+    values = [{"n": i} for i in range(600)]
+    with pytest.raises(ArgumentError, match="payload 577 is not JSON"):
+        payload_lines.check([*values[:577], {"n": float("nan")}, *values[578:]], 600)
+    with pytest.raises(ArgumentError, match="payload 3 takes"):
+        payload_lines.check([*values[:3], {"n": "x" * 70_000}, *values[4:]], 600)
