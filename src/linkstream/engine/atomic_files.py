@@ -114,6 +114,12 @@ def lock(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def unlock(handle: int) -> None:
+    """End the lock of an open file, also for forked children that have inherited the file."""
+    if os.name != "nt":  # closing ends it there
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
 def sync(path: Path) -> None:
     """Flush a file, or the names in a folder, to the disk."""
     name = str(path)  # without memory `os` may raise TypeError for a Path

@@ -10,7 +10,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from linkstream.engine.atomic_files import lock
+from linkstream.engine.atomic_files import lock, unlock
 from linkstream.errors import ArgumentError, StoreLockedError
 from linkstream.store.file import unusable
 
@@ -60,11 +60,18 @@ class WriterLock:
                 expected="one writer at a time",
                 remedy="Close the other one, or open with read_only=True.",
             ) from None
+        self._handle = handle
         self._close = weakref.finalize(self, os.close, handle)  # also on garbage collection
         _held.add(self)
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
+        if self._close.alive:  # a forked child may not have closed its copy yet
+            unlock(self._handle)
+        self._close()
+
+    def leave_to_parent(self) -> None:
+        """Close the file in a forked child; the parent keeps the lock."""
         self._close()
 
 
@@ -84,9 +91,9 @@ def has_writer(path: Path) -> bool:
 
 
 def _leave_to_parent() -> None:
-    """Release the locks that a forked child has inherited."""
+    """Close the locks that a forked child has inherited."""
     for held in list(_held):
-        held.release()
+        held.leave_to_parent()
 
 
 if hasattr(os, "register_at_fork"):
