@@ -13,6 +13,7 @@ from linkstream.engine import snapshot
 from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import ARRAYS, State, damaged, indices_of
+from linkstream.epochs import Epochs
 from linkstream.errors import ArgumentError, SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger
@@ -23,7 +24,7 @@ from linkstream.space import Space
 # Fields of the header of a snapshot; any other field is refused.
 _META = (
     *("state", "model", "heal", "ledger", "limits", "min_size", "keep_vectors"),
-    "space_dimension",
+    *("space_dimension", "epochs"),
 )
 _ARRAYS = (*ARRAYS, "space_mean", "kept", "undone")
 
@@ -33,7 +34,7 @@ class Saved:
     """What a snapshot holds.
 
     `kept` are the vectors themselves, if they are kept. `undone` are the vectors that undo took and
-    redo may restore, oldest first.
+    redo may restore, oldest first. `epochs` is None if the space never changed.
     """
 
     state: State
@@ -45,6 +46,7 @@ class Saved:
     keep_vectors: bool = False
     kept: npt.NDArray[np.int32] | None = None
     undone: npt.NDArray[np.int32] | None = None
+    epochs: Epochs | None = None
 
     def space_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the mean of the space, if there is one."""
@@ -53,7 +55,7 @@ class Saved:
 
 def pack(saved: Saved) -> bytes:
     """Return a snapshot: plain arrays with checksums, no pickle."""
-    meta = {
+    meta: dict[str, Any] = {
         "state": saved.state.scalars(),
         "model": saved.space.model,
         "heal": saved.healing.to_dict() if saved.healing else None,
@@ -64,6 +66,8 @@ def pack(saved: Saved) -> bytes:
     }
     if saved.space.mean is None and saved.space.dimension is not None:
         meta["space_dimension"] = saved.space.dimension
+    if saved.epochs is not None and len(saved.epochs.known) > 1:
+        meta["epochs"] = saved.epochs.to_plain()
     some = {"kept": saved.kept, "undone": saved.undone}
     vectors = {name: rows for name, rows in some.items() if rows is not None}
     return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **vectors})
@@ -74,11 +78,12 @@ def unpack(data: bytes) -> Saved:
     meta, arrays = snapshot.decode(data, meta=_META, arrays=_ARRAYS, views=("kept",))
     state = State.from_parts(meta.get("state"), arrays)
     limits, min_size, keep_vectors = _options(meta)
+    space = _space(meta, arrays, state.dimension)
     ledger = records.from_plain(meta.get("ledger"), state)
     records.check_log(state, ledger)
     return Saved(
         state=state,
-        space=_space(meta, arrays, state.dimension),
+        space=space,
         healing=Healing.read(meta.get("heal")),
         ledger=ledger,
         limits=limits,
@@ -86,6 +91,7 @@ def unpack(data: bytes) -> Saved:
         keep_vectors=keep_vectors,
         kept=_kept(arrays.get("kept"), state, ledger, keep_vectors),
         undone=_undone(arrays.get("undone"), state, keep_vectors),
+        epochs=_epochs(meta.get("epochs"), space, state),
     )
 
 
@@ -197,6 +203,13 @@ def _lengths_and_shares(
         along[block] = np.einsum("ij,j->i", rows, towards)  # einsum starts no threads
         lengths[block] = np.einsum("ij,ij->i", rows, rows)
     return lengths / SCALE**2, along / SCALE
+
+
+def _epochs(rows: Any, space: Space, state: State) -> Epochs:
+    try:
+        return Epochs.from_plain(rows, space, state.n_vectors, state.n_events)
+    except (ValueError, TypeError, LookupError) as error:
+        raise damaged(f"epochs that cannot be ({error})", "what linkstream wrote") from None
 
 
 def _space(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Space:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from linkstream.client import errors
 from linkstream.clusterer import Links
-from linkstream.clusterer.verbs import documentation
+from linkstream.clusterer.verb_docs import documentation
 from linkstream.engine import door
 from linkstream.engine.fixed_point import norms
 from linkstream.errors import ArgumentError, LinkstreamError

@@ -40,7 +40,7 @@ from linkstream.client.sending import (
     vectors_to_send,
 )
 from linkstream.client.views import Done
-from linkstream.clusterer import verbs
+from linkstream.clusterer import verb_docs, verbs
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.engine.contract import Decision
@@ -187,7 +187,7 @@ def sending(name: str) -> Callable[..., Steps[Any]]:
         return _perform(entry(*args, **options), idempotency_key)
 
     key = inspect.signature(send).parameters["idempotency_key"]
-    shown = verbs.signature(name, key)
+    shown = verb_docs.signature(name, key)
     parameters = [each for each in shown.parameters.values() if each.name != "self"]
     send.__name__ = send.__qualname__ = name
     send.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -254,16 +254,22 @@ def settle(
 
 @as_in_links
 def rebuild(
-    apply: bool = False, *, thresholds: Thresholds | None = None, idempotency_key: str | None = None
+    apply: bool = False,
+    *,
+    thresholds: Thresholds | None = None,
+    space: Space | None = None,
+    vectors: npt.ArrayLike | None = None,
+    idempotency_key: str | None = None,
 ) -> Steps[RebuildReport]:
     """As `Links.rebuild`."""
-    verb = verbs.Rebuild(check_yes_no("apply", apply), thresholds=thresholds)
+    check_yes_no("apply", apply)
+    verb = verbs.Rebuild(apply, thresholds=thresholds, space=space, vectors=vectors)
     return _send(_proposing(verb, idempotency_key), views.reader(RebuildReport))
 
 
 def _proposing(verb: verbs.Settle | verbs.Rebuild, key: str | None) -> Request:
     """Return the request of a verb that proposes; a token of scope read is enough for that."""
-    plain = not verb.apply and verb.thresholds is None
+    plain = all(value is None or value is False for value in vars(verb).values())
     return get(verb.verb, slow=True) if plain else _request(verb, key, slow=True)
 
 

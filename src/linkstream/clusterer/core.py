@@ -10,7 +10,7 @@ import copy
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,10 @@ from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
 from linkstream.clusterer.inverses import Inverses
 from linkstream.engine import choice, door, events
 from linkstream.engine.contract import Decisions, Engine, Requirements, Stop, VectorStore
-from linkstream.engine.fixed_point import VECTORS_MAX, quantise
+from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Integers, State
+from linkstream.epochs import Epochs, FormerVectors, in_space
 from linkstream.errors import (
     ArgumentError,
     DimensionError,
@@ -42,6 +43,17 @@ Fixed = npt.NDArray[np.int32]
 Float32s = npt.NDArray[np.float32]
 
 
+@runtime_checkable
+class ExternalVectors(VectorStore, Protocol):
+    """The vectors of a store, which reads them from its journal."""
+
+    def at(self, epochs: Epochs, given: Fixed | None = None) -> ExternalVectors:
+        """Return the vectors as they are when these epochs stand.
+
+        `given` are those of the last epoch, by number, if the journal does not have them yet.
+        """
+
+
 class Core:
     """All that makes up one clusterer.
 
@@ -56,6 +68,8 @@ class Core:
         min_size: vectors that an unnamed cluster needs to be more than pending.
         keep_vectors: whether the vectors themselves are kept.
         vectors: the kept vectors; None until the dimension is known, or if none are kept.
+        epochs: the spaces that the vectors were in.
+        former: vectors of other epochs, by the event of the epoch; for undo and redo.
         external_vectors: whether `vectors` belongs to a store, so that the engine must not append.
         ledger: names, aliases, corrections and groups; see `up_to_date_ledger`.
         settles: whether the engine settles clusters while vectors arrive.
@@ -80,6 +94,8 @@ class Core:
         self.factory = choice.choose(engine, threads)
         self.engine_options: dict[str, Any] = {"engine": engine, "threads": threads}
         self.space, self.healing, self.limits = saved.space, saved.healing, saved.limits
+        self.epochs = saved.epochs or Epochs.first(saved.space)
+        self.former: dict[int, FormerVectors] = {}
         self.min_size, self.keep_vectors = saved.min_size, saved.keep_vectors
         self.lock = threading.RLock()
         self.change: Change | None = None
@@ -277,14 +293,7 @@ class Core:
 
     def quantised(self, rows: Float32s) -> Fixed:
         """Return rows as fixed-point numbers, or raise VectorError; nothing changes."""
-        if self.space.mean is None:
-            fixed, lengths = self.factory.quantise(rows)
-            door.check_norms(rows, lengths)
-            return fixed
-        centred = self.space.centre(rows)
-        fixed, lengths = quantise(centred)
-        door.check_norms(centred, lengths)
-        return fixed
+        return in_space(self.space, rows, self.factory.quantise)
 
     def kept(self, numbers: npt.ArrayLike) -> Fixed:
         """Return kept vectors by number; raise NotTrackedError if none are kept."""
@@ -410,7 +419,7 @@ class Core:
 
     # For a store, which keeps the event log and the vectors itself
 
-    def use_external_vectors(self, vectors: VectorStore | None) -> None:
+    def use_external_vectors(self, vectors: ExternalVectors | None) -> None:
         """Read vectors by number from a store; None keeps none. Call `recall` before an undo."""
         self.external_vectors, self.vectors = True, vectors
         self.keep_vectors = vectors is not None

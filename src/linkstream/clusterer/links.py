@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream import saving
 from linkstream.clusterer import adding, checks, corrections, maintenance, modes, removal, snapshots
 from linkstream.clusterer.absorb import Absorbed, absorb
 from linkstream.clusterer.core import Core
@@ -129,12 +126,6 @@ class Links(LinksReader):
         """
         chosen = preset(name, granularity)
         return cls.from_thresholds(chosen.thresholds, **modes.over_preset(chosen.options, options))
-
-    @classmethod
-    def _around(cls, core: Core) -> Links:
-        links = cls.__new__(cls)
-        links.core = core
-        return links
 
     # Add vectors
 
@@ -358,6 +349,8 @@ class Links(LinksReader):
         apply: bool = False,
         *,
         thresholds: Thresholds | None = None,
+        space: Space | None = None,
+        vectors: npt.ArrayLike | None = None,
         progress: Progress | None = None,
     ) -> RebuildReport:
         """Cluster all vectors again: the same set gives the same clusters, whatever its order.
@@ -368,9 +361,20 @@ class Links(LinksReader):
         Args:
             apply: whether to apply the proposals.
             thresholds: thresholds to cluster with; None takes those of the clusterer.
+            space: the space to change to; None keeps the present one, or with `vectors` takes them
+                as they are given.
+            vectors: the same items by another encoder, one row for each vector number; rows of
+                removed vectors are not read. None keeps the vectors.
             progress: as in `settle`.
         """
-        return rebuild(self.core, apply, thresholds=thresholds, progress=progress)
+        return rebuild(
+            self.core,
+            apply,
+            thresholds=thresholds,
+            space=space,
+            vectors=vectors,
+            progress=progress,
+        )
 
     def absorb(self, other: Links) -> Absorbed:
         """Add all that another clusterer has; the other stays as it is. All or nothing.
@@ -402,38 +406,6 @@ class Links(LinksReader):
     def drain_events(self) -> list[Event]:
         """Return all events and drop them; earlier changes cannot be undone any more."""
         return snapshots.drain_events(self.core)
-
-    @classmethod
-    def from_bytes(
-        cls,
-        data: bytes,
-        *,
-        space: Space | None = None,
-        engine: str = "auto",
-        threads: int | None = None,
-    ) -> Links:
-        """Return a clusterer that continues from a snapshot with the same decisions.
-
-        Args:
-            data: what `to_bytes` returned.
-            space: space of the vectors to come; SpaceError if the snapshot has another one.
-            engine: as in `Links`.
-            threads: as in `Links`.
-        """
-        saved = saving.unpack(data)
-        if space is not None:
-            saved.space.check_same(space)
-        return cls._around(Core(saved, engine=engine, threads=threads))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], **options: Any) -> Links:
-        """Read a snapshot that `save` wrote; raise SnapshotError if the file is damaged.
-
-        Args:
-            path: the file.
-            options: options of `from_bytes`.
-        """
-        return cls.from_bytes(Path(path).read_bytes(), **options)
 
     def __copy__(self) -> Links:
         return self._around(snapshots.copied(self.core))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ from linkstream.identity.timeline import History
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class LinksReader:
     """Everything that can be asked of a clusterer. Nothing here changes it.
@@ -39,6 +43,12 @@ class LinksReader:
 
     def __init__(self, core: Core) -> None:
         self.core = core
+
+    @classmethod
+    def _around(cls, core: Core) -> Self:
+        links = cls.__new__(cls)
+        links.core = core
+        return links
 
     # Explanations and suggestions
 
@@ -306,6 +316,38 @@ class LinksReader:
             SnapshotError: `load` would refuse this state; the file stays as it was.
         """
         snapshots.save(self.core, path)
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        space: Space | None = None,
+        engine: str = "auto",
+        threads: int | None = None,
+    ) -> Self:
+        """Return a clusterer that continues from a snapshot with the same decisions.
+
+        Args:
+            data: what `to_bytes` returned.
+            space: space of the vectors to come; SpaceError if the snapshot has another one.
+            engine: as in `Links`.
+            threads: as in `Links`.
+        """
+        saved = saving.unpack(data)
+        if space is not None:
+            saved.space.check_same(space)
+        return cls._around(Core(saved, engine=engine, threads=threads))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """Read a snapshot that `save` wrote; raise SnapshotError if the file is damaged.
+
+        Args:
+            path: the file.
+            options: options of `from_bytes`.
+        """
+        return cls.from_bytes(Path(path).read_bytes(), **options)
 
     # Settings and counts
 

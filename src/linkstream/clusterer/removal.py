@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import checks
+from linkstream.clusterer import checks, spaces
 from linkstream.clusterer.change import one_change, one_return
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.core import Core, Fixed
 from linkstream.clusterer.inverses import Inverse
 from linkstream.clusterer.maintenance import enforce
 from linkstream.engine import events
+from linkstream.engine.contract import VectorStore
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import State
+from linkstream.epochs import Epochs
 from linkstream.errors import ArgumentError, NotTrackedError, RemovedError, UndoError
 from linkstream.identity import folding, grouping, limits
 from linkstream.identity.ledger import Ledger
-from linkstream.identity.timeline import Timeline
+from linkstream.identity.timeline import Timeline, n_arrivals
 
 
 @one_change
@@ -124,10 +126,11 @@ def undo(core: Core, *, to: int | None = None) -> None:
         return
     log = timeline(core, "undo")
     stays = log.before(to)
-    state, ledger = _folded(core, log.until(stays))
-    undone = _undone_from(core, state.n_vectors, again=bool(log.taken))
-    _continue_from(core, state, ledger, (events.UNDONE, int(log.sequences[stays])))
-    core.undone = undone
+    target = _folded(core, log.until(stays))
+    undone = _undone_from(core, target.state.n_vectors, again=bool(log.taken))
+    _continue_from(core, target, (events.UNDONE, int(log.sequences[stays])))
+    if not target.elsewhere:
+        core.undone = undone
 
 
 @one_return
@@ -136,11 +139,12 @@ def redo(core: Core) -> None:
     log = timeline(core, "redo")
     after, last = log.redone(), log.taken[-1]
     before = core.running().n_vectors
-    _restore_vectors(core, last.n_vectors)
-    state, ledger = _folded(core, after)
-    _continue_from(core, state, ledger, (events.REDONE, last.undone))
-    if core.undone is not None:
-        core.undone = core.undone[state.n_vectors - before :]
+    if not _leads_elsewhere(core, after):
+        _restore_vectors(core, last.n_vectors)
+    target = _folded(core, after)
+    _continue_from(core, target, (events.REDONE, last.undone))
+    if core.undone is not None and not target.elsewhere:
+        core.undone = core.undone[target.state.n_vectors - before :]
 
 
 def _take_back(core: Core, inverses: list[Inverse]) -> None:
@@ -178,16 +182,51 @@ def _check_log(core: Core, verb: str) -> None:
         )
 
 
-def _folded(core: Core, log: Timeline) -> tuple[State, Ledger]:
-    """Return the state and the ledger that events lead to; change nothing."""
-    assert core.vectors is not None, "checked by timeline()"
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What events lead to.
+
+    Attributes:
+        state: the state.
+        ledger: the ledger.
+        epochs: the epochs, as they stand then.
+        vectors: the vectors in the space of then.
+        elsewhere: whether that is another space than the present one.
+    """
+
+    state: State
+    ledger: Ledger
+    epochs: Epochs
+    vectors: VectorStore
+    elsewhere: bool
+
+
+def _epochs_of(core: Core, log: Timeline) -> Epochs:
+    """Return the epochs, as they stand after the events of a timeline."""
+    rebuilt = log.sequences[log.rows[:, 0] == events.REBUILT].tolist()
+    return core.epochs.with_rebuilds(frozenset(rebuilt), core.base.ledger.n_events)
+
+
+def _leads_elsewhere(core: Core, log: Timeline) -> bool:
+    """Return whether events lead to another space than the present one."""
+    return _epochs_of(core, log).last.event != core.epochs.last.event
+
+
+def _folded(core: Core, log: Timeline) -> _Target:
+    """Return what events lead to; change nothing."""
+    epochs, elsewhere = _epochs_of(core, log), _leads_elsewhere(core, log)
+    n_vectors = len(core.base.state.vectors) + n_arrivals(log.rows)
+    vectors = spaces.vectors_in(core, epochs, n_vectors)
     with core.interruptible():
         present = core.state()
-        state = folding.state_after(present, log, core.vectors, core.base)
-    whole, texts = present.events, core.up_to_date_ledger().texts
-    thresholds = folding.thresholds_after(present.thresholds, whole, log, texts)
+        dimension = epochs.last.dimension
+        known = folding.without_sums(present, dimension) if elsewhere else present
+        state = folding.state_after(known, log, vectors, core.base)
+    whole, ledger = present.events, core.up_to_date_ledger()
+    thresholds = folding.thresholds_after(present.thresholds, whole, log, ledger.texts)
     state = replace(state, thresholds=thresholds)
-    return state, folding.ledger_after(core.up_to_date_ledger(), log, core.base, state)
+    after = folding.ledger_after(ledger, log, core.base, state)
+    return _Target(state, after, epochs, vectors, elsewhere)
 
 
 def _undone_from(core: Core, n: int, *, again: bool) -> Fixed | None:
@@ -200,14 +239,15 @@ def _undone_from(core: Core, n: int, *, again: bool) -> Fixed | None:
     return np.concatenate([gone, core.undone])
 
 
-def _continue_from(core: Core, state: State, ledger: Ledger, reason: tuple[int, ...]) -> None:
+def _continue_from(core: Core, target: _Target, reason: tuple[int, ...]) -> None:
     """Continue from another state and ledger; write an event with the reason."""
     assert core.change is not None, "undo and redo are changes"
-    core.origin = replace(core.origin, thresholds=state.thresholds)
-    engine = core.make_engine(state)
+    core.origin = replace(core.origin, thresholds=target.state.thresholds)
+    spaces.go_back(core, target.epochs, target.vectors, redo=reason[0] == events.REDONE)
+    engine = core.make_engine(target.state)
     engine.note([reason])
-    core.engine, core.ledger = engine, ledger
-    core.change.cut_vectors(state.n_vectors)
+    core.engine, core.ledger = engine, target.ledger
+    core.change.cut_vectors(target.state.n_vectors)
 
 
 def _restore_vectors(core: Core, n: int) -> None:

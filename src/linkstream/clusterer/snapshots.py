@@ -33,6 +33,7 @@ def saved(core: Core) -> Saved:
         limits=core.limits,
         min_size=core.min_size,
         keep_vectors=core.keep_vectors,
+        epochs=core.epochs,
     )
 
 
@@ -73,6 +74,7 @@ def copied(core: Core) -> Core:
     twin.last_decisions = core.last_decisions
     if not core.external_vectors:
         twin.base = core.base  # undo goes back as far; a base never changes
+        twin.former = dict(core.former)
     return twin
 
 
@@ -103,4 +105,5 @@ def drain_events(core: Core) -> list[Event]:
         state = replace(state, events=state.events[:0])
         core.replace_state(state)
         core.base = Base(state, copy.deepcopy(core.ledger))
+        core.former = {}
     return drained

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
 _SCHEMAS: dict[str, dict[str, Any]] = {
@@ -17,6 +18,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "bool": {"type": "boolean"},
     "None": {"type": "null"},
     "Thresholds": {"type": "object"},
+    "Space": {"type": "object"},
     "Vector": _NUMBERS,
     "Vectors": {"type": "array", "items": _NUMBERS},
     "Weights": {"anyOf": [{"type": "number"}, _NUMBERS]},
@@ -31,6 +33,9 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
+    if isinstance(value, Space):
+        mean = None if value.mean is None else value.mean.tolist()
+        return {"mean": mean, "model": value.model, "dimension": value.dimension}
     return asdict(value) if isinstance(value, Thresholds) else value
 
 

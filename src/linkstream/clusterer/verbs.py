@@ -8,7 +8,7 @@ How a surface uses the table:
 
 - `Links`, `Store` and `Client` have a method with the signature of the verb. A surface may add
   keyword parameters of its own, such as `idempotency_key=`, `payloads=` or `step=`: see
-  `signature` and `documentation`.
+  verb_docs.py.
 - The journal stores `verb.verb`, `verb.journal_arguments()` and `verb.vectors`. Replay is
   `VERBS[name].from_journal(arguments, rows).perform(core)`.
 - HTTP reads a body with `VERBS[name].parse(body)`, and describes it by `VERBS[name].json_schema()`.
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
@@ -35,6 +34,7 @@ from linkstream.clusterer.links import Links
 from linkstream.clusterer.verb_values import plain, schema
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -63,6 +63,7 @@ class Verb:
         parameters: names of the fields, and whether each is required.
         vectors_field: the field that holds the vectors to add; None if there is none.
         one_vector: whether the verb takes one vector, not rows of vectors.
+        adds: whether it adds the vectors that come with it.
         journal_names: names of fields in the journal, where they differ.
         journal_omits_none: whether the journal leaves out fields that are None.
         vector_names: fields that hold a vector by number or by its own key.
@@ -73,6 +74,7 @@ class Verb:
     parameters: ClassVar[Mapping[str, bool]]
     vectors_field: ClassVar[str | None] = None
     one_vector: ClassVar[bool] = False
+    adds: ClassVar[bool] = True
     journal_names: ClassVar[Mapping[str, str]] = {}
     journal_omits_none: ClassVar[bool] = False
     vector_names: ClassVar[tuple[str, ...]] = ()
@@ -190,31 +192,6 @@ def verb(function: Callable[..., Any]) -> Callable[[type[V]], type[V]]:
         return made
 
     return enter
-
-
-def signature(verb: str, *own: inspect.Parameter) -> inspect.Signature:
-    """Return the signature of a verb, with parameters of a surface's own after the others."""
-    told = inspect.signature(getattr(Links, verb))
-    return told.replace(parameters=[*told.parameters.values(), *own])
-
-
-def documentation(verb: str, own: Mapping[str, str], notes: str = "") -> str:
-    """Return the documentation of a verb for a surface that has parameters of its `own`.
-
-    `notes` replace the paragraphs between the first one and the parameters.
-    """
-    text, raises, errors = (inspect.getdoc(getattr(Links, verb)) or "").partition("\n\nRaises:")
-    head, _, args = text.partition("\n\nArgs:\n")
-    if verb in VERBS:  # some parameters belong to `Links` alone
-        told = re.findall(r"^    (\w+)(: .*(?:\n {8}.*)*)", args, re.MULTILINE)
-        own_of_verb = VERBS[verb].parameters
-        args = "\n".join(f"    {name}{words}" for name, words in told if name in own_of_verb)
-    if notes:
-        head = head.split("\n\n")[0] + "\n\n" + notes
-    wrap = textwrap.TextWrapper(92, initial_indent="    ", subsequent_indent=" " * 8)
-    entries = [wrap.fill(f"{name}: {words}") for name, words in own.items()]
-    listed = "\n".join(([args] if args else []) + entries)
-    return f"{head}\n\nArgs:\n{listed}{raises}{errors}\n"
 
 
 @verb(adding.add)
@@ -429,3 +406,30 @@ class Settle(_Proposing):
 @verb(rebuilding.rebuild)
 class Rebuild(_Proposing):
     """Cluster all vectors again: the same set gives the same clusters, whatever its order."""
+
+    vectors_field = "vectors"
+    adds = False
+
+    _: KW_ONLY
+    space: Space | None = None
+    vectors: Vectors | None = None
+
+    def __post_init__(self) -> None:
+        """Take thresholds and space as JSON has them; raise ArgumentError for anything else."""
+        super().__post_init__()
+        given = self.space
+        if isinstance(given, dict) and given.keys() == {each.name for each in fields(Space)}:
+            object.__setattr__(self, "space", Space(**given))
+        elif given is not None:
+            checks.check_space(given)
+
+    def journal_arguments(self) -> dict[str, Any]:
+        """Return the thresholds and the space, if they were given."""
+        space = {} if self.space is None else {"space": plain(self.space)}
+        return {**super().journal_arguments(), **space}
+
+    @classmethod
+    def from_journal(cls, arguments: Mapping[str, Any], rows: Float32s | None) -> Verb:
+        """Return the verb, applied."""
+        given = {} if rows is None else {"vectors": rows}
+        return cls.parse({**arguments, **given, "apply": True})

@@ -335,8 +335,8 @@ class Redone(Event):
 class Rebuilt(Event):
     """All was clustered again, without the old edges; `moved` vectors change their subcluster."""
 
-    texts: ClassVar[tuple[str, ...]] = ("thresholds",)  # before → after; None: the same
-    thresholds: str | None
+    texts: ClassVar[tuple[str, ...]] = ("settings",)  # before → after; None: the same
+    settings: str | None
     moved: int
     subclusters: int
     clusters: int

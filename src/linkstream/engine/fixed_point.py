@@ -25,19 +25,23 @@ _LIMB = 22  # 3 limbs of 22 bits hold an int64; 2²² · 2²² · DIMENSION_MAX 
 _MASK = (1 << _LIMB) - 1
 
 
-def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the squared length of each row, summed in one order on every machine.
+def row_sums(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the sum of each row, in one order on every machine.
 
-    Squares are padded with zeros to a power of two; then the upper half is added to the lower one.
+    Rows are padded with zeros to a power of two; then the upper half is added to the lower one.
     """
-    squares = rows * rows
     width = 1 << max(rows.shape[1] - 1, 0).bit_length()
     folded = np.zeros((rows.shape[0], width))
-    folded[:, : rows.shape[1]] = squares
+    folded[:, : rows.shape[1]] = rows
     while width > 1:
         width //= 2
         folded = folded[:, :width] + folded[:, width:]
     return folded[:, 0]
+
+
+def squared_norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the squared length of each row, summed in one order on every machine."""
+    return row_sums(rows * rows)
 
 
 def norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -28,6 +28,7 @@ from linkstream.paper.thresholds import Thresholds
 
 _BLOCK = 8192  # vectors summed at a time
 _ARROW = " → "
+_SPACE = "; space: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +239,16 @@ def state_after(present: State, timeline: Timeline, keep: VectorStore, base: Bas
     return state
 
 
-def change_of_thresholds(before: Thresholds, after: Thresholds) -> str:
-    """Return the text on a change of thresholds in the event of a rebuild."""
-    return _ARROW.join(" ".join(map(repr, astuple(each))) for each in (before, after))
+def without_sums(present: State, dimension: int) -> State:
+    """Return a state from which no sum can be taken over, for vectors of another space."""
+    nothing = np.empty((0, dimension), dtype=np.int64)
+    return replace(present, dimension=dimension, numbers=present.numbers[:0], sums=nothing)
+
+
+def change_of_settings(before: Thresholds, after: Thresholds, space: str | None = None) -> str:
+    """Return the text on a change of settings in the event of a rebuild."""
+    thresholds = _ARROW.join(" ".join(map(repr, astuple(each))) for each in (before, after))
+    return thresholds if space is None else thresholds + _SPACE + space
 
 
 def thresholds_after(
@@ -251,7 +259,7 @@ def thresholds_after(
         for rows, last in ((timeline.rows[::-1], 1), (log, 0)):
             changes = rows[(rows[:, 0] == events.REBUILT) & (rows[:, 2] >= 0), 2]
             if len(changes):
-                side = texts[int(changes[0])].split(_ARROW)[last]
+                side = texts[int(changes[0])].split(_SPACE)[0].split(_ARROW)[last]
                 return Thresholds(*map(float, side.split()))
     return present
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer.verb_values import plain
 from linkstream.errors import ArgumentError, StoreError
 from linkstream.io.writing import (
     SUFFIXES,
@@ -30,7 +31,7 @@ from linkstream.io.writing import (
     write_table,
 )
 from linkstream.store import Operation, Store, blocks, tabular
-from linkstream.store.journal import decoded
+from linkstream.store.journal import ADDING, decoded
 
 FORMAT = 2  # format 1 has no own.jsonl
 PACKINGS = ("npz", "parquet")
@@ -137,7 +138,7 @@ def _instants(store: Store, n: int) -> Integers:
     """Return the ID returned for each vector; undo frees numbers, which are then used again."""
     instants = np.full(n, -1, dtype=np.int64)
     for operation in store.journal.operations():
-        if operation.n_rows:
+        if operation.verb in ADDING and operation.n_rows:
             ids = _ids(operation)
             part = instants[operation.first_vector :][: len(ids)]
             part[:] = ids[: len(part)]
@@ -188,36 +189,35 @@ def _export_folder(store: Store, folder: Path, packing: str) -> None:
 def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> None:
     last = about["operations"]
     rows = _write_operations(store, folder, last)
-    if rows:
-        write_table(folder / f"vectors.{packing}", _vectors(store, last))
+    for place, dimension in enumerate(rows):  # a rebuild may have brought vectors of another one
+        name = f"vectors-{dimension}.{packing}" if place else f"vectors.{packing}"
+        write_table(folder / name, _vectors(store, last, dimension))
     with atomic_file(folder / "events.jsonl", "w") as stream:
         for event in store.journal.events():
             if event.sequence < about["events"]:
                 stream.write(to_json(event.to_dict()) + "\n")
-    mean = store.space.mean
+    made_with = store.handle.description["thresholds"]
+    first = store.handle.read_core(lambda core: core.epochs.known[0].space)
     described = {
         "export": FORMAT,
         "linkstream": about["linkstream"],
-        "thresholds": about["thresholds"],
-        "space": {
-            "model": store.space.model,
-            "mean": None if mean is None else np.asarray(mean, dtype=np.float64).tolist(),
-            "dimension": store.space.dimension,
-        },
+        "thresholds": made_with,
+        "space": plain(first),
         "heal": about["heal"],
         **{name: about[name] for name in OPTIONS},
         "search": about["search"],
         "operations": last,
         "events": about["events"],
-        "rows": rows,
+        "rows": sum(rows.values()),
+        **({"dimensions": list(rows)} if len(rows) > 1 else {}),
     }
     with atomic_file(folder / "store.json", "w") as stream:
         stream.write(json.dumps(described, indent=1, allow_nan=False) + "\n")
 
 
-def _write_operations(store: Store, folder: Path, last: int) -> int:
-    """Write operations and payloads, one a line; return how many vectors they have."""
-    rows = 0
+def _write_operations(store: Store, folder: Path, last: int) -> dict[int, int]:
+    """Write operations and payloads, one a line; return the number of vectors by dimension."""
+    rows: dict[int, int] = {}
     with (
         atomic_file(folder / "operations.jsonl", "w") as operations,
         atomic_file(folder / "payloads.jsonl", "w") as payloads,
@@ -231,7 +231,8 @@ def _write_operations(store: Store, folder: Path, last: int) -> int:
                 payloads.write(to_json(payload) + "\n")
             for line in store.journal.own(operation):
                 own.write(to_json(line) + "\n")
-            rows += operation.n_rows
+            if operation.n_rows:
+                rows[operation.dimension] = rows.get(operation.dimension, 0) + operation.n_rows
     return rows
 
 
@@ -242,6 +243,7 @@ def _record(operation: Operation) -> dict[str, Any]:
         "verb": operation.verb,
         "arguments": operation.arguments,
         "rows": operation.n_rows,
+        "dimension": operation.dimension,
         "payloads": operation.has_payloads,
         "own": [name for name, table in OWN.items() if operation.has(table)],
         "key": operation.key,
@@ -260,9 +262,10 @@ def plain_result(answer: Any) -> Any:
     return {name: getattr(answer, name) for name in fields} if "cluster" in fields else None
 
 
-def _vectors(store: Store, last: int) -> Iterator[Table]:
+def _vectors(store: Store, last: int, dimension: int) -> Iterator[Table]:
     for operation in store.journal.operations():
-        rows = store.journal.vectors(operation) if operation.number <= last else None
+        wanted = operation.number <= last and operation.dimension == dimension
+        rows = store.journal.vectors(operation) if wanted else None
         if rows is None:
             continue
         for start in range(0, len(rows), _ROWS):

@@ -28,6 +28,8 @@ from linkstream.space import Space
 from linkstream.store import Store
 from linkstream.store.write_requests import request_of
 
+Sources = dict[int, Source]  # of vectors, by dimension; 0 stands for the only one
+
 _LINE_MAX = 2**28  # bytes: an operation on millions of vectors, with its result
 _BAD_RECORD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
@@ -110,7 +112,11 @@ def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
     if about["export"] > 1:
         own = _lines(folder / "own.jsonl")
     with ExitStack() as owned:
-        vectors = owned.enter_context(_vectors(folder)) if about.get("rows") else None
+        vectors: Sources = {}
+        dimensions = about.get("dimensions", [0]) if about.get("rows") else []
+        for place, dimension in enumerate(dimensions):
+            name = f"vectors-{dimension}" if place else "vectors"
+            vectors[dimension] = owned.enter_context(_vectors(folder, name))
         number = 0
         for mark, records in itertools.groupby(_lines(folder / "operations.jsonl"), key=_mark):
             with nullcontext() if mark is None else store.step(mark):
@@ -120,8 +126,8 @@ def _replay(folder: Path, about: dict[str, Any], store: Store) -> None:
                     _check_replay(folder, number, record, replay)
         if number != about.get("operations"):
             raise _differs(folder, "operations.jsonl", f"it ends after operation {number}")
-        left = next(chain(payloads, own), None) is not None or (
-            vectors is not None and vectors.row != vectors.n
+        left = next(chain(payloads, own), None) is not None or any(
+            source.row != source.n for source in vectors.values()
         )
         if left:
             raise _differs(folder, "operations.jsonl", "vectors or payloads are left over")
@@ -146,7 +152,7 @@ def _check_replay(folder: Path, number: int, record: Any, replay: Callable[[Any]
 
 def _replay_one(
     store: Store,
-    vectors: Source | None,
+    vectors: Sources,
     payloads: Iterator[Any],
     own: Iterator[Any],
     record: dict[str, Any],
@@ -155,7 +161,8 @@ def _replay_one(
     if verb is None:
         raise ValueError(f"an unknown verb {record['verb']!r}")
     attached = [next(payloads) for _ in range(count)] if record["payloads"] else None
-    rows = None if not count or vectors is None else vectors.read(count).vectors
+    source = vectors.get(record.get("dimension", 0), vectors.get(0))
+    rows = None if not count or source is None else source.read(count).vectors
     step = arguments.pop("step", False)
     call = verb.from_journal(arguments, rows)
     columns = _own(record.get("own", []), [next(own) for _ in range(count) if record.get("own")])
@@ -169,9 +176,9 @@ def _own(names: list[str], rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: columns[name] for name in names}
 
 
-def _vectors(folder: Path) -> Source:
+def _vectors(folder: Path, name: str) -> Source:
     for packing in PACKINGS:
-        path = folder / f"vectors.{packing}"
+        path = folder / f"{name}.{packing}"
         if path.exists():
             key, column = ("embedding", None) if packing == "npz" else (None, "embedding")
             return open_vectors(path, key=key, column=column)

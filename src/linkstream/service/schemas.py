@@ -106,7 +106,9 @@ _TYPES: dict[str, Any] = {
     "VectorNumber": Whole | KeyText,
     "VectorOrNumber": Whole | KeyText | Numbers,
     "Weights": Numbers | None,
+    "Vectors | None": Rows | None,
     "Thresholds | None": Thresholds | None,
+    "Space | None": Space | None,
 }
 _NAMES = {"Vector": "vector", "Vectors": "vectors", "Weights": "weights"}  # in HTTP, by type
 _PAYLOADS = (list[Any] | None, Field(None, description="One JSON value for each vector."))
@@ -168,6 +170,8 @@ def to_verb(name: str, body: Body) -> Verb:
     values = {each.name: getattr(body, _name(each)) for each in fields(VERBS[name])}
     if values.get("thresholds") is not None:
         values["thresholds"] = thresholds.Thresholds(**values["thresholds"].model_dump())
+    if values.get("space") is not None:
+        values["space"] = values["space"].model_dump()
     return VERBS[name].parse(values)
 
 

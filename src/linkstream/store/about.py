@@ -35,8 +35,7 @@ def of(links: Links, *, keep: bool) -> About:
     """Return the settings that decide the answers of a clusterer, as plain values."""
     return {
         "rules": RULES,
-        "thresholds": asdict(links.thresholds),
-        "space": _space(links.space),
+        **rebuilt(links),
         "evidence": links.evidence,
         "heal": links.healing.to_dict() if links.healing else None,
         "track_vectors": links.track_vectors,
@@ -45,6 +44,11 @@ def of(links: Links, *, keep: bool) -> About:
         "max_idle": links.limits.max_idle,
         "min_size": links.min_size,
     }
+
+
+def rebuilt(links: Links) -> About:
+    """Return the present values of the settings that a rebuild may have changed."""
+    return {"thresholds": asdict(links.thresholds), "space": _space(links.space)}
 
 
 def _space(space: Space) -> About:
@@ -257,10 +261,11 @@ def _body(connection: sqlite3.Connection, path: Path) -> About:
 def check_same(path: Path, about: About, links: Links, *, keep: bool) -> None:
     """Raise DamagedStoreError if a clusterer does not match the description.
 
-    A rebuild may have changed the thresholds; the description has those of the beginning.
+    A rebuild may have changed some; the description has those of the beginning.
     """
+    changed = rebuilt(links)
     for name, value in of(links, keep=keep).items():
-        if about.get(name) != value and name != "thresholds":
+        if about.get(name) != value and name not in changed:
             raise damaged(
                 path,
                 f"{name} is {value!r} in a snapshot and {about.get(name)!r} in the description",

@@ -88,6 +88,7 @@ class StoreHandle:
         for connection in self._connections:
             file.unbound(connection)
         model = loop.model
+        about.check_wanted(self.path, self._settings(model), wanted)
         loop.replay_seconds = 0.0 if model.number == model.snapshot.operation else 1.0
         self._thread = WriterThread(loop.serve)
         if writer is not None:
@@ -115,10 +116,13 @@ class StoreHandle:
         with file.guarded(self.path):
             self.description = about.read(self._reader, self.path)
             about.check_search(self._reader, self.path, self.description)
-        about.check_wanted(self.path, self.description, wanted)
         if self.description["search"] and not self.read_only:
             search_index.check_available()
         return writer
+
+    def _settings(self, model: Model) -> about.About:
+        """Return what the store was made with, and what rebuilds changed since."""
+        return {**self.description, **about.rebuilt(model.links)}
 
     def _load(self) -> Model:
         keep = self.description["keep_vectors"]
@@ -191,7 +195,8 @@ class StoreHandle:
         **options: Any,
     ) -> None:
         """Raise ArgumentError if the store was made with other thresholds or options."""
-        about.check_wanted(self.path, self.description, (thresholds, preset, options))
+        wanted = thresholds, preset, options
+        about.check_wanted(self.path, self.read(self._settings), wanted)
         if search not in (None, self.description["search"]):
             raise about.other_search(self.path, asked=search)
 

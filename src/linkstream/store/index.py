@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import snapshot
+from linkstream.engine.fixed_point import quantise
+from linkstream.epochs import Epoch, Epochs, Quantise, in_space, recentred
 from linkstream.errors import SnapshotError
 from linkstream.store import blocks
 from linkstream.store.blocks import Attached
@@ -26,6 +28,7 @@ Integers = npt.NDArray[np.int64]
 Fixed = npt.NDArray[np.int32]
 
 T = TypeVar("T")
+Find = Callable[[int, Operation | None], tuple[Operation, int]]
 _ARRAYS = ("firsts", "operations", "hashes", "done")
 _OWN_ARRAYS = (
     "keys",
@@ -221,10 +224,23 @@ def _broken_rule_of_own(columns: list[npt.NDArray[Any] | None]) -> str | None:
 
 
 class JournalVectors:
-    """A vector store for `Links` that reads vectors by number from the journal."""
+    """The vectors by number, read from the journal, in the space of the last epoch.
 
-    def __init__(self, journal: Journal, index: Index, fixed: Callable[[Rows], Fixed]) -> None:
-        self._journal, self._index, self._fixed = journal, index, fixed
+    A vector is what its own operation brought, or what a later rebuild brought in its place.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        index: Index,
+        epochs: Epochs,
+        quantise: Quantise = quantise,
+        given: Fixed | None = None,
+    ) -> None:
+        self._journal, self._index, self._quantise = journal, index, quantise
+        self._epochs, self._given = epochs.standing, given
+        self._starts = [epoch.n_vectors for epoch in self._epochs]
+        self._operations: dict[int, Operation] = {}  # of epochs that came with vectors
 
     def __len__(self) -> int:
         raise AssertionError("the clusterer knows the number of vectors")
@@ -235,17 +251,73 @@ class JournalVectors:
     def cut(self, size: int) -> None:
         """Do nothing: the index is cut when the operation that undoes is recorded."""
 
+    def at(self, epochs: Epochs, given: Fixed | None = None) -> JournalVectors:
+        """Return the vectors as they are when these epochs stand.
+
+        Args:
+            epochs: the epochs.
+            given: the vectors of the last epoch, if the journal does not have them yet.
+        """
+        return JournalVectors(self._journal, self._index, epochs, self._quantise, given)
+
     def rows(self, numbers: Integers) -> Fixed:
         """Return vectors by number, in fixed point."""
-        return self._fixed(vectors_by_number(self._journal, self._index, numbers))
+        last = len(self._epochs) - 1
+        if not last:
+            return in_space(self._epochs[0].space, self.as_given(numbers), self._quantise)
+        found = np.empty((len(numbers), self._epochs[last].dimension), dtype=np.int32)
+        origins = np.array([self._origin(number)[0] for number in numbers.tolist()])
+        for origin in np.unique(origins).tolist():
+            places = np.flatnonzero(origins == origin)
+            found[places] = self._moved(origin, numbers[places])
+        return found
+
+    def as_given(self, numbers: Integers) -> Rows:
+        """Return vectors by number, as they were given for the space that they are in."""
+        return vectors_by_number(self._journal, numbers, self._find)
+
+    def operation_of(self, epoch: Epoch) -> Operation:
+        """Return the operation that began an epoch."""
+        if epoch.event not in self._operations:
+            found = self._journal.holding(epoch.event, self._journal.last())
+            self._operations[epoch.event] = found
+        return self._operations[epoch.event]
+
+    def _moved(self, origin: int, numbers: Integers) -> Fixed:
+        """Return vectors that were first in the space of an epoch in that of the last one."""
+        first, *later = self._epochs[origin:]
+        if self._given is not None and not later and first.n_vectors > int(numbers.max()):
+            return self._given[numbers]
+        fixed = in_space(first.space, self.as_given(numbers), self._quantise)
+        for epoch in later:
+            fixed, first = recentred(fixed, first.space, epoch.space), epoch
+        return fixed
+
+    def _origin(self, number: int) -> tuple[int, bool]:
+        """Return the place of the epoch that a vector was given for.
+
+        Also return whether it came with the rebuild that began the epoch.
+        """
+        came = bisect_right(self._starts, number) - 1
+        for place in range(len(self._epochs) - 1, came, -1):
+            if self._epochs[place].given:
+                return place, True
+        return came, False
+
+    def _find(self, number: int, last: Operation | None) -> tuple[Operation, int]:
+        """Return the operation that brought a vector, and the vector's row in it."""
+        place, replaced = self._origin(number)
+        if replaced:
+            return self.operation_of(self._epochs[place]), number
+        return _find(self._journal, self._index, number, last)
 
 
-def vectors_by_number(journal: Journal, index: Index, numbers: Integers) -> Rows:
-    """Return vectors by number, as they were given."""
+def vectors_by_number(journal: Journal, numbers: Integers, find: Find) -> Rows:
+    """Return vectors by number; `find` returns the operation and the row of each."""
     found: list[Rows] = [np.empty(0, dtype=np.float32)] * len(numbers)
     read, holder, body = (-1, -1), None, np.empty(0, dtype=np.float32)
     for i in np.argsort(numbers, kind="stable").tolist():
-        holder, row = _find(journal, index, int(numbers[i]), holder)
+        holder, row = find(int(numbers[i]), holder)
         size = rows_of_piece(holder.dimension)
         piece = holder.first_piece + row // size
         if read != (holder.number, piece):

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import checks
-from linkstream.clusterer.verbs import VERBS, signature
+from linkstream.clusterer.verb_docs import signature
+from linkstream.clusterer.verbs import VERBS
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
@@ -25,7 +26,7 @@ from linkstream.store.file import damaged, distrusted, intact, sealed
 from linkstream.store.payloads import Lines, value_of
 
 PIECE = 1 << 20  # bytes of vectors in one row of their table, at most (but one vector at least)
-ADDING = tuple(name for name, verb in VERBS.items() if verb.vectors_field)  # that add vectors
+ADDING = tuple(name for name, verb in VERBS.items() if verb.vectors_field and verb.adds)
 IDS = tuple(name for name in ADDING if "NDArray" in signature(name).return_annotation)
 LOST = "lost"  # the verb of an operation that a repair could not read
 _COLUMNS = (

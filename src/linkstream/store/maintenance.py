@@ -310,6 +310,10 @@ def _live(model: Model) -> dict[int, Flags]:
         flags: Flags = np.zeros(operation.n_rows, dtype=np.bool_)
         flags[rows] = labels[first:end] >= 0
         found[number] = flags
+    for epoch in links.core.epochs.standing:
+        if epoch.given and model.vectors is not None:
+            there: Flags = labels[: epoch.n_vectors] >= 0
+            found[model.vectors.operation_of(epoch).number] = there
     return found
 
 

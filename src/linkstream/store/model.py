@@ -84,8 +84,11 @@ class Model:
         model = cls(
             path, connection, links, index, snapshot, number, n_events, next_piece, n_events == 0
         )
-        links.core.use_external_vectors(
-            JournalVectors(model.journal, index, links.core.quantised) if keep else None
+        core = links.core
+        core.use_external_vectors(
+            JournalVectors(model.journal, index, core.epochs, core.factory.quantise)
+            if keep
+            else None
         )
         return model
 
@@ -141,6 +144,7 @@ class Model:
         self, verb: str, arguments: dict[str, Any], rows: Rows | None
     ) -> tuple[Any, Events]:
         """Perform a verb on the clusterer; return the answer and the events."""
+        self._read_from_journal()
         untracked = not self.links.track_vectors
         if verb == "add_many" and untracked and rows is not None and len(rows) > _SLICE:
             return self._add_in_slices(arguments, rows)
@@ -198,6 +202,12 @@ class Model:
         except LinkstreamError:
             self.index.cut(before)
             raise
+
+    def _read_from_journal(self) -> None:
+        """Read the vectors that the last operation brought from the journal from now on."""
+        core = self.links.core
+        if isinstance(core.vectors, JournalVectors):
+            core.vectors = core.vectors.at(core.epochs)
 
     def decide_together(self, requests: list[WriteRequest]) -> None:
         """Perform several calls that only add vectors as one batch.
@@ -278,6 +288,12 @@ class Model:
             if operation.key == key:
                 return operation
         return None
+
+    @property
+    def vectors(self) -> JournalVectors | None:
+        """The kept vectors; None if none are kept."""
+        found = self.links.core.vectors
+        return found if isinstance(found, JournalVectors) else None
 
     @property
     def keyed(self) -> KeyedVectors:

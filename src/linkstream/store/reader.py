@@ -10,7 +10,6 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from linkstream.clusterer import Links, explain, rebuilding, verbs
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.rebuilding import RebuildSource
-from linkstream.clusterer.verbs import documentation
+from linkstream.clusterer.verb_docs import documentation
 from linkstream.engine.events import Event, from_rows
 from linkstream.errors import NotTrackedError
 from linkstream.identity.paths import Pair
@@ -267,7 +266,7 @@ class StoreReader:
             lambda model: {
                 **about.figures(model),
                 **handle.description,
-                "thresholds": asdict(model.links.thresholds),
+                **about.rebuilt(model.links),
             }
         )
 
@@ -414,7 +413,7 @@ def _payloads(model: Model, numbers: Vectors) -> list[Any]:
 
 
 def _vectors(model: Model, numbers: Vectors) -> npt.NDArray[np.float32]:
-    if not model.links.keep_vectors:
+    if model.vectors is None:
         raise NotTrackedError(
             "vectors asked for by number, of a store that keeps none",
             expected="keep_vectors=True",
@@ -424,4 +423,4 @@ def _vectors(model: Model, numbers: Vectors) -> npt.NDArray[np.float32]:
     if not len(wanted):
         return np.empty((0, model.links.dimension or 0), dtype=np.float32)
     with model.steady():
-        return index.vectors_by_number(model.journal, model.index, wanted)
+        return model.vectors.as_given(wanted)

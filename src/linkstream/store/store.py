@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import Links, explain, verbs
+from linkstream.clusterer import Links, explain, verb_docs
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.verbs import (
     VERBS,
@@ -36,6 +36,7 @@ from linkstream.errors import StoreError
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
 from linkstream.store import locks, write_requests
 from linkstream.store.handle import StoreHandle
 from linkstream.store.keyed import Vector
@@ -68,7 +69,7 @@ def _writing(method: Callable[Concatenate[Links, P], R]) -> WritingMethod[P, R]:
 
     key = inspect.signature(call).parameters["idempotency_key"]
     call.__name__, call.__qualname__ = verb.verb, f"Store.{verb.verb}"
-    call.__signature__ = verbs.signature(verb.verb, key)  # type: ignore[attr-defined]
+    call.__signature__ = verb_docs.signature(verb.verb, key)  # type: ignore[attr-defined]
     return cast("WritingMethod[P, R]", documented(call))
 
 
@@ -308,18 +309,20 @@ class Store(StoreReader):
         apply: bool = False,
         *,
         thresholds: Thresholds | None = None,
+        space: Space | None = None,
+        vectors: npt.ArrayLike | None = None,
         progress: Progress | None = None,
         idempotency_key: str | None = None,
     ) -> RebuildReport:
         """As `Links.rebuild`."""
-        verb = Rebuild(check_yes_no("apply", apply), thresholds=thresholds)
+        check_yes_no("apply", apply)
+        verb = Rebuild(apply, thresholds=thresholds, space=space, vectors=vectors)
         if not apply:  # in the thread of the caller, on a copy of the state
             source = self._rebuild_source("rebuild")
-            return (
-                source.plan(self._fixed_vectors, thresholds, progress).report
-                if source
-                else RebuildReport()
-            )
+            if source is None:
+                return RebuildReport()
+            new = source.new_space(space, vectors)
+            return source.plan(self._fixed_vectors, thresholds, progress, new=new).report
         report: RebuildReport | None = self._applied(verb, idempotency_key, progress)
         return report or RebuildReport(applied=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -38,10 +40,11 @@ async def propose(request: Request, session: Session, verb: Settle | Rebuild) ->
 
     def work(store: Store, cancel: Cancel) -> dict[str, Any]:
         method = getattr(store, verb.verb)
-        found: dict[str, Any] = method(thresholds=verb.thresholds, progress=cancel.check).to_dict()
+        found: dict[str, Any] = method(**vars(verb), progress=cancel.check).to_dict()
         return found
 
-    return await _asked(request, session, verb.verb, work, verb.thresholds)
+    asked = hashlib.sha256(json.dumps(verb.to_json()).encode()).digest()
+    return await _asked(request, session, verb.verb, work, asked)
 
 
 @route(router, "GET", f"{N}/partition", "read", answer=dict[str, Any])

@@ -239,7 +239,9 @@ async def rebuild(request: Request, session: Here) -> Response:
     verb: Any = schemas.to_verb("rebuild", body)
     if not verb.apply:
         return await propose(request, session, verb)
-    call = await session.write(request_of(verb, key=key_of(request)))
+    call = request_of(verb, key=key_of(request))
+    requests.check_size(call.rows, settings_of(request))
+    await session.write(call, 0 if call.rows is None else call.rows.nbytes)
     return json_response((call.answer or RebuildReport(applied=True)).to_dict())
 
 
