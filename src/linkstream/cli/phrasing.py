@@ -218,6 +218,12 @@ PHRASES = {
     "settle() compares subclusters, which every clusterer has.": (
         "linkstream settle compares subclusters, which every store has."
     ),
+    "Pass the vectors of the other encoder, too: vectors=.": (
+        "linkstream migrate takes the vectors of another encoder."
+    ),
+    "Go back to a snapshot from before, or call rebuild(space=…) again.": (
+        "Restore a copy from before: linkstream backup makes them."
+    ),
     "Only vectors have keys; leave of= out to name vectors.": (
         "Only vectors have keys; leave --of out to name vectors."
     ),
