@@ -45,7 +45,7 @@ CORE := paper engine identity clusterer store
 CORE_TESTS := tests/paper tests/engine \
   $(addprefix tests/agreement/test_,engines.py naive.py) \
   $(addprefix tests/identity/test_,misuse.py precedence.py reasons.py redo.py verbs.py views.py) \
-  $(addprefix tests/store/test_,answers.py keys.py opening.py payloads.py steps.py) \
+  $(addprefix tests/store/test_,answers.py keys.py opening.py steps.py) \
   $(addprefix --ignore=tests/,paper/test_predictive.py engine/test_fuzz.py engine/test_hostile.py)
 
 check: $(VENV)/installed-check
