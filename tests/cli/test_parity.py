@@ -60,9 +60,6 @@ WITHOUT_OPTION = {
     ("remove", "cluster"): "A store made on the command line tracks its vectors.",
     ("remove", "weight"): "A store made on the command line tracks its vectors.",
     ("settle", "thresholds"): "A store has its own thresholds.",
-    ("rebuild", "thresholds"): "A store has its own thresholds.",
-    ("rebuild", "space"): "Commands take vectors as they are given.",
-    ("rebuild", "vectors"): "migrate takes the vectors of another encoder.",
 }
 FIELDS = [(name, each) for name in sorted(VERB_COMMANDS) for each in fields(VERBS[name])]
 

@@ -74,7 +74,8 @@ COMMANDS = {name: panel for panel, commands in PANELS.items() for name in comman
 
 # Modules that hold several commands; any other command has a module of its own name.
 _MODULES = {
-    **dict.fromkeys(PANELS["Correct"], "corrections"),  # all but `review`, `undo` and `redo`
+    **dict.fromkeys(PANELS["Correct"], "corrections"),  # but for those below
+    "rebuild": "rebuilding",
     **dict.fromkeys(("presets", "tune", "calibrate", "diagnose"), "tuning"),
     **dict.fromkeys(("inspect", "explain", "review", "plot"), "queries"),
     **dict.fromkeys(("events", "undo", "redo"), "history"),

@@ -267,26 +267,6 @@ def settle(store: StorePath, apply: Annotated[bool, "Join and cut the clusters."
         sys.stdout.write(f"\nTo do it: linkstream settle {store} --apply\n")
 
 
-def rebuild(store: StorePath, apply: Annotated[bool, "Move the vectors."] = False) -> None:
-    """Show what clustering all vectors again would change; --apply does it.
-
-    The same set of vectors, corrections and groups gives the same clusters, whatever their order
-    was. IDs and names stay with most of their vectors. `linkstream undo` takes it back.
-
-    Example: linkstream rebuild people.links
-    """
-    from linkstream.cli.outputs import share_bar
-
-    opening = stores.writing if apply else stores.reading
-    with opening(store) as opened, share_bar("rebuilding") as bar:
-        found = stores.perform(opened, "rebuild", own={"progress": bar}, apply=apply)
-    if screen.wrote_json([found.to_dict()]):
-        return
-    sys.stdout.write(f"{found}\n")
-    if not apply and found.flows:
-        sys.stdout.write(f"\nTo do it: linkstream rebuild {store} --apply\n")
-
-
 def retract(
     store: StorePath,
     correction: Annotated[

@@ -219,7 +219,7 @@ PHRASES = {
         "linkstream settle compares subclusters, which every store has."
     ),
     "Pass the vectors of the other encoder, too: vectors=.": (
-        "linkstream migrate takes the vectors of another encoder."
+        "Give the vectors of the other encoder, too: --vectors FILE."
     ),
     "Go back to a snapshot from before, or call rebuild(space=…) again.": (
         "Restore a copy from before: linkstream backup makes them."
