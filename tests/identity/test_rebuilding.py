@@ -148,6 +148,31 @@ def test_a_replay_of_many_rows_follows_from_the_set_as_well(engine):
     assert len(found) == 1
 
 
+KEPT_APART = {
+    "a hexagon": [(i, (i + 1) % 6) for i in range(6)],
+    "three pairs": [(0, 1), (2, 3), (4, 5)],
+    "a triangle and a path": [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5)],
+}
+
+
+@pytest.mark.parametrize("pairs", KEPT_APART.values(), ids=KEPT_APART)
+@pytest.mark.parametrize("ties", [[], [(6, 7), (8, 0)]], ids=["apart", "some tied"])
+@pytest.mark.parametrize("limit", [4, 100])
+def test_equal_vectors_that_are_kept_apart_have_one_partition_in_any_order(pairs, ties, limit):
+    """Their numbers once decided which of them shared a cluster, as corrections are symmetric."""
+    said = [("different", *pair) for pair in pairs] + [("same", *pair) for pair in ties]
+    found, rng = set(), np.random.default_rng(5)
+    for order in range(12):
+        links = Links(*THRESHOLDS, engine=ENGINES[order % len(ENGINES)], threads=1)
+        place = rng.permutation(9)
+        links.add_many(np.tile(np.float32([[0.6, 0.8, 0.0]]), (9, 1)))
+        for verb, a, b in rng.permutation(np.array(said, dtype=object)).tolist():
+            getattr(links, verb)(int(place[a]), int(place[b]))
+        rebuilding.rebuild(links.core, True, limit=limit)
+        found.add(links.partition_hash())
+    assert len(found) == 1
+
+
 def test_both_engines_have_one_state_after_a_rebuild():
     states = set()
     for engine in ENGINES:

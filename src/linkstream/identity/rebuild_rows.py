@@ -1,9 +1,9 @@
 """What a rebuild clusters: rows in an order that follows from the content alone.
 
 A *unit* is what stays together: one vector, or a subcluster that a person spoke of as a whole. A
-*row* is one unit, or the units that corrections tie. Units are numbered by the digests of their
-vectors; equal ones by what corrections and groups say of them, and so on for those named there.
-Rows are numbered by their first unit. Numbers and order of arrival decide nothing.
+*row* is one unit, or the units that corrections tie. Rows are ordered by the digests of their
+vectors; equal ones by the graph of the rows that may not share a group (canonical.py). Units are
+in the order of their rows, then of their own digests. Numbers and order of arrival decide nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from linkstream.engine.forest import CLAIM, FULL, GIVEN_FLAGS, LOCKED, find_root
 from linkstream.engine.graph import column
 from linkstream.engine.linkage import Restrictions
 from linkstream.engine.state import Fixed, Integers, State
+from linkstream.identity.canonical import canonical_order
 from linkstream.identity.content import Content, Digests, digest_of, numbers_of
 from linkstream.identity.ledger import GONE, Ledger
 
@@ -93,7 +94,7 @@ class Units:
         units = cls(content, owners, nodes, nodes >= 0, state.clusters[held], names, [])
         units = replace(units, relations=_relations(units, ledger))
         flags = state.flags[np.searchsorted(state.numbers, fixed)] & GIVEN_FLAGS
-        return units._in_order(flags.tolist())._tied()
+        return units._tied()._in_order(flags.tolist())
 
     @property
     def n_rows(self) -> int:
@@ -106,20 +107,24 @@ class Units:
 
     def restrictions(self, labels: Labels) -> Restrictions:
         """Return which rows may not share a group; `labels` are those of clusters, by ID."""
-        pairs = {
-            tuple(sorted((int(self.rows[a]), int(self.rows[b]))))
+        barred = np.array(sorted(self._barred()), dtype=np.int64).reshape(-1, 2)
+        found = np.full(self.n_rows, -1, dtype=np.int64)
+        np.maximum.at(found, self.vector_rows(), labels.of(self.clusters))
+        for unit, name in self.names.items():
+            found[self.rows[unit]] = labels.numbers[name]
+        return Restrictions(barred, found)
+
+    def _barred(self) -> set[tuple[int, int]]:
+        """Return the pairs of rows that corrections or groups keep apart, the lower first."""
+        rows = self.rows.tolist()
+        return {
+            (min(rows[a], rows[b]), max(rows[a], rows[b]))
             for relation in self.relations
             if not relation.together
             for a in relation.sides[0]
             for b in relation.sides[1]
             if a != b
         }
-        barred = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-        found = np.full(self.n_rows, -1, dtype=np.int64)
-        np.maximum.at(found, self.vector_rows(), labels.of(self.clusters))
-        for unit, name in self.names.items():
-            found[self.rows[unit]] = labels.numbers[name]
-        return Restrictions(barred, found)
 
     def gathered(self, replay: Replay, labels: Labels, limit: int = LIMIT) -> Units:
         """Return units of fewer rows: those of single, unrelated vectors gathered by a replay.
@@ -128,8 +133,7 @@ class Units:
         """
         if self.n_rows <= limit:
             return self
-        plain = self.nodes < 0
-        plain[[u for each in self.relations for side in each.sides for u in side]] = False
+        plain = self._plain()
         order = np.argsort(self.owners, kind="stable")
         order = order[plain[self.owners[order]]]  # in the order of the units
         leader, apart = np.arange(len(self.nodes)), labels.of(self.clusters[order])
@@ -140,6 +144,13 @@ class Units:
             _, firsts, crumbs = np.unique(found, return_index=True, return_inverse=True)
             leader[self.owners[places]] = self.owners[places[firsts]][crumbs]
         return self._merged(leader, plain)
+
+    def _plain(self) -> npt.NDArray[np.bool_]:
+        """Return which units are single vectors that nothing ties or keeps apart."""
+        single = np.bincount(self.rows) == 1
+        single[[row for pair in self._barred() for row in pair]] = False
+        plain: npt.NDArray[np.bool_] = (self.nodes < 0) & single[self.rows]
+        return plain
 
     def _merged(self, leader: Integers, plain: npt.NDArray[np.bool_]) -> Units:
         """Return units of which some were gathered into the first of them."""
@@ -155,18 +166,9 @@ class Units:
 
     def _in_order(self, flags: list[int]) -> Units:
         """Return the units in canonical order; `flags` are those of subclusters."""
-        digests = self.content.digests()
-        keys = np.zeros((len(self.nodes), 4), dtype=np.uint64)
-        keys[self.owners, :2] = digests
-        places = np.argsort(self.owners, kind="stable")
-        starts = np.searchsorted(self.owners[places], np.arange(len(flags) + 1))
-        for unit, flag in enumerate(flags):
-            mine = digests[places[starts[unit] : starts[unit + 1]]]
-            told = mine[np.lexsort(mine.T[::-1])].astype(">u8").tobytes()
-            name = self.names.get(unit, "").encode()
-            keys[unit, :2] = numbers_of(digest_of(bytes([flag]), name, told))[0]
-        self._refine(keys)
-        order = np.lexsort(keys.T[::-1])
+        keys = self._digests(flags)
+        ranks = _ranks(self._row_digests(keys), self._barred())
+        order = np.lexsort((keys[:, 1], keys[:, 0], ranks[self.rows]))
         new = np.argsort(order)
         return replace(
             self,
@@ -175,20 +177,32 @@ class Units:
             whole=self.whole[order],
             names={int(new[unit]): name for unit, name in self.names.items()},
             relations=[each.renumbered(new) for each in self.relations],
+            rows=ranks[self.rows][order],
         )
 
-    def _refine(self, keys: Digests) -> None:
-        """Set the last two columns for units that relations name, by what these say."""
-        named = sorted({u for each in self.relations for side in each.sides for u in side})
-        told = {unit: keys[unit].astype(">u8").tobytes() for unit in named}
-        n = len(set(told.values()))
-        while n < len(told):
-            finer = _finer(told, self.relations)
-            if len(set(finer.values())) == n:
-                break
-            told, n = finer, len(set(finer.values()))
-        for unit, key in told.items():
-            keys[unit, 2:] = numbers_of(digest_of(key))[0]
+    def _digests(self, flags: list[int]) -> Digests:
+        """Return the digest of each unit; `flags` are those of subclusters, which come first."""
+        digests = self.content.digests()
+        found = np.zeros((len(self.nodes), 2), dtype=np.uint64)
+        found[self.owners] = digests
+        places = np.argsort(self.owners, kind="stable")
+        starts = np.searchsorted(self.owners[places], np.arange(len(flags) + 1))
+        for unit, flag in enumerate(flags):
+            mine = digests[places[starts[unit] : starts[unit + 1]]]
+            name = self.names.get(unit, "").encode()
+            found[unit] = numbers_of(digest_of(bytes([flag]), name, _sorted_bytes(mine)))[0]
+        return found
+
+    def _row_digests(self, keys: Digests) -> Digests:
+        """Return the digest of each row; `keys` are those of units."""
+        found = np.zeros((self.n_rows, 2), dtype=np.uint64)
+        found[self.rows] = keys
+        order = np.argsort(self.rows, kind="stable")
+        starts = np.searchsorted(self.rows[order], np.arange(self.n_rows + 1))
+        for row in np.flatnonzero(np.diff(starts) > 1).tolist():
+            mine = keys[order[starts[row] : starts[row + 1]]]
+            found[row] = numbers_of(digest_of(_sorted_bytes(mine)))[0]
+        return found
 
     def _tied(self) -> Units:
         """Return the units with their rows: those that must share a cluster share a row."""
@@ -250,12 +264,24 @@ def _relations(units: Units, ledger: Ledger) -> list[Relation]:
     return [each for each in found if all(each.sides)]
 
 
-def _finer(told: dict[int, bytes], relations: list[Relation]) -> dict[int, bytes]:
-    """Return keys of units that also say how the units they are related with are told apart."""
-    seen: dict[int, list[bytes]] = {unit: [] for unit in told}
-    for relation in relations:
-        for ours, theirs in (relation.sides, relation.sides[::-1]):
-            words = digest_of(bytes([relation.together]), *sorted(told[unit] for unit in theirs))
-            for unit in ours:
-                seen[unit].append(words)
-    return {unit: digest_of(key, *sorted(seen[unit])) for unit, key in told.items()}
+def _sorted_bytes(digests: Digests) -> bytes:
+    """Return digests in order, as bytes."""
+    return digests[np.lexsort(digests.T[::-1])].astype(">u8").tobytes()
+
+
+def _ranks(digests: Digests, barred: set[tuple[int, int]]) -> Integers:
+    """Return the place of each row: by digest, those that are barred after equal ones.
+
+    Only barred rows of one digest need the graph of the pairs: the others are told apart.
+    """
+    named = sorted({row for pair in barred for row in pair})
+    places = dict(
+        zip(
+            canonical_order({row: digests[row].astype(">u8").tobytes() for row in named}, barred),
+            range(1, len(named) + 1),
+            strict=True,
+        )
+    )
+    later = np.zeros(len(digests), dtype=np.int64)
+    later[list(places)] = list(places.values())
+    return np.argsort(np.lexsort((later, digests[:, 1], digests[:, 0])))
