@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -137,12 +139,29 @@ def test_voices_have_one_partition_in_any_order():
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_replay_of_many_rows_follows_from_the_set_as_well(engine):
-    arrivals, found = Arrivals(9), set()
-    for order in range(4):
-        links = arrivals.told(order, engine)
+MODES = {"paper": {}, "best": {"mode": "best"}, "evidence": {"evidence": "cluster"}}
+
+
+def test_a_replay_of_many_rows_follows_from_the_set_as_well_in_any_mode_on_both_engines():
+    arrivals, found, before = Arrivals(9), set(), set()
+    for order, (options, engine) in enumerate(itertools.product(MODES.values(), ENGINES * 2)):
+        links = arrivals.told(order, engine, **options)
         assert links.n_vectors > 20
+        before.add(links.partition_hash())
+        rebuilding.rebuild(links.core, True, limit=20)
+        found.add(links.partition_hash())
+    assert len(found) == 1
+    assert len(before) > 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_gathered_rows_are_equal_in_any_mode(seed):
+    """The replay once tested as the clusterer itself does, so that modes had several answers."""
+    X, _ = cloud(seed, n=300, identities=9, d=6)
+    found = set()
+    for options in MODES.values():
+        links = Links(0.8, 0.7, 0.9, **options)
+        links.add_many(X)
         rebuilding.rebuild(links.core, True, limit=20)
         found.add(links.partition_hash())
     assert len(found) == 1

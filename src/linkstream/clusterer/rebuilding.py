@@ -118,9 +118,11 @@ class RebuildSource:
         return Plan(partition, numbering, report_of(partition, numbering, state, test))
 
     def _replayed(self, test: Thresholds, fixed: Fixed, missing_weights: Integers) -> Integers:
-        """Return the subcluster of each vector after all were added to an empty engine."""
-        state = self.state
-        empty = State(test, fixed.shape[1], cluster_evidence=state.cluster_evidence)
+        """Return the subcluster of each vector after all were added to an empty engine.
+
+        It tests clusters as wholes, whatever the mode of this clusterer: the set alone decides.
+        """
+        empty = State(test, fixed.shape[1], cluster_evidence=True)
         engine = self.factory.make(empty, None)
         starts = np.flatnonzero(np.diff(missing_weights, prepend=-1)).tolist()
         for start, end in pairwise([*starts, len(fixed)]):
