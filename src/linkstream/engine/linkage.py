@@ -45,6 +45,13 @@ class Unions:
         ours, theirs = (np.array(column, dtype=np.int64) for column in (kept, gone))
         return cls(ours, theirs, np.array(margins, dtype=np.float64))
 
+    def groups(self, n: int) -> Integers:
+        """Return the group of each of n rows: the lowest row in it."""
+        root = list(range(n))
+        for kept, gone in zip(self.kept[::-1].tolist(), self.gone[::-1].tolist(), strict=True):
+            root[gone] = root[kept]
+        return np.array(root, dtype=np.int64)
+
 
 def _no_pairs() -> Integers:
     return np.empty((0, 2), dtype=np.int64)

@@ -82,7 +82,7 @@ def clustered(
     while True:
         units = alone.gathered(tools.replay, labels, tools.limit)
         unions = _united(units, labels, thresholds, tools)
-        groups = _groups(units.n_rows, unions)
+        groups = unions.groups(units.n_rows)
         homes = _homes(units, groups, state)
         colliding = _colliding(homes, ledger.names)
         if not colliding:
@@ -96,14 +96,6 @@ def _united(units: Units, labels: Labels, thresholds: Thresholds, tools: Tools) 
     masses = np.bincount(rows, units.content.weights(), minlength=n).astype(np.float64)
     sums = units.content.sums(rows, n)
     return tools.unite(sums, masses, thresholds, units.restrictions(labels), tools.progress)
-
-
-def _groups(n: int, unions: Unions) -> Integers:
-    """Return the group of each row: the lowest row in it."""
-    root = list(range(n))
-    for kept, gone in zip(unions.kept[::-1].tolist(), unions.gone[::-1].tolist(), strict=True):
-        root[gone] = root[kept]
-    return np.array(root, dtype=np.int64)
 
 
 def _homes(units: Units, groups: Integers, state: State) -> dict[int, int]:
@@ -156,7 +148,7 @@ class _Cut:
         root = min(math.sqrt(limit), math.nextafter(1.0, 0.0))
         test = Thresholds(root, limit, limit)  # s~ is T_s for any counts
         sums, masses = content.shares(np.arange(len(content))), content.weights()
-        return _groups(len(content), self.unite(sums, masses, test, Restrictions(), None))
+        return self.unite(sums, masses, test, Restrictions(), None).groups(len(content))
 
 
 def _with_subclusters(
