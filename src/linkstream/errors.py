@@ -13,7 +13,8 @@ LinkstreamError                      root of all errors
 │   │   └── RemovedError             a vector or cluster was removed
 │   ├── ContradictionError           an earlier correction forbids this one; names it
 │   ├── UndoError                    there is nothing to undo
-│   └── IdempotencyError             an idempotency key was used for another call
+│   ├── IdempotencyError             an idempotency key was used for another call
+│   └── ChangedError                 something changed since the call was prepared
 ├── SnapshotError                    a snapshot is damaged, malicious or of a newer version
 ├── StoreError                       a store cannot be used as it is
 │   ├── DamagedStoreError            a store is damaged; names the location
@@ -128,6 +129,10 @@ class UndoError(ArgumentError):
 
 class IdempotencyError(ArgumentError):
     """An idempotency key was used for another call."""
+
+
+class ChangedError(ArgumentError):
+    """Something changed between the preparation of a call and the call."""
 
 
 class StoreError(LinkstreamError):

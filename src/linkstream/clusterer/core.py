@@ -10,7 +10,7 @@ import copy
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ from linkstream.identity.laws import Laws
 from linkstream.identity.ledger import UNKNOWN, Ledger, Rows
 from linkstream.identity.timeline import Timeline
 from linkstream.saving import Saved
+
+if TYPE_CHECKING:
+    from linkstream.clusterer.rebuilding import Prepared
 
 Fixed = npt.NDArray[np.int32]
 Float32s = npt.NDArray[np.float32]
@@ -86,6 +89,7 @@ class Core:
         follower: what `changes` has read of the log; None until it is first called.
         event_index: what histories have read of the log; None until one is first asked for.
         progress: what `settle` reports its progress to, unless it is told otherwise.
+        prepared: a rebuild that was computed before it is applied; see `rebuilding.Prepared`.
         shown: vectors of subclusters that questions showed last, with their members and sums.
     """
 
@@ -101,6 +105,7 @@ class Core:
         self.change: Change | None = None
         self.last_decisions: Decisions | None = None
         self.progress: Progress | None = None
+        self.prepared: Prepared | None = None
         self.follower: Follower | None = None
         self.shown: dict[int, tuple[Integers, Integers, tuple[int, ...]]] = {}
         self.event_index: EventIndex | None = None

@@ -33,7 +33,8 @@ from linkstream.identity.timeline import Timeline
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
-_BLOCK = 65_536  # vectors read, or replayed, at a time
+_BLOCK = 4_096  # vectors read, or replayed, at a time; others may use the clusterer in between
+_READ = 0.1  # share of the work that reading the vectors counts for
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,20 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a rebuild was called with."""
+
+    thresholds: Thresholds | None = None
+    space: Space | None = None
+    vectors: npt.ArrayLike | None = None
+
+    def equals(self, other: Wanted) -> bool:
+        """Return whether the other call is the same; vectors have to be the same object."""
+        alike = (self.thresholds, self.space) == (other.thresholds, other.space)
+        return alike and self.vectors is other.vectors
+
+
+@dataclass(frozen=True, slots=True)
 class RebuildSource:
     """All that a rebuild needs, except the vectors; `fetch` returns those by number."""
 
@@ -75,11 +90,13 @@ class RebuildSource:
     factory: Factory
     space: Space
 
-    def content(self, fetch: Fetch) -> Content:
+    def content(self, fetch: Fetch, progress: Progress | None = None) -> Content:
         """Return the vectors that were not removed."""
         numbers = np.flatnonzero(self.state.vectors >= 0)
         fixed = np.empty((0, 0), dtype=np.int32)
         for start in range(0, len(numbers), _BLOCK):
+            if progress is not None:
+                progress(start / len(numbers))
             rows = fetch(numbers[start : start + _BLOCK])
             if not start:
                 fixed = np.empty((len(numbers), rows.shape[1]), dtype=np.int32)
@@ -110,14 +127,17 @@ class RebuildSource:
         `fetch` reads vectors in the present space, which changes to a `new` one.
         """
         state, test = self.state, thresholds or self.state.thresholds
-        replay = functools.partial(self._replayed, test)
-        tools = Tools(self.factory.unions, replay, limit, progress)
-        content = self.content(fetch if new is None else new.fetch(fetch))
+        reading, linking = _part(progress, 0.0, _READ), _part(progress, _READ, 1.0)
+        replay = functools.partial(self._replayed, test, linking)
+        tools = Tools(self.factory.unions, replay, limit, linking)
+        content = self.content(fetch if new is None else new.fetch(fetch), reading)
         partition = rebuilding.clustered(content, state, self.ledger, test, tools)
         numbering = Numbering.of(partition, state, self.ledger.names)
         return Plan(partition, numbering, report_of(partition, numbering, state, test))
 
-    def _replayed(self, test: Thresholds, fixed: Fixed, missing_weights: Integers) -> Integers:
+    def _replayed(
+        self, test: Thresholds, progress: Progress | None, fixed: Fixed, missing_weights: Integers
+    ) -> Integers:
         """Return the subcluster of each vector after all were added to an empty engine.
 
         It tests clusters as wholes, whatever the mode of this clusterer: the set alone decides.
@@ -126,18 +146,64 @@ class RebuildSource:
         engine = self.factory.make(empty, None)
         starts = np.flatnonzero(np.diff(missing_weights, prepend=-1)).tolist()
         for start, end in pairwise([*starts, len(fixed)]):
-            _add(engine, fixed[start:end], int(missing_weights[start]))
+            for first in range(start, end, _BLOCK):
+                if progress is not None:
+                    progress(0.0)  # it may raise to end the work
+                last = min(first + _BLOCK, end)
+                _add(engine, fixed[first:last], int(missing_weights[first]))
         return engine.state().vectors
 
 
 def _add(engine: Engine, rows: Fixed, missing_weight: int) -> None:
     """Add vectors of one weight."""
-    if missing_weight:
-        for row in rows:
-            engine.place(row, missing_weight=missing_weight)
+    if not missing_weight:
+        engine.add(rows)
         return
-    for start in range(0, len(rows), _BLOCK):
-        engine.add(rows[start : start + _BLOCK])
+    for row in rows:
+        engine.place(row, missing_weight=missing_weight)
+
+
+def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Return what reports the share of a part of the work, which is all from start to end."""
+    if progress is None:
+        return None
+    return lambda share: progress(start + (end - start) * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A rebuild that was computed before it is applied.
+
+    It may be computed by any thread, while the clusterer goes on; `rebuild` takes it from
+    `Core.prepared` if the clusterer has not changed since, and computes anew otherwise.
+    """
+
+    source: RebuildSource
+    wanted: Wanted
+    new: NewSpace | None
+    plan: Plan
+
+    def fits(self, source: RebuildSource, wanted: Wanted) -> bool:
+        """Return whether this is the rebuild of a state that is the same as before."""
+        before, state = self.source.state, source.state
+        return (
+            before.n_events == state.n_events
+            and np.array_equal(before.vectors, state.vectors)
+            and self.wanted.equals(wanted)
+        )
+
+
+def prepare(
+    source: RebuildSource,
+    fetch: Fetch,
+    wanted: Wanted,
+    progress: Progress | None = None,
+    limit: int = LIMIT,
+) -> Prepared:
+    """Compute a rebuild; nothing changes."""
+    new = source.new_space(wanted.space, wanted.vectors)
+    plan = source.plan(fetch, wanted.thresholds, progress, new=new, limit=limit)
+    return Prepared(source, wanted, new, plan)
 
 
 @one_change
@@ -157,21 +223,26 @@ def rebuild(
     source = _source(core, "rebuild")
     if source is None:
         return RebuildReport(applied=bool(apply))
-    report = progress or core.progress
-    with core.interruptible():
-        new = source.new_space(space, vectors)
-        plan = source.plan(core.kept, thresholds, report, new=new, limit=limit)
-    if not apply:
-        return plan.report
-    first = source.state.n_events
+    wanted, made = Wanted(thresholds, space, vectors), core.prepared
+    if made is None or not made.fits(source, wanted):
+        with core.interruptible():
+            made = prepare(source, core.kept, wanted, progress or core.progress, limit)
+    if apply:
+        _enter(core, source, made)
+    return replace(made.plan.report, applied=bool(apply))
+
+
+def _enter(core: Core, source: RebuildSource, made: Prepared) -> None:
+    """Go on in the state after a rebuild."""
+    first, new = source.state.n_events, made.new
     if new is not None:
         spaces.enter(core, new, first)
     with core.interruptible():
-        after = _after(core, source, plan, Settings(thresholds or core.origin.thresholds, new))
+        settings = Settings(made.wanted.thresholds or core.origin.thresholds, new)
+        after = _after(core, source, made.plan, settings)
     core.origin = replace(core.origin, thresholds=after.thresholds)
     core.replace_state(after)
     enforce(core, first)
-    return replace(plan.report, applied=True)
 
 
 def partition_hash(core: Core) -> str:

@@ -240,7 +240,7 @@ class CommitLoop:
         for request in group:
             if request.key is not None and self._pending.get(request.key) is request:
                 del self._pending[request.key]
-            request.rows = request.operation = request.ahead = None
+            request.rows = request.operation = request.ahead = request.prepared = None
             request.attached = NOTHING
             request.finish()
 

@@ -132,11 +132,12 @@ class Model:
         for name, key in request.named.items():
             request.arguments = {**request.arguments, name: self.keyed.number(key)}
         before = self.links.n_vectors
-        self.links.core.progress = request.progress
+        core = self.links.core
+        core.progress, core.prepared = request.progress, request.prepared
         try:
             request.answer, events = self._perform(request.verb, request.arguments, request.rows)
         finally:
-            self.links.core.progress = None
+            core.progress = core.prepared = None
         request.decisions = self.links.last_decisions if request.verb in IDS else None
         self._decided(request, before, self.links.n_vectors, events)
 

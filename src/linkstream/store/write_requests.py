@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.rebuilding import Prepared
 from linkstream.clusterer.verbs import AddMany, Verb
 from linkstream.engine import door
 from linkstream.engine.contract import Decisions
@@ -115,6 +116,7 @@ class WriteRequest(Call):
     after: WriteRequest | None = None  # a request that must succeed first
     check: Callable[[int], None] | None = None  # gets the number of the next event; may raise
     progress: Progress | None = None  # gets the share of the work that is done
+    prepared: Prepared | None = None  # a rebuild that was computed ahead
     first: int = -1  # the number of its first vector
     events: tuple[int, int] = (-1, -1)  # its first event, and the first event after it
     decisions: Decisions | None = None  # on its vectors, if they were made just now
