@@ -82,6 +82,7 @@ class Core:
         fast_path: whether vectors may go straight to the engine.
         base: the state and ledger that undo can go back to.
         undone: vectors that undo took and redo may need, oldest first.
+        cuts: number of vectors after each undo.
         lock: held by the thread that changes the clusterer.
         change: the open change, if any.
         last_decisions: decisions of the last batch that was added.
@@ -121,6 +122,7 @@ class Core:
         self.vectors: VectorStore | None = None
         self.external_vectors = False
         self.undone = saved.undone
+        self.cuts: list[int] = []
         self.engine: Engine | None = None
         self.up_to_date_ledger()
         if state.dimension:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from linkstream.clusterer import adding, checks, corrections, maintenance, modes, removal, snapshots
 from linkstream.clusterer.absorb import Absorbed, absorb
 from linkstream.clusterer.core import Core
+from linkstream.clusterer.migration import Migration, migrate
 from linkstream.clusterer.reader import LinksReader
 from linkstream.clusterer.rebuilding import rebuild
 from linkstream.engine.contract import Decision, Decisions
@@ -375,6 +376,20 @@ class Links(LinksReader):
             vectors=vectors,
             progress=progress,
         )
+
+    def migrate(
+        self, *, space: Space | None = None, thresholds: Thresholds | None = None
+    ) -> Migration:
+        """Begin to change to another encoder; its vectors of the same items come batch by batch.
+
+        Nothing changes until `finish`. The migration is in memory and in no snapshot; a store keeps
+        it in its file. Raise NotTrackedError if vectors are not kept.
+
+        Args:
+            space: the space of the other encoder; None takes its vectors as they are given.
+            thresholds: thresholds for it; None takes those of the clusterer.
+        """
+        return migrate(self.core, space=space, thresholds=thresholds)
 
     def absorb(self, other: Links) -> Absorbed:
         """Add all that another clusterer has; the other stays as it is. All or nothing.

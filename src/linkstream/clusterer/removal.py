@@ -123,6 +123,7 @@ def undo(core: Core, *, to: int | None = None) -> None:
     inverses = core.inverses.undone(core.running(), to)
     if inverses:
         _take_back(core, inverses)
+        core.cuts.append(core.n_vectors)
         return
     log = timeline(core, "undo")
     stays = log.before(to)
@@ -131,6 +132,7 @@ def undo(core: Core, *, to: int | None = None) -> None:
     _continue_from(core, target, (events.UNDONE, int(log.sequences[stays])))
     if not target.elsewhere:
         core.undone = undone
+    core.cuts.append(core.n_vectors)
 
 
 @one_return

@@ -1,0 +1,341 @@
+"""Migration: the items of a clusterer are embedded again by another encoder, a batch at a time.
+
+Until the end the clusterer goes on with the old encoder: it adds vectors, answers and takes
+corrections as before, and new vectors are missing in the migration until they are re-embedded. The
+end is `rebuild(vectors=…)`, which keeps IDs, names and corrections with the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.clusterer.checks import check_space, check_thresholds, whole_number
+from linkstream.clusterer.core import Core
+from linkstream.clusterer.migrating import Moment, Target, check_kept
+from linkstream.clusterer.rebuilding import RebuildSource, rebuild, source_for_read
+from linkstream.clusterer.reencoded import Reencoded, Rows, RowsInMemory
+from linkstream.engine import door
+from linkstream.engine.linkage import Progress
+from linkstream.engine.state import Fixed, Integers
+from linkstream.epochs import in_space
+from linkstream.errors import ArgumentError, UnknownIdError
+from linkstream.identity.migration_report import MigrationReport, MigrationStatus
+from linkstream.identity.rebuild_report import RebuildReport
+from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
+
+
+class Host(Protocol):
+    """The clusterer that a migration belongs to.
+
+    Attributes:
+        target: the space and the thresholds that the migration leads to.
+    """
+
+    target: Target
+
+    @property
+    def received(self) -> Reencoded:
+        """The vectors of the other encoder."""
+
+    def check_open(self) -> None:
+        """Raise ArgumentError if the migration has ended."""
+
+    def stamp(self) -> tuple[int, int]:
+        """Return numbers that differ after each change of the clusterer or of `received`."""
+
+    def source(self) -> RebuildSource | None:
+        """Return the clusterer at this moment; None if it has no vectors."""
+
+    def fetch(self, numbers: Integers) -> Fixed:
+        """Return vectors of the present encoder by number."""
+
+    def numbers_of(self, keys: Sequence[str]) -> Integers:
+        """Return the numbers of vectors by their own keys."""
+
+    def rebuild(self, vectors: Rows, progress: Progress | None) -> RebuildReport:
+        """Go on with the vectors of the other encoder; the migration has ended then."""
+
+    def end(self) -> None:
+        """Drop the vectors that were received; the migration has ended then."""
+
+
+class Migration:
+    """A change to another encoder that is under way; `Links.migrate` and `Store.migrate` begin one.
+
+    >>> from linkstream import Links
+    >>> links = Links(0.7, 0.6, 0.9)
+    >>> links.add_many([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]])
+    array([0, 1, 0])
+    >>> migration = links.migrate()
+    >>> migration.add([[0.0, 0.0, 1.0], [0.0, 0.2, 0.9]], [0, 2])
+    2
+    >>> migration.missing()
+    array([1])
+    >>> migration.add([[1.0, 0.0, 0.0]], [1])
+    1
+    >>> migration.predict([[0.1, 0.0, 1.0]])
+    array([0])
+    >>> migration.finish().rebuild.n_moved, links.dimension
+    (0, 3)
+    """
+
+    def __init__(self, host: Host) -> None:
+        """Wrap a migration; call `migrate` instead.
+
+        Args:
+            host: the clusterer, with what the migration has received.
+        """
+        self._host = host
+        self._moment: Moment | None = None
+        self._stamp = (-1, -1)
+
+    def add(
+        self,
+        vectors: npt.ArrayLike,
+        numbers: npt.ArrayLike | None = None,
+        *,
+        keys: Sequence[str] | None = None,
+    ) -> int:
+        """Add vectors of the other encoder, in any order; return how many were taken.
+
+        A vector of an item that has one already replaces it. Those of items that were removed are
+        left out. All are taken or, if an error is raised, none.
+
+        Args:
+            vectors: rows of vectors, not centred.
+            numbers: the number of the item of each row.
+            keys: the items' own keys instead, in a store.
+        """
+        host = self._host
+        host.check_open()
+        live = self._now().live
+        wanted = self._numbers(numbers, keys)
+        rows = self._checked(vectors)
+        if len(wanted) != len(rows):
+            raise ArgumentError(
+                f"{len(rows)} vectors and {len(wanted)} numbers or keys",
+                expected="one number or one key for each vector",
+                remedy="Row i of the vectors is the item that number or key i names.",
+            )
+        taken = np.isin(wanted, live)
+        if taken.any():
+            host.received.put(wanted[taken], rows[taken])
+        return int(np.count_nonzero(taken))
+
+    def _numbers(self, numbers: npt.ArrayLike | None, keys: Sequence[str] | None) -> Integers:
+        """Return the numbers of items; raise ArgumentError unless they are known and differ."""
+        if (numbers is None) == (keys is None):
+            raise ArgumentError(
+                f"{'neither' if keys is None else 'both'} of numbers and keys",
+                expected="one of the two",
+                remedy="Name the item of each row by its number, or by its own key.",
+            )
+        wanted = _integers(numbers) if keys is None else self._host.numbers_of(keys)
+        n = self._now().source.state.n_vectors
+        unknown = wanted[(wanted < 0) | (wanted >= n)]
+        if len(unknown):
+            raise UnknownIdError(
+                f"vector {int(unknown[0])}",
+                expected=f"a number from 0 to {n - 1}",
+                remedy="A vector's number is its place in order of arrival; add it first.",
+            )
+        twice = np.flatnonzero(np.bincount(wanted) > 1)
+        if len(twice):
+            raise ArgumentError(
+                f"two vectors for item {int(twice[0])}",
+                expected="one vector for each item of a call",
+                remedy="Pass the one that is right; a later call replaces it.",
+            )
+        return wanted
+
+    def _checked(self, vectors: npt.ArrayLike) -> Rows:
+        """Return rows that the other encoder can have given; raise VectorError for others."""
+        space = self._host.target.space
+        dimension = space.dimension or self._host.received.dimension()
+        rows = door.vectors(vectors, dimension=dimension)
+        in_space(space, rows)
+        return rows
+
+    def status(self) -> MigrationStatus:
+        """Return how many vectors were re-embedded, and how many are missing."""
+        self._host.check_open()
+        return self._now().status()
+
+    def missing(self, limit: int | None = None) -> npt.NDArray[np.int64]:
+        """Return the numbers of vectors that were not re-embedded yet, the oldest first.
+
+        Args:
+            limit: how many; None returns all.
+        """
+        self._host.check_open()
+        n = None if limit is None else whole_number("limit", limit, "how many numbers to return")
+        return self._now().missing[:n]
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the cluster that each vector of the other encoder would get, −1 for a new one.
+
+        It is compared with the present clusters: the sums of their vectors as the other encoder
+        sees them, translated where they are missing. Meanwhile `predict` of the clusterer answers
+        for vectors of the old encoder.
+
+        Args:
+            X: rows of vectors of the other encoder.
+        """
+        self._host.check_open()
+        return self._now().predicted(self._checked(X))
+
+    def report(self, progress: Progress | None = None) -> MigrationReport:
+        """Return what `finish` would change, and what translation loses; change nothing.
+
+        Args:
+            progress: as in `Links.rebuild`.
+        """
+        self._host.check_open()
+        return self._now().report(progress)
+
+    def finish(self, progress: Progress | None = None) -> MigrationReport:
+        """Go on with the other encoder, and return what changed.
+
+        Vectors that are missing are translated. All are clustered again as by
+        `rebuild(apply=True, vectors=…)`, which `undo` takes back as one step.
+
+        Args:
+            progress: as in `Links.rebuild`.
+        """
+        self._host.check_open()
+        now = self._now()
+        vectors, status, loss = now.vectors, now.status(), now.loss()
+        self._moment = None
+        return MigrationReport(status, self._host.rebuild(vectors, progress), loss)
+
+    def abandon(self) -> None:
+        """End the migration; the clusterer stays with the old encoder."""
+        self._host.check_open()
+        self._moment = None
+        self._host.end()
+
+    def _now(self) -> Moment:
+        """Return the present moment; it is kept until something changes."""
+        host = self._host
+        stamp = host.stamp()
+        if self._moment is None or stamp != self._stamp:
+            source = host.source()
+            if source is None:
+                raise nothing_to_migrate()
+            self._moment = Moment(source, host.fetch, host.received, host.target)
+            self._stamp = stamp
+        return self._moment
+
+    def __repr__(self) -> str:
+        return f"Migration({self.status()})"
+
+
+def _integers(numbers: npt.ArrayLike | None) -> Integers:
+    try:
+        given = np.asarray(numbers)
+    except ValueError:  # rows of unequal lengths
+        given = np.empty((0, 0))
+    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
+        raise ArgumentError(
+            f"numbers of shape {given.shape} and type {given.dtype}",
+            expected="a list or 1-D array of integers",
+            remedy="A vector's number is its place in order of arrival.",
+        )
+    return given.astype(np.int64)
+
+
+def nothing_to_migrate() -> ArgumentError:
+    """Return the error for a clusterer without vectors."""
+    return ArgumentError(
+        "a migration of a clusterer without vectors",
+        expected="a clusterer with vectors",
+        remedy="Begin a new clusterer for the other encoder.",
+    )
+
+
+def ended() -> ArgumentError:
+    """Return the error for a migration that has ended."""
+    return ArgumentError(
+        "a migration that was finished or abandoned",
+        expected="one that is under way",
+        remedy="Call migrate() to begin another one.",
+    )
+
+
+def target_of(space: Space | None, thresholds: Thresholds | None) -> Target:
+    """Return what a migration leads to; raise ArgumentError for values of other types."""
+    check_thresholds(thresholds)
+    return Target(check_space(space), thresholds)
+
+
+class _InMemory:
+    """The migration of a `Links`; its vectors are in memory and in no snapshot."""
+
+    def __init__(self, core: Core, target: Target) -> None:
+        self.target = target
+        self._core, self._ended, self._seen = core, False, len(core.cuts)
+        self._rows = RowsInMemory()
+
+    @property
+    def received(self) -> Reencoded:
+        """The vectors of the other encoder, without those of vectors that were undone."""
+        cuts = self._core.cuts[self._seen :]
+        if cuts:
+            self._seen += len(cuts)
+            self._rows.cut(min(cuts))
+        return self._rows
+
+    def check_open(self) -> None:
+        """Raise ArgumentError if the migration has ended."""
+        if self._ended:
+            raise ended()
+
+    def stamp(self) -> tuple[int, int]:
+        """Return numbers that differ after each change."""
+        return self._core.running().n_events, self.received.revision
+
+    def source(self) -> RebuildSource | None:
+        """Return the clusterer at this moment."""
+        return source_for_read(self._core, "migrate")
+
+    def fetch(self, numbers: Integers) -> Fixed:
+        """Return vectors of the present encoder by number."""
+        return self._core.kept(numbers)
+
+    def numbers_of(self, keys: Sequence[str]) -> Integers:
+        """Raise ArgumentError: vectors have keys in a store alone."""
+        raise ArgumentError(
+            f"{len(keys)} keys in a clusterer without a store",
+            expected="numbers=",
+            remedy="Vectors have keys of their own in a Store.",
+        )
+
+    def rebuild(self, vectors: Rows, progress: Progress | None) -> RebuildReport:
+        """Go on with the vectors of the other encoder."""
+        space, thresholds = self.target.space, self.target.thresholds
+        report = rebuild(
+            self._core, True, thresholds=thresholds, space=space, vectors=vectors, progress=progress
+        )
+        self.end()
+        return report
+
+    def end(self) -> None:
+        """Drop the vectors that were received."""
+        self._ended = True
+        self._rows.clear()
+
+
+def migrate(
+    core: Core, *, space: Space | None = None, thresholds: Thresholds | None = None
+) -> Migration:
+    """Begin a migration to another encoder."""
+    target = target_of(space, thresholds)
+    check_kept(kept=core.track_vectors and core.keep_vectors)
+    if source_for_read(core, "migrate") is None:
+        raise nothing_to_migrate()
+    return Migration(_InMemory(core, target))

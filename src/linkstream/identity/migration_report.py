@@ -1,0 +1,100 @@
+"""Status and report of a migration to another encoder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from linkstream.identity.rebuild_report import RebuildReport
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStatus:
+    """How far a migration is.
+
+    Attributes:
+        n_vectors: number of vectors that were not removed.
+        reencoded: how many of them the other encoder has seen.
+        missing: how many it has not.
+        dimension: dimension of the other encoder; None until it is known.
+        model: model tag of the other encoder's space; None if it has none.
+    """
+
+    n_vectors: int
+    reencoded: int
+    missing: int
+    dimension: int | None = None
+    model: str | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of vectors that were re-embedded; 1 if there are none."""
+        return self.reencoded / self.n_vectors if self.n_vectors else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "share": self.share}
+
+    def __str__(self) -> str:
+        model = "" if self.model is None else f" by {self.model}"
+        dimension = "" if self.dimension is None else f", dimension {self.dimension}"
+        return (
+            f"{self.reencoded:,} of {self.n_vectors:,} vectors re-embedded{model} "
+            f"({self.share:.1%}), {self.missing:,} missing{dimension}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationLoss:
+    """What is lost where vectors are translated, measured on pairs held out of the fit.
+
+    Attributes:
+        n_pairs: number of vectors that the map was fitted on.
+        cosine: mean cosine of a translated vector and the re-embedded one.
+        changed: share of vectors for which the present clusters give another answer to the one
+            than to the other.
+    """
+
+    n_pairs: int
+    cosine: float
+    changed: float
+
+    def __str__(self) -> str:
+        return (
+            f"translation from {self.n_pairs:,} pairs: mean cosine {self.cosine:.3f} on pairs held "
+            f"out, {self.changed:.1%} of answers differ"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What the end of a migration would change, or has changed.
+
+    Attributes:
+        status: how far the migration is.
+        rebuild: which vectors change their cluster.
+        loss: what is lost by translation; None if nothing is translated.
+    """
+
+    status: MigrationStatus
+    rebuild: RebuildReport = field(default_factory=RebuildReport)
+    loss: TranslationLoss | None = None
+
+    @property
+    def applied(self) -> bool:
+        """Whether the change was made."""
+        return self.rebuild.applied
+
+    def text(self) -> str:
+        """Return status, loss and changes, one a line."""
+        told = [str(self.status), *([] if self.loss is None else [str(self.loss)])]
+        return "\n".join([*told, self.rebuild.text()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        loss = None if self.loss is None else asdict(self.loss)
+        rebuild = self.rebuild.to_dict()
+        return {"status": self.status.to_dict(), "loss": loss, "rebuild": rebuild}
+
+    def __str__(self) -> str:
+        return self.text()

@@ -1,0 +1,262 @@
+"""Migrations of `Links`: another encoder, a batch at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from linkstream import Links, Space, Thresholds
+from linkstream.data import voice_stream
+from linkstream.errors import (
+    ArgumentError,
+    DimensionError,
+    NotTrackedError,
+    UnknownIdError,
+    VectorError,
+)
+
+RAW = Thresholds(0.8, 0.9, 0.93)
+ENGINES = ("native", "reference")
+
+Rows = npt.NDArray[np.float32]
+
+
+@pytest.fixture(scope="module")
+def X() -> Rows:
+    return voice_stream().X[:400].astype(np.float32)
+
+
+def reencoded(rows: Rows, dimension: int = 300) -> Rows:
+    """Return the rows of another encoder: a rotation into more dimensions."""
+    rng = np.random.default_rng(7)
+    turned = np.linalg.qr(rng.standard_normal((dimension, dimension)))[0]
+    return (rows @ turned[: rows.shape[1]]).astype(np.float32)
+
+
+def added(X: Rows, engine: str = "auto", **options: Any) -> Links:
+    links = Links.from_thresholds(RAW, engine=engine, **options)
+    links.add_many(X)
+    return links
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_migration_of_all_vectors_equals_a_rebuild_with_them(X: Rows, engine: str) -> None:
+    one, other, rows = added(X[:150], engine), added(X[:150], engine), reencoded(X[:150])
+    for links in (one, other):
+        links.name(int(links.labels()[0]), "Ann")
+        links.remove(3)
+    migration = one.migrate(space=Space(model="two"), thresholds=RAW)
+    order = np.random.default_rng(1).permutation(150)
+    taken = sum(migration.add(rows[part], part) for part in np.array_split(order, 7))
+    assert taken == 149
+    rebuilt = other.rebuild(apply=True, vectors=rows, space=Space(model="two"), thresholds=RAW)
+    finished = migration.finish()
+    assert finished.rebuild == rebuilt
+    assert finished.loss is None
+    assert one.state_hash() == other.state_hash()
+    assert one.space.model == "two"
+    one.undo()
+    assert one.dimension == 256
+
+
+def test_status_and_missing_follow_both_sides(X: Rows) -> None:
+    links, rows = added(X[:100]), reencoded(X)
+    migration = links.migrate(space=Space(model="two"))
+    assert migration.status().to_dict() == {
+        "n_vectors": 100,
+        "reencoded": 0,
+        "missing": 100,
+        "dimension": None,
+        "model": "two",
+        "share": 0.0,
+    }
+    migration.add(rows[:40], range(40))
+    migration.add(rows[:10], range(10))  # again
+    links.add_many(X[100:110])
+    links.remove(5)
+    links.remove(60)
+    status = migration.status()
+    assert (status.n_vectors, status.reencoded, status.missing) == (108, 39, 69)
+    assert status.dimension == 300
+    expected = [n for n in range(40, 110) if n != 60]
+    assert migration.missing().tolist() == expected
+    assert migration.missing(3).tolist() == expected[:3]
+    assert "39 of 108 vectors re-embedded by two (36.1%)" in str(status)
+
+
+def test_numbers_that_are_used_again_after_an_undo_are_missing(X: Rows) -> None:
+    links, rows = added(X[:90]), reencoded(X)
+    middle = links.n_events
+    links.add_many(X[90:100])
+    migration = links.migrate()
+    migration.add(rows[:100], range(100))
+    links.undo(to=middle)
+    links.add_many(X[200:210])
+    assert migration.missing().tolist() == list(range(90, 100))
+    links.name(int(links.labels()[0]), "Ann")
+    links.undo()
+    assert len(migration.missing()) == 10
+
+
+def test_a_removed_vector_that_undo_restores_is_still_there(X: Rows) -> None:
+    links, rows = added(X[:50]), reencoded(X)
+    migration = links.migrate()
+    migration.add(rows[:50], range(50))
+    links.remove(7)
+    links.undo()
+    assert not len(migration.missing())
+
+
+def test_the_order_and_the_batches_change_nothing(X: Rows) -> None:
+    hashes, losses = set(), set()
+    for seed, engine in ((0, "native"), (1, "native"), (2, "reference")):
+        links, rows = added(X[:120], engine), reencoded(X[:120])
+        numbers = np.random.default_rng(seed).permutation(np.arange(0, 120, 2))
+        migration = links.migrate(thresholds=RAW)
+        for part in np.array_split(numbers, seed + 1):
+            migration.add(rows[part], part)
+        losses.add(migration.report().loss)
+        migration.finish()
+        hashes.add(links.state_hash())
+    assert len(hashes) == len(losses) == 1
+
+
+# Vectors that are translated
+
+
+def test_missing_vectors_are_translated_and_ids_stay(X: Rows) -> None:
+    links, rows = added(X), reencoded(X)
+    links.rebuild(apply=True)
+    before = links.labels()
+    migration = links.migrate(thresholds=RAW)
+    migration.add(rows[::2], np.arange(0, 400, 2))
+    report = migration.report()
+    assert report.loss is not None
+    assert report.loss.n_pairs == 200
+    assert report.loss.cosine > 0.9
+    assert report.loss.changed < 0.1
+    assert "translation from 200 pairs" in report.text()
+    assert not report.applied
+    assert np.array_equal(links.labels(), before)
+    finished = migration.finish()
+    assert finished.applied
+    assert finished.rebuild.flows == report.rebuild.flows
+    assert finished.loss == report.loss
+    assert np.mean(links.labels() == before) > 0.9
+    assert links.dimension == 300
+
+
+def test_a_centred_clusterer_is_translated_from_vectors_that_are_not(X: Rows) -> None:
+    space = Space(mean=X.mean(axis=0))
+    links = Links.from_thresholds(Thresholds(0.5, 0.6, 0.8), space=space)
+    links.add_many(X)
+    migration = links.migrate(space=Space(mean=reencoded(X).mean(axis=0)))
+    migration.add(reencoded(X[::2]), np.arange(0, 400, 2))
+    loss = migration.report().loss
+    assert loss is not None
+    assert loss.cosine > 0.95
+
+
+def test_a_translation_needs_pairs(X: Rows) -> None:
+    links, rows = added(X[:60]), reencoded(X)
+    migration = links.migrate()
+    migration.add(rows[:9], range(9))
+    before = links.state_hash()
+    for call in (migration.report, migration.finish, lambda: migration.predict(rows[:2])):
+        with pytest.raises(ArgumentError, match="9 of 60 vectors re-embedded"):
+            call()
+    assert links.state_hash() == before
+    migration.add(rows[9:10], [9])
+    migration.finish()
+
+
+def test_a_vector_at_right_angles_to_all_pairs_cannot_be_translated() -> None:
+    links = Links(0.7, 0.6, 0.9)
+    links.add_many([[1.0, 0.01 * i, 0.0] for i in range(20)])
+    links.add([0.0, 0.0, 1.0])
+    migration = links.migrate()
+    migration.add([[1.0, 0.01 * i] for i in range(20)], range(20))
+    with pytest.raises(VectorError, match="vector 20, whose translation is zero"):
+        migration.finish()
+    assert links.dimension == 3
+
+
+# Answers of both models
+
+
+def test_both_models_answer_while_vectors_are_re_embedded(X: Rows) -> None:
+    links, rows = added(X[:300]), reencoded(X)
+    migration = links.migrate(thresholds=RAW)
+    migration.add(rows[:300:3], np.arange(0, 300, 3))
+    old, new = links.predict(X[300:]), migration.predict(rows[300:])
+    assert np.mean(old == new) > 0.8
+    migration.add(rows[:300], np.arange(300))
+    assert np.mean(old == migration.predict(rows[300:])) > 0.97
+    links.add_many(X[300:310])
+    assert migration.predict(rows[300:310]).shape == (10,)
+
+
+# Arguments, and the end
+
+
+def test_vectors_that_cannot_be_taken_are_refused_before_any_is(X: Rows) -> None:
+    links, rows = added(X[:60]), reencoded(X[:60])
+    migration = links.migrate(space=Space(dimension=300))
+    broken = rows[:5].copy()
+    broken[2] = np.nan
+    refused: list[tuple[type[Exception], str, Any]] = [
+        (ArgumentError, "neither of numbers and keys", lambda: migration.add(rows[:2])),
+        (ArgumentError, "without a store", lambda: migration.add(rows[:2], keys=["a", "b"])),
+        (ArgumentError, "2 vectors and 3 numbers", lambda: migration.add(rows[:2], [0, 1, 2])),
+        (ArgumentError, "two vectors for item 1", lambda: migration.add(rows[:2], [1, 1])),
+        (ArgumentError, "and type float64", lambda: migration.add(rows[:2], [0.5, 1.5])),
+        (UnknownIdError, "vector 60", lambda: migration.add(rows[:2], [59, 60])),
+        (UnknownIdError, "vector -1", lambda: migration.add(rows[:2], [-1, 0])),
+        (VectorError, "row 2", lambda: migration.add(broken, range(5))),
+        (DimensionError, "dimension 256", lambda: migration.add(X[:2], [0, 1])),
+    ]
+    for error, words, call in refused:
+        with pytest.raises(error, match=words):
+            call()
+        assert migration.status().reencoded == 0
+
+
+def test_a_migration_ends_once(X: Rows) -> None:
+    links, rows = added(X[:40]), reencoded(X[:40])
+    before = links.state_hash()
+    first, second = links.migrate(), links.migrate()
+    first.add(rows, range(40))
+    first.abandon()
+    assert links.state_hash() == before
+    second.add(rows, range(40))
+    second.finish()
+    for migration in (first, second):
+        for call in (migration.status, migration.finish, migration.abandon, migration.missing):
+            with pytest.raises(ArgumentError, match="finished or abandoned"):
+                call()
+
+
+def test_a_migration_needs_vectors_that_are_kept(X: Rows) -> None:
+    with pytest.raises(ArgumentError, match="without vectors"):
+        Links.from_thresholds(RAW).migrate()
+    for options in ({"keep_vectors": False}, {"track_vectors": False}):
+        with pytest.raises(NotTrackedError, match="migrate in a clusterer that does not keep"):
+            added(X[:5], **options).migrate()
+    for values, words in (({"space": "two"}, "type str"), ({"thresholds": 0.8}, "type float")):
+        with pytest.raises(ArgumentError, match=words):
+            added(X[:5]).migrate(**values)
+
+
+def test_corrections_made_meanwhile_hold_afterwards(X: Rows) -> None:
+    links, rows = added(X[:200]), reencoded(X[:200])
+    migration = links.migrate(thresholds=RAW)
+    migration.add(rows, range(200))
+    links.name(int(links.labels()[0]), "Ann")
+    links.different(0, 199)
+    migration.finish()
+    labels = links.labels()
+    assert labels[0] != labels[199]
+    assert links.named("Ann") == labels[0]
