@@ -127,6 +127,47 @@ def test_rows_that_cannot_be_used_have_no_cluster_and_the_others_do(spark):
         cluster_corpus(frame, "id", "vector", thresholds=THRESHOLDS, shards=3)
 
 
+def partition(ids):
+    found = {}
+    for name, cluster in ids.items():
+        found.setdefault(cluster, set()).add(name)
+    return sorted(map(sorted, found.values()))
+
+
+def test_a_rebuilt_corpus_has_the_partition_of_one_run_whatever_shards_and_order(photos, by_hand):
+    whole = Links.from_thresholds(THRESHOLDS)
+    whole.add_many(STREAM.vectors)
+    whole.rebuild(apply=True)
+    expected = partition(dict(zip(NAMES, whole.labels().tolist(), strict=True)))
+    for options in ({"shards": 1}, {"shards": 4}, {"order": "`photo.id`", "heal": None}):
+        corpus = clustered(photos, rebuild=True, **options)
+        ids = ids_of(corpus)
+        assert partition(ids) == expected
+        assert not corpus.links.track_vectors
+        assert {cluster.id for cluster in corpus.links.clusters()} == set(ids.values())
+        corpus.release()
+    assert partition(by_hand[0]) != expected
+
+
+def test_a_rebuilt_corpus_leaves_out_rows_that_cannot_be_used(spark):
+    rows = [
+        (place, None if place in WITHOUT else vector.tobytes())
+        for place, vector in enumerate(STREAM.vectors)
+    ]
+    frame = spark.createDataFrame(rows, "id INT, vector BINARY")
+    options = {"thresholds": THRESHOLDS, "shards": 3, "bad": "mark", "rebuild": True}
+    corpus = cluster_corpus(frame, "id", "vector", **options)
+    found = {row.id: row.cluster for row in corpus.ids.collect()}
+    assert {place for place, cluster in found.items() if cluster is None} == WITHOUT
+    assert corpus.links.n_vectors == N - len(WITHOUT)
+    corpus.release()
+
+
+def test_a_corpus_whose_shards_drop_vectors_cannot_be_rebuilt(photos):
+    with pytest.raises(ArgumentError, match="max_subclusters=5"):
+        clustered(photos, rebuild=True, max_subclusters=5)
+
+
 def test_more_shards_than_rows_leave_none_out(spark):
     frame = spark.createDataFrame(
         [(i, row) for i, row in enumerate(np.eye(3).tolist())], "id LONG, v ARRAY<DOUBLE>"

@@ -173,6 +173,33 @@ def test_a_space_with_a_mean_is_kept():
     assert twins[0].part.links.space == space
 
 
+# Rebuilt
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 2, 8])
+def test_a_tree_of_groups_with_vectors_ends_in_the_partition_of_one_rebuilt_run(kind, n):
+    stream, rng = make(kind, 3), np.random.default_rng(n)
+    whole = Links(*stream.thresholds)
+    whole.add_many(stream.vectors)
+    whole.rebuild(apply=True)
+    labels, shard = whole.labels(), rng.integers(n, size=len(stream.vectors))
+    parts = []
+    for each in range(n):
+        links = Links(*stream.thresholds, threads=1, mode="best")
+        links.add_many(stream.vectors[shard == each])
+        parts.append(ShardGroup.of_shard(each, links))
+    while len(parts) > 1:
+        first, second = sorted(rng.choice(len(parts), 2, replace=False))
+        parts[first] = sent(parts[first]).joined(sent(parts.pop(second)))
+    done = parts[0].finished()
+    assert not done.links.track_vectors
+    order = np.lexsort((done.numbers, done.shards))
+    vectors = np.argsort(shard, kind="stable")
+    pairs = set(zip(done.clusters()[order].tolist(), labels[vectors].tolist(), strict=True))
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+
+
 # As rows
 
 
@@ -329,8 +356,8 @@ def test_a_row_that_is_no_vector_at_all_stops_the_work(bad):
         worked(Links(0.6, 0.5, 0.8, keep_vectors=False), batches_of([*np.eye(3), bad]))
 
 
-def test_corrections_of_single_vectors_cannot_be_sent():
-    links = Links(0.6, 0.5, 0.8)
+def test_corrections_of_single_vectors_cannot_be_sent_without_the_vectors():
+    links = Links(0.6, 0.5, 0.8, keep_vectors=False)
     links.add_many(np.eye(3))
     links.different(0, 1)
     with pytest.raises(ArgumentError, match="constraints"):

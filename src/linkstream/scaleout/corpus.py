@@ -3,6 +3,9 @@
 Little data goes from worker to worker: a snapshot without vectors, and for each subcluster of each
 shard the subcluster that now holds it. Vectors stay where they are, with the number of the
 subcluster of their shard.
+
+For a rebuild vectors go along: snapshots have them, a map from vector to vector takes the place of
+that of subclusters, and one worker rebuilds the union at the end.
 """
 
 from __future__ import annotations
@@ -96,21 +99,26 @@ def check_ids(ids: DataFrame, name: str) -> int:
 def cluster_rows(
     rows: DataFrame, id_name: str, begin: bytes, n_shards: int, *, mark: bool
 ) -> Corpus:
-    """Cluster rows of `shard`, `id` and `vector` that are partitioned by shard and sorted."""
+    """Cluster rows of `shard`, `id` and `vector` that are partitioned by shard and sorted.
+
+    They are rebuilt at the end if the clusterer that shards begin with keeps vectors.
+    """
     id_type = rows.schema["id"].dataType.simpleString()
     leaves = rows.select("shard", "id", "vector").mapInArrow(
         cluster_shard(begin, mark=mark),
         f"id {id_type}, shard INT, subcluster BIGINT, {PIECE_SCHEMA}",
     )
     leaves = leaves.persist(StorageLevel.MEMORY_AND_DISK)
-    joined = _joined(leaves.where("body IS NOT NULL").drop("id", "shard", "subcluster"), n_shards)
+    first = Links.from_bytes(begin)
+    pieces = leaves.where("body IS NOT NULL").drop("id", "shard", "subcluster")
+    joined = _joined(pieces, n_shards, rebuild=first.keep_vectors)
     placed = leaves.where("body IS NULL").select("id", "shard", "subcluster")
     session = rows.sparkSession
     if joined is None:
         empty = placed.select(
             f.col("id").alias(id_name), f.lit(None).cast("bigint").alias("cluster")
         )
-        return Corpus(empty, Links.from_bytes(begin).without_vectors(), n_shards, leaves)
+        return Corpus(empty, first.without_vectors(), n_shards, leaves)
     table = pd.DataFrame(
         {"shard": joined.shards, "subcluster": joined.numbers, "cluster": joined.clusters()}
     )
@@ -122,12 +130,14 @@ def cluster_rows(
     return Corpus(found.select(f.col("id").alias(id_name), cluster), joined.links, n_shards, leaves)
 
 
-def _joined(pieces: DataFrame, n: int) -> ShardGroup | None:
-    """Join all groups two by two, round by round; return None if there is none."""
+def _joined(pieces: DataFrame, n: int, *, rebuild: bool) -> ShardGroup | None:
+    """Join all groups two by two, round by round, and rebuild; return None if there is none."""
     while n > 1:
         n = (n + 1) // 2
         pairs = pieces.repartitionById(n, (f.col("part") / 2).cast("int"))
         pieces = pairs.mapInArrow(join_groups, PIECE_SCHEMA)
+    if rebuild:
+        pieces = pieces.repartitionById(1, f.lit(0)).mapInArrow(finish_groups, PIECE_SCHEMA)
     groups = read_groups(pieces.toArrow().to_batches())
     return groups[0] if groups else None
 
@@ -138,10 +148,12 @@ class ShardGroup:
 
     Attributes:
         number: index among the groups of its round.
-        links: the clusterer, without vectors.
+        links: the clusterer.
         shards: for each subcluster of each shard: the shard.
         numbers: the number of the subcluster in its shard.
         holders: the number of the subcluster of `links` that now holds it.
+
+    While the clusterer keeps vectors, `numbers` and `holders` are numbers of vectors.
     """
 
     number: int
@@ -153,6 +165,9 @@ class ShardGroup:
     @classmethod
     def of_shard(cls, shard: int, links: Links) -> ShardGroup:
         """Return the group of one shard."""
+        if links.keep_vectors:
+            numbers = np.arange(links.n_vectors)
+            return cls(shard, links, np.full(len(numbers), shard), numbers, numbers)
         numbers = links.state().numbers
         return cls(shard, links.without_vectors(), np.full(len(numbers), shard), numbers, numbers)
 
@@ -179,8 +194,11 @@ class ShardGroup:
     def joined(self, other: ShardGroup) -> ShardGroup:
         """Absorb the other clusterer into this one; return the joined group."""
         moved = self.links.absorb(other.links)
-        mine = _looked_up(self.holders, moved.merged, default=None)
-        theirs = _looked_up(other.holders, moved.subclusters, default=GONE)
+        if moved.vectors is not None:
+            mine, theirs = self.holders, moved.vectors[other.holders]
+        else:
+            mine = _looked_up(self.holders, moved.merged, default=None)
+            theirs = _looked_up(other.holders, moved.subclusters, default=GONE)
         return ShardGroup(
             self.number,
             self.links,
@@ -188,6 +206,14 @@ class ShardGroup:
             np.concatenate([self.numbers, other.numbers]),
             np.concatenate([mine, theirs]),
         )
+
+    def finished(self) -> ShardGroup:
+        """Return the group without vectors, rebuilt before if it has them."""
+        if not self.links.keep_vectors:
+            return self
+        self.links.rebuild(apply=True)
+        holders = self.links.state().vectors[self.holders]
+        return replace(self, links=self.links.without_vectors(), holders=holders)
 
     def clusters(self) -> Integers:
         """Return the cluster of each subcluster of the map; −1 if it was removed."""
@@ -216,7 +242,9 @@ def cluster_shard(begin: bytes, *, mark: bool) -> Work:
                 taken.append(_add_batch(links, batch, mark=mark))
         if ids:
             holders = np.full(sum(map(len, taken)), GONE)
-            holders[np.concatenate(taken)] = links.state().vectors
+            kept = links.keep_vectors
+            held = np.arange(links.n_vectors) if kept else links.state().vectors
+            holders[np.concatenate(taken)] = held
             yield from _vector_rows(ids, shard, holders)
             for row in ShardGroup.of_shard(shard, links).pieces():
                 yield _with_nulls({name: row[name] for name in COLUMNS.names}, ids[0].type)
@@ -286,3 +314,9 @@ def join_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for group in groups[1:]:
             joined = joined.joined(group)
         yield from replace(joined, number=joined.number // 2).pieces()
+
+
+def finish_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run the work of the last round: rebuild the group if it has vectors."""
+    for group in read_groups(batches):
+        yield from group.finished().pieces()

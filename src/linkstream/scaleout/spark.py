@@ -7,12 +7,12 @@ takes too long on one machine: shards are clustered in parallel, then joined (do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from linkstream.clusterer import Links
-from linkstream.clusterer.checks import whole_number
+from linkstream.clusterer.checks import check_yes_no, whole_number
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.scaleout import environment
@@ -140,6 +140,7 @@ def cluster_corpus(
     order: ColumnOrName | Sequence[ColumnOrName] | None = None,
     shards: int | None = None,
     bad: str = "raise",
+    rebuild: bool = False,
     **options: Any,
 ) -> Corpus:
     """Cluster a corpus in shards, in parallel; return the cluster ID of each vector.
@@ -159,9 +160,12 @@ def cluster_corpus(
         shards: number of shards. Default: one for each 125,000 vectors. The fewer shards, the
             closer the result to that of one machine.
         bad: "raise" stops the job at an unusable vector; "mark" leaves it without a cluster.
+        rebuild: rebuild the union at the end, as `Links.rebuild` does: the set of vectors alone
+            then decides who shares a cluster, not `order` or `shards`. Vectors go from worker to
+            worker, and the last one has all of them in memory.
         options: `granularity` of the preset, and options of `Links`.
     """
-    tracked = {"track_vectors": True, "keep_vectors": False}
+    tracked = {"track_vectors": True, "keep_vectors": _rebuilds(rebuild, options)}
     first = _first_links(thresholds, preset, None, options | tracked)
     mark = _marks(bad)
     ids, vectors = find_column(corpus, id), find_column(corpus, vector)
@@ -182,6 +186,18 @@ def cluster_corpus(
     inner = [name for name in rows.columns if name.startswith("order")]
     rows = rows.repartitionById(n, f.col("shard")).sortWithinPartitions(*inner, "id")
     return cluster_rows(rows, ids.name, first.to_bytes(), n, mark=mark)
+
+
+def _rebuilds(rebuild: bool, options: Mapping[str, Any]) -> bool:
+    """Return whether to rebuild; raise ArgumentError if shards would drop vectors."""
+    drops = [name for name in ("max_subclusters", "max_idle") if options.get(name) is not None]
+    if check_yes_no("rebuild", rebuild) and drops:
+        raise ArgumentError(
+            f"rebuild=True with {drops[0]}={options[drops[0]]!r}",
+            expected="no limit: which vectors a shard drops depends on their order",
+            remedy=f"Leave {drops[0]} out, or do not rebuild.",
+        )
+    return bool(rebuild)
 
 
 def _check_corpus(corpus: DataFrame, ids: FoundColumn) -> None:
