@@ -22,11 +22,13 @@ from linkstream.engine import door
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Fixed, Integers
 from linkstream.epochs import in_space
-from linkstream.errors import ArgumentError, UnknownIdError
+from linkstream.errors import ArgumentError, ChangedError, UnknownIdError
 from linkstream.identity.migration_report import MigrationReport, MigrationStatus
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
+
+_TRIES = 5
 
 
 class Host(Protocol):
@@ -57,8 +59,13 @@ class Host(Protocol):
     def numbers_of(self, keys: Sequence[str]) -> Integers:
         """Return the numbers of vectors by their own keys."""
 
-    def rebuild(self, vectors: Rows, progress: Progress | None) -> RebuildReport:
-        """Go on with the vectors of the other encoder; the migration has ended then."""
+    def rebuild(
+        self, vectors: Rows, stamp: tuple[int, int], progress: Progress | None
+    ) -> RebuildReport:
+        """Go on with the vectors of the other encoder; the migration has ended then.
+
+        Raise ChangedError, before any change, if the stamp is another one by now.
+        """
 
     def end(self) -> None:
         """Drop the vectors that were received; the migration has ended then."""
@@ -92,6 +99,7 @@ class Migration:
         """
         self._host = host
         self._moment: Moment | None = None
+        self._source: RebuildSource | None = None
         self._stamp = (-1, -1)
 
     def add(
@@ -113,8 +121,8 @@ class Migration:
         """
         host = self._host
         host.check_open()
-        live = self._now().live
-        wanted = self._numbers(numbers, keys)
+        state = self._source_now().state
+        wanted = self._numbers(numbers, keys, state.n_vectors)
         rows = self._checked(vectors)
         if len(wanted) != len(rows):
             raise ArgumentError(
@@ -122,12 +130,14 @@ class Migration:
                 expected="one number or one key for each vector",
                 remedy="Row i of the vectors is the item that number or key i names.",
             )
-        taken = np.isin(wanted, live)
+        taken = state.vectors[wanted] >= 0
         if taken.any():
             host.received.put(wanted[taken], rows[taken])
         return int(np.count_nonzero(taken))
 
-    def _numbers(self, numbers: npt.ArrayLike | None, keys: Sequence[str] | None) -> Integers:
+    def _numbers(
+        self, numbers: npt.ArrayLike | None, keys: Sequence[str] | None, n: int
+    ) -> Integers:
         """Return the numbers of items; raise ArgumentError unless they are known and differ."""
         if (numbers is None) == (keys is None):
             raise ArgumentError(
@@ -136,7 +146,6 @@ class Migration:
                 remedy="Name the item of each row by its number, or by its own key.",
             )
         wanted = _integers(numbers) if keys is None else self._host.numbers_of(keys)
-        n = self._now().source.state.n_vectors
         unknown = wanted[(wanted < 0) | (wanted >= n)]
         if len(unknown):
             raise UnknownIdError(
@@ -202,16 +211,29 @@ class Migration:
         """Go on with the other encoder, and return what changed.
 
         Vectors that are missing are translated. All are clustered again as by
-        `rebuild(apply=True, vectors=…)`, which `undo` takes back as one step.
+        `rebuild(apply=True, vectors=…)`, which `undo` takes back as one step. In a store, vectors
+        may come from other threads meanwhile; then it begins again, a few times.
 
         Args:
             progress: as in `Links.rebuild`.
+
+        Raises:
+            ArgumentError: vectors are missing, and too few are there to translate them.
+            ChangedError: vectors keep coming; nothing has changed.
         """
-        self._host.check_open()
-        now = self._now()
-        vectors, status, loss = now.vectors, now.status(), now.loss()
-        self._moment = None
-        return MigrationReport(status, self._host.rebuild(vectors, progress), loss)
+        for tries_left in range(_TRIES - 1, -1, -1):
+            self._host.check_open()
+            now = self._now()
+            vectors, status, loss = now.vectors, now.status(), now.loss()
+            try:
+                rebuilt = self._host.rebuild(vectors, self._stamp, progress)
+            except ChangedError:
+                if not tries_left:
+                    raise
+                continue
+            self._moment = self._source = None
+            break
+        return MigrationReport(status, rebuilt, loss)
 
     def abandon(self) -> None:
         """End the migration; the clusterer stays with the old encoder."""
@@ -221,15 +243,20 @@ class Migration:
 
     def _now(self) -> Moment:
         """Return the present moment; it is kept until something changes."""
-        host = self._host
-        stamp = host.stamp()
+        host, stamp = self._host, self._host.stamp()
         if self._moment is None or stamp != self._stamp:
-            source = host.source()
-            if source is None:
-                raise nothing_to_migrate()
+            source = self._source_now()
             self._moment = Moment(source, host.fetch, host.received, host.target)
-            self._stamp = stamp
+            self._stamp = source.state.n_events, stamp[1]
         return self._moment
+
+    def _source_now(self) -> RebuildSource:
+        """Return the clusterer at this moment; it is read again after each change of it."""
+        if self._source is None or self._source.state.n_events != self._host.stamp()[0]:
+            self._source = self._host.source()
+            if self._source is None:
+                raise nothing_to_migrate()
+        return self._source
 
     def __repr__(self) -> str:
         return f"Migration({self.status()})"
@@ -282,7 +309,7 @@ class _InMemory:
         self._rows = RowsInMemory()
 
     @property
-    def received(self) -> Reencoded:
+    def received(self) -> RowsInMemory:
         """The vectors of the other encoder, without those of vectors that were undone."""
         cuts = self._core.cuts[self._seen :]
         if cuts:
@@ -315,7 +342,9 @@ class _InMemory:
             remedy="Vectors have keys of their own in a Store.",
         )
 
-    def rebuild(self, vectors: Rows, progress: Progress | None) -> RebuildReport:
+    def rebuild(
+        self, vectors: Rows, stamp: tuple[int, int], progress: Progress | None
+    ) -> RebuildReport:
         """Go on with the vectors of the other encoder."""
         space, thresholds = self.target.space, self.target.thresholds
         report = rebuild(

@@ -13,13 +13,7 @@ Rows = npt.NDArray[np.float32]
 
 
 class Reencoded(Protocol):
-    """Vectors by number, one each; a later vector of an item replaces the one before.
-
-    Attributes:
-        revision: a number that each change makes greater.
-    """
-
-    revision: int
+    """Vectors by number, one each; a later vector of an item replaces the one before."""
 
     def numbers(self) -> Integers:
         """Return the numbers that there is a vector of, in order."""

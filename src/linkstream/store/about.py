@@ -27,6 +27,8 @@ from linkstream.store.model import Model
 
 About = dict[str, Any]
 _SEARCH = "search"  # whether there is a search index; missing in stores of earlier builds
+_MIGRATION = "migration"  # space, thresholds and number of the migration that is under way
+_MIGRATIONS = "migrations"  # how many there were
 _MEAN = "mean"  # the mean of the space in base64; `space` has only its digest
 Wanted = tuple[Thresholds | None, str | None, dict[str, Any]]  # thresholds, preset, options
 
@@ -194,8 +196,30 @@ def set_search(connection: sqlite3.Connection, path: Path, *, on: bool) -> None:
 def read(connection: sqlite3.Connection, path: Path) -> About:
     """Return the description; raise StoreError if a newer version decides differently."""
     about = _body(connection, path)
-    about.pop(_MEAN, None)
+    for name in (_MEAN, _MIGRATION, _MIGRATIONS):
+        about.pop(name, None)
     return about
+
+
+def migration(connection: sqlite3.Connection, path: Path) -> About | None:
+    """Return space, thresholds and number of the migration that is under way, if any."""
+    found: About | None = _body(connection, path).get(_MIGRATION)
+    return found
+
+
+def begin_migration(connection: sqlite3.Connection, path: Path, target: About) -> None:
+    """Write that a migration is under way; the caller commits."""
+    body = _body(connection, path)
+    number = body.get(_MIGRATIONS, 0) + 1
+    begun = {_MIGRATIONS: number, _MIGRATION: {**target, "number": number}}
+    _write_body(connection, {**body, **begun})
+
+
+def end_migration(connection: sqlite3.Connection, path: Path) -> None:
+    """Write that no migration is under way; the caller commits."""
+    body = _body(connection, path)
+    del body[_MIGRATION]
+    _write_body(connection, body)
 
 
 def check_search(connection: sqlite3.Connection, path: Path, about: About) -> None:

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.store import blocks, file, wal
+from linkstream.store import blocks, file, schema, wal
 from linkstream.store.file import intact
 
 Row = tuple[Any, ...]
 
 _SHORT = ("vectors", "chunks", "meta", "payloads", *blocks.FLAGS)  # tables of three columns
-TABLES = {14: ("operations",), 7: ("snapshots",), 3: _SHORT}
+TABLES = {14: ("operations",), 7: ("snapshots",), 5: (schema.REENCODED_TABLE,), 3: _SHORT}
 _INTERIOR = 0x05  # the type of interior pages, which refer to others
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type of a record → bytes
 _SCHEMA_COLUMNS = 5

@@ -370,6 +370,9 @@ class JournalWriter:
                 blocks.write(self._connection, operation.number, request.attached)
         self._index(decided, operations)
         journal.write(self._connection, *operations)
+        for request in decided:
+            if request.within is not None:
+                request.within(self._connection)
         rows = sum(request.rows.nbytes for request in decided if request.rows is not None)
         events = sum(operation.events.nbytes for operation in operations)
         attached = sum(request.attached.n_bytes() for request in decided)

@@ -22,6 +22,7 @@ from linkstream.store.index import Index
 from linkstream.store.locks import WriterLock
 from linkstream.store.maintenance import Maintenance
 from linkstream.store.model import Model, load
+from linkstream.store.reencoded import Reencoding
 from linkstream.store.repairing import Verified
 from linkstream.store.steps import check_command
 from linkstream.store.write_requests import OpenStep, WriteRequest
@@ -38,10 +39,13 @@ class StoreHandle:
         read_only: whether it was opened without the writer lock.
         description: what the store was made with, see `linkstream.store.about`.
         maintenance: snapshots, checkpoints and compaction; None if read-only.
+        reencoding: the migration that is under way, or None, as a model has it; for the writer
+            thread.
     """
 
     description: about.About
     maintenance: Maintenance | None = None
+    reencoding: tuple[Model, Reencoding | None] | None = None
     _loop: CommitLoop
     _thread: WriterThread
 
@@ -232,7 +236,7 @@ class StoreHandle:
         return self.read(self._refresh) if self.read_only else 0
 
     def _refresh(self, model: Model) -> int:
-        before = model.number
+        before, self.reencoding = model.number, None
         file.bound(self._reader, self.path)
         with file.view(self._reader):
             base = snapshots.every(self._reader, self.path)[0]
@@ -256,6 +260,12 @@ class StoreHandle:
         self.check_writable()
         assert self.maintenance is not None
         self.maintenance.compact()
+
+    def change(self, work: Callable[[sqlite3.Connection, Model], int | None]) -> None:
+        """Write what is not in the journal; see `Maintenance.change`."""
+        self.check_writable()
+        assert self.maintenance is not None
+        self.maintenance.change(work)
 
     def set_search(self, *, on: bool, progress: Progress = lambda _: None) -> None:
         """Make or delete the search index; see `Store.set_search`."""

@@ -129,6 +129,11 @@ class Index:
         found = bisect_right(self._firsts, vector) - 1
         return self._operations[found], vector - self._firsts[found]
 
+    def operations_of(self, vectors: Integers) -> Integers:
+        """Return the operation that brought each of some vectors that are there."""
+        places = np.searchsorted(np.array(self._firsts), vectors, side="right") - 1
+        return np.array(self._operations, dtype=np.int64)[places]
+
     def stretch_at(self, operation: int, n_vectors: int) -> tuple[int, int, bool]:
         """Return the first vector and the end of an operation, and whether its vectors are there.
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from linkstream.engine.linkage import Progress
 from linkstream.errors import LinkstreamError, StoreError
-from linkstream.store import about, blocks, file, journal, search_index, snapshots
+from linkstream.store import about, blocks, file, journal, reencoded, search_index, snapshots
 from linkstream.store.commit_loop import CommitLoop
 from linkstream.store.journal import Operation, rows_of_piece
 from linkstream.store.model import Model
@@ -158,22 +158,35 @@ class Maintenance:
 
     def _in_transaction(self, work: Callable[[], T]) -> T:
         """Run a function in a transaction of its own, between two commits."""
+        return self._thread.run(lambda: self._transacted(work), urgent=True)
 
-        def run() -> T:
-            self._loop.check_usable()
-            start, done = time.perf_counter(), False
-            try:
-                with file.transaction(self._connection):
-                    answer = work()
-                    done = True
-            except sqlite3.Error as error:
-                if done:  # the commit failed: what the log holds is unknown, see choices.md
-                    self._loop.fail(error)
-                raise
-            self._busy += time.perf_counter() - start
-            return answer
+    def _transacted(self, work: Callable[[], T]) -> T:
+        self._loop.check_usable()
+        start, done = time.perf_counter(), False
+        try:
+            with file.transaction(self._connection):
+                answer = work()
+                done = True
+        except sqlite3.Error as error:
+            if done:  # the commit failed: what the log holds is unknown, see choices.md
+                self._loop.fail(error)
+            raise
+        self._busy += time.perf_counter() - start
+        return answer
 
-        return self._thread.run(run, urgent=True)
+    def change(self, work: Callable[[sqlite3.Connection, Model], int | None]) -> None:
+        """Write what is not in the journal in a transaction of its own, between two commits.
+
+        `work` returns about how many bytes it wrote; None for few.
+        """
+
+        def run() -> None:
+            size = self._transacted(lambda: work(self._connection, self._loop.model))
+            self._loop.log_bytes += size or 0
+            self._schedule_due()
+
+        with file.guarded(self._path):
+            self._thread.run(run, urgent=True)
 
     # Checkpoints of SQLite's log
 
@@ -279,6 +292,7 @@ def _erase(connection: sqlite3.Connection, model: Model) -> None:
             _erase_names(connection, operation, names)
         if search_index.exists(connection):
             search_index.rebuild(connection, model.path, model.number)
+        reencoded.keep(connection, _reencoded(connection, model))
         old = snapshots.every(connection, model.path)
         snapshots.insert_whole(connection, model.number, parts)
         snapshots.drop(connection, model.path, old)
@@ -294,6 +308,15 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
     finally:
         connection.execute(f"PRAGMA busy_timeout={file.BUSY}")
     return not busy
+
+
+def _reencoded(connection: sqlite3.Connection, model: Model) -> npt.NDArray[np.int64]:
+    """Return the items of a migration that are still there."""
+    found = reencoded.load(connection, model.path)
+    if found is None:
+        return np.empty(0, dtype=np.int64)
+    items = found.numbers(model.index, model.links.n_vectors)
+    return items[model.links.labels()[items] >= 0]
 
 
 def _live(model: Model) -> dict[int, Flags]:

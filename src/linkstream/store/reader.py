@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links, explain, rebuilding, verbs
 from linkstream.clusterer.checks import whole_number
+from linkstream.clusterer.migration import Migration
 from linkstream.clusterer.rebuilding import RebuildSource
 from linkstream.clusterer.verb_docs import documentation
 from linkstream.engine.events import Event, from_rows
@@ -35,6 +36,7 @@ from linkstream.store import (
     file,
     index,
     locks,
+    migrating,
     own_columns,
     searching,
     tabular,
@@ -196,6 +198,10 @@ class StoreReader:
     def partition_hash(self) -> str:
         """As `Links.partition_hash`."""
         return rebuilding.hash_of(self._rebuild_source("partition_hash"), self._fixed_vectors)
+
+    def migration(self) -> Migration | None:
+        """Return the migration to another encoder that is under way; None if there is none."""
+        return migrating.under_way(self.handle)
 
     def _rebuild_source(self, verb: str) -> RebuildSource | None:
         return self.handle.read_core(lambda core: rebuilding.source_for_read(core, verb))

@@ -32,6 +32,7 @@ from linkstream.store import (
     copies,
     file,
     journal,
+    reencoded,
     search_index,
     snapshots,
     wal,
@@ -41,8 +42,10 @@ from linkstream.store.index import Index
 from linkstream.store.journal import LOST, Operation
 from linkstream.store.locks import WriterLock, resolved
 from linkstream.store.model import Model, check_end, load
+from linkstream.store.schema import REENCODED
 
-_COLUMNS = {"operations": 14, "snapshots": 7}  # columns of a table; 3 of all others
+# Columns of a table; 3 of all others.
+_COLUMNS = {"operations": 14, "snapshots": 7, "reencoded": 5}
 _ATTACHED = tuple(blocks.FLAGS)
 # What SQLite says of pages that it could not read for lack of memory; 7 and 3082 are its codes.
 _UNREAD = re.compile(r"out of memory|failed to get page|error code=(7|3082)\b")
@@ -92,6 +95,7 @@ def verify(path: Path, running: dict[str, Any], *, keep: bool) -> Verified:
         described = about.read(connection, path)
         about.check_search(connection, path, described)
         found = _decide_again(connection, path, running, keep=keep)
+        reencoded.check(connection, path)
         if described["search"]:
             search_index.check_available()
             search_index.check(connection, path, found.operations)
@@ -280,13 +284,6 @@ def _nothing(number: int, before: Operation | None) -> Operation:
     return Operation(number, LOST, {}, *after, 0, 0, 0, none, b"null")
 
 
-def _is_cut(path: Path) -> bool:
-    """Return whether a file has fewer pages than its header says."""
-    with path.open("rb") as opened:
-        head = opened.read(32)
-    return path.stat().st_size < int.from_bytes(head[28:32], "big") * wal.page_size_of(path)
-
-
 class _Salvage:
     """A new store made of the readable rows of another."""
 
@@ -316,6 +313,7 @@ class _Salvage:
 
     def _carve(self) -> None:
         """Copy all rows that match their checksums; of two with one number, the one in use."""
+        self._new.execute(REENCODED)
         with file.usable(self.path):
             for table, row in carving.rows(self.path):
                 marks = ", ".join("?" * _COLUMNS.get(table, 3))
@@ -372,7 +370,7 @@ class _Salvage:
         tables = ("vectors", "payloads", *_ATTACHED)
         counts = " + ".join(f"(SELECT count(*) FROM {table})" for table in tables)
         (traces,) = self._new.execute(f"SELECT {counts}").fetchone()
-        if self.last or traces or self.reason or _is_cut(self.path):
+        if self.last or traces or self.reason or wal.is_cut(self.path):
             reason = self.reason or "pages of the file are missing"
             raise damaged(self.path, reason.removeprefix(f"{self.path}: "))
 
@@ -424,6 +422,7 @@ class _Salvage:
         if described is None:
             self._new.execute("DELETE FROM meta")
             about.write(self._new, links, keep=self.keep)
+        reencoded.salvage(self._new, self.path, self.model.number, described is not None)
         old = snapshots.every(self._new, self.path)
         base = [each for each in old if each.operation < self.model.number][:1]
         kept = [] if self.lost_before else base

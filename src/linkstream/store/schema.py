@@ -88,6 +88,8 @@ CREATE TABLE vector_keys (           -- the vectors' own keys
 
 SCHEMA = FORMAT_1 + ADDED_2
 
+Entry = tuple[str, str, str, str | None]
+
 # A store with search has one more table, and those that FTS5 makes for it.
 SEARCH_TABLE = "search"
 SEARCH = (
@@ -99,19 +101,31 @@ _MADE_BY_FTS5 = {
     "search_data": "(id INTEGER PRIMARY KEY, block BLOB)",
     "search_idx": "(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
 }
-_OF_SEARCH = [
+_OF_SEARCH: list[Entry] = [
     ("table", SEARCH_TABLE, SEARCH_TABLE, SEARCH),
     *(("table", n, n, f"CREATE TABLE '{n}'{columns}") for n, columns in _MADE_BY_FTS5.items()),
 ]
 
-Entry = tuple[str, str, str, str | None]
+# A store in which a migration to another encoder is under way has one more table.
+REENCODED_TABLE = "reencoded"
+REENCODED = """CREATE TABLE reencoded (             -- what the other encoder has seen so far
+    number INTEGER PRIMARY KEY,      -- of the vector
+    migration INTEGER NOT NULL,      -- number of the migration
+    operation INTEGER NOT NULL,      -- that brought the vector
+    body BLOB NOT NULL,              -- float32, little-endian
+    crc INTEGER NOT NULL
+) STRICT"""
+_OF_MIGRATION: list[Entry] = [("table", REENCODED_TABLE, REENCODED_TABLE, REENCODED)]
 
 
 def is_as_written(connection: sqlite3.Connection, statements: str) -> bool:
-    """Return whether a store has the tables and views of some statements, maybe with search."""
-    found = _entries(connection)
+    """Return whether a store has the tables and views of some statements.
+
+    Those of search and of a migration may be there as well.
+    """
     expected = _expected(statements)
-    return found in (expected, sorted([*expected, *_OF_SEARCH], key=_name))
+    kinds: list[list[Entry]] = [[], _OF_SEARCH, _OF_MIGRATION, [*_OF_SEARCH, *_OF_MIGRATION]]
+    return _entries(connection) in [sorted([*expected, *more], key=_name) for more in kinds]
 
 
 def _entries(connection: sqlite3.Connection) -> list[Entry]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links, explain, verb_docs
 from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.migration import Migration
 from linkstream.clusterer.verbs import (
     VERBS,
     Add,
@@ -37,7 +38,7 @@ from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import locks, write_requests
+from linkstream.store import locks, migrating, write_requests
 from linkstream.store.handle import StoreHandle
 from linkstream.store.keyed import Vector
 from linkstream.store.own_columns import Moment, Moments
@@ -325,6 +326,18 @@ class Store(StoreReader):
             return source.plan(self._fixed_vectors, thresholds, progress, new=new).report
         report: RebuildReport | None = self._applied(verb, idempotency_key, progress)
         return report or RebuildReport(applied=True)
+
+    @documented
+    def migrate(
+        self, *, space: Space | None = None, thresholds: Thresholds | None = None
+    ) -> Migration:
+        """As `Links.migrate`.
+
+        The store keeps what came in its file: `migrate()` without arguments, or with the same ones,
+        goes on with the migration that is under way, also after a crash. What changes nothing is
+        computed in the thread of the caller. Raise NotTrackedError if vectors are not kept.
+        """
+        return migrating.migrate(self.handle, space, thresholds)
 
     def _applied(self, verb: Verb, key: str | None, progress: Progress | None) -> Any:
         """Perform a verb that reports its progress; return None if its key was used before."""

@@ -267,3 +267,10 @@ def _index(path: Path) -> _Index | None:
     salts = struct.unpack(">2I", raw[32:40])  # kept as the log has them
     (moved,) = struct.unpack("=I", raw[96:100])
     return _Index(frames=fields[4], moved=moved, salts=salts)
+
+
+def is_cut(path: Path) -> bool:
+    """Return whether a file has fewer pages than its header says."""
+    with path.open("rb") as opened:
+        head = opened.read(32)
+    return path.stat().st_size < int.from_bytes(head[28:32], "big") * page_size_of(path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterable
@@ -117,6 +118,7 @@ class WriteRequest(Call):
     check: Callable[[int], None] | None = None  # gets the number of the next event; may raise
     progress: Progress | None = None  # gets the share of the work that is done
     prepared: Prepared | None = None  # a rebuild that was computed ahead
+    within: Callable[[sqlite3.Connection], None] | None = None  # runs in the same transaction
     first: int = -1  # the number of its first vector
     events: tuple[int, int] = (-1, -1)  # its first event, and the first event after it
     decisions: Decisions | None = None  # on its vectors, if they were made just now
