@@ -41,6 +41,17 @@ def test_thresholds_are_those_to_cluster_and_to_continue_with(folder):
         assert store.thresholds == before
 
 
+def test_thresholds_may_come_from_the_present_clusters(folder):
+    with opened(folder) as store:
+        expected = plain(store.rebuild(thresholds="from clusters"))
+    assert said(folder, "rebuild", STORE, "--thresholds-from-clusters") == expected
+    assert expected["evidence"]["n_clusters"] >= 10
+    told = shown("rebuild", STORE, "--thresholds-from-clusters", cwd=folder)
+    assert "on clusters held out" in told
+    both = run("rebuild", STORE, "--thresholds-from-clusters", "--thresholds", *THREE, cwd=folder)
+    assert "expected one of the two" in refused(both)
+
+
 def test_a_mean_vector_is_subtracted_from_then_on_and_none_ends_that(folder):
     mean = np.linspace(-0.03, 0.05, 256)
     np.save(folder / "mean.npy", mean)

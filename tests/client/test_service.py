@@ -17,6 +17,7 @@ from linkstream.client.errors import ExistsError, NotFoundError, ScopeError, Tok
 from linkstream.clusterer.verbs import VERBS
 from linkstream.data import voice_halves
 from linkstream.errors import (
+    ArgumentError,
     DimensionError,
     IdempotencyError,
     LinkstreamError,
@@ -158,6 +159,22 @@ def test_rebuild_proposes_and_applies_as_links_does(service, name, talk):
         assert client.rebuild(apply=True) == links.rebuild(apply=True)
         assert client.state_hash() == links.state_hash()
         assert client.partition_hash() == links.partition_hash()
+
+
+def test_a_rebuild_takes_thresholds_from_the_present_clusters(service, name, talk):
+    links = Links(0.9, 0.95, 0.97)
+    links.add_many(X[:200])
+    with talk(None, service, name) as client:
+        client.create(links.thresholds)
+        client.add_many(X[:200])
+        expected = links.rebuild(thresholds="from clusters")
+        assert client.rebuild(thresholds="from clusters") == expected
+        assert expected.evidence.n_clusters >= 10
+        with pytest.raises(ArgumentError, match="of clusters"):
+            client.rebuild(thresholds="of clusters")
+        done = client.rebuild(True, thresholds="from clusters")
+        assert done == links.rebuild(True, thresholds="from clusters")
+        assert client.info().thresholds == expected.thresholds
 
 
 def test_every_write_of_the_client_is_a_route_of_the_service(service):

@@ -29,6 +29,13 @@ def rebuild(
         tuple[float, float, float] | None,
         Option(help="T_c, T_s and T_p to cluster and to continue with.", show_default=False),
     ] = None,
+    thresholds_from_clusters: Annotated[
+        bool,
+        Option(
+            "--thresholds-from-clusters",
+            help="Find the thresholds that fit the present clusters best.",
+        ),
+    ] = False,
     space: Annotated[
         str | None,
         "Centre the vectors anew: a mean vector as .npy, as tune --mean writes, or none.",
@@ -49,14 +56,24 @@ def rebuild(
     Example: linkstream rebuild people.links
     """
     from linkstream.cli.outputs import share_bar
+    from linkstream.identity.cluster_labels import FROM_CLUSTERS
     from linkstream.paper.thresholds import Thresholds
 
     wanted = None if thresholds is None else Thresholds(*thresholds)
+    if wanted is not None and thresholds_from_clusters:
+        raise usage_error(
+            "--thresholds with --thresholds-from-clusters", "one of the two", "Leave one out."
+        )
     rows = None if vectors is None else options.read(vectors)
     opening = stores.writing if apply else stores.reading
     with opening(store) as opened:
         entered = _space(opened, space, model, anew=rows is not None)
-        given = {"apply": apply, "thresholds": wanted, "space": entered, "vectors": rows}
+        given = {
+            "apply": apply,
+            "thresholds": FROM_CLUSTERS if thresholds_from_clusters else wanted,
+            "space": entered,
+            "vectors": rows,
+        }
         with share_bar("rebuilding") as bar:
             found = stores.perform(opened, "rebuild", own={"progress": bar}, **given)
     _show(found)

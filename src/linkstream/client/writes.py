@@ -256,7 +256,7 @@ def settle(
 def rebuild(
     apply: bool = False,
     *,
-    thresholds: Thresholds | None = None,
+    thresholds: Thresholds | str | None = None,
     space: Space | None = None,
     vectors: npt.ArrayLike | None = None,
     idempotency_key: str | None = None,

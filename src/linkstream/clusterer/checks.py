@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from linkstream.engine.forest import FULL
 from linkstream.errors import ArgumentError
+from linkstream.identity.cluster_labels import FROM_CLUSTERS
 from linkstream.identity.ledger import KINDS
 from linkstream.identity.texts import is_name
 from linkstream.paper.thresholds import Thresholds
@@ -121,6 +122,19 @@ def check_thresholds(thresholds: object) -> None:
             expected="Thresholds or None",
             remedy="None takes those of the clusterer.",
         )
+
+
+def check_rebuild_thresholds(thresholds: object) -> None:
+    """Raise ArgumentError unless `thresholds` is a Thresholds, "from clusters" or None."""
+    known = thresholds is None or isinstance(thresholds, Thresholds)
+    if known or (isinstance(thresholds, str) and thresholds == FROM_CLUSTERS):
+        return
+    kind = f" of type {type(thresholds).__name__}"
+    raise ArgumentError(
+        f"thresholds{f'={thresholds!r:.80}' if isinstance(thresholds, str) else kind}",
+        expected=f"Thresholds, {FROM_CLUSTERS!r} or None",
+        remedy="None takes those of the clusterer.",
+    )
 
 
 def check_evidence(evidence: str) -> bool:

@@ -349,7 +349,7 @@ class Links(LinksReader):
         self,
         apply: bool = False,
         *,
-        thresholds: Thresholds | None = None,
+        thresholds: Thresholds | str | None = None,
         space: Space | None = None,
         vectors: npt.ArrayLike | None = None,
         progress: Progress | None = None,
@@ -361,7 +361,9 @@ class Links(LinksReader):
 
         Args:
             apply: whether to apply the proposals.
-            thresholds: thresholds to cluster with; None takes those of the clusterer.
+            thresholds: thresholds to cluster and to continue with; "from clusters" finds those for
+                which a rebuild agrees best with the present clusters, named and corrected ones
+                above all (docs/tuning.md). None takes those of the clusterer.
             space: the space to change to; None keeps the present one, or with `vectors` takes them
                 as they are given.
             vectors: the same items by another encoder, one row for each vector number; rows of

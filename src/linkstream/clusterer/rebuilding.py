@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer import spaces
 from linkstream.clusterer.change import one_change
-from linkstream.clusterer.checks import check_thresholds, check_yes_no
+from linkstream.clusterer.checks import check_rebuild_thresholds, check_yes_no
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.maintenance import enforce
 from linkstream.clusterer.spaces import Fetch, NewSpace
@@ -22,12 +22,14 @@ from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.errors import NotTrackedError
 from linkstream.identity import folding, rebuilding
+from linkstream.identity.cluster_labels import ClusterEvidence, LabelledClusters, check_enough
 from linkstream.identity.content import Content
 from linkstream.identity.folding import Base
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.rebuild_ids import Numbering
 from linkstream.identity.rebuild_report import RebuildReport, report_of
 from linkstream.identity.rebuild_rows import LIMIT
+from linkstream.identity.rebuild_search import part_of
 from linkstream.identity.rebuilding import Partition, Tools
 from linkstream.identity.timeline import Timeline
 from linkstream.paper.thresholds import Thresholds
@@ -44,6 +46,7 @@ class Plan:
     partition: Partition
     numbering: Numbering
     report: RebuildReport
+    thresholds: Thresholds
 
     @property
     def dimension(self) -> int:
@@ -71,7 +74,7 @@ class Settings:
 class Wanted:
     """What a rebuild was called with."""
 
-    thresholds: Thresholds | None = None
+    thresholds: Thresholds | str | None = None
     space: Space | None = None
     vectors: npt.ArrayLike | None = None
 
@@ -116,7 +119,7 @@ class RebuildSource:
     def plan(
         self,
         fetch: Fetch,
-        thresholds: Thresholds | None = None,
+        thresholds: Thresholds | str | None = None,
         progress: Progress | None = None,
         *,
         new: NewSpace | None = None,
@@ -124,16 +127,32 @@ class RebuildSource:
     ) -> Plan:
         """Return the rebuild with these thresholds; None takes those of the state.
 
-        `fetch` reads vectors in the present space, which changes to a `new` one.
+        "from clusters" finds them from the present clusters. `fetch` reads vectors in the present
+        space, which changes to a `new` one.
         """
-        state, test = self.state, thresholds or self.state.thresholds
-        reading, linking = _part(progress, 0.0, _READ), _part(progress, _READ, 1.0)
+        state, evidence = self.state, None
+        reading, linking = part_of(progress, 0.0, _READ), part_of(progress, _READ, 1.0)
+        content = self.content(fetch if new is None else new.fetch(fetch), reading)
+        if isinstance(thresholds, str):
+            trying, linking = part_of(linking, 0.0, 0.5), part_of(linking, 0.5, 1.0)
+            test, evidence = self._from_clusters(content, keep_join=new is None, progress=trying)
+        else:
+            test = thresholds or state.thresholds
         replay = functools.partial(self._replayed, test, linking)
         tools = Tools(self.factory.unions, replay, limit, linking)
-        content = self.content(fetch if new is None else new.fetch(fetch), reading)
         partition = rebuilding.clustered(content, state, self.ledger, test, tools)
         numbering = Numbering.of(partition, state, self.ledger.names)
-        return Plan(partition, numbering, report_of(partition, numbering, state, test))
+        report = report_of(partition, numbering, state, test)
+        return Plan(partition, numbering, replace(report, evidence=evidence), test)
+
+    def _from_clusters(
+        self, content: Content, *, keep_join: bool, progress: Progress | None
+    ) -> tuple[Thresholds, ClusterEvidence]:
+        """Return thresholds that the present clusters ask for, and what they rest on."""
+        labelled = LabelledClusters.of(content, self.state, self.ledger)
+        return labelled.found(
+            self.state.thresholds, self.factory.unions, keep_join=keep_join, progress=progress
+        )
 
     def _replayed(
         self, test: Thresholds, progress: Progress | None, fixed: Fixed, missing_weights: Integers
@@ -161,13 +180,6 @@ def _add(engine: Engine, rows: Fixed, missing_weight: int) -> None:
         return
     for row in rows:
         engine.place(row, missing_weight=missing_weight)
-
-
-def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
-    """Return what reports the share of a part of the work, which is all from start to end."""
-    if progress is None:
-        return None
-    return lambda share: progress(start + (end - start) * share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,17 +223,18 @@ def rebuild(
     core: Core,
     apply: bool = False,
     *,
-    thresholds: Thresholds | None = None,
+    thresholds: Thresholds | str | None = None,
     space: Space | None = None,
     vectors: npt.ArrayLike | None = None,
     progress: Progress | None = None,
     limit: int = LIMIT,
 ) -> RebuildReport:
     """Cluster all kept vectors again; propose what changes, or apply it."""
-    check_thresholds(thresholds)
+    check_rebuild_thresholds(thresholds)
     check_yes_no("apply", apply)
     source = _source(core, "rebuild")
     if source is None:
+        check_any_clusters(thresholds)
         return RebuildReport(applied=bool(apply))
     wanted, made = Wanted(thresholds, space, vectors), core.prepared
     if made is None or not made.fits(source, wanted):
@@ -238,8 +251,7 @@ def _enter(core: Core, source: RebuildSource, made: Prepared) -> None:
     if new is not None:
         spaces.enter(core, new, first)
     with core.interruptible():
-        settings = Settings(made.wanted.thresholds or core.origin.thresholds, new)
-        after = _after(core, source, made.plan, settings)
+        after = _after(core, source, made.plan, Settings(made.plan.thresholds, new))
     core.origin = replace(core.origin, thresholds=after.thresholds)
     core.replace_state(after)
     enforce(core, first)
@@ -261,6 +273,12 @@ def source_for_read(core: Core, verb: str) -> RebuildSource | None:
     """Return a source that any thread may use later; None if there are no vectors."""
     source = _source(core, verb)
     return source and replace(source, ledger=copy.deepcopy(source.ledger))
+
+
+def check_any_clusters(thresholds: Thresholds | str | None) -> None:
+    """Raise ArgumentError if thresholds shall come from the clusters of an empty clusterer."""
+    if isinstance(thresholds, str):
+        check_enough(0)
 
 
 def _source(core: Core, verb: str) -> RebuildSource | None:

@@ -376,21 +376,22 @@ class Redo(Verb):
 class _Proposing(Verb):
     """A verb that proposes changes, or applies them; the journal holds those that were applied."""
 
+    check: ClassVar[Callable[[object], None]]  # of thresholds that are no JSON object
+
     apply: bool = False
-    _: KW_ONLY
-    thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
         """Take thresholds as JSON has them; raise ArgumentError for anything else."""
-        given = self.thresholds
+        given = vars(self)["thresholds"]
         if isinstance(given, dict) and given.keys() == {each.name for each in fields(Thresholds)}:
             object.__setattr__(self, "thresholds", Thresholds(**given))
         else:
-            checks.check_thresholds(given)
+            type(self).check(given)
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return the thresholds, if they were given."""
-        return {} if self.thresholds is None else {"thresholds": plain(self.thresholds)}
+        given = vars(self)["thresholds"]
+        return {} if given is None else {"thresholds": plain(given)}
 
     @classmethod
     def from_journal(cls, arguments: Mapping[str, Any], rows: Float32s | None) -> Verb:
@@ -402,6 +403,11 @@ class _Proposing(Verb):
 class Settle(_Proposing):
     """Compare all subclusters with one another; propose which clusters to join and to cut."""
 
+    check = checks.check_thresholds
+
+    _: KW_ONLY
+    thresholds: Thresholds | None = None
+
 
 @verb(rebuilding.rebuild)
 class Rebuild(_Proposing):
@@ -409,8 +415,10 @@ class Rebuild(_Proposing):
 
     vectors_field = "vectors"
     adds = False
+    check = checks.check_rebuild_thresholds
 
     _: KW_ONLY
+    thresholds: Thresholds | str | None = None
     space: Space | None = None
     vectors: Vectors | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from linkstream.engine.comparison import similarities
 from linkstream.engine.graph import column
 from linkstream.engine.linkage import Floats, centroids
 from linkstream.engine.state import Integers, State
+from linkstream.identity.cluster_labels import ClusterEvidence
 from linkstream.identity.rebuild_ids import Numbering
 from linkstream.identity.rebuilding import Partition, counted
 from linkstream.paper.thresholds import Thresholds
@@ -60,6 +61,8 @@ class RebuildReport:
         n_subclusters: numbers of subclusters before and after.
         n_transferred: number of vectors that change their subcluster.
         applied: whether the change was made.
+        thresholds: what the vectors were clustered with; None if there are no vectors.
+        evidence: what the thresholds rest on, if they come from the present clusters.
     """
 
     flows: tuple[Flow, ...] = ()
@@ -68,6 +71,8 @@ class RebuildReport:
     n_subclusters: tuple[int, int] = (0, 0)
     n_transferred: int = 0
     applied: bool = False
+    thresholds: Thresholds | None = None
+    evidence: ClusterEvidence | None = None
 
     def of(self, kind: str) -> tuple[Flow, ...]:
         """Return the flows of a kind.
@@ -90,7 +95,14 @@ class RebuildReport:
             f"{self.n_subclusters[0]:,} subclusters → {self.n_subclusters[1]:,}; "
             f"{self.n_moved:,} of {self.n_vectors:,} vectors move"
         )
-        return "\n".join([first, *map(str, self.flows)])
+        return "\n".join([first, *self._found(), *map(str, self.flows)])
+
+    def _found(self) -> list[str]:
+        """Return a line on thresholds that come from the present clusters."""
+        if self.evidence is None or self.thresholds is None:
+            return []
+        figures = " ".join(f"{value:.4g}" for value in astuple(self.thresholds))
+        return [f"thresholds {figures} {self.evidence}"]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -123,6 +135,7 @@ def report_of(
         n_clusters=(len(np.unique(state.clusters)), len(ids)),
         n_subclusters=(len(state.numbers), len(numbering.numbers)),
         n_transferred=int(np.count_nonzero(moved)),
+        thresholds=thresholds,
     )
 
 

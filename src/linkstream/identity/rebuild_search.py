@@ -138,6 +138,11 @@ class Grid:
         return int(np.argmax(_smoothed(_smoothed(mean).T).T.round(9)))
 
 
+def part_of(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Return what reports the progress of one part of the work, from `start` to `end`."""
+    return progress and (lambda share: progress(start + share * (end - start)))
+
+
 def grouped(examples: Examples, thresholds: Thresholds, unite: Unite) -> Integers:
     """Return the group of each vector: the lowest row in it."""
     found = unite(examples.sums, examples.masses, thresholds, UNRESTRICTED, None)

@@ -108,6 +108,7 @@ _TYPES: dict[str, Any] = {
     "Weights": Numbers | None,
     "Vectors | None": Rows | None,
     "Thresholds | None": Thresholds | None,
+    "Thresholds | str | None": Thresholds | Literal["from clusters"] | None,
     "Space | None": Space | None,
 }
 _NAMES = {"Vector": "vector", "Vectors": "vectors", "Weights": "weights"}  # in HTTP, by type
@@ -168,7 +169,7 @@ BODIES = {name: _body_of(verb) for name, verb in VERBS.items()}
 def to_verb(name: str, body: Body) -> Verb:
     """Return the verb that a body describes, without the fields of HTTP alone."""
     values = {each.name: getattr(body, _name(each)) for each in fields(VERBS[name])}
-    if values.get("thresholds") is not None:
+    if isinstance(values.get("thresholds"), Thresholds):
         values["thresholds"] = thresholds.Thresholds(**values["thresholds"].model_dump())
     if values.get("space") is not None:
         values["space"] = values["space"].model_dump()

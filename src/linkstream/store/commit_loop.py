@@ -434,10 +434,10 @@ def _check_same_call(
 ) -> None:
     """Raise IdempotencyError if a key was used for another call."""
     given, before = (
-        (verb, {name: value for name, value in arguments.items() if name not in request.named})
+        (verb, {name: value for name, value in arguments.items() if name not in request.told})
         for verb, arguments in ((request.verb, request.arguments), (found.verb, found.arguments))
     )
-    parts = request.rows, request.attached, request.named
+    parts = request.rows, request.attached, request.told
     if given != before or not digests.same(*parts, found, stored):
         raise IdempotencyError(
             f"idempotency_key={request.key!r}, which operation {found.number} used for another "

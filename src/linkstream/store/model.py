@@ -15,6 +15,7 @@ import numpy.typing as npt
 from linkstream import saving
 from linkstream.clusterer import Links, checks
 from linkstream.clusterer.snapshots import saved_without_history
+from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import VERBS
 from linkstream.engine.events import WIDTH
 from linkstream.errors import DamagedStoreError, LinkstreamError, SnapshotError, StoreError
@@ -138,6 +139,8 @@ class Model:
             request.answer, events = self._perform(request.verb, request.arguments, request.rows)
         finally:
             core.progress = core.prepared = None
+        for name in request.found:
+            request.arguments = {**request.arguments, name: plain(getattr(request.answer, name))}
         request.decisions = self.links.last_decisions if request.verb in IDS else None
         self._decided(request, before, self.links.n_vectors, events)
 

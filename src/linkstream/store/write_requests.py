@@ -108,6 +108,7 @@ class WriteRequest(Call):
     attached: Attached = NOTHING  # payloads, times and keys of the vectors
     key_hashes: npt.NDArray[np.int64] | None = None  # of the keys of the vectors
     named: dict[str, str] = field(default_factory=dict)  # arguments that are keys of vectors
+    found: dict[str, str] = field(default_factory=dict)  # arguments that the call finds itself
     key: str | None = None  # the idempotency key
     digest: bytes | None = None  # of vectors and what came with them, if there is a key
     crcs: list[int] | None = None  # of the pieces of the vectors, if the caller computed them
@@ -124,6 +125,11 @@ class WriteRequest(Call):
     decisions: Decisions | None = None  # on its vectors, if they were made just now
     operation: Operation | None = None  # the journal entry to commit
     ahead: Future[None] | None = None  # the write of its vectors while they are being decided
+
+    @property
+    def told(self) -> dict[str, str]:
+        """Arguments as the caller gave them, where the journal has what they stand for."""
+        return {**self.named, **self.found}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -183,6 +189,8 @@ def request_of(
     attached = attached_to(n, payloads, at, ids)
     request = WriteRequest(verb=verb.verb, arguments=arguments, attached=attached, key=key)
     request.named = verb.keys()
+    if isinstance(arguments.get("thresholds"), str):
+        request.found = {"thresholds": arguments["thresholds"]}
     for key_of_vector in request.named.values():
         check_key(key_of_vector)
     if attached.keys is not None:
@@ -191,7 +199,7 @@ def request_of(
     request.alone = verb.verb not in GROUPED
     if key is not None:
         _check_key(key)
-        request.digest = digests.digest(request.rows, attached, request.named)
+        request.digest = digests.digest(request.rows, attached, request.told)
     return request
 
 
