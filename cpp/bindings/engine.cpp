@@ -38,7 +38,7 @@ constexpr std::int64_t kFewEvents = 4096;
 
 // The sequence number of the first vector, and the decisions as columns.
 using Columns = std::tuple<std::int64_t, Array<std::int64_t>, Array<std::int64_t>,
-                           Array<std::int8_t>, Array<double>, Array<double>>;
+                           Array<std::int8_t>, Array<double>, Array<double>, Array<double>>;
 
 // Computes the norms of rows.
 void measure(const Kernel& kernel, const float* x, std::size_t n, std::size_t dimension,
@@ -57,13 +57,15 @@ struct Answers {
 
   Columns columns() const {
     Columns columns(first, Array<std::int64_t>({n}), Array<std::int64_t>({n}),
-                    Array<std::int8_t>({n}), Array<double>({n}), Array<double>({n}));
+                    Array<std::int8_t>({n}), Array<double>({n}), Array<double>({n}),
+                    Array<double>({n}));
     for (std::size_t i = 0; i < n; ++i) {
       std::get<1>(columns).data()[i] = decisions[i].cluster;
       std::get<2>(columns).data()[i] = decisions[i].subcluster;
       std::get<3>(columns).data()[i] = static_cast<std::int8_t>(decisions[i].kind);
       std::get<4>(columns).data()[i] = decisions[i].similarity;
       std::get<5>(columns).data()[i] = decisions[i].threshold;
+      std::get<6>(columns).data()[i] = decisions[i].cluster_margin;
     }
     return columns;
   }
@@ -171,9 +173,10 @@ class BoundEngine {
     try {
       engine_.add(x.data(), &norm, 1, &d);
       const bool near = d.similarity == d.similarity;
-      nb::object decision = made(d.cluster, d.subcluster, static_cast<int>(d.kind),
-                                 near ? nb::cast(d.similarity) : nb::none(),
-                                 near ? nb::cast(d.threshold) : nb::none(), sequence);
+      nb::object decision = made(
+          d.cluster, d.subcluster, static_cast<int>(d.kind),
+          near ? nb::cast(d.similarity) : nb::none(), near ? nb::cast(d.threshold) : nb::none(),
+          sequence, d.cluster_margin == d.cluster_margin ? nb::cast(d.cluster_margin) : nb::none());
       engine_.commit();
       return decision;
     } catch (...) {  // there may be no memory for the decision
@@ -194,7 +197,7 @@ class BoundEngine {
     const Decision d =
         locked([&] { return engine_.place(q, {missing_weight, outcome, target, member, rule}); });
     return std::make_tuple(d.cluster, d.subcluster, static_cast<int>(d.kind), d.similarity,
-                           d.threshold);
+                           d.threshold, d.cluster_margin);
   }
 
   void withdraw(Vectors vector, std::int64_t missing_weight, std::int64_t target,
@@ -205,6 +208,10 @@ class BoundEngine {
 
   void set_healing(double growth, double steadiness, bool alone, std::int64_t final_after) {
     locked([&] { engine_.set_healing(growth, steadiness, alone, final_after); });
+  }
+
+  void set_cluster_margins(bool on) {
+    locked([&] { engine_.set_cluster_margins(on); });
   }
 
   // Rows of `barred` are two subclusters; rows of `labels` a cluster and its label.
@@ -604,6 +611,7 @@ void bind_engine(nb::module_& m) {
            nb::arg("missing_weights"), nb::arg("rows").none(), nb::arg("flags"), nb::arg("apart"))
       .def("set_healing", &BoundEngine::set_healing, nb::arg("growth"), nb::arg("steadiness"),
            nb::arg("alone"), nb::arg("final_after") = 0)
+      .def("set_cluster_margins", &BoundEngine::set_cluster_margins, nb::arg("on"))
       .def("require", &BoundEngine::require, nb::arg("barred"), nb::arg("labels"))
       .def("heal", &BoundEngine::heal)
       .def("note", &BoundEngine::note, nb::arg("rows"))

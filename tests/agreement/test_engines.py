@@ -59,6 +59,7 @@ def columns_of(decisions):
         decisions.kind,
         decisions.similarity,
         decisions.threshold,
+        decisions.cluster_margin,
     )
 
 

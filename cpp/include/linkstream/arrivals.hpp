@@ -100,6 +100,17 @@ class Arrivals {
     return best;
   }
 
+  // The same whatever the similarity. The vector is scanned alone, so call it after `nearest`.
+  Nearest nearest_of_all(std::size_t index) {
+    Nearest best;
+    lowest_ = kBelowAll;
+    queries_.set_bar(index, static_cast<float>(kBelowAll));
+    search_.nearest(graph_.rows, queries_, index, lists_[index]);
+    settle(lists_[index].rows, index, best);
+    lowest_ = graph_.thresholds.lowest();
+    return best;
+  }
+
  private:
   // Computes exact similarities of the proposed rows, the highest bound first.
   void settle(std::vector<Proposal>& proposals, std::size_t index, Nearest& best) {
@@ -128,6 +139,8 @@ class Arrivals {
                              (score == best.similarity && node.number < graph_.number(best.row)));
     if (better) best = {proposal.row, score, product};
   }
+
+  static constexpr double kBelowAll = -2.0;  // less than any similarity
 
   Graph& graph_;
   Search& search_;

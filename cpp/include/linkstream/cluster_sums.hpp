@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -27,6 +28,7 @@ class ClusterSums {
 
   ClusterSums(const Graph& graph, Search& search, bool on)
       : on_(on),
+        coded_(on),
         graph_(graph),
         search_(search),
         rows_(graph.dimension()),
@@ -34,8 +36,15 @@ class ClusterSums {
         codes_(rows_.width(), 0),
         room_(rows_.width()) {}
 
-  // Computes all sums, and keeps them from now on.
+  // Computes all sums, and keeps them from now on, with codes to scan them.
   void turn_on() {
+    if (coded_) return;
+    on_ = coded_ = true;
+    read();
+  }
+
+  // The same without codes, which cost more than the sums.
+  void keep() {
     if (on_) return;
     on_ = true;
     read();
@@ -48,11 +57,11 @@ class ClusterSums {
   void add(std::uint32_t component, const IncomingVector& x) {
     if (!on_) return;
     open(component);
+    const Integer product = known_.q == x.q && known_.component == component
+                                ? known_.product
+                                : product_of(component, x);
     save(component);
-    Integer& square = squares_[component];
-    const std::int64_t count = graph_.forest.components[component].vectors;
-    square +=
-        2 * dot(graph_.kernel, x.q, rows_.sum(component), count, graph_.dimension()) + x.square;
+    squares_[component] += 2 * product + x.square;
     graph_.kernel.add_vector(rows_.sum(component), x.q, graph_.dimension());
     encode(component);
   }
@@ -124,11 +133,40 @@ class ClusterSums {
     encode(kept);
   }
 
+  // Returns the similarity of a vector to a component, less s~(k, 1) for its k vectors; NaN if these
+  // cancel out. The product is kept for `add` until `forget_product`, or until the sum changes.
+  double margin(std::uint32_t component, const IncomingVector& x) {
+    known_ = {x.q, component, product_of(component, x)};
+    if (squares_[component] == 0) return std::numeric_limits<double>::quiet_NaN();
+    const double threshold =
+        graph_.thresholds.edge(graph_.forest.components[component].mass(), 1.0);
+    return similarity(known_.product, x.root, root(squares_[component])) - threshold;
+  }
+
+  void forget_product() { known_.q = nullptr; }
+
+  // Returns the greatest margin of a vector to any component; NaN if there is none.
+  double greatest_margin(const IncomingVector& x) {
+    double best = -std::numeric_limits<double>::infinity();
+    graph_.ask(query_, x, kBelowAll);
+    search_.reaching(rows_, query_, 0, proposed_);
+    visit_proposed(
+        x, 1.0,
+        [&](std::uint32_t, double score, double threshold) {
+          return best = std::max(best, score - threshold);
+        },
+        kBelowAll);
+    return std::isinf(best) ? std::numeric_limits<double>::quiet_NaN() : best;
+  }
+
   // Changes. A rollback needs no memory.
 
   struct Record;
 
-  void begin() { is_open_ = true; }
+  void begin() {
+    is_open_ = true;
+    forget_product();
+  }
 
   void commit() {
     end_saving();
@@ -266,13 +304,13 @@ class ClusterSums {
   void by_margin(const Arriving& x, double k, ClusterScan& block, std::size_t place, Row unchanged,
                  Visit visit) {
     if (block.propose(graph_.kernel, place, proposed_, unchanged)) {
-      const double needed = visit_proposed(x, k, visit);
+      const double needed = visit_proposed(x, k, visit, lowest());
       if (!block.is_cut(place)) return;
       if (needed >= proposed_.bar - graph_.thresholds.edge(least_mass_, k)) return;
     }
     graph_.ask(query_, x, bar());
     search_.reaching(rows_, query_, 0, proposed_);
-    visit_proposed(x, k, visit);
+    visit_proposed(x, k, visit, lowest());
   }
 
  private:
@@ -292,8 +330,21 @@ class ClusterSums {
   std::size_t change_bytes() const { return bytes_of(images_) + bytes_of(sums_); }
 
  private:
+  // A product that was computed just now, of a vector with the sum of a component.
+  struct Known {
+    const std::int32_t* q = nullptr;
+    std::uint32_t component = 0;
+    Integer product = 0;
+  };
+
+  Integer product_of(std::uint32_t component, const IncomingVector& x) const {
+    const std::int64_t count = graph_.forest.components[component].vectors;
+    return dot(graph_.kernel, x.q, rows_.sum(component), count, graph_.dimension());
+  }
+
   // Saves the sum of a component; call it before any change of it.
   void save(std::uint32_t component) {
+    forget_product();
     if (!is_open_) return;
     if (component >= saved_.size()) saved_.resize(component + 1 + component / 2, 0);
     if (saved_[component]) return;
@@ -320,6 +371,7 @@ class ClusterSums {
     bool operator<(const Likely& other) const { return margin < other.margin; }
   };
 
+  static constexpr float kBelowAll = -2.0f;  // less than any similarity
   static constexpr double kHeavy = 1e6;
   static constexpr float kNoInsurance = 4.0f;  // more than any two similarities differ
 
@@ -373,7 +425,7 @@ class ClusterSums {
   // Computes exact margins, the highest bound first, while they are needed. Returns the margin that
   // was needed at the end.
   template <class Arriving, class Visit>
-  double visit_proposed(const Arriving& x, double k, Visit visit) {
+  double visit_proposed(const Arriving& x, double k, Visit visit, double lowest) {
     const Thresholds::Bound least = graph_.thresholds.bound(k);
     likely_.clear();
     for (const Proposal& proposal : proposed_.rows) {
@@ -389,7 +441,7 @@ class ClusterSums {
       const ClusterStats& stats = graph_.forest.components[component];
       const Integer product = graph_.product(x, rows_.sum(component), stats.vectors);
       const double score = similarity(product, x.root, root(squares_[component]));
-      if (score < lowest()) continue;
+      if (score < lowest) continue;
       needed = visit(component, score, graph_.thresholds.edge(stats.mass(), k));
     }
     return needed;
@@ -428,6 +480,7 @@ class ClusterSums {
 
   // A sum of zero has no direction: no scan may find it.
   void encode(std::uint32_t component) {
+    if (!coded_) return;
     if (squares_[component] == 0) {
       drop(component);
       return;
@@ -440,7 +493,7 @@ class ClusterSums {
     healing.write(component, codes_.data(), scale, residual);
   }
 
-  bool on_;
+  bool on_, coded_;
   const Graph& graph_;
   Search& search_;
   Rows rows_;
@@ -453,6 +506,7 @@ class ClusterSums {
   std::vector<Image> images_;  // of the open change, in order
   std::vector<std::int64_t> sums_;
   std::vector<std::uint8_t> saved_;  // by component
+  Known known_;
   bool is_open_ = false;
   double least_mass_ = 1.0;  // of a cluster when the block was scanned
 };

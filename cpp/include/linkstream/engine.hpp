@@ -21,6 +21,7 @@
 #include "arrivals.hpp"
 #include "assess.hpp"
 #include "cluster_index.hpp"
+#include "cluster_margin.hpp"
 #include "cluster_sums.hpp"
 #include "corrections.hpp"
 #include "graph.hpp"
@@ -44,6 +45,7 @@ struct Decision {
   Kind kind;
   double similarity;  // NaN if no subcluster reaches the lowest threshold
   double threshold;
+  double cluster_margin = kNothing;  // NaN if margins are off or no cluster was there
 };
 
 // Vectors that arrive as one sum: the sum, what each lacks to the full weight in 256ths, how many, and
@@ -95,6 +97,7 @@ class Engine {
         update_(graph_, search_, journal_, members_, cluster_sums_),
         assess_(graph_, cluster_sums_, update_, cluster_evidence),
         arrivals_(graph_, search_),
+        margin_(graph_, cluster_sums_, arrivals_, cluster_evidence),
         placement_(graph_, journal_, members_, cluster_sums_, update_),
         corrections_(graph_, journal_, members_, placement_),
         healer_(graph_, journal_, cluster_sums_, update_),
@@ -311,7 +314,9 @@ class Engine {
     const bool is_new = order.member == -1;
     Change change(*this);
     if (is_new) make_room(1);
-    const Verdict verdict = order.outcome < 0 ? tested(q) : corrections_.given(order);
+    const bool tests = order.outcome < 0;
+    double margin = kNothing;
+    const Verdict verdict = tests ? tested(q, margin) : corrections_.given(order);
     const IncomingVector share = corrections_.share_of(q, order.missing_weight);
     const Integer product = corrections_.check_sum(verdict, share);
     if (is_new) journal_.newest = journal_.n_vectors;
@@ -326,8 +331,8 @@ class Engine {
       members_.moved(member, graph_.number(row));
     }
     change.done();
-    return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
-            verdict.threshold};
+    return {graph_.cluster(row), graph_.number(row), verdict.kind,
+            verdict.similarity,  verdict.threshold,  margin};
   }
 
   // Takes a vector's share out of the subcluster that holds it, exactly.
@@ -369,6 +374,10 @@ class Engine {
     heals_alone_ = alone && healer_.on();
     if (healer_.on()) cluster_sums_.turn_on();
   }
+
+  // Computes the cluster margin of each decision from now on, or no longer; sums that are absorbed have
+  // none.
+  void set_cluster_margins(bool on) { margin_.set(on); }
 
   // Replaces what corrections require when clusters are settled. It is the caller's to do so again
   // after a rollback of the change in which it was called.
@@ -652,15 +661,22 @@ class Engine {
     const IncomingVector& x = arrivals_[index];
     const Verdict verdict = assessed(index, nearest);
     const double score = assess_.cluster_evidence() ? kNothing : verdict.similarity;
+    const double margin = margin_(verdict, nearest, index);
     const Row row = apply(verdict, {x, 0, journal_.n_vectors}, nearest.product, score);
     arrived(row, x.q);
-    return {graph_.cluster(row), graph_.number(row), verdict.kind, verdict.similarity,
-            verdict.threshold};
+    return {graph_.cluster(row), graph_.number(row), verdict.kind,
+            verdict.similarity,  verdict.threshold,  margin};
   }
 
   // Carries out a verdict. Returns the row that then holds the vector. `product` is that with the sum
   // it joins; `score` is the similarity to the node it is linked to, or NaN.
   Row apply(const Verdict& verdict, const Contribution& part, Integer product, double score) {
+    const Row row = placed(verdict, part, product, score);
+    cluster_sums_.forget_product();
+    return row;
+  }
+
+  Row placed(const Verdict& verdict, const Contribution& part, Integer product, double score) {
     if (verdict.partner == kNoRow) return placement_.create(part);
     if (verdict.kind == Kind::kJoined) return placement_.join(verdict.partner, part, product);
     return placement_.link(verdict.partner, part, score, verdict.rule);
@@ -678,9 +694,14 @@ class Engine {
     Nearest nearest;
     const Verdict verdict = assessed(index, nearest);
     const bool any = verdict.partner != kNoRow;
+    const double margin = margin_(verdict, nearest, index);
+    cluster_sums_.forget_product();
     return {any ? graph_.cluster(verdict.partner) : -1,
             any && verdict.kind == Kind::kJoined ? graph_.number(verdict.partner) : -1,
-            verdict.kind, verdict.similarity, verdict.threshold};
+            verdict.kind,
+            verdict.similarity,
+            verdict.threshold,
+            margin};
   }
 
   // Beyond the paper
@@ -717,9 +738,12 @@ class Engine {
             verdict.threshold};
   }
 
-  Verdict tested(const std::int32_t* q) {
+  Verdict tested(const std::int32_t* q, double& margin) {
     begin_block(q, 1);
-    return assess_(arrivals_.nearest(0), arrivals_[0]);
+    const Nearest nearest = arrivals_.nearest(0);
+    const Verdict verdict = assess_(nearest, arrivals_[0]);
+    margin = margin_(verdict, nearest, 0);
+    return verdict;
   }
 
   Thresholds thresholds_;
@@ -733,6 +757,7 @@ class Engine {
   Update update_;
   Assess assess_;
   Arrivals<IncomingVector> arrivals_;
+  ClusterMargin margin_;
   Placement placement_;
   Corrections corrections_;
   Healer healer_;

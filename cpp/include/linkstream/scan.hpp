@@ -64,6 +64,8 @@ class Queries {
     parameters_[index].bar = bar;
   }
 
+  void set_bar(std::size_t index, float bar) { parameters_[index].bar = bar; }
+
   const std::int8_t* codes(std::size_t index) const { return codes_.get() + index * width_; }
   const VectorCode& parameters(std::size_t index) const { return parameters_[index]; }
   const VectorCode* all_parameters() const { return parameters_.data(); }

@@ -118,6 +118,7 @@ class Core:
         self.settles = self.healing is not None and self.healing.as_it_goes
         self._watched = bool(self.limits) or (self.healing is not None and not self.settles)
         self.maintained = self.fast_path = self.heals_alone = self.is_ready = False
+        self.cluster_margins = False
         self._required: int | None = None  # revision of the ledger that the engine was told
         self.vectors: VectorStore | None = None
         self.external_vectors = False
@@ -147,8 +148,15 @@ class Core:
         """Return a new engine that continues from a state."""
         engine = self.factory.make(state, None if self.external_vectors else self.vectors)
         self._set_healing(engine)
+        engine.set_cluster_margins(self.cluster_margins)
         self._required = None
         return engine
+
+    def set_cluster_margins(self, on: bool) -> None:
+        """Compute the cluster margin of each decision from now on, or no longer."""
+        self.cluster_margins = on
+        if self.engine is not None:
+            self.engine.set_cluster_margins(on)
 
     def replace_state(self, state: State) -> Engine:
         """Continue from another state, with a new engine."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from linkstream.engine.cluster_sums import ClusterSums
 from linkstream.engine.contract import JOINED, LINKED, NEW
+from linkstream.engine.decisions import Row
 from linkstream.engine.forest import SETTLED, TESTED, Node
 from linkstream.engine.graph import Graph
 from linkstream.engine.state import Integers
@@ -25,13 +26,22 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An outcome, the similarity and threshold that decided it, and the node to join or link to."""
+    """An outcome, the similarity and threshold that decided it, and the node to join or link to.
+
+    `cluster_margin` is set afterwards (cluster_margin.py).
+    """
 
     kind: int = NEW
     similarity: float = math.nan
     threshold: float = math.nan
     partner: Node | None = None
     rule: int = TESTED  # of the edge of a link; SETTLED if cluster evidence decided
+    cluster_margin: float = math.nan
+
+    def row(self, cluster: int, subcluster: int) -> Row:
+        """Return the decision on a vector that these hold."""
+        figures = self.similarity, self.threshold, self.cluster_margin
+        return cluster, subcluster, self.kind, *figures
 
 
 class Assess:
@@ -41,13 +51,16 @@ class Assess:
         self, graph: Graph, cluster_sums: ClusterSums, *, cluster_evidence: bool = False
     ) -> None:
         self._graph, self._cluster_sums = graph, cluster_sums
-        self._cluster_evidence = cluster_evidence
+        self.cluster_evidence = cluster_evidence
         self._thresholds = graph.thresholds
 
-    def nearest(self, q: Integers, square: int) -> Nearest | None:
-        """Return J = argmax x·μ_j (eq 19); None if no similarity reaches the lowest threshold."""
+    def nearest(self, q: Integers, square: int, *, at_least: float | None = None) -> Nearest | None:
+        """Return J = argmax x·μ_j (eq 19); None if no similarity reaches `at_least`.
+
+        If that is None, the lowest threshold is taken.
+        """
         best: Nearest | None = None
-        lowest = self._thresholds.lowest
+        lowest = self._thresholds.lowest if at_least is None else at_least
         near = self._graph.rows.near(q, at_least=lowest)
         for node, score in self._graph.exact(near, q, square):
             if score < lowest:
@@ -73,7 +86,7 @@ class Assess:
         t_s = self._thresholds.subcluster_similarity
         if nearest is not None and nearest.similarity >= t_s and joins:  # equation 20
             return Verdict(JOINED, nearest.similarity, t_s, nearest.node)
-        if self._cluster_evidence:
+        if self.cluster_evidence:
             return self._assess_clusters(q, square, nearest, k)
         if nearest is None:
             return Verdict()

@@ -7,124 +7,31 @@ MemoryError.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.cluster_index import ClusterIndex
+from linkstream.engine.decisions import JOINED as JOINED
+from linkstream.engine.decisions import KINDS as KINDS
+from linkstream.engine.decisions import LINKED as LINKED
+from linkstream.engine.decisions import NEW as NEW
+from linkstream.engine.decisions import Decision as Decision
+from linkstream.engine.decisions import Decisions as Decisions
+from linkstream.engine.decisions import Kind as Kind
 from linkstream.engine.forest import TESTED
 from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
 from linkstream.engine.regroup import Regrouped
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.paper.thresholds import Thresholds
 
-Kind = Literal["joined", "linked", "new"]
 RULES = 1  # increased whenever the same vectors would get other decisions than before
-KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
-JOINED, LINKED, NEW = range(3)
 
 Wholes = tuple[Integers, npt.NDArray[np.float64], npt.NDArray[np.float64]]
 Stop = Callable[[], bool]  # called between vectors; True ends the call there
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The outcome of one vector.
-
-    Attributes:
-        cluster: the ID of the cluster that holds the vector.
-        subcluster: the number of the subcluster that holds the vector.
-        kind: "joined" a subcluster, "linked" to one, or "new": began a cluster.
-        similarity: to J, the most similar subcluster (equation 19). None if no subcluster reaches
-            the lowest possible threshold.
-        threshold: the threshold that the similarity was compared with, or None.
-        sequence: the vector's number, in order of arrival from 0.
-    """
-
-    cluster: int
-    subcluster: int
-    kind: Kind
-    similarity: float | None
-    threshold: float | None
-    sequence: int
-
-    def as_batch(self) -> Decisions:
-        """Return the decision as a batch of one."""
-        near = self.similarity is not None and self.threshold is not None
-        figures = (self.similarity, self.threshold) if near else (math.nan, math.nan)
-        row = (self.cluster, self.subcluster, KINDS.index(self.kind), *figures)
-        return Decisions.of(self.sequence, [row])  # type: ignore[list-item]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the decision as plain values for JSON."""
-        return {
-            "cluster": self.cluster,
-            "subcluster": self.subcluster,
-            "kind": self.kind,
-            "similarity": self.similarity,
-            "threshold": self.threshold,
-            "margin": self.margin,
-            "sequence": self.sequence,
-        }
-
-    @property
-    def margin(self) -> float | None:
-        """Return similarity − threshold, or None."""
-        if self.similarity is None or self.threshold is None:
-            return None
-        return self.similarity - self.threshold
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """The decisions of a batch as columns; NaN stands for a similarity that is None."""
-
-    first_sequence: int
-    cluster: npt.NDArray[np.int64]
-    subcluster: npt.NDArray[np.int64]
-    kind: npt.NDArray[np.int8]
-    similarity: npt.NDArray[np.float64]
-    threshold: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, first_sequence: int, rows: list[tuple[int, int, int, float, float]]) -> Decisions:
-        """Make decisions from rows of cluster, subcluster, kind, similarity and threshold."""
-        columns = zip(*rows, strict=True) if rows else ((),) * 5
-        types = np.int64, np.int64, np.int8, np.float64, np.float64
-        return cls(
-            first_sequence, *(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True))
-        )
-
-    @classmethod
-    def joined(cls, pieces: list[Decisions]) -> Decisions:
-        """Concatenate the decisions of a batch that was added in pieces."""
-        columns = zip(*(piece._columns() for piece in pieces), strict=True)
-        return cls(pieces[0].first_sequence, *map(np.concatenate, columns))
-
-    def part(self, start: int, length: int) -> Decisions:
-        """Return `length` consecutive decisions from `start` on."""
-        columns = (column[start : start + length] for column in self._columns())
-        return Decisions(self.first_sequence + start, *columns)
-
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
-        return self.cluster, self.subcluster, self.kind, self.similarity, self.threshold
-
-    def at(self, index: int) -> Decision:
-        """Return the decision of one row."""
-        similarity = float(self.similarity[index])
-        near = similarity == similarity  # NaN differs from itself
-        return Decision(
-            cluster=int(self.cluster[index]),
-            subcluster=int(self.subcluster[index]),
-            kind=KINDS[self.kind[index]],
-            similarity=similarity if near else None,
-            threshold=float(self.threshold[index]) if near else None,
-            sequence=self.first_sequence + index,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +279,12 @@ class Engine(Subclusters, Protocol):
         The engine follows subclusters through merges, and takes that back with the merges. After
         any other change of what is required, and after a rollback of the change in which this was
         called, it must be called again.
+        """
+
+    def set_cluster_margins(self, on: bool) -> None:
+        """Compute the cluster margin of each decision from now on, or no longer.
+
+        Vectors that come as sums (`absorb`) have none. Keeps the sums of clusters once it is on.
         """
 
     def heal(self) -> None:

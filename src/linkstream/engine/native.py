@@ -225,6 +225,10 @@ class NativeEngine:
         """Mark clusters that grow; `alone`: settle them at each point; see `contract.Engine`."""
         self._core.set_healing(growth, steadiness, alone, final_after)
 
+    def set_cluster_margins(self, on: bool) -> None:
+        """Compute the cluster margin of each decision from now on, or no longer."""
+        self._core.set_cluster_margins(on)
+
     def require(self, requirements: Requirements) -> None:
         """Replace what corrections require of groups; see `contract.Engine`."""
         barred, labels = sorted(requirements.barred), sorted(requirements.labels.items())
@@ -382,8 +386,9 @@ def _decision(
     similarity: float | None,
     threshold: float | None,
     sequence: int,
+    margin: float | None,
 ) -> Decision:
-    return Decision(cluster, subcluster, KINDS[kind], similarity, threshold, sequence)
+    return Decision(cluster, subcluster, KINDS[kind], similarity, threshold, sequence, margin)
 
 
 def quantise(rows: npt.NDArray[np.float32]) -> tuple[Fixed, Floats]:

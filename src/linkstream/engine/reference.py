@@ -21,19 +21,12 @@ from linkstream.engine import door, events, linkage
 from linkstream.engine.absorb import Absorb
 from linkstream.engine.assess import Assess, Verdict
 from linkstream.engine.cluster_index import ClusterIndex, StateIndex
+from linkstream.engine.cluster_margin import ClusterMargin
 from linkstream.engine.cluster_sums import ClusterSums
 from linkstream.engine.comparison import elsewhere, wholes
-from linkstream.engine.contract import (
-    JOINED,
-    Candidate,
-    Decision,
-    Decisions,
-    Requirements,
-    Stop,
-    VectorStore,
-    Wholes,
-)
+from linkstream.engine.contract import Candidate, Requirements, Stop, VectorStore, Wholes
 from linkstream.engine.corrections import Corrections, share
+from linkstream.engine.decisions import JOINED, Decision, Decisions, Row
 from linkstream.engine.fixed_point import dot
 from linkstream.engine.forest import FULL, TESTED, Node
 from linkstream.engine.graph import Graph, column
@@ -48,8 +41,6 @@ from linkstream.engine.state import Fixed, Integers, State
 from linkstream.engine.totals import totals
 from linkstream.engine.update import Update
 from linkstream.paper.thresholds import Thresholds
-
-Row = tuple[int, int, int, float, float]  # cluster, subcluster, kind, similarity, threshold
 
 
 class ReferenceEngine:
@@ -73,6 +64,7 @@ class ReferenceEngine:
         self._members = members = Members(track_vectors)
         self._cluster_sums = sums = ClusterSums(graph, on=cluster_evidence)
         self._assess = Assess(graph, sums, cluster_evidence=cluster_evidence)
+        self._margin = ClusterMargin(graph, sums, self._assess)
         self._update = Update(graph, journal, members, sums)
         self._placement = Placement(graph, journal, sums, self._update)
         self._corrections = Corrections(graph, members, self._placement)
@@ -195,14 +187,16 @@ class ReferenceEngine:
     def _tested(self, vector: Fixed) -> Verdict:
         q = vector.astype(np.int64)
         square = dot(q, q)
-        return self._assess(self._assess.nearest(q, square), q, square)
+        nearest = self._assess.nearest(q, square)
+        verdict = self._assess(nearest, q, square)
+        return replace(verdict, cluster_margin=self._margin(verdict, nearest, q, square))
 
     def _add_one(self, vector: Fixed) -> Row:
         self._journal.newest = self.n_vectors
         verdict = self._tested(vector)
         node = self._apply(verdict, Contribution(share(vector, 0), 0, self.n_vectors))
         self._arrived(node, vector)
-        return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
+        return verdict.row(node.cluster, node.number)
 
     def _apply(self, verdict: Verdict, part: Contribution) -> Node:
         """Carry out a verdict; return the node that then holds the vector."""
@@ -224,7 +218,7 @@ class ReferenceEngine:
         verdict = self._tested(vector)
         cluster = verdict.partner.cluster if verdict.partner else -1
         number = verdict.partner.number if verdict.partner and verdict.kind == JOINED else -1
-        return cluster, number, verdict.kind, verdict.similarity, verdict.threshold
+        return verdict.row(cluster, number)
 
     # Beyond the paper
 
@@ -255,8 +249,7 @@ class ReferenceEngine:
                 self._arrived(node, vector)
             else:
                 self._members.moved(member, node.number)
-        row = node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
-        return Decisions.of(part.member, [row]).at(0)
+        return Decisions.of(part.member, [verdict.row(node.cluster, node.number)]).at(0)
 
     def withdraw(self, vector: Fixed, *, missing_weight: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
@@ -301,7 +294,11 @@ class ReferenceEngine:
         if verdict.kind == JOINED:
             node = self._update(node)
         self._healer.arrived(node, n)
-        return node.cluster, node.number, verdict.kind, verdict.similarity, verdict.threshold
+        return verdict.row(node.cluster, node.number)
+
+    def set_cluster_margins(self, on: bool) -> None:
+        """Compute the cluster margin of each decision from now on, or no longer."""
+        self._margin.set(on)
 
     # Healing
 

@@ -1,0 +1,121 @@
+"""Decisions: the outcome of one vector, and those of a batch as columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Kind = Literal["joined", "linked", "new"]
+KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
+JOINED, LINKED, NEW = range(3)
+
+Row = tuple[int, int, int, float, float, float]  # the columns of `Decisions`, in order
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of one vector.
+
+    Attributes:
+        cluster: the ID of the cluster that holds the vector.
+        subcluster: the number of the subcluster that holds the vector.
+        kind: "joined" a subcluster, "linked" to one, or "new": began a cluster.
+        similarity: to J, the most similar subcluster (equation 19). None if no subcluster reaches
+            the lowest possible threshold.
+        threshold: the threshold that the similarity was compared with, or None.
+        sequence: the vector's number, in order of arrival from 0.
+        cluster_margin: the similarity to a cluster as a whole, less s~(k, 1) for its k vectors,
+            before the vector is added (docs/choices.md, "cluster margin"). None if margins are
+            off or no cluster was there.
+    """
+
+    cluster: int
+    subcluster: int
+    kind: Kind
+    similarity: float | None
+    threshold: float | None
+    sequence: int
+    cluster_margin: float | None = None
+
+    def as_batch(self) -> Decisions:
+        """Return the decision as a batch of one."""
+        near = self.similarity is not None and self.threshold is not None
+        figures = (self.similarity, self.threshold) if near else (math.nan, math.nan)
+        margin = math.nan if self.cluster_margin is None else self.cluster_margin
+        row = (self.cluster, self.subcluster, KINDS.index(self.kind), *figures, margin)
+        return Decisions.of(self.sequence, [row])  # type: ignore[list-item]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decision as plain values for JSON."""
+        return {
+            "cluster": self.cluster,
+            "subcluster": self.subcluster,
+            "kind": self.kind,
+            "similarity": self.similarity,
+            "threshold": self.threshold,
+            "margin": self.margin,
+            "sequence": self.sequence,
+        }
+
+    @property
+    def margin(self) -> float | None:
+        """Return similarity − threshold, or None."""
+        if self.similarity is None or self.threshold is None:
+            return None
+        return self.similarity - self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions of a batch as columns; NaN stands for a figure that is None."""
+
+    first_sequence: int
+    cluster: npt.NDArray[np.int64]
+    subcluster: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int8]
+    similarity: npt.NDArray[np.float64]
+    threshold: npt.NDArray[np.float64]
+    cluster_margin: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, first_sequence: int, rows: list[Row]) -> Decisions:
+        """Make decisions from rows of cluster, subcluster, kind and figures."""
+        columns = zip(*rows, strict=True) if rows else ((),) * 6
+        types = np.int64, np.int64, np.int8, *(np.float64,) * 3
+        return cls(
+            first_sequence, *(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True))
+        )
+
+    @classmethod
+    def joined(cls, pieces: list[Decisions]) -> Decisions:
+        """Concatenate the decisions of a batch that was added in pieces."""
+        columns = zip(*(piece._columns() for piece in pieces), strict=True)
+        return cls(pieces[0].first_sequence, *map(np.concatenate, columns))
+
+    def part(self, start: int, length: int) -> Decisions:
+        """Return `length` consecutive decisions from `start` on."""
+        columns = (column[start : start + length] for column in self._columns())
+        return Decisions(self.first_sequence + start, *columns)
+
+    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+        figures = self.similarity, self.threshold, self.cluster_margin
+        return self.cluster, self.subcluster, self.kind, *figures
+
+    def at(self, index: int) -> Decision:
+        """Return the decision of one row."""
+        similarity = float(self.similarity[index])
+        margin = float(self.cluster_margin[index])
+        near = similarity == similarity  # NaN differs from itself
+        return Decision(
+            cluster=int(self.cluster[index]),
+            subcluster=int(self.subcluster[index]),
+            kind=KINDS[self.kind[index]],
+            similarity=similarity if near else None,
+            threshold=float(self.threshold[index]) if near else None,
+            sequence=self.first_sequence + index,
+            cluster_margin=margin if margin == margin else None,
+        )
