@@ -29,7 +29,7 @@ class Route(NamedTuple):
 
     def target(self, namespace, **ids):
         """Return the path and query of the request."""
-        filled = {"cluster": 0, "vector": 0, "subcluster": 0, "path": "a.png"} | ids
+        filled = {"cluster": 0, "vector": 0, "subcluster": 0, "path": "a.png", "job": "0"} | ids
         path = self.path.format(namespace=namespace, **filled)
         return path + (f"?{self.query}" if self.query else "")
 
@@ -52,6 +52,8 @@ def _reads():
         "/corrections",
         "/settle",
         "/rebuild",
+        "/rebuilds",
+        "/rebuilds/{job}",
         "/partition",
         "/steps",
         "/changes",
@@ -106,6 +108,8 @@ ROUTES = [
     Route("POST", N + "/redo", "write", {}),
     Route("POST", N + "/settle", "write", {}),
     Route("POST", N + "/rebuild", "write", {}),
+    Route("POST", N + "/rebuilds", "write", {}),
+    Route("DELETE", N + "/rebuilds/{job}", "write"),
     Route("POST", N + "/compact", "admin", {}),
 ]
 

@@ -256,6 +256,8 @@ BAD_TIMES = [
     float("inf"),
     True,
     10**30,
+    1e305,
+    10**400,
     np.datetime64("12000-01-01"),
     b"x",
     {"a": 1},

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from linkstream.errors import LinkstreamError
 from linkstream.service.metrics import Metrics
 from linkstream.service.requests import HEADERS
-from linkstream.service.responses import Refusal, error_response, hidden_prefix
+from linkstream.service.responses import Refusal, error_response, fault, hidden_prefix
 from linkstream.service.routing import N
 from linkstream.service.sessions import Sessions
 from linkstream.service.settings import Settings
@@ -92,7 +92,7 @@ class SecurityMiddleware:
             # The service stops and has closed the connection: uvicorn would log a traceback.
         except Exception:
             _log.exception("%s %s", scope["method"], scope["path"])
-            await error_response(_fault())(scope, receive, respond)
+            await error_response(fault("a fault of the service"))(scope, receive, respond)
         finally:
             self._metrics.answered(scope, status, time.perf_counter() - start)
 
@@ -192,8 +192,3 @@ def _same_origin(origin: bytes, host: bytes | None) -> bool:
 
 def _bad_request(seen: str, expected: str) -> Refusal:
     return Refusal(400, "http", seen, expected=expected, remedy="Send requests as curl does.")
-
-
-def _fault() -> Refusal:
-    remedy = "Acknowledged data is safe. See the log of the service, and report the fault."
-    return Refusal(500, "fault", "a fault of the service", expected="no fault", remedy=remedy)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from linkstream.errors import (
     ArgumentError,
+    ChangedError,
     ContradictionError,
     DamagedStoreError,
     IdempotencyError,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _STATUS: tuple[tuple[int, tuple[type[LinkstreamError], ...]], ...] = (
     (410, (RemovedError,)),
     (404, (UnknownIdError,)),
-    (409, (IdempotencyError, ContradictionError, KeyTakenError, UndoError)),
+    (409, (IdempotencyError, ContradictionError, KeyTakenError, UndoError, ChangedError)),
     (400, (ArgumentError,)),
     (409, (NotTrackedError,)),
     (415, (MissingExtraError,)),
@@ -90,15 +91,24 @@ def not_found(seen: str, expected: str, remedy: str) -> Refusal:
     return Refusal(404, "not-found", seen, expected=expected, remedy=remedy)
 
 
-def error_body(error: LinkstreamError) -> dict[str, Any]:
-    """Return the JSON body of an error; its kind is the name of the class, such as unknown-id."""
+def fault(seen: str) -> Refusal:
+    """Return the error for a fault of the service."""
+    remedy = "Acknowledged data is safe. See the log of the service, and report the fault."
+    return Refusal(500, "fault", seen, expected="no fault", remedy=remedy)
+
+
+def error_body(error: LinkstreamError, *, hidden: str = "") -> dict[str, Any]:
+    """Return the JSON body of an error; its kind is the name of the class, such as unknown-id.
+
+    The path prefix `hidden` is removed from its texts.
+    """
     name = _WORDS.sub("-", type(error).__name__.removesuffix("Error")).lower()
     values: dict[str, Any] = {
         "kind": error.kind if isinstance(error, Refusal) else name,
-        "seen": error.seen,
-        "expected": error.expected,
-        "remedy": error.remedy,
     }
+    for each in ("seen", "expected", "remedy"):
+        words = getattr(error, each)
+        values[each] = words.replace(hidden, "") if hidden else words
     if isinstance(error, VectorError):
         values["row"] = error.row
     if isinstance(error, KeyTakenError):
@@ -123,11 +133,7 @@ def error_response(error: LinkstreamError, *, hidden: str = "") -> Response:
         status, headers = next(found, 500), {}
     if status == 503:
         headers.setdefault("Retry-After", str(RETRY))
-    body = error_body(error)
-    for name in ("seen", "expected", "remedy"):
-        words = body["error"][name]
-        body["error"][name] = words.replace(hidden, "") if hidden else words
-    return json_response(body, status=status, headers=headers)
+    return json_response(error_body(error, hidden=hidden), status=status, headers=headers)
 
 
 def json_response(

@@ -166,6 +166,17 @@ def _body_of(verb: type[Verb]) -> type[Body]:
 BODIES = {name: _body_of(verb) for name, verb in VERBS.items()}
 
 
+RebuildJob = create_model(
+    "RebuildJob",
+    __base__=BODIES["rebuild"],
+    __doc__=VERBS["rebuild"].meaning(),
+    hold=(
+        StrictBool,
+        Field(False, description="If changes keep coming, hold them back for the last try."),
+    ),
+)
+
+
 def to_verb(name: str, body: Body) -> Verb:
     """Return the verb that a body describes, without the fields of HTTP alone."""
     values = {each.name: getattr(body, _name(each)) for each in fields(VERBS[name])}
@@ -231,6 +242,27 @@ class Done(BaseModel):
 
     before: int
     event: int
+
+
+class Job(BaseModel):
+    """A rebuild and how far it got; `report` is there when it was computed."""
+
+    job: str
+    state: Literal["waiting", "computing", "applying", "done", "failed", "cancelled"]
+    apply: bool
+    share: float
+    tries: int
+    seconds: float
+    before: int | None
+    event: int | None
+    report: dict[str, Any] | None
+    error: Problem | None
+
+
+class Jobs(BaseModel):
+    """The rebuild that runs or that ended last, without its report; empty if there is none."""
+
+    rebuilds: list[Job]
 
 
 class ClusterId(BaseModel):

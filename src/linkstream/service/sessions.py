@@ -25,6 +25,7 @@ from linkstream.errors import LinkstreamError, StoreClosedError
 from linkstream.service.health import Health
 from linkstream.service.live import LiveFeed
 from linkstream.service.projection import Projection
+from linkstream.service.rebuild_jobs import RebuildJobs
 from linkstream.service.responses import Refusal, busy, not_found, too_many
 from linkstream.service.settings import Settings
 from linkstream.service.slow_reads import Cancel, SlowReads
@@ -135,7 +136,21 @@ class Session:
         """The number of changes since the namespace was opened."""
         return self.live.version
 
-    async def ask(self, request: Request, key: Hashable, work: SlowWork, *, copies: float) -> bytes:
+    async def sizes(self) -> tuple[int, int, int]:
+        """Return the numbers of vectors and subclusters, and the dimension."""
+        figures = await self.live.sample()
+        vectors, subclusters = figures["vectors"] or 0, figures["subclusters"] or 0
+        return vectors, subclusters, figures["dimension"] or 0
+
+    async def ask(
+        self,
+        request: Request,
+        key: Hashable,
+        work: SlowWork,
+        *,
+        copies: float = 0.0,
+        size: int = 0,
+    ) -> bytes:
         """Read what may take long: once for all who ask the same, see `SlowReads`.
 
         Args:
@@ -143,10 +158,10 @@ class Session:
             key: equal for equal questions about this namespace.
             work: computes the body of the answer from the store, and asks `Cancel` now and then.
             copies: the memory that the work may use, in sizes of the sums of all subclusters.
+            size: more memory that it may use, in bytes.
         """
-        figures = await self.live.sample()
-        sums = (figures["subclusters"] or 0) * (figures["dimension"] or 0) * 8
-        size = int(copies * sums) + _PER_VECTOR * (figures["vectors"] or 0)
+        vectors, subclusters, dimension = await self.sizes()
+        size += int(copies * subclusters * dimension * 8) + _PER_VECTOR * vectors
         return await self._sessions.slow.ask(
             self, key, lambda cancel: work(self.store, cancel), size, request.receive
         )
@@ -166,6 +181,7 @@ class Sessions:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.time)
     slow: SlowReads = field(init=False)
+    rebuilds: RebuildJobs = field(init=False)
     loop: asyncio.AbstractEventLoop = field(init=False)
     completions: CompletionQueue = field(init=False)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -177,6 +193,7 @@ class Sessions:
 
     def __post_init__(self) -> None:
         self.slow = SlowReads(self.settings)
+        self.rebuilds = RebuildJobs(self)
         self.health = Health(self.settings.data)
 
     async def start(self) -> None:

@@ -160,23 +160,26 @@ class SlowReads:
         return None
 
     def _add(self, namespace: Namespace, key: Hashable, work: Work, size: int) -> Question:
-        self._check_room(namespace, size)
+        self.check_room(namespace, size, self._settings.slow_bytes)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         question = Question(namespace, (namespace.serial, key), work, size, answer)
         self.waiting.append(question)
         self._start_next()
         return question
 
-    def _check_room(self, namespace: Namespace, size: int) -> None:
-        """Refuse a question that would exceed a bound; one namespace may use half of the queue."""
+    def check_room(self, namespace: Namespace, size: int, most: int) -> None:
+        """Refuse a question that would exceed a bound; one namespace may use half of the queue.
+
+        `most` is how many bytes it may use.
+        """
         if self._stopping:
             raise _stopping()
         settings = self._settings
         mine = sum(each.namespace is namespace for each in self.waiting)
         calls = settings.slow_calls
-        if size > settings.slow_bytes:
+        if size > most:
             self.refused += 1
-            raise _too_big(size, settings.slow_bytes)
+            raise _too_big(size, most)
         if len(self.waiting) >= calls or mine >= max(1, calls // 2):
             self.refused += 1
             seen = f"{len(self.waiting)} slow reads waiting, {mine} of them at this namespace"
@@ -289,7 +292,7 @@ def _too_big(size: int, most: int) -> Refusal:
         503,
         "busy",
         f"a slow read that may need {size >> 20} MiB of memory",
-        expected=f"at most {most >> 20} MiB for all slow reads together",
+        expected=f"at most {most >> 20} MiB, within the slow_bytes of all slow reads",
         remedy="Ask the operator to raise slow_bytes, or ask for less.",
     )
     refusal.headers["Retry-After"] = str(RETRY)

@@ -7,7 +7,6 @@ A key is a text, different for each vector of a store. A time is stored as whole
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
@@ -31,6 +30,7 @@ Moments: TypeAlias = "Moment | Iterable[Moment | None] | npt.NDArray[Any]"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FIRST = -62_135_596_800_000_000  # the year 1
 _END = 253_402_300_800_000_000  # the year 10000
+_SECONDS_MAX = 10**12  # beyond both; larger numbers may overflow
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?\s?([Zz]|[+-]\d\d(?::?\d\d)?)"
@@ -184,7 +184,7 @@ def _parsed(at: object) -> int | None:
         return int(at.astype("datetime64[us]").astype(np.int64)) if near else None
     if isinstance(at, (int, float, np.integer, np.floating)) and not isinstance(at, bool):
         seconds_ = at.item() if isinstance(at, np.generic) else at
-        return round(seconds_ * 1_000_000) if math.isfinite(seconds_) else None
+        return round(seconds_ * 1_000_000) if abs(seconds_) < _SECONDS_MAX else None
     return None
 
 

@@ -2,12 +2,21 @@
 
 from fastapi import APIRouter
 
-from linkstream.service.routes import namespaces, page, proposals, reads, tables, vectors, writes
+from linkstream.service.routes import (
+    namespaces,
+    page,
+    proposals,
+    reads,
+    rebuilds,
+    tables,
+    vectors,
+    writes,
+)
 
 
 def router() -> APIRouter:
     """Return all routes, the busiest first."""
     routes = APIRouter()
-    for module in (writes, reads, proposals, vectors, tables, namespaces, page):
+    for module in (writes, reads, proposals, rebuilds, vectors, tables, namespaces, page):
         routes.include_router(module.router)
     return routes

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from linkstream.clusterer.rebuilding import memory_needed
 from linkstream.clusterer.verbs import Rebuild, Settle
 from linkstream.service.responses import json_bytes
 from linkstream.service.routing import Here, N, route
@@ -17,8 +18,8 @@ from linkstream.service.sessions import Session
 from linkstream.service.slow_reads import Cancel
 from linkstream.store import Store
 
-# The memory that each may use, in sizes of the sums of all subclusters.
-_COPIES = {"settle": 6.0, "rebuild": 9.0, "partition": 3.0}
+_SETTLE_COPIES = 6.0  # memory that it may use, in sizes of the sums of all subclusters
+_PARTITION_COPIES = 2.0  # the same, in sizes of all vectors as 32-bit integers
 
 router = APIRouter()
 
@@ -44,7 +45,10 @@ async def propose(request: Request, session: Session, verb: Settle | Rebuild) ->
         return found
 
     asked = hashlib.sha256(json.dumps(verb.to_json()).encode()).digest()
-    return await _asked(request, session, verb.verb, work, asked)
+    if isinstance(verb, Settle):
+        return await _asked(request, session, work, verb.verb, asked, copies=_SETTLE_COPIES)
+    size = memory_needed(*await session.sizes(), _wide(verb))
+    return await _asked(request, session, work, verb.verb, asked, size=size)
 
 
 @route(router, "GET", f"{N}/partition", "read", answer=dict[str, Any])
@@ -54,18 +58,28 @@ async def partition(request: Request, session: Here) -> Response:
     def work(store: Store, _cancel: Cancel) -> dict[str, Any]:
         return {"partition_hash": store.partition_hash()}
 
-    return await _asked(request, session, "partition", work)
+    n_vectors, _, dimension = await session.sizes()
+    size = int(_PARTITION_COPIES * n_vectors * dimension * 4)
+    return await _asked(request, session, work, "partition", size=size)
+
+
+def _wide(verb: Rebuild) -> int | None:
+    """Return the dimension of the vectors that come with a rebuild; None if there are none."""
+    rows = verb.vectors
+    if rows is None or not isinstance(rows, list):
+        return None  # what is no list is refused later
+    return max((len(row) for row in rows if isinstance(row, list)), default=0)
 
 
 async def _asked(
     request: Request,
     session: Session,
-    name: str,
     work: Callable[[Store, Cancel], dict[str, Any]],
-    *asked: object,
+    *key: object,
+    **memory: Any,
 ) -> Response:
     def answered(store: Store, cancel: Cancel) -> bytes:
         return json_bytes(work(store, cancel))
 
-    body = await session.ask(request, (name, *asked), answered, copies=_COPIES[name])
+    body = await session.ask(request, key, answered, **memory)
     return Response(body, media_type="application/json")
