@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+from linkstream.clusterer import rebuilding
 from linkstream.service import rebuild_jobs
 from linkstream.store import Store
 from service.internals import slow_reads_of
@@ -116,6 +117,29 @@ def test_thresholds_space_and_vectors_are_those_of_a_rebuild(service, path):
     job = ended(service, start(service, path, apply=True, vectors=rows, space=space))
     assert (job["state"], job["error"]) == ("done", None)
     assert service.get(f"{path}/space").json["dimension"] == 5
+
+
+def test_thresholds_may_come_from_the_clusters(service, path, monkeypatch):
+    pairs = np.repeat(np.random.default_rng(4).standard_normal((40, DIMENSION)), 2, axis=0)
+    service.post(f"{path}/vectors", pairs + 0.05 * sample(80, seed=6))
+    proposed = service.post(f"{path}/rebuild", {"thresholds": "from clusters"}).json
+    assert proposed["evidence"]
+    with monkeypatch.context() as patched:
+        tell_if_computed_twice(patched)
+        job = ended(service, start(service, path, apply=True, thresholds="from clusters"))
+    assert (job["state"], job["error"]) == ("done", None)
+    assert job["report"] == {**proposed, "applied": True}
+
+
+def tell_if_computed_twice(monkeypatch):
+    """Let only one rebuild be computed."""
+    compute, runs = rebuilding.prepare, itertools.count()
+
+    def once(*given):
+        assert next(runs) == 0
+        return compute(*given)
+
+    monkeypatch.setattr(rebuilding, "prepare", once)
 
 
 def test_reads_and_writes_go_on_while_a_job_is_computed(service, path, gate):
