@@ -1,0 +1,12 @@
+"""Evidence of time: a speaker mostly goes on speaking.
+
+Clusters know single vectors. A chain of hidden states adds that the person of one window is most
+likely the person of the next: `chain` has its parameters and its arithmetic, `live` labels windows
+with a delay while they arrive, `whole` labels all windows of a recording again.
+"""
+
+from linkstream.turn_model.chain import TimeModel, fixed_point
+from linkstream.turn_model.live import LiveLabels
+from linkstream.turn_model.whole import reestimate
+
+__all__ = ["LiveLabels", "TimeModel", "fixed_point", "reestimate"]
