@@ -31,6 +31,7 @@ from linkstream.errors import (
     RemovedError,
     UnknownIdError,
 )
+from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.event_index import EventIndex
 from linkstream.identity.folding import Base
 from linkstream.identity.following import Follower
@@ -91,6 +92,8 @@ class Core:
         event_index: what histories have read of the log; None until one is first asked for.
         progress: what `settle` reports its progress to, unless it is told otherwise.
         prepared: a rebuild that was computed before it is applied; see `rebuilding.Prepared`.
+        disagreements: the rebuild that ended the last migration, by its event, and where the
+            encoders disagreed.
         shown: vectors of subclusters that questions showed last, with their members and sums.
     """
 
@@ -108,6 +111,7 @@ class Core:
         self.progress: Progress | None = None
         self.prepared: Prepared | None = None
         self.follower: Follower | None = None
+        self.disagreements: tuple[int, tuple[Disagreement, ...]] = (-1, ())
         self.shown: dict[int, tuple[Integers, Integers, tuple[int, ...]]] = {}
         self.event_index: EventIndex | None = None
         self.inverses = Inverses()
@@ -245,13 +249,7 @@ class Core:
 
     def requirements(self) -> Requirements:
         """Return what corrections require when clusters are settled: subclusters and clusters."""
-        laws = self.laws()
-        numbers = {name: i for i, name in enumerate(sorted(laws.names.values()))}
-        barred = {tuple(sorted((a, b))) for a in laws.ledger.pinned() for b in laws.barred(a)}
-        return Requirements(
-            frozenset((a, b) for a, b in barred),
-            {cluster: numbers[name] for cluster, name in laws.names.items()},
-        )
+        return self.laws().requirements()
 
     def _read_log(self, rows: Rows) -> None:
         """Let the ledger read the next events; mark the clusterer unusable if that fails."""

@@ -18,6 +18,7 @@ from linkstream import explanation
 from linkstream.clusterer import views
 from linkstream.clusterer.checks import check_kind, whole_number
 from linkstream.clusterer.core import Core
+from linkstream.clusterer.doubts import doubts
 from linkstream.engine.cluster_index import ClusterIndex
 from linkstream.engine.comparison import ClusterRestrictions
 from linkstream.engine.events import Event
@@ -186,7 +187,9 @@ def review_queue(read: Access, limit: int = 20, progress: Progress | None = None
             return []
         index, barred = asked
         show = _Show(read)
-        return review.questions(index, barred, show=show, limit=limit, progress=progress)
+        return review.questions(
+            index, barred, show=show, limit=limit, doubts=read(doubts), progress=progress
+        )
 
 
 def suggest_merges(

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from linkstream.clusterer.rebuilding import RebuildSource
+from linkstream.clusterer.rebuilding import Prepared, RebuildSource, Wanted, prepare
 from linkstream.clusterer.reencoded import Reencoded, Rows
 from linkstream.clusterer.spaces import Fetch
 from linkstream.engine.contract import Engine
@@ -22,6 +22,7 @@ from linkstream.epochs import in_space, recentred
 from linkstream.errors import ArgumentError, NotTrackedError, VectorError
 from linkstream.identity import translation
 from linkstream.identity.content import Content
+from linkstream.identity.disagreements import Disagreement, Sides
 from linkstream.identity.migration_report import MigrationReport, MigrationStatus, TranslationLoss
 from linkstream.identity.translation import Fitted
 from linkstream.paper.thresholds import Thresholds
@@ -38,7 +39,7 @@ class Target:
     thresholds: Thresholds | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Moment:
     """A clusterer and the vectors of another encoder, at one moment.
 
@@ -47,12 +48,15 @@ class Moment:
         fetch: reads its vectors by number.
         received: the vectors of the other encoder, by number.
         target: the space and the thresholds that the migration leads to.
+        prepared: the rebuild at the end, if it was computed.
     """
 
     source: RebuildSource
     fetch: Fetch
     received: Reencoded
     target: Target
+    prepared: Prepared | None = None
+    _disagreements: tuple[Disagreement, ...] | None = None
 
     @cached_property
     def live(self) -> Integers:
@@ -81,10 +85,27 @@ class Moment:
 
     def report(self, progress: Progress | None = None) -> MigrationReport:
         """Return what the rebuild at the end would change."""
-        thresholds = self.target.thresholds
-        new = self.source.new_space(self.target.space, self.vectors)
-        plan = self.source.plan(self.fetch, thresholds, progress, new=new)
-        return MigrationReport(self.status(), plan.report, self.loss())
+        report = self.made(progress).plan.report
+        return MigrationReport(self.status(), report, self.loss(), self.disagreements(progress))
+
+    def made(self, progress: Progress | None = None) -> Prepared:
+        """Return the rebuild at the end, computed once."""
+        if self.prepared is None:
+            wanted = Wanted(self.target.thresholds, self.target.space, self.vectors)
+            self.prepared = prepare(self.source, self.fetch, wanted, progress)
+        return self.prepared
+
+    def disagreements(self, progress: Progress | None = None) -> tuple[Disagreement, ...]:
+        """Return where the encoders disagree, with the margins of both."""
+        if self._disagreements is None:
+            plan, before = self.made(progress).plan, self.source.state.thresholds
+            partition, ids = plan.partition, plan.numbering.ids
+            groups, places = np.unique(partition.vector_groups(), return_inverse=True)
+            after = np.array([ids[group] for group in groups.tolist()], dtype=np.int64)[places]
+            tests = before, self.target.thresholds or before
+            sides = Sides(partition.content, partition.clusters, after, self.fetch, tests)
+            self._disagreements = sides.disagreements(plan.report.flows)
+        return self._disagreements
 
     # The vectors of the other encoder
 

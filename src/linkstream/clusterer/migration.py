@@ -7,8 +7,9 @@ end is `rebuild(vectors=…)`, which keeps IDs, names and corrections with the i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +17,22 @@ import numpy.typing as npt
 from linkstream.clusterer.checks import check_space, check_thresholds, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.migrating import Moment, Target, check_kept
-from linkstream.clusterer.rebuilding import RebuildSource, rebuild, source_for_read
+from linkstream.clusterer.rebuilding import Prepared, RebuildSource, rebuild, source_for_read
 from linkstream.clusterer.reencoded import Reencoded, Rows, RowsInMemory
 from linkstream.engine import door
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Fixed, Integers
 from linkstream.epochs import in_space
 from linkstream.errors import ArgumentError, ChangedError, UnknownIdError
+from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.migration_report import MigrationReport, MigrationStatus
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
 _TRIES = 5
+
+T = TypeVar("T")
 
 
 class Host(Protocol):
@@ -60,11 +64,12 @@ class Host(Protocol):
         """Return the numbers of vectors by their own keys."""
 
     def rebuild(
-        self, vectors: Rows, stamp: tuple[int, int], progress: Progress | None
+        self, made: Prepared, stamp: tuple[int, int], found: tuple[Disagreement, ...]
     ) -> RebuildReport:
         """Go on with the vectors of the other encoder; the migration has ended then.
 
-        Raise ChangedError, before any change, if the stamp is another one by now.
+        Keep the disagreements that were found, for reviews. Raise ChangedError, before any change,
+        if the stamp is another one by now.
         """
 
     def end(self) -> None:
@@ -195,8 +200,7 @@ class Migration:
         Args:
             X: rows of vectors of the other encoder.
         """
-        self._host.check_open()
-        return self._now().predicted(self._checked(X))
+        return self._steadily(lambda now: now.predicted(self._checked(X)))
 
     def report(self, progress: Progress | None = None) -> MigrationReport:
         """Return what `finish` would change, and what translation loses; change nothing.
@@ -204,8 +208,7 @@ class Migration:
         Args:
             progress: as in `Links.rebuild`.
         """
-        self._host.check_open()
-        return self._now().report(progress)
+        return self._steadily(lambda now: now.report(progress))
 
     def finish(self, progress: Progress | None = None) -> MigrationReport:
         """Go on with the other encoder, and return what changed.
@@ -221,19 +224,28 @@ class Migration:
             ArgumentError: vectors are missing, and too few are there to translate them.
             ChangedError: vectors keep coming; nothing has changed.
         """
+
+        def finished(now: Moment) -> MigrationReport:
+            report = now.report(progress)
+            rebuilt = self._host.rebuild(now.made(), self._stamp, report.disagreements)
+            return replace(report, rebuild=rebuilt)
+
+        report = self._steadily(finished)
+        self._moment = self._source = None
+        return report
+
+    def _steadily(self, work: Callable[[Moment], T]) -> T:
+        """Return the result of work at the present moment; begin again if something changes."""
         for tries_left in range(_TRIES - 1, -1, -1):
             self._host.check_open()
             now = self._now()
-            vectors, status, loss = now.vectors, now.status(), now.loss()
             try:
-                rebuilt = self._host.rebuild(vectors, self._stamp, progress)
-            except ChangedError:
-                if not tries_left:
+                return work(now)
+            except Exception as error:
+                same = not isinstance(error, ChangedError) and self._stamp == self._host.stamp()
+                if same or not tries_left:
                     raise
-                continue
-            self._moment = self._source = None
-            break
-        return MigrationReport(status, rebuilt, loss)
+        raise AssertionError("the last try returns or raises")
 
     def abandon(self) -> None:
         """End the migration; the clusterer stays with the old encoder."""
@@ -343,13 +355,22 @@ class _InMemory:
         )
 
     def rebuild(
-        self, vectors: Rows, stamp: tuple[int, int], progress: Progress | None
+        self, made: Prepared, stamp: tuple[int, int], found: tuple[Disagreement, ...]
     ) -> RebuildReport:
         """Go on with the vectors of the other encoder."""
-        space, thresholds = self.target.space, self.target.thresholds
-        report = rebuild(
-            self._core, True, thresholds=thresholds, space=space, vectors=vectors, progress=progress
-        )
+        core, wanted = self._core, made.wanted
+        core.prepared = made
+        try:
+            report = rebuild(
+                core,
+                True,
+                thresholds=wanted.thresholds,
+                space=wanted.space,
+                vectors=wanted.vectors,
+            )
+        finally:
+            core.prepared = None
+        core.disagreements = stamp[0], found
         self.end()
         return report
 

@@ -71,7 +71,7 @@ def save(core: Core, path: str | os.PathLike[str]) -> None:
 def copied(core: Core) -> Core:
     """Return an independent core with the same state, engine and threads."""
     twin = Core(saving.unpack(to_bytes(core)), **core.engine_options)
-    twin.last_decisions = core.last_decisions
+    twin.last_decisions, twin.disagreements = core.last_decisions, core.disagreements
     if not core.external_vectors:
         twin.base = core.base  # undo goes back as far; a base never changes
         twin.former = dict(core.former)

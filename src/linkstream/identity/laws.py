@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from linkstream.engine.contract import Requirements
 from linkstream.engine.forest import PINNED, find_root
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ContradictionError
@@ -123,6 +124,15 @@ class Laws:
                 remedy="rename(cluster, None) takes a name away.",
                 chain=chain,
             )
+
+    def requirements(self) -> Requirements:
+        """Return what holds when clusters are settled: of subclusters and of clusters."""
+        numbers = {name: i for i, name in enumerate(sorted(self.names.values()))}
+        barred = {tuple(sorted((a, b))) for a in self.ledger.pinned() for b in self.barred(a)}
+        return Requirements(
+            frozenset((a, b) for a, b in barred),
+            {cluster: numbers[name] for cluster, name in self.names.items()},
+        )
 
     def rows(self, state: State, members: list[list[int]]) -> Integers:
         """Return pairs of rows (groups of subclusters) that corrections and groups keep apart."""

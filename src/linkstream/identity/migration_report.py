@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.rebuild_report import RebuildReport
 
 
@@ -74,11 +75,13 @@ class MigrationReport:
         status: how far the migration is.
         rebuild: which vectors change their cluster.
         loss: what is lost by translation; None if nothing is translated.
+        disagreements: where the encoders disagree, with the margins of both, by vectors.
     """
 
     status: MigrationStatus
     rebuild: RebuildReport = field(default_factory=RebuildReport)
     loss: TranslationLoss | None = None
+    disagreements: tuple[Disagreement, ...] = ()
 
     @property
     def applied(self) -> bool:
@@ -86,15 +89,20 @@ class MigrationReport:
         return self.rebuild.applied
 
     def text(self) -> str:
-        """Return status, loss and changes, one a line."""
+        """Return status, loss, changes and disagreements, one a line."""
         told = [str(self.status), *([] if self.loss is None else [str(self.loss)])]
-        return "\n".join([*told, self.rebuild.text()])
+        return "\n".join([*told, self.rebuild.text(), *map(str, self.disagreements)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         loss = None if self.loss is None else asdict(self.loss)
         rebuild = self.rebuild.to_dict()
-        return {"status": self.status.to_dict(), "loss": loss, "rebuild": rebuild}
+        return {
+            "status": self.status.to_dict(),
+            "loss": loss,
+            "rebuild": rebuild,
+            "disagreements": [each.to_dict() for each in self.disagreements],
+        }
 
     def __str__(self) -> str:
         return self.text()

@@ -5,6 +5,7 @@ together. Its gain is the number of vectors that an answer is expected to correc
 smaller side, times the probability that the answer differs from the current clusters. That
 probability is logistic in the margin, similarity − s~, of the two sides as wholes. Its midpoint is
 learnt from the answers so far: they show whether the thresholds join too much or too little.
+Where the encoders of a migration disagree, the mean of both margins takes its place.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ from linkstream.engine.cluster_index import ClusterIndex, two
 from linkstream.engine.comparison import SPREAD, chance, directions
 from linkstream.engine.linkage import CENTROID_SCALE, Floats, Integers, Progress
 from linkstream.engine.state import State
+
+if TYPE_CHECKING:
+    from linkstream.identity.disagreements import Disagreement
 
 PRIOR = 0.05  # how far from 0 even odds are thought to lie before any answer
 SHOWN = 3  # vectors of each side
@@ -42,6 +46,8 @@ class Question:
         sizes: vectors of the two clusters, or of the two parts.
         similarity, threshold, margin: of the two sides as wholes; the threshold is s~.
         gain: how many vectors the answer is expected to correct.
+        before: if the two encoders of the last migration disagree on the question, the margin in
+            the old one; `margin` is that in the new one. None otherwise.
         a, b, of: what to pass to `same` or `different`.
     """
 
@@ -54,6 +60,7 @@ class Question:
     threshold: float
     margin: float
     gain: float
+    before: float | None = None
 
     @property
     def a(self) -> int:
@@ -83,9 +90,10 @@ class Question:
         look = f"look at subclusters {self.a} and {self.b}"
         if all(self.vectors):
             look += f", vectors {_list(self.vectors[0])} and {_list(self.vectors[1])}"
+        view = "" if self.before is None else f"; by the old encoder {self.before:+.4f}"
         return (
             f"{who} Similarity {self.similarity:.4f}, s~ {self.threshold:.4f} "
-            f"({self.margin:+.4f}); {look}"
+            f"({self.margin:+.4f}{view}); {look}"
         )
 
 
@@ -95,6 +103,7 @@ def questions(
     *,
     show: Show,
     limit: int,
+    doubts: Sequence[Doubt] = (),
     progress: Progress | None = None,
 ) -> list[Question]:
     """Return questions, the greatest gain first, without those that earlier answers decide.
@@ -107,11 +116,16 @@ def questions(
         barred: pairs of clusters that corrections keep apart, in order.
         show: returns vectors to look at of a subcluster.
         limit: how many questions.
+        doubts: what the encoders of a migration disagree on.
         progress: called now and then; it may raise to end the search.
     """
     even = _even_odds(index.figures(barred).margin, index.pinned_edges().in_order().margin)
     ranked = sorted(
-        _joins(index, even, _SPARE * limit, progress) + _cuts(index, even, limit),
+        [
+            *(_of_doubt(doubt, even) for doubt in doubts),
+            *_joins(index, even, _SPARE * limit, progress),
+            *_cuts(index, even, limit),
+        ],
         key=lambda candidate: (-candidate.gain, candidate.kind == "cut", candidate.ends),
     )
     chosen = _independent(ranked, barred, limit)
@@ -129,6 +143,39 @@ class _Candidate:
     sizes: tuple[int, int]
     similarity: float
     threshold: float
+    before: float | None = None  # ends are subclusters then
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Two subclusters whose vectors the encoders of a migration see differently.
+
+    Attributes:
+        clusters: their clusters; the same one twice if the new encoder has them together.
+        subclusters: the two.
+        view: the sets of vectors that they stand for, with the margins of both encoders.
+    """
+
+    clusters: tuple[int, int]
+    subclusters: tuple[int, int]
+    view: Disagreement
+
+
+def _of_doubt(doubt: Doubt, even: float) -> _Candidate:
+    """Return the question; its gain takes the mean of both margins."""
+    view, is_join = doubt.view, doubt.clusters[0] != doubt.clusters[1]
+    margin = (view.before + view.after) / 2 - even
+    odds = chance(np.array([margin if is_join else -margin]))
+    return _Candidate(
+        kind="join" if is_join else "cut",
+        gain=min(view.sizes) * float(odds[0]),
+        ends=doubt.subclusters,
+        clusters=doubt.clusters,
+        sizes=view.sizes,
+        similarity=view.similarity,
+        threshold=view.threshold,
+        before=view.before,
+    )
 
 
 def _joins(
@@ -229,7 +276,7 @@ class _Groups:
 
 def _question(candidate: _Candidate, index: ClusterIndex, show: Show) -> Question:
     ends = candidate.ends
-    if candidate.kind == "join":
+    if candidate.kind == "join" and candidate.before is None:
         one, other = index.hearts(np.array(ends, dtype=np.int64)).tolist()
         ends = (one, other)
     return Question(
@@ -242,6 +289,7 @@ def _question(candidate: _Candidate, index: ClusterIndex, show: Show) -> Questio
         threshold=candidate.threshold,
         margin=candidate.similarity - candidate.threshold,
         gain=candidate.gain,
+        before=candidate.before,
     )
 
 
@@ -293,7 +341,7 @@ def exemplars(
         elsewhere: returns the greatest similarity of each vector to another cluster; -1 if none.
         limit: how many of each kind.
     """
-    numbers = _some(members)
+    numbers = some(members)
     rows = fetch(numbers)
     to_own = _cosines(rows, part.sums.sum(axis=0, keepdims=True))
     return Exemplars(
@@ -314,13 +362,13 @@ def central(members: Integers, total: Integers, fetch: Fetch | None, *, limit: i
         fetch: returns vectors by number; None if they are not kept.
         limit: how many to return.
     """
-    numbers = _some(members)
+    numbers = some(members)
     if fetch is None or len(numbers) <= 1:
         return tuple(numbers[:limit].tolist())
     return _first(numbers, -_cosines(fetch(numbers), total[np.newaxis]), limit)
 
 
-def _some(numbers: Integers) -> Integers:
+def some(numbers: Integers) -> Integers:
     """Return all numbers, or LOOKED of them if there are more."""
     if len(numbers) <= LOOKED:
         return numbers

@@ -16,6 +16,7 @@ from linkstream import __version__
 from linkstream.clusterer import Links
 from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
+from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import check_no_granularity, describe
@@ -26,9 +27,11 @@ from linkstream.store.file import damaged, distrusted, intact, sealed, size_of
 from linkstream.store.model import Model
 
 About = dict[str, Any]
+Disagreements = tuple[int, tuple[Disagreement, ...]]
 _SEARCH = "search"  # whether there is a search index; missing in stores of earlier builds
 _MIGRATION = "migration"  # space, thresholds and number of the migration that is under way
 _MIGRATIONS = "migrations"  # how many there were
+_DISAGREEMENTS = "disagreements"  # of the last migration, and the event of its rebuild
 _MEAN = "mean"  # the mean of the space in base64; `space` has only its digest
 Wanted = tuple[Thresholds | None, str | None, dict[str, Any]]  # thresholds, preset, options
 
@@ -196,7 +199,7 @@ def set_search(connection: sqlite3.Connection, path: Path, *, on: bool) -> None:
 def read(connection: sqlite3.Connection, path: Path) -> About:
     """Return the description; raise StoreError if a newer version decides differently."""
     about = _body(connection, path)
-    for name in (_MEAN, _MIGRATION, _MIGRATIONS):
+    for name in (_MEAN, _MIGRATION, _MIGRATIONS, _DISAGREEMENTS):
         about.pop(name, None)
     return about
 
@@ -213,6 +216,19 @@ def begin_migration(connection: sqlite3.Connection, path: Path, target: About) -
     number = body.get(_MIGRATIONS, 0) + 1
     begun = {_MIGRATIONS: number, _MIGRATION: {**target, "number": number}}
     _write_body(connection, {**body, **begun})
+
+
+def disagreements(connection: sqlite3.Connection, path: Path) -> Disagreements:
+    """Return the event of the rebuild that ended the last migration, and its disagreements."""
+    found = _body(connection, path).get(_DISAGREEMENTS, {"event": -1, "found": []})
+    with distrusted(path, "the disagreements of a migration"):
+        return int(found["event"]), tuple(map(Disagreement.from_dict, found["found"]))
+
+
+def set_disagreements(connection: sqlite3.Connection, path: Path, given: Disagreements) -> None:
+    """Write the disagreements of a migration that ends; the caller commits."""
+    found = {"event": given[0], "found": [each.to_dict() for each in given[1]]}
+    _write_body(connection, {**_body(connection, path), _DISAGREEMENTS: found})
 
 
 def end_migration(connection: sqlite3.Connection, path: Path) -> None:

@@ -132,6 +132,7 @@ class StoreHandle:
         keep = self.description["keep_vectors"]
         with file.guarded(self.path), file.view(self._reader):
             model = load(self._reader, self.path, keep=keep, running=self._engine_options)
+            model.links.core.disagreements = about.disagreements(self._reader, self.path)
         about.check_same(self.path, self.description, model.links, keep=keep)
         return model
 
@@ -242,6 +243,7 @@ class StoreHandle:
             base = snapshots.every(self._reader, self.path)[0]
             if base.operation <= before:
                 model.base = base.number
+                model.links.core.disagreements = about.disagreements(self._reader, self.path)
                 return model.catch_up()
         # The store was compacted: the operations in between cannot be replayed any more.
         self._loop.reload()

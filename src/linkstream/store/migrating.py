@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,14 +19,14 @@ import numpy.typing as npt
 from linkstream.clusterer import rebuilding
 from linkstream.clusterer.migrating import Target, check_kept
 from linkstream.clusterer.migration import Migration, ended, nothing_to_migrate, target_of
-from linkstream.clusterer.rebuilding import RebuildSource
+from linkstream.clusterer.rebuilding import Prepared, RebuildSource
 from linkstream.clusterer.verbs import Rebuild
-from linkstream.engine.linkage import Progress
 from linkstream.errors import ArgumentError, ChangedError
+from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-from linkstream.store import reencoded, write_requests
+from linkstream.store import about, reencoded, write_requests
 from linkstream.store.handle import StoreHandle
 from linkstream.store.model import Model
 from linkstream.store.prepared import changed
@@ -198,20 +198,25 @@ class _Host:
         self._handle.change(write)
 
     def rebuild(
-        self, vectors: Rows, stamp: tuple[int, int], progress: Progress | None
+        self, made: Prepared, stamp: tuple[int, int], found: tuple[Disagreement, ...]
     ) -> RebuildReport:
         """Go on with the vectors of the other encoder, and drop those of the migration."""
-        handle, target = self._handle, self.target
-        verb = Rebuild(True, thresholds=target.thresholds, space=target.space, vectors=vectors)
+        handle, wanted = self._handle, made.wanted
+        verb = Rebuild(
+            True, thresholds=wanted.thresholds, space=wanted.space, vectors=wanted.vectors
+        )
         request = write_requests.request_of(verb)
-        request.progress, request.check = progress, self._check_for(stamp)
+        request.prepared = replace(made, wanted=replace(wanted, vectors=request.rows))
+        request.check, disagreements = self._check_for(stamp), (stamp[0], found)
 
         def drop(connection: sqlite3.Connection) -> None:
             reencoded.end(connection, handle.path)
+            about.set_disagreements(connection, handle.path, disagreements)
             handle.reencoding = None
 
         request.within = drop
         answer: RebuildReport = handle.submit(request).result()
+        handle.read_core(lambda core: setattr(core, "disagreements", disagreements))
         return answer
 
     def _check_for(self, stamp: tuple[int, int]) -> Callable[[int], None]:
