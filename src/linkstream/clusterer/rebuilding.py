@@ -155,21 +155,21 @@ class RebuildSource:
         )
 
     def _replayed(
-        self, test: Thresholds, progress: Progress | None, fixed: Fixed, missing_weights: Integers
+        self, test: Thresholds, progress: Progress | None, content: Content, places: Integers
     ) -> Integers:
         """Return the subcluster of each vector after all were added to an empty engine.
 
         It tests clusters as wholes, whatever the mode of this clusterer: the set alone decides.
         """
-        empty = State(test, fixed.shape[1], cluster_evidence=True)
-        engine = self.factory.make(empty, None)
-        starts = np.flatnonzero(np.diff(missing_weights, prepend=-1)).tolist()
-        for start, end in pairwise([*starts, len(fixed)]):
+        empty = State(test, content.fixed.shape[1], cluster_evidence=True)
+        engine, missing = self.factory.make(empty, None), content.missing_weights[places]
+        starts = np.flatnonzero(np.diff(missing, prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(places)]):
             for first in range(start, end, _BLOCK):
                 if progress is not None:
                     progress(0.0)  # it may raise to end the work
-                last = min(first + _BLOCK, end)
-                _add(engine, fixed[first:last], int(missing_weights[first]))
+                rows = content.fixed[places[first : min(first + _BLOCK, end)]]
+                _add(engine, rows, int(missing[start]))
         return engine.state().vectors
 
 

@@ -17,16 +17,15 @@ import numpy.typing as npt
 from linkstream.engine.forest import CLAIM, FULL, GIVEN_FLAGS, LOCKED, find_root
 from linkstream.engine.graph import column
 from linkstream.engine.linkage import Restrictions
-from linkstream.engine.state import Fixed, Integers, State
+from linkstream.engine.state import Integers, State
 from linkstream.identity.canonical import canonical_order
 from linkstream.identity.content import Content, Digests, digest_of, numbers_of
 from linkstream.identity.ledger import GONE, Ledger
 
 LIMIT = 20_000  # rows that are compared with one another; more are first gathered by a replay
 
-# Takes vectors in order, and what each lacks to the full weight; returns a number for the
-# subcluster of each.
-Replay = Callable[[Fixed, Integers], Integers]
+# Takes a content, and places of vectors in it in order; returns a number for the subcluster of each
+Replay = Callable[[Content, Integers], Integers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +138,7 @@ class Units:
         leader, apart = np.arange(len(self.nodes)), labels.of(self.clusters[order])
         for label in np.unique(apart).tolist():
             places = order[apart == label]
-            content = self.content.part(places)
-            found = replay(content.fixed, content.missing_weights)
+            found = replay(self.content, places)
             _, firsts, crumbs = np.unique(found, return_index=True, return_inverse=True)
             leader[self.owners[places]] = self.owners[places[firsts]][crumbs]
         return self._merged(leader, plain)
