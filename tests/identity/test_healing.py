@@ -129,6 +129,7 @@ def test_healing_runs_at_fixed_numbers_of_vectors():
     "given",
     [
         "mend",
+        "rebuild",
         7,
         True,
         {"mode": "join", "growth": 1.0},

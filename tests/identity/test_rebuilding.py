@@ -192,6 +192,22 @@ def test_equal_vectors_that_are_kept_apart_have_one_partition_in_any_order(pairs
     assert len(found) == 1
 
 
+def test_one_vector_can_change_clusters_that_are_not_near_it():
+    """So a rebuild of what is near a new vector is not a rebuild of the whole."""
+    degrees = np.array([24.0, 32.0, 54.8, 57.5, 63.8, 83.1, 91.1, 125.9])
+    angles = np.radians(degrees)
+    X = np.float32(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    found = []
+    for first in (1, 0):
+        links = Links(0.8, 0.8, 0.85)
+        links.add_many(X[first:])
+        links.rebuild(apply=True)
+        labels = links.labels()
+        found.append({tuple(degrees[first:][labels == label]) for label in set(labels.tolist())})
+    assert found[0] == {(32.0, 54.8, 57.5, 63.8), (83.1, 91.1, 125.9)}
+    assert found[1] == {(24.0, 32.0), (54.8, 57.5, 63.8, 83.1, 91.1), (125.9,)}
+
+
 def test_both_engines_have_one_state_after_a_rebuild():
     states = set()
     for engine in ENGINES:
