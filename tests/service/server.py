@@ -139,7 +139,7 @@ class ProcessService(Service):
     def __init__(self, nest, data, *, fault=None, **settings):
         self.data = Path(data)
         self.data.mkdir(exist_ok=True, parents=True)
-        self._nest, self._fault = nest, fault
+        self._nest, self.fault = nest, fault
         self._config = self.data.parent / f"{self.data.name}.toml"
         lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
         self._config.write_text("[service]\n" + "\n".join(lines) + "\n")
@@ -152,7 +152,7 @@ class ProcessService(Service):
         self._output = self.data.parent / f"{self.data.name}.{time.monotonic_ns()}"
         words = ["serve", self.data, "--port", "0", "--config", self._config]
         self.pid = self._nest.ask(
-            words=list(map(str, words)), output=str(self._output), fault=self._fault
+            words=list(map(str, words)), output=str(self._output), fault=self.fault
         )
         line = until(self._first_line)
         self.port = urlsplit(json.loads(line)["url"]).port

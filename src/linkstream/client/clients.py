@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client import reads, tables, writes
+from linkstream.client import reads, rebuilds, tables, writes
 from linkstream.client.endpoint import (
     CONNECT,
     READ,
@@ -201,6 +201,11 @@ class Connection:
     redo = Write(Links.redo)
     settle = Call(writes.settle)
     rebuild = Call(writes.rebuild)
+    start_rebuild = Call(rebuilds.start_rebuild)
+    rebuild_jobs = Call(rebuilds.rebuild_jobs)
+    rebuild_job = Call(rebuilds.rebuild_job)
+    wait_for_rebuild = Call(rebuilds.wait_for_rebuild)
+    cancel_rebuild = Call(rebuilds.cancel_rebuild)
     compact = Call(writes.compact)
 
     def __repr__(self) -> str:

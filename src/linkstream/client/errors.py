@@ -142,18 +142,24 @@ def from_answer(status: int, headers: Mapping[str, str], body: bytes) -> Linkstr
     """Return the error that an answer describes."""
     error: LinkstreamError
     try:
-        values = json.loads(body)["error"]
-        kind = str(values["kind"])
-        words = {name: str(values[name]) for name in ("seen", "expected", "remedy")}
+        error = from_values(json.loads(body)["error"], _BY_STATUS.get(status, ServiceError))
     except (ValueError, KeyError, TypeError, RecursionError):
         error = _from_proxy(status, body)
-    else:
-        error = _make(_CLASSES.get(kind, _BY_STATUS.get(status, ServiceError)), **words)
-        _add_details(error, values)
-        if isinstance(error, ServiceError):
-            error.kind = kind
     if isinstance(error, ServiceError):
         error.status, error.retry_after = status, retry_after(headers)
+    return error
+
+
+def from_values(
+    values: dict[str, Any], otherwise: type[LinkstreamError] = ServiceError
+) -> LinkstreamError:
+    """Return the error that plain values describe; `otherwise` is the class of unknown kinds."""
+    kind = str(values["kind"])
+    words = {name: str(values[name]) for name in ("seen", "expected", "remedy")}
+    error = _make(_CLASSES.get(kind, otherwise), **words)
+    _add_details(error, values)
+    if isinstance(error, ServiceError):
+        error.kind = kind
     return error
 
 
