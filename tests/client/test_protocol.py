@@ -451,7 +451,7 @@ def test_both_clients_have_the_same_methods():
     assert own == {name for name in dir(AsyncClient) if not name.startswith("_")}
     verbs = {
         name
-        for module in (reads, tables, writes)
+        for module in (reads, rebuilds, tables, writes)
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
