@@ -15,7 +15,7 @@ import pytest
 
 from client.fakes import DECISION, TOKEN, URL, Awaited, Service, good, ids, never, refusal
 from linkstream import Decision, Links, Space, Thresholds, errors
-from linkstream.client import AsyncClient, Client, reads, sending, tables, writes
+from linkstream.client import AsyncClient, Client, reads, rebuilds, sending, tables, writes
 from linkstream.client import errors as service_errors
 from linkstream.client.errors import AnswerError, NotFoundError, ServiceError, TokenError
 from linkstream.clusterer.verbs import VERBS as TABLE
