@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.confidence import Model
 from linkstream.engine import snapshot
 from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.forest import FULL
@@ -24,7 +25,7 @@ from linkstream.space import Space
 # Fields of the header of a snapshot; any other field is refused.
 _META = (
     *("state", "model", "heal", "ledger", "limits", "min_size", "keep_vectors"),
-    *("space_dimension", "epochs"),
+    *("space_dimension", "epochs", "confidence"),
 )
 _ARRAYS = (*ARRAYS, "space_mean", "kept", "undone")
 
@@ -34,7 +35,8 @@ class Saved:
     """What a snapshot holds.
 
     `kept` are the vectors themselves, if they are kept. `undone` are the vectors that undo took and
-    redo may restore, oldest first. `epochs` is None if the space never changed.
+    redo may restore, oldest first. `epochs` is None if the space never changed. The digest leaves
+    `confidence` out, as it changes no decision.
     """
 
     state: State
@@ -47,6 +49,7 @@ class Saved:
     kept: npt.NDArray[np.int32] | None = None
     undone: npt.NDArray[np.int32] | None = None
     epochs: Epochs | None = None
+    confidence: Model | None = None
 
     def space_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the mean of the space, if there is one."""
@@ -68,6 +71,8 @@ def pack(saved: Saved) -> bytes:
         meta["space_dimension"] = saved.space.dimension
     if saved.epochs is not None and len(saved.epochs.known) > 1:
         meta["epochs"] = saved.epochs.to_plain()
+    if saved.confidence is not None:
+        meta["confidence"] = saved.confidence.to_plain()
     some = {"kept": saved.kept, "undone": saved.undone}
     vectors = {name: rows for name, rows in some.items() if rows is not None}
     return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **vectors})
@@ -92,6 +97,7 @@ def unpack(data: bytes) -> Saved:
         kept=_kept(arrays.get("kept"), state, ledger, keep_vectors),
         undone=_undone(arrays.get("undone"), state, keep_vectors),
         epochs=_epochs(meta.get("epochs"), space, state),
+        confidence=_confidence(meta.get("confidence")),
     )
 
 
@@ -203,6 +209,13 @@ def _lengths_and_shares(
         along[block] = np.einsum("ij,j->i", rows, towards)  # einsum starts no threads
         lengths[block] = np.einsum("ij,ij->i", rows, rows)
     return lengths / SCALE**2, along / SCALE
+
+
+def _confidence(plain: Any) -> Model | None:
+    try:
+        return None if plain is None else Model.from_plain(plain)
+    except ValueError as error:
+        raise damaged(f"confidence that cannot be ({error})", "what linkstream wrote") from None
 
 
 def _epochs(rows: Any, space: Space, state: State) -> Epochs:

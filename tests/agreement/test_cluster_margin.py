@@ -18,7 +18,7 @@ both = pytest.mark.skipif("native" not in ENGINES, reason="built without the com
 def clusterer(stream, engine, **options):
     """Return a clusterer with margins."""
     links = Links(*stream.thresholds, engine=engine, **options)
-    links.core.set_cluster_margins(True)
+    links.confidence.set_margins(True)
     return links
 
 
@@ -97,7 +97,7 @@ def test_corrections_keep_the_sums_that_margins_use(engine):
         if rng.random() < 0.1:
             links.undo()
     fresh = Links.from_bytes(links.to_bytes(), engine=engine)
-    fresh.core.set_cluster_margins(True)
+    fresh.confidence.set_margins(True)
     rows = stream.vectors[120:180]
     ours, theirs = links.decide_many(rows), fresh.decide_many(rows)
     assert np.array_equal(ours.cluster_margin, theirs.cluster_margin, equal_nan=True)
@@ -112,9 +112,9 @@ def test_there_is_no_margin_without_clusters_or_if_they_are_off(engine):
     assert np.isnan(decisions.cluster_margin).all()
     assert decisions.at(0).cluster_margin is None
     assert decisions.at(7).as_batch().at(0) == decisions.at(7)
-    links.core.set_cluster_margins(True)
+    links.confidence.set_margins(True)
     assert links.add(stream.vectors[50]).cluster_margin is not None
-    links.core.set_cluster_margins(False)
+    links.confidence.set_margins(False)
     assert links.add(stream.vectors[51]).cluster_margin is None
 
 
@@ -122,7 +122,7 @@ def test_there_is_no_margin_without_clusters_or_if_they_are_off(engine):
 def test_a_new_cluster_has_the_margin_it_missed(engine):
     links = Links(0.7, 0.6, 0.9, engine=engine)
     links.add([1.0, 0.0])
-    links.core.set_cluster_margins(True)
+    links.confidence.set_margins(True)
     decisions = links.decide_many([[0.0, 1.0]])
     assert decisions.kind[0] == NEW
     assert decisions.cluster_margin[0] == pytest.approx(-(0.7**2))

@@ -28,13 +28,13 @@ def add(core: Core, x: npt.ArrayLike, weight: float = 1.0, group: str | None = N
     if full and group is None and core.fast_path and core.engine is not None:
         decision = core.engine.add_one(x)
         if decision is not None:
-            return decision
+            return core.confidence.tell_one(decision) if core.confidence.margins else decision
     return _add_alone(core, core.check_row(x), weight, group)
 
 
 @one_addition
 def _add_alone(core: Core, rows: Float32s, weight: float, group: str | None) -> Decision:
-    return _add_rows(core, rows, weight, group).at(0)
+    return core.confidence.tell(_add_rows(core, rows, weight, group)).at(0)
 
 
 def decide_many(
@@ -62,7 +62,8 @@ def _add_batch(
     core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | None
 ) -> tuple[Decisions, npt.NDArray[np.int64]]:
     """Add vectors; return decisions and IDs. After this change no memory is needed any more."""
-    core.last_decisions = decisions = _add_rows(core, rows, weight, group)
+    decisions = core.confidence.tell(_add_rows(core, rows, weight, group))
+    core.last_decisions = decisions
     return decisions, decisions.cluster.copy()
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from linkstream import presets
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
+from linkstream.clusterer.confidence import Confidence
 from linkstream.clusterer.inverses import Inverses
 from linkstream.engine import choice, door, events
 from linkstream.engine.contract import Decisions, Engine, Requirements, Stop, VectorStore
@@ -86,6 +87,7 @@ class Core:
         cuts: number of vectors after each undo.
         lock: held by the thread that changes the clusterer.
         change: the open change, if any.
+        confidence: the model of probabilities.
         last_decisions: decisions of the last batch that was added.
         inverses: what takes back the newest changes.
         follower: what `changes` has read of the log; None until it is first called.
@@ -122,7 +124,7 @@ class Core:
         self.settles = self.healing is not None and self.healing.as_it_goes
         self._watched = bool(self.limits) or (self.healing is not None and not self.settles)
         self.maintained = self.fast_path = self.heals_alone = self.is_ready = False
-        self.cluster_margins = False
+        self.confidence = Confidence(self, saved.confidence)
         self._required: int | None = None  # revision of the ledger that the engine was told
         self.vectors: VectorStore | None = None
         self.external_vectors = False
@@ -152,15 +154,9 @@ class Core:
         """Return a new engine that continues from a state."""
         engine = self.factory.make(state, None if self.external_vectors else self.vectors)
         self._set_healing(engine)
-        engine.set_cluster_margins(self.cluster_margins)
+        engine.set_cluster_margins(self.confidence.margins)
         self._required = None
         return engine
-
-    def set_cluster_margins(self, on: bool) -> None:
-        """Compute the cluster margin of each decision from now on, or no longer."""
-        self.cluster_margins = on
-        if self.engine is not None:
-            self.engine.set_cluster_margins(on)
 
     def replace_state(self, state: State) -> Engine:
         """Continue from another state, with a new engine."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from linkstream import saving
 from linkstream.clusterer import explain, rebuilding, snapshots, tabular, views
 from linkstream.clusterer.checks import EVIDENCE
+from linkstream.clusterer.confidence import Confidence
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.views import Cluster
 from linkstream.engine.contract import Decisions
@@ -370,6 +371,11 @@ class LinksReader:
     def evidence(self) -> str:
         """What decides on a vector that joins no subcluster: "nearest" or "cluster"."""
         return EVIDENCE[self.core.origin.cluster_evidence]
+
+    @property
+    def confidence(self) -> Confidence:
+        """The model of probabilities, and why they may be unknown."""
+        return self.core.confidence
 
     @property
     def healing(self) -> Healing | None:

@@ -34,6 +34,7 @@ def saved(core: Core) -> Saved:
         min_size=core.min_size,
         keep_vectors=core.keep_vectors,
         epochs=core.epochs,
+        confidence=core.confidence.model,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ class Decision:
         cluster_margin: the similarity to a cluster as a whole, less s~(k, 1) for its k vectors,
             before the vector is added (docs/choices.md, "cluster margin"). None if margins are
             off or no cluster was there.
+        probability: that the decision is right; None if unknown (`links.confidence.why`).
     """
 
     cluster: int
@@ -40,6 +41,7 @@ class Decision:
     threshold: float | None
     sequence: int
     cluster_margin: float | None = None
+    probability: float | None = None
 
     def as_batch(self) -> Decisions:
         """Return the decision as a batch of one."""
@@ -47,7 +49,10 @@ class Decision:
         figures = (self.similarity, self.threshold) if near else (math.nan, math.nan)
         margin = math.nan if self.cluster_margin is None else self.cluster_margin
         row = (self.cluster, self.subcluster, KINDS.index(self.kind), *figures, margin)
-        return Decisions.of(self.sequence, [row])  # type: ignore[list-item]
+        batch = Decisions.of(self.sequence, [row])  # type: ignore[list-item]
+        if self.probability is None:
+            return batch
+        return replace(batch, probability=np.array([self.probability]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as plain values for JSON."""
@@ -80,6 +85,7 @@ class Decisions:
     similarity: npt.NDArray[np.float64]
     threshold: npt.NDArray[np.float64]
     cluster_margin: npt.NDArray[np.float64]
+    probability: npt.NDArray[np.float64] | None = None  # None: all are unknown
 
     @classmethod
     def of(cls, first_sequence: int, rows: list[Row]) -> Decisions:
@@ -92,14 +98,17 @@ class Decisions:
 
     @classmethod
     def joined(cls, pieces: list[Decisions]) -> Decisions:
-        """Concatenate the decisions of a batch that was added in pieces."""
+        """Concatenate the decisions of a batch that was added in pieces, without probabilities."""
         columns = zip(*(piece._columns() for piece in pieces), strict=True)
         return cls(pieces[0].first_sequence, *map(np.concatenate, columns))
 
     def part(self, start: int, length: int) -> Decisions:
         """Return `length` consecutive decisions from `start` on."""
         columns = (column[start : start + length] for column in self._columns())
-        return Decisions(self.first_sequence + start, *columns)
+        part = Decisions(self.first_sequence + start, *columns)
+        if self.probability is None:
+            return part
+        return replace(part, probability=self.probability[start : start + length])
 
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         figures = self.similarity, self.threshold, self.cluster_margin
@@ -108,7 +117,6 @@ class Decisions:
     def at(self, index: int) -> Decision:
         """Return the decision of one row."""
         similarity = float(self.similarity[index])
-        margin = float(self.cluster_margin[index])
         near = similarity == similarity  # NaN differs from itself
         return Decision(
             cluster=int(self.cluster[index]),
@@ -117,5 +125,12 @@ class Decisions:
             similarity=similarity if near else None,
             threshold=float(self.threshold[index]) if near else None,
             sequence=self.first_sequence + index,
-            cluster_margin=margin if margin == margin else None,
+            cluster_margin=_number(self.cluster_margin, index),
+            probability=_number(self.probability, index),
         )
+
+
+def _number(column: npt.NDArray[np.float64] | None, index: int) -> float | None:
+    """Return a figure; None if it is NaN or there is no column."""
+    figure = math.nan if column is None else float(column[index])
+    return None if figure != figure else figure

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkstream.clusterer import Links
+from linkstream.confidence import Model
 from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -40,12 +41,14 @@ class TuneResult:
             comes first.
         objective: the figure that was maximised.
         study: the Optuna study with all trials.
+        confidence: the probability that a decision is right, fitted to the same vectors.
     """
 
     candidate: Candidate
     judgements: tuple[Judgement, ...]
     objective: Objective
     study: Study
+    confidence: Model
 
     @property
     def thresholds(self) -> Thresholds:
@@ -107,12 +110,14 @@ class TuneResult:
         return f"links = Links({figures}{space}{options})"
 
     def links(self, **options: Any) -> Links:
-        """Return a clusterer with these thresholds, space and options.
+        """Return a clusterer with these thresholds, space and options, and with the confidence.
 
         Args:
             options: further options of `Links`; they override those of the result.
         """
-        return self.candidate.links(**options)
+        links = self.candidate.links(**options)
+        links.confidence.use(self.confidence)
+        return links
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures by name, as plain values for JSON."""

@@ -34,6 +34,7 @@ from linkstream.tuning.candidates import (
     design,
     similarity_range,
 )
+from linkstream.tuning.confidence import fit_confidence
 from linkstream.tuning.inputs import LabelledVectors, check_whole_number
 from linkstream.tuning.objective import Judgement, Objective, judge
 from linkstream.tuning.result import TuneResult
@@ -241,7 +242,14 @@ class _Search:
         chosen = trials[best_neighbourhood(points, scores, complete)]
         candidate = self._candidate(studies.space_of(chosen), studies.point_of(chosen))
         judged = tuple(studies.judgements(chosen))
-        return TuneResult(candidate, judged, self._settings.objective, study)
+        confidence = fit_confidence(
+            candidate,
+            self._examples.X,
+            self._examples.y,
+            self._orders,
+            engine=self._settings.engine,
+        )
+        return TuneResult(candidate, judged, self._settings.objective, study, confidence)
 
     def _candidate(self, space: str, point: Point) -> Candidate:
         return Candidate(self._ranges[space].thresholds(point), self._spaces[space], self._options)

@@ -1,0 +1,117 @@
+"""`links.confidence`: the model of probabilities of a clusterer, and whether it holds there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from linkstream.clusterer.checks import EVIDENCE
+from linkstream.confidence import Model, Setting
+from linkstream.engine.decisions import Decision, Decisions
+from linkstream.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from linkstream.clusterer.core import Core
+
+_NO_MODEL = "no model: the links of a tune() have one"
+
+
+class Confidence:
+    """How sure a clusterer is: the model that tells it, and why it may tell nothing.
+
+    >>> from linkstream import Links
+    >>> Links(0.7, 0.6, 0.9).confidence.why
+    'no model: the links of a tune() have one'
+    """
+
+    def __init__(self, core: Core, model: Model | None = None) -> None:
+        self._core = core
+        self._model = model
+        self._looked_at: tuple[object, ...] = ()
+        self._holding: Model | None = None
+        self._why = _NO_MODEL
+        self.margins = model is not None  # whether the engine computes them
+
+    @property
+    def model(self) -> Model | None:
+        """The model, also if it does not hold with the present settings; None if there is none."""
+        return self._model
+
+    @property
+    def why(self) -> str:
+        """Why probabilities are unknown; empty if they are known but for rare margins."""
+        self._look()
+        return self._why
+
+    def use(self, model: Model | None) -> None:
+        """Tell probabilities by a model from now on.
+
+        Args:
+            model: the model, such as `tune(X, y).confidence`; None tells none.
+        """
+        if not (model is None or isinstance(model, Model)):
+            raise ArgumentError(
+                f"a model of type {type(model).__name__}",
+                expected="a model of confidence, or None",
+                remedy="Pass tune(X, y).confidence, or links.confidence.model of other links.",
+            )
+        self._model, self._looked_at = model, ()
+        self.set_margins(model is not None)
+
+    def set_margins(self, on: bool) -> None:
+        """Compute the cluster margin of each decision from now on, or no longer.
+
+        Args:
+            on: whether to compute them; a model needs them.
+        """
+        self.margins = on
+        if self._core.engine is not None:
+            self._core.engine.set_cluster_margins(on)
+
+    def tell(self, decisions: Decisions) -> Decisions:
+        """Return decisions with the probability that each is right."""
+        if self._model is None:
+            return decisions
+        model = self._look()
+        if model is None:
+            return decisions
+        found = model.probabilities(decisions.kind, decisions.cluster_margin)
+        return replace(decisions, probability=found)
+
+    def tell_one(self, decision: Decision) -> Decision:
+        """Return a decision with the probability that it is right."""
+        return self.tell(decision.as_batch()).at(0)
+
+    def _look(self) -> Model | None:
+        """Return the model if it holds; look again if a setting has changed."""
+        core = self._core
+        origin = core.origin
+        settings = (origin.thresholds, origin.cluster_evidence, core.healing, core.space)
+        if settings != self._looked_at:
+            self._looked_at = settings
+            self._holding, self._why = self._held()
+        return self._holding
+
+    def _held(self) -> tuple[Model | None, str]:
+        """Return the model if it holds, and why probabilities are unknown."""
+        model = self._model
+        if model is None:
+            return None, _NO_MODEL
+        other = model.setting.difference(setting(self._core))
+        if other:
+            return None, f"fitted with other {other}; tune with these, or use those"
+        return model if model.is_known else None, model.why
+
+
+def setting(core: Core) -> Setting:
+    """Return the settings that a model is valid for."""
+    t, healing, space = core.origin.thresholds, core.healing, core.space
+    mean = b"" if space.mean is None else space.mean.astype("<f8").tobytes()
+    return Setting(
+        (t.cluster_similarity, t.subcluster_similarity, t.pair_similarity_max),
+        EVIDENCE[core.origin.cluster_evidence],
+        "none" if healing is None else json.dumps(healing.to_dict(), sort_keys=True),
+        hashlib.sha256(repr(space.model).encode() + mean).hexdigest()[:16],
+    )
