@@ -5,7 +5,7 @@ To add a row, add an object to METHODS; see `protocol.Method`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -231,6 +231,32 @@ class HealedLinks:
         return answer | {"settled": links.labels()}
 
 
+@dataclass(frozen=True, slots=True)
+class RebuiltLinks:
+    """Links after a rebuild with thresholds of its own."""
+
+    name: str = "links, rebuilt"
+    note: str = (
+        'this project: `rebuild(apply=True)`; `tune(…, mode="best", rebuild=True)`, which tries '
+        "187 pairs of thresholds"
+    )
+    ordered: bool = False
+    cap: int = CAP
+    trials: int = 64
+
+    def tune(self, X: Vectors, y: Labels) -> Parameters:
+        """Return the thresholds for a rebuild."""
+        tuned = tune(X, y, trials=self.trials, workers=1, mode="best", rebuild=True)
+        return asdict(tuned.rebuild_thresholds or tuned.thresholds)
+
+    def run(self, X: Vectors, parameters: Parameters) -> Answer:
+        """Return the labels after a rebuild."""
+        links = Links(**parameters, threads=1)
+        links.add_many(X)
+        links.rebuild(apply=True)
+        return {"settled": links.labels()}
+
+
 HEALED = {"evidence": "cluster", "heal": "settle"}  # what mode="best" means
 
 METHODS: tuple[Method, ...] = (
@@ -245,6 +271,7 @@ METHODS: tuple[Method, ...] = (
     Linkscluster(),
     PaperLinks(),
     HealedLinks(),
+    RebuiltLinks(),
 )
 
 

@@ -19,13 +19,14 @@ from linkstream.errors import ArgumentError, SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger
 from linkstream.identity.limits import Limits
+from linkstream.identity.rebuild_thresholds import RebuildThresholds
 from linkstream.identity.settling import Healing
 from linkstream.space import Space
 
 # Fields of the header of a snapshot; any other field is refused.
 _META = (
     *("state", "model", "heal", "ledger", "limits", "min_size", "keep_vectors"),
-    *("space_dimension", "epochs", "confidence"),
+    *("space_dimension", "epochs", "confidence", "rebuild_thresholds"),
 )
 _ARRAYS = (*ARRAYS, "space_mean", "kept", "undone")
 
@@ -35,8 +36,9 @@ class Saved:
     """What a snapshot holds.
 
     `kept` are the vectors themselves, if they are kept. `undone` are the vectors that undo took and
-    redo may restore, oldest first. `epochs` is None if the space never changed. The digest leaves
-    `confidence` out, as it changes no decision.
+    redo may restore, oldest first. `epochs` is None if the space never changed, and
+    `rebuild_thresholds` if rebuilds take those of the state. The digest leaves `confidence` out, as
+    it changes no decision.
     """
 
     state: State
@@ -50,6 +52,7 @@ class Saved:
     undone: npt.NDArray[np.int32] | None = None
     epochs: Epochs | None = None
     confidence: Model | None = None
+    rebuild_thresholds: RebuildThresholds | None = None
 
     def space_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the mean of the space, if there is one."""
@@ -73,6 +76,8 @@ def pack(saved: Saved) -> bytes:
         meta["epochs"] = saved.epochs.to_plain()
     if saved.confidence is not None:
         meta["confidence"] = saved.confidence.to_plain()
+    if saved.rebuild_thresholds is not None:
+        meta["rebuild_thresholds"] = saved.rebuild_thresholds.to_plain()
     some = {"kept": saved.kept, "undone": saved.undone}
     vectors = {name: rows for name, rows in some.items() if rows is not None}
     return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **vectors})
@@ -98,6 +103,7 @@ def unpack(data: bytes) -> Saved:
         undone=_undone(arrays.get("undone"), state, keep_vectors),
         epochs=_epochs(meta.get("epochs"), space, state),
         confidence=_confidence(meta.get("confidence")),
+        rebuild_thresholds=_rebuild_thresholds(meta.get("rebuild_thresholds")),
     )
 
 
@@ -126,6 +132,8 @@ def digest(saved: Saved) -> str:
     signature = records.signature(saved.ledger)
     if signature or saved.limits:
         sha.update(repr((saved.limits, signature)).encode())
+    if saved.rebuild_thresholds is not None:
+        sha.update(repr(saved.rebuild_thresholds).encode())
     for mean in saved.space_arrays().values():
         sha.update(mean.astype("<f8").tobytes())
     return sha.hexdigest()
@@ -223,6 +231,13 @@ def _epochs(rows: Any, space: Space, state: State) -> Epochs:
         return Epochs.from_plain(rows, space, state.n_vectors, state.n_events)
     except (ValueError, TypeError, LookupError) as error:
         raise damaged(f"epochs that cannot be ({error})", "what linkstream wrote") from None
+
+
+def _rebuild_thresholds(plain: Any) -> RebuildThresholds | None:
+    try:
+        return RebuildThresholds.read(plain)
+    except ValueError as error:
+        raise damaged(str(error), "what linkstream wrote") from None
 
 
 def _space(meta: dict[str, Any], arrays: snapshot.Arrays, dimension: int) -> Space:

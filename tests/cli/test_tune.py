@@ -58,10 +58,10 @@ def test_a_pipe_gets_one_line_of_json(folder, voices):
 
 
 def test_the_objective_and_the_mode_are_passed_on(folder, voices):
-    words = ("--mode", "best", "--objective", "settled", "--stability-weight", 0.2)
+    words = ("--mode", "best", "--objective", "settled", "--stability-weight", 0.2, "--rebuild")
     done = run("tune", "voices.npz", "--trials", 8, "--orders", 1, *words, cwd=folder)
     [record] = json_lines(done.stdout)
-    options = {"mode": "best", "objective": "settled", "stability_weight": 0.2}
+    options = {"mode": "best", "objective": "settled", "stability_weight": 0.2, "rebuild": True}
     assert record == tune(*voices, trials=8, orders=1, **options).to_dict()
     assert record["options"] == {"mode": "best"}
 

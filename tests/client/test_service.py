@@ -177,6 +177,18 @@ def test_a_rebuild_takes_thresholds_from_the_present_clusters(service, name, tal
         assert client.info().thresholds == expected.thresholds
 
 
+def test_a_namespace_may_have_thresholds_of_its_own_for_rebuilds(service, name, talk):
+    own = Thresholds(0.7, 0.95, 0.75)
+    links = Links(0.9, 0.95, 0.97, rebuild_thresholds=own)
+    links.add_many(X[:200])
+    with talk(None, service, name) as client:
+        client.create(links.thresholds, rebuild_thresholds=own)
+        client.add_many(X[:200])
+        assert client.rebuild() == links.rebuild()
+        assert client.rebuild().thresholds == own
+        assert client.info().thresholds == links.thresholds
+
+
 def test_every_write_of_the_client_is_a_route_of_the_service(service):
     paths = httpx.get(f"{service}openapi.json", trust_env=False).json()["paths"]
     below = "/v1/namespaces/{namespace}"

@@ -101,6 +101,7 @@ def tune(
         str | None, "What a vector is compared with: nearest subcluster, or cluster."
     ] = None,
     heal: Heal = None,
+    rebuild: Annotated[bool, "Also find thresholds for rebuild."] = False,
     picture: Picture = None,
 ) -> None:
     """Find thresholds for an encoder, from labelled vectors.
@@ -140,6 +141,7 @@ def tune(
             mode=mode or "paper",
             evidence=evidence,
             heal=heal,
+            rebuild=rebuild,
             progress=progress,
         )
     if picture is not None:

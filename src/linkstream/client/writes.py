@@ -42,6 +42,7 @@ from linkstream.client.sending import (
 from linkstream.client.views import Done
 from linkstream.clusterer import verb_docs, verbs
 from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError
@@ -83,11 +84,11 @@ def create(
         preset: the name of an encoder with known thresholds, as for `Links.preset`.
         options: `granularity` of the preset, and the options of `Links`, as for `Store.open`:
             `mode`, `space`, `track_vectors`, `keep_vectors`, `evidence`, `heal`, `max_subclusters`,
-            `max_idle`, `min_size`, `search`.
+            `max_idle`, `min_size`, `rebuild_thresholds`, `search`.
     """
     space = options.pop("space", None)
     values = _thresholds(thresholds, preset) | ({} if space is None else {"space": _space(space)})
-    values |= {name: value for name, value in options.items() if value is not None}
+    values |= {name: plain(v) for name, v in options.items() if v is not None}
     answer = yield Request("PUT", "", headers={"Content-Type": JSON}, body=to_json(values))
     return answer.status == 201
 

@@ -11,6 +11,7 @@ from linkstream.engine.forest import FULL
 from linkstream.errors import ArgumentError
 from linkstream.identity.cluster_labels import FROM_CLUSTERS
 from linkstream.identity.ledger import KINDS
+from linkstream.identity.rebuild_thresholds import RebuildThresholds
 from linkstream.identity.texts import is_name
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -122,6 +123,12 @@ def check_thresholds(thresholds: object) -> None:
             expected="Thresholds or None",
             remedy="None takes those of the clusterer.",
         )
+
+
+def for_rebuilds(given: object, stream: Thresholds) -> RebuildThresholds | None:
+    """Return thresholds of rebuilds beside those of the stream; raise ArgumentError if wrong."""
+    check_thresholds(given)
+    return RebuildThresholds(given, stream) if isinstance(given, Thresholds) else None
 
 
 def check_rebuild_thresholds(thresholds: object) -> None:

@@ -73,6 +73,7 @@ class Core:
         min_size: vectors that an unnamed cluster needs to be more than pending.
         keep_vectors: whether the vectors themselves are kept.
         vectors: the kept vectors; None until the dimension is known, or if none are kept.
+        rebuild_thresholds: thresholds of rebuilds, if they differ from those of the stream.
         epochs: the spaces that the vectors were in.
         former: vectors of other epochs, by the event of the epoch; for undo and redo.
         external_vectors: whether `vectors` belongs to a store, so that the engine must not append.
@@ -105,6 +106,7 @@ class Core:
         self.engine_options: dict[str, Any] = {"engine": engine, "threads": threads}
         self.space, self.healing, self.limits = saved.space, saved.healing, saved.limits
         self.epochs = saved.epochs or Epochs.first(saved.space)
+        self.rebuild_thresholds = saved.rebuild_thresholds
         self.former: dict[int, FormerVectors] = {}
         self.min_size, self.keep_vectors = saved.min_size, saved.keep_vectors
         self.lock = threading.RLock()

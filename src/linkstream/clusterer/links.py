@@ -61,6 +61,7 @@ class Links(LinksReader):
         max_subclusters: int | None = None,
         max_idle: int | None = None,
         min_size: int = 1,
+        rebuild_thresholds: Thresholds | None = None,
     ) -> None:
         """Make an empty clusterer. Thresholds have no defaults: they belong to an encoder.
 
@@ -83,6 +84,8 @@ class Links(LinksReader):
             max_subclusters: most subclusters to keep, such as 100_000; None sets no limit.
             max_idle: vectors after which an unused cluster is forgotten; None sets no limit.
             min_size: vectors that a cluster without a name needs to be more than pending.
+            rebuild_thresholds: those of `rebuild`, as `tune(…, rebuild=True)` finds them; None
+                takes the three above.
         """
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
         chosen = modes.configuration(mode, evidence, heal)
@@ -95,6 +98,7 @@ class Links(LinksReader):
             limits=Limits(max_subclusters, max_idle),
             min_size=checks.whole_number("min_size", min_size, "how many vectors make a cluster"),
             keep_vectors=checks.check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
+            rebuild_thresholds=checks.for_rebuilds(rebuild_thresholds, thresholds),
         )
         super().__init__(Core(saved, engine=engine, threads=threads))
 

@@ -358,6 +358,11 @@ class LinksReader:
         return self.core.origin.thresholds
 
     @property
+    def rebuild_thresholds(self) -> Thresholds | None:
+        """The thresholds that `rebuild` takes; None: those of the clusterer."""
+        return rebuilding.own_thresholds(self.core)
+
+    @property
     def space(self) -> Space:
         """The space that vectors are brought to before they are clustered."""
         return self.core.space

@@ -20,6 +20,7 @@ from linkstream.engine.choice import Factory
 from linkstream.engine.contract import Engine
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Fixed, Integers, State
+from linkstream.epochs import FIRST
 from linkstream.errors import NotTrackedError
 from linkstream.identity import folding, rebuilding
 from linkstream.identity.cluster_labels import ClusterEvidence, LabelledClusters, check_enough
@@ -86,12 +87,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class RebuildSource:
-    """All that a rebuild needs, except the vectors; `fetch` returns those by number."""
+    """All that a rebuild needs, except the vectors; `fetch` returns those by number.
+
+    `own` are thresholds that rebuilds in the present space take instead of those of the state.
+    """
 
     state: State
     ledger: Ledger
     factory: Factory
     space: Space
+    own: Thresholds | None = None
 
     def content(self, fetch: Fetch, progress: Progress | None = None) -> Content:
         """Return the vectors that were not removed."""
@@ -125,7 +130,7 @@ class RebuildSource:
         new: NewSpace | None = None,
         limit: int = LIMIT,
     ) -> Plan:
-        """Return the rebuild with these thresholds; None takes those of the state.
+        """Return the rebuild with these thresholds; None takes its own, or those of the state.
 
         "from clusters" finds them from the present clusters. `fetch` reads vectors in the present
         space, which changes to a `new` one.
@@ -137,7 +142,7 @@ class RebuildSource:
             trying, linking = part_of(linking, 0.0, 0.5), part_of(linking, 0.5, 1.0)
             test, evidence = self._from_clusters(content, keep_join=new is None, progress=trying)
         else:
-            test = thresholds or state.thresholds
+            test = thresholds or (self.own if new is None else None) or state.thresholds
         replay = functools.partial(self._replayed, test, linking)
         tools = Tools(self.factory.unions, replay, limit, linking)
         partition = rebuilding.clustered(content, state, self.ledger, test, tools)
@@ -266,7 +271,7 @@ def _enter(core: Core, source: RebuildSource, made: Prepared) -> None:
     if new is not None:
         spaces.enter(core, new, first)
     with core.interruptible():
-        after = _after(core, source, made.plan, Settings(made.plan.thresholds, new))
+        after = _after(core, source, made.plan, _settings(core, made))
     core.origin = replace(core.origin, thresholds=after.thresholds)
     core.replace_state(after)
     enforce(core, first)
@@ -290,6 +295,20 @@ def source_for_read(core: Core, verb: str) -> RebuildSource | None:
     return source and replace(source, ledger=copy.deepcopy(source.ledger))
 
 
+def _settings(core: Core, made: Prepared) -> Settings:
+    """Return the settings after a rebuild: thresholds of rebuilds alone do not change them."""
+    given = made.wanted.thresholds is not None
+    return Settings(made.plan.thresholds if given else core.origin.thresholds, made.new)
+
+
+def own_thresholds(core: Core) -> Thresholds | None:
+    """Return the thresholds that rebuilds take instead of those of the clusterer, if any."""
+    own = core.rebuild_thresholds
+    if own is None or own.stream != core.origin.thresholds or core.epochs.last.event != FIRST:
+        return None
+    return own.rebuild
+
+
 def check_any_clusters(thresholds: Thresholds | str | None) -> None:
     """Raise ArgumentError if thresholds shall come from the clusters of an empty clusterer."""
     if isinstance(thresholds, str):
@@ -307,7 +326,9 @@ def _source(core: Core, verb: str) -> RebuildSource | None:
     core.check_usable()
     if core.engine is None or not core.engine.n_subclusters:
         return None
-    return RebuildSource(core.state(), core.up_to_date_ledger(), core.factory, core.space)
+    return RebuildSource(
+        core.state(), core.up_to_date_ledger(), core.factory, core.space, own_thresholds(core)
+    )
 
 
 def _after(core: Core, source: RebuildSource, plan: Plan, wanted: Settings) -> State:

@@ -35,6 +35,7 @@ def saved(core: Core) -> Saved:
         keep_vectors=core.keep_vectors,
         epochs=core.epochs,
         confidence=core.confidence.model,
+        rebuild_thresholds=core.rebuild_thresholds,
     )
 
 

@@ -37,6 +37,7 @@ FORMAT = 2  # format 1 has no own.jsonl
 PACKINGS = ("npz", "parquet")
 OWN = {"ids": blocks.KEYS, "at": blocks.TIMES}  # arguments of calls, and their tables
 OPTIONS = ("evidence", "track_vectors", "keep_vectors", "max_subclusters", "max_idle", "min_size")
+OF_REBUILDS = "rebuild_thresholds"  # missing if rebuilds have none of their own
 CLUSTER_FORMATS = {".parquet": "parquet", ".jsonl": "jsonl", ".csv": "csv"}
 
 _ROWS = 4096
@@ -205,6 +206,7 @@ def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> No
         "space": plain(first),
         "heal": about["heal"],
         **{name: about[name] for name in OPTIONS},
+        **{name: about[name] for name in (OF_REBUILDS,) if name in about},
         "search": about["search"],
         "operations": last,
         "events": about["events"],

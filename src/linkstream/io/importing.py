@@ -18,7 +18,7 @@ from linkstream.clusterer.verbs import VERBS
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
 from linkstream.identity.settling import Healing
 from linkstream.io.bytestream import ByteStream
-from linkstream.io.exporting import FORMAT, OPTIONS, PACKINGS, plain_result
+from linkstream.io.exporting import FORMAT, OF_REBUILDS, OPTIONS, PACKINGS, plain_result
 from linkstream.io.opening import open_regular, open_vectors
 from linkstream.io.source import Source
 from linkstream.io.text_files import DECODER
@@ -94,6 +94,8 @@ def _options(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
         options = {name: about[name] for name in OPTIONS}
         options["search"] = about.get("search", False)
         options["thresholds"] = Thresholds(**about["thresholds"])
+        if OF_REBUILDS in about:
+            options[OF_REBUILDS] = Thresholds(**about[OF_REBUILDS])
         options["heal"] = Healing.read(about["heal"])
         options["space"] = Space(
             mean=None if mean is None else np.array(mean, dtype=np.float64),

@@ -83,6 +83,7 @@ class Namespace(Body):
     max_subclusters: Annotated[int, Field(ge=1, le=2**31)] | None = None
     max_idle: Annotated[int, Field(ge=1, le=2**53)] | None = None
     min_size: Annotated[int, Field(ge=1, le=2**31)] | None = None
+    rebuild_thresholds: Thresholds | None = None
     search: StrictBool | None = None
 
 

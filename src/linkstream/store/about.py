@@ -32,6 +32,7 @@ _SEARCH = "search"  # whether there is a search index; missing in stores of earl
 _MIGRATION = "migration"  # space, thresholds and number of the migration that is under way
 _MIGRATIONS = "migrations"  # how many there were
 _DISAGREEMENTS = "disagreements"  # of the last migration, and the event of its rebuild
+_REBUILD = "rebuild_thresholds"  # missing if a store was made without
 _MEAN = "mean"  # the mean of the space in base64; `space` has only its digest
 Wanted = tuple[Thresholds | None, str | None, dict[str, Any]]  # thresholds, preset, options
 
@@ -48,7 +49,14 @@ def of(links: Links, *, keep: bool) -> About:
         "max_subclusters": links.limits.max_subclusters,
         "max_idle": links.limits.max_idle,
         "min_size": links.min_size,
+        **_of_rebuilds(links),
     }
+
+
+def _of_rebuilds(links: Links) -> About:
+    """Return the thresholds of rebuilds that a clusterer was made with, if there are any."""
+    own = links.core.rebuild_thresholds
+    return {} if own is None else {_REBUILD: asdict(own.rebuild)}
 
 
 def rebuilt(links: Links) -> About:
@@ -123,8 +131,8 @@ def wanted(
 def check_wanted(path: Path, about: About, asked: Wanted) -> None:
     """Raise ArgumentError if a store was made with other thresholds or options."""
     _, preset, options = asked
-    there = Thresholds(**about["thresholds"])
-    links = wanted(*asked) or Links.from_thresholds(there, **options)
+    made_with = Thresholds(**about["thresholds"])
+    links = wanted(*asked) or Links.from_thresholds(made_with, **options)
     described = of(links, keep=links.keep_vectors)
     names = {"thresholds", *options}
     if preset is not None:
@@ -133,8 +141,9 @@ def check_wanted(path: Path, about: About, asked: Wanted) -> None:
     if "mode" in options:
         names |= {"evidence", "heal"}
     for name in sorted(names & described.keys()):
-        if not _same(described[name], about[name]):
-            seen = f"{name}={_shown(described[name])} for {path}, which has {_shown(about[name])}"
+        there = about.get(name)
+        if not _same(described[name], there):
+            seen = f"{name}={_shown(described[name])} for {path}, which has {_shown(there)}"
             if preset is not None and name not in options:
                 seen = f"{wish} for {path}, which was made with {_maker(about)}"
             raise ArgumentError(
@@ -265,6 +274,7 @@ def _begun(about: About) -> Links:
         max_subclusters=about["max_subclusters"],
         max_idle=about["max_idle"],
         min_size=about["min_size"],
+        rebuild_thresholds=Thresholds(**about[_REBUILD]) if _REBUILD in about else None,
     )
 
 

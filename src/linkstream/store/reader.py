@@ -145,6 +145,7 @@ class StoreReader:
     track_vectors: bool = _property_of_links("track_vectors")
     keep_vectors: bool = _property_of_links("keep_vectors")
     thresholds: Thresholds = _property_of_links("thresholds")
+    rebuild_thresholds: Thresholds | None = _property_of_links("rebuild_thresholds")
     space: Space = _property_of_links("space")
     labels = _as_in_links(Links.labels)
     members = _as_in_links(Links.members)

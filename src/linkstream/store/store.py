@@ -149,8 +149,8 @@ class Store(StoreReader):
                 for a new store, and as it is for an existing one, which is changed otherwise, see
                 `set_search`.
             options: for a new store, the options of `Links`: `mode`, `space`, `track_vectors`,
-                `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`. For
-                an existing one they must be the same.
+                `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`,
+                `rebuild_thresholds`. For an existing one they must be the same.
 
         Raises:
             StoreLockedError: another process has the store open for writing.

@@ -16,6 +16,7 @@ from linkstream.space import Space
 from linkstream.tuning import studies
 from linkstream.tuning.candidates import Candidate
 from linkstream.tuning.objective import Judgement, Objective
+from linkstream.tuning.rebuilds import RebuildTuning
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -42,6 +43,7 @@ class TuneResult:
         objective: the figure that was maximised.
         study: the Optuna study with all trials.
         confidence: the probability that a decision is right, fitted to the same vectors.
+        rebuilds: thresholds for `rebuild` and the objective of its labels; None if not asked for.
     """
 
     candidate: Candidate
@@ -49,11 +51,17 @@ class TuneResult:
     objective: Objective
     study: Study
     confidence: Model
+    rebuilds: RebuildTuning | None = None
 
     @property
     def thresholds(self) -> Thresholds:
         """The chosen thresholds."""
         return self.candidate.thresholds
+
+    @property
+    def rebuild_thresholds(self) -> Thresholds | None:
+        """The thresholds for `rebuild`; None if they were not asked for."""
+        return None if self.rebuilds is None else self.rebuilds.thresholds
 
     @property
     def space(self) -> Space:
@@ -104,9 +112,11 @@ class TuneResult:
     @property
     def python(self) -> str:
         """The line of Python that makes this clusterer; `mean` stands for `space.mean`."""
-        figures = ", ".join(f"{value:g}" for value in asdict(self.thresholds).values())
+        figures = _figures(self.thresholds)
         space = "" if self.space.mean is None else ", space=Space(mean=mean)"
         options = "".join(f", {name}={value!r}" for name, value in self.candidate.options.items())
+        if self.rebuild_thresholds is not None:
+            options += f", rebuild_thresholds=Thresholds({_figures(self.rebuild_thresholds)})"
         return f"links = Links({figures}{space}{options})"
 
     def links(self, **options: Any) -> Links:
@@ -115,7 +125,8 @@ class TuneResult:
         Args:
             options: further options of `Links`; they override those of the result.
         """
-        links = self.candidate.links(**options)
+        own = {"rebuild_thresholds": self.rebuild_thresholds}
+        links = self.candidate.links(**{**own, **options})
         links.confidence.use(self.confidence)
         return links
 
@@ -123,6 +134,7 @@ class TuneResult:
         """Return all figures by name, as plain values for JSON."""
         return {
             "thresholds": asdict(self.thresholds),
+            "rebuild_thresholds": self.rebuilds and asdict(self.rebuilds.thresholds),
             "space": space_to_dict(self.space),
             "options": {
                 name: asdict(value) if isinstance(value, Healing) else value
@@ -133,6 +145,7 @@ class TuneResult:
             "instant": self.instant,
             "current": self.current,
             "settled": self.settled,
+            "rebuilt": self.rebuilds and self.rebuilds.score,
             "still": self.still,
             "scores": list(self.scores),
             "spread": self.spread._asdict(),
@@ -161,7 +174,16 @@ class TuneResult:
             str(self.n_trials),
         )
         names = [name for name in _NAMES if name != _SETTLED or self.settled is not None]
-        return list(zip(names, figures, strict=True))
+        return [*zip(names, figures, strict=True), *self._rows_of_rebuilds()]
+
+    def _rows_of_rebuilds(self) -> list[tuple[str, str]]:
+        if self.rebuilds is None:
+            return []
+        t_c, _, t_p = asdict(self.rebuilds.thresholds).values()
+        return [
+            ("rebuild, T_c and T_p", f"{t_c:.4f}, {t_p:.4f}"),
+            ("rebuilt", f"{self.rebuilds.score:.4f}"),
+        ]
 
     def picture(self, path: str | os.PathLike[str]) -> None:
         """Draw all trials over their thresholds, coloured by score. Needs matplotlib.
@@ -190,6 +212,10 @@ _NAMES = (
     *(*THRESHOLD_NAMES, "space", "objective", "score", "instant, current"),
     *(_SETTLED, "IDs that stay", "orders of arrival", "trials"),
 )
+
+
+def _figures(thresholds: Thresholds) -> str:
+    return ", ".join(f"{value:g}" for value in asdict(thresholds).values())
 
 
 def space_to_dict(space: Space) -> dict[str, Any]:

@@ -20,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import Links
+from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.modes import configuration, shortest_options
+from linkstream.confidence import Model
 from linkstream.engine import choice
 from linkstream.errors import SpaceError
 from linkstream.identity.settling import Healing
@@ -37,6 +39,7 @@ from linkstream.tuning.candidates import (
 from linkstream.tuning.confidence import fit_confidence
 from linkstream.tuning.inputs import LabelledVectors, check_whole_number
 from linkstream.tuning.objective import Judgement, Objective, judge
+from linkstream.tuning.rebuilds import RebuildTuning, tuned_for_rebuilds
 from linkstream.tuning.result import TuneResult
 
 if TYPE_CHECKING:
@@ -71,6 +74,7 @@ def tune(
     mode: str = "paper",
     evidence: str | None = None,
     heal: Healing | str | bool | None = None,
+    rebuild: bool = False,
     progress: Progress | None = None,
     engine: str = "auto",
 ) -> TuneResult:
@@ -105,6 +109,8 @@ def tune(
             subclusters are: it is fixed at the closest pairs of one identity, and the other two
             are searched.
         heal: as for `Links`.
+        rebuild: also find thresholds for `Links.rebuild`, which the result and its `links()` carry.
+            They maximise the accuracy, or weighted score, of the rebuilt clusters alone. T_s stays.
         progress: called with the trials done, the trials in total, and the best score so far.
         engine: as for `Links`.
 
@@ -113,6 +119,7 @@ def tune(
         MissingExtraError: Optuna or SciPy is not installed.
     """
     maximised = Objective(conflation_weight, fracture_weight, objective, stability_weight)
+    check_yes_no("rebuild", rebuild)
     chosen = configuration(mode, evidence, heal)
     options = shortest_options(chosen)
     if trials is None:
@@ -123,7 +130,7 @@ def tune(
     search = _Search(examples, settings, spaces, options)
     opened = studies.open_study(study, search.fingerprint())
     search.run(opened, progress)
-    return search.result(opened)
+    return search.result(opened, rebuild=rebuild)
 
 
 def _spaces(
@@ -230,7 +237,7 @@ class _Search:
         others = [name for name in self._spaces if name != studies.space_of(best)]
         return others[0] if others and batch % 3 == 0 else studies.space_of(best)
 
-    def result(self, study: Study) -> TuneResult:
+    def result(self, study: Study, *, rebuild: bool) -> TuneResult:
         """Return the trial with the best neighbourhood, with its figures in every order."""
         trials = studies.finished(study)
         names = list(self._spaces)
@@ -242,14 +249,25 @@ class _Search:
         chosen = trials[best_neighbourhood(points, scores, complete)]
         candidate = self._candidate(studies.space_of(chosen), studies.point_of(chosen))
         judged = tuple(studies.judgements(chosen))
-        confidence = fit_confidence(
-            candidate,
-            self._examples.X,
-            self._examples.y,
-            self._orders,
-            engine=self._settings.engine,
+        confidence = self._confidence(candidate)
+        rebuilds = self._for_rebuilds(candidate) if rebuild else None
+        return TuneResult(candidate, judged, self._settings.objective, study, confidence, rebuilds)
+
+    def _confidence(self, candidate: Candidate) -> Model:
+        X, y = self._examples.X, self._examples.y
+        return fit_confidence(candidate, X, y, self._orders, engine=self._settings.engine)
+
+    def _for_rebuilds(self, candidate: Candidate) -> RebuildTuning:
+        settings = self._settings
+        return tuned_for_rebuilds(
+            self._examples,
+            candidate.space,
+            settings.objective,
+            join=candidate.thresholds.subcluster_similarity,
+            seed=settings.seed,
+            engine=settings.engine,
+            threads=settings.workers,
         )
-        return TuneResult(candidate, judged, self._settings.objective, study, confidence)
 
     def _candidate(self, space: str, point: Point) -> Candidate:
         return Candidate(self._ranges[space].thresholds(point), self._spaces[space], self._options)

@@ -132,6 +132,8 @@ def _options(body: schemas.Namespace, settings: Any) -> dict[str, Any]:
     chosen = body.model_dump(exclude_none=True)
     if body.thresholds is not None:
         chosen["thresholds"] = Thresholds(**body.thresholds.model_dump())
+    if body.rebuild_thresholds is not None:
+        chosen["rebuild_thresholds"] = Thresholds(**body.rebuild_thresholds.model_dump())
     if body.space is not None:
         mean = body.space.mean
         requests.check_size(
