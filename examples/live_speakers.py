@@ -49,7 +49,7 @@ def main(folder: Path) -> Diarizer:
     diarizer = Diarizer(links, uri="readers", gap=0.5)
     speaking = None
     for start, x in zip(stream.t.tolist(), stream.X, strict=True):
-        turn = diarizer.add(start, start + LENGTH, x)
+        (turn,) = diarizer.add(start, start + LENGTH, x)
         if turn.speaker != speaking and start < 60:
             print(f"{start:6.1f} s  {turn.speaker}")
         speaking = turn.speaker

@@ -65,8 +65,8 @@ def speakers_at(turns, moment):
 
 def test_add_returns_the_speaker_of_a_segment():
     diarizer = Diarizer(Links(*THRESHOLDS))
-    assert diarizer.add(0.0, 1.0, ANN) == Turn(0.0, 1.0, "speaker-0", 0)
-    assert diarizer.add(1.0, 2.5, BOB) == Turn(1.0, 2.5, "speaker-1", 1)
+    assert diarizer.add(0.0, 1.0, ANN) == [Turn(0.0, 1.0, "speaker-0", 0)]
+    assert diarizer.add(1.0, 2.5, BOB) == [Turn(1.0, 2.5, "speaker-1", 1)]
     assert len(diarizer) == 2
 
 
@@ -80,7 +80,7 @@ def test_the_ids_are_those_of_the_clusterer():
     stream, _ = voice_halves()
     links, diarizer = Links.preset("ge2e-windows"), Diarizer(Links.preset("ge2e-windows"))
     told = [
-        diarizer.add(*span, x).cluster for span, x in zip(windows(stream), stream.X, strict=True)
+        diarizer.add(*span, x)[0].cluster for span, x in zip(windows(stream), stream.X, strict=True)
     ]
     assert told == links.add_many(stream.X).tolist()
     assert diarizer.current() == turns_of(windows(stream), links.labels())
@@ -111,7 +111,7 @@ def test_a_segment_whose_vector_was_removed_is_left_out_of_the_current_turns():
 
 def test_segments_of_one_group_are_different_speakers():
     diarizer = Diarizer(Links(*THRESHOLDS), overlaps="keep")
-    told = [diarizer.add(0, 1, ANN, group="chunk 7").cluster for _ in range(2)]
+    told = [diarizer.add(0, 1, ANN, group="chunk 7")[0].cluster for _ in range(2)]
     assert told == [0, 1]
 
 
@@ -124,7 +124,7 @@ def test_a_store_keeps_speakers_and_names_between_recordings(tmp_path):
         store.name(1, "Ann")
     with Store.open(path) as store:
         today = Diarizer(store)
-        assert today.add(0, 1, ANN).speaker == "Ann"
+        assert today.add(0, 1, ANN)[0].speaker == "Ann"
         today.add(1, 2, CAT)
         assert [turn.speaker for turn in today.current()] == ["Ann", "speaker-2"]
 
@@ -310,7 +310,7 @@ def test_the_error_rate_by_pyannote_is_one_less_the_accuracy_where_segments_are_
     _, stream = voice_halves()
     diarizer = Diarizer(Links.preset("ge2e-windows"))
     seconds = [(i, i + 1) for i in range(len(stream.X))]
-    given = [diarizer.add(*span, x).cluster for span, x in zip(seconds, stream.X, strict=True)]
+    given = [diarizer.add(*span, x)[0].cluster for span, x in zip(seconds, stream.X, strict=True)]
     reference = to_annotation(turns_of(seconds, stream.y))
     for moment, ids in (("instant", given), ("current", diarizer.links.labels())):
         whole = reference.get_timeline().support()

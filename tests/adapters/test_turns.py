@@ -228,5 +228,5 @@ def test_names_are_read_again_only_after_an_event_that_may_change_them():
     assert puppet.asked == 1
     puppet.name(1, "Ann")
     assert {turn.speaker for turn in diarizer.current()} == {"speaker-0", "Ann", "speaker-2"}
-    assert diarizer.add(50, 51, 1).speaker == "Ann"
+    assert diarizer.add(50, 51, 1)[0].speaker == "Ann"
     assert puppet.asked == 2

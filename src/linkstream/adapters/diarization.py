@@ -8,6 +8,10 @@ Encoders are often run over windows that overlap. With `overlaps="cut"` each mom
 segment: the one with the nearest middle (the shorter of two as near, the earlier of two as long).
 Windows of equal length thus keep the time around their middle. With `overlaps="keep"` segments stay
 unchanged, for a front end that finds several speakers at once.
+
+With `delay=1.0` evidence of time is used as well (`turn_model`): a speaker mostly goes on speaking.
+A segment is *final* once a second has been heard after its end, and *current* turns are estimated
+again from the whole recording.
 """
 
 from __future__ import annotations
@@ -21,8 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.adapters.rttm import Turn, check_span, load_rttm, read_rttm, write_rttm
+from linkstream.adapters.timed_labels import TimedLabels, check_delay
 from linkstream.adapters.turns import SegmentTimes, TurnList
 from linkstream.errors import ArgumentError, MissingExtraError, NotTrackedError
+from linkstream.turn_model import TimeModel
 
 if TYPE_CHECKING:
     from pyannote.core import Annotation
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Diarizer", "Turn", "load_rttm", "read_rttm", "to_annotation", "turns_of", "write_rttm"]
 
-MOMENTS = ("current", "instant")
+MOMENTS = ("current", "final", "instant")
 OVERLAPS = ("cut", "keep")
 _DEFAULT_NAME = re.compile(r"speaker-[0-9]+")
 _EVENTS_MAX = 1000  # more new events than this are not examined one by one
@@ -53,11 +59,17 @@ class Diarizer:
         uri: name of the recording in RTTM and annotations.
         overlaps: "cut" or "keep": how to treat segments that overlap (see the module).
         gap: a pause of up to this many seconds does not end a turn, if nobody else speaks.
+        delay: seconds after the end of a segment until its speaker is final, such as 1.0, with
+            evidence of time; segments then arrive in order of their starts. None decides on each
+            segment by itself, at once.
+        model: parameters of the evidence of time; None takes the defaults.
 
     >>> from linkstream import Links
     >>> diarizer = Diarizer(Links(0.7, 0.6, 0.9))
-    >>> diarizer.add(0.0, 1.5, [1.0, 0.0, 0.1]).speaker, diarizer.add(1.5, 3.0, [0, 1, 0]).speaker
-    ('speaker-0', 'speaker-1')
+    >>> [turn.speaker for turn in diarizer.add(0.0, 1.5, [1.0, 0.0, 0.1])]
+    ['speaker-0']
+    >>> [turn.speaker for turn in diarizer.add(1.5, 3.0, [0.0, 1.0, 0.0])]
+    ['speaker-1']
     >>> diarizer.links.name(0, "Ann")
     >>> print(diarizer.rttm(), end="")
     SPEAKER stream 1 0.000 1.500 <NA> <NA> Ann <NA> <NA>
@@ -65,19 +77,31 @@ class Diarizer:
     """
 
     def __init__(
-        self, links: Links | Store, *, uri: str = "stream", overlaps: str = "cut", gap: float = 0.0
+        self,
+        links: Links | Store,
+        *,
+        uri: str = "stream",
+        overlaps: str = "cut",
+        gap: float = 0.0,
+        delay: float | None = None,
+        model: TimeModel | None = None,
     ) -> None:
         write_rttm([], uri=uri)  # raises now if the uri cannot be written
         _check_rules(overlaps, gap)
         self.links = links
         self.uri = uri
         self._times = SegmentTimes(overlaps)
+        self._gap = gap
         self._turns = {moment: TurnList(gap) for moment in MOMENTS}
         self._stale: dict[str, set[int]] = {moment: set() for moment in MOMENTS}
         self._given: list[int] = []
         self._numbers = array("q")  # vector number of each segment
         self._labels = np.empty(0, dtype=np.int64)  # of the last call of current()
         self._speakers = _Speakers(links)
+        self._final: list[int] = []
+        self._timed: TimedLabels | None = None
+        if delay is not None:
+            self._timed = TimedLabels(links, check_delay(delay), model or TimeModel())
 
     def __len__(self) -> int:
         """Return the number of segments so far."""
@@ -85,17 +109,22 @@ class Diarizer:
 
     def add(
         self, start: float, end: float, embedding: npt.ArrayLike, *, group: str | None = None
-    ) -> Turn:
-        """Add one segment; return it as a turn, uncut, with its speaker.
+    ) -> list[Turn]:
+        """Add one segment; return the segments whose speaker is final from now on, as turns.
+
+        Without a delay that is the segment itself, uncut. With a delay it is each segment that
+        ended so long ago; a later segment may still cut the end of one that it overlaps.
 
         Args:
-            start: start in seconds. Segments may arrive in any order of time.
+            start: start in seconds. Without a delay segments may arrive in any order of time.
             end: end in seconds.
             embedding: vector of the segment.
             group: segments of one group have different speakers, as for `Links.add`: those that a
-                front end heard at the same time.
+                front end heard at the same time. Not with a delay.
         """
         span = check_span(start, end)
+        if self._timed is not None:
+            self._timed.check(span, group)
         decision = self.links.add(embedding, group=group)
         self._given.append(decision.cluster)
         self._numbers.append(decision.sequence)
@@ -103,7 +132,37 @@ class Diarizer:
         for stale in self._stale.values():
             stale.update(changed)
         self._update_names()
-        return Turn(*span, self._speakers(decision.cluster), decision.cluster)
+        if self._timed is None:
+            return [Turn(*span, self._speakers(decision.cluster), decision.cluster)]
+        self._timed.add(span, embedding, decision.cluster)
+        if self._timed.stale():
+            self._timed.follow(self._cluster_ids())
+        return self._make_final(self._timed.settled())
+
+    def finish(self) -> list[Turn]:
+        """Make all segments final, as at the end of a recording; return those that were not."""
+        self._update_names()
+        return self._make_final(self._timed.settled(ended=True)) if self._timed else []
+
+    def pending(self) -> list[Turn]:
+        """Return the turns of the segments that are not final, by what is known so far."""
+        turns, first = TurnList(self._gap), len(self._final)
+        for place, label in enumerate(self._timed.open_labels() if self._timed else []):
+            turns.put(first + place, self._times.kept[first + place], label)
+        self._update_names()
+        return turns.turns(self._speakers)
+
+    def _make_final(self, labels: list[int]) -> list[Turn]:
+        """Store labels as final; return the spans of these segments as turns."""
+        first = len(self._final)
+        self._final += labels
+        self._stale["final"].update(range(first, len(self._final)))
+        return [
+            Turn(*span, self._speakers(label), label)
+            for segment, label in enumerate(labels, start=first)
+            for span in self._times.kept[segment]
+            if label >= 0
+        ]
 
     def instant(self) -> list[Turn]:
         """Return the turns by the IDs as first given, in order of time, with current names."""
@@ -112,35 +171,63 @@ class Diarizer:
     def current(self) -> list[Turn]:
         """Return the turns by the current IDs, after all splits and joins, in order of time.
 
+        With a delay the turns are estimated again from the whole recording: a window between two
+        speakers goes to one of them, and a cluster that explains less than a second of speech
+        better than the other speakers do is no speaker, unless it has a name.
+
         A segment whose vector was removed is left out. A call compares the labels with those of
         the last call and computes only what changed.
         """
         return self.turns("current")
 
+    def final(self) -> list[Turn]:
+        """Return the turns of the segments that are final, by their final IDs, in order of time.
+
+        Without a delay they are those of `instant()`.
+        """
+        return self.turns("final")
+
     def turns(self, moment: str = "current") -> list[Turn]:
-        """Return `current()` or `instant()`.
+        """Return `current()`, `final()` or `instant()`.
 
         Args:
-            moment: "current" or "instant".
+            moment: "current", "final" or "instant".
         """
         _check_word("moment", moment, MOMENTS)
-        ids = self._current_ids() if moment == "current" else self._given
+        ids = self._ids(moment)
         turns, stale = self._turns[moment], self._stale[moment]
-        for segment in stale:
-            turns.put(segment, self._times.kept[segment], int(ids[segment]))
-        stale.clear()
+        for segment in sorted(stale):
+            if segment < len(ids):
+                turns.put(segment, self._times.kept[segment], int(ids[segment]))
+                stale.remove(segment)
         self._update_names()
         return turns.turns(self._speakers)
+
+    def _ids(self, moment: str) -> Sequence[int] | npt.NDArray[np.int64]:
+        """Return the speaker of each segment at a moment; fewer than segments for "final"."""
+        if moment == "current":
+            return self._current_ids()
+        return self._final if moment == "final" and self._timed else self._given
 
     def _current_ids(self) -> npt.NDArray[np.int64]:
         """Return the current label of each segment; mark segments whose label changed."""
         if not self._numbers:
             return self._labels
-        now = self.links.labels()[np.frombuffer(self._numbers, dtype=np.int64)]
+        now = self._cluster_ids()
+        if self._timed is not None:
+            self._update_names()
+            self._timed.follow(now)
+            now = self._timed.whole(now, self._speakers.named())
         changed = np.flatnonzero(now[: len(self._labels)] != self._labels)
         self._stale["current"].update(changed.tolist())
         self._labels = now
         return now
+
+    def _cluster_ids(self) -> npt.NDArray[np.int64]:
+        """Return the present cluster of each segment, −1 if its vector was removed."""
+        if self._timed is not None and not self.links.track_vectors:
+            return self.links.resolve_many(self._given)
+        return self.links.labels()[np.frombuffer(self._numbers, dtype=np.int64)]
 
     def _update_names(self) -> None:
         renamed = self._speakers.update()
@@ -152,7 +239,7 @@ class Diarizer:
         """Return the turns as RTTM.
 
         Args:
-            moment: "current" or "instant".
+            moment: "current", "final" or "instant".
         """
         return write_rttm(self.turns(moment), uri=self.uri)
 
@@ -160,7 +247,7 @@ class Diarizer:
         """Return the turns as an `Annotation` of pyannote.core.
 
         Args:
-            moment: "current" or "instant".
+            moment: "current", "final" or "instant".
         """
         return to_annotation(self.turns(moment), uri=self.uri)
 
@@ -226,6 +313,10 @@ class _Speakers:
     def __call__(self, cluster: int) -> str:
         """Return the name of a cluster, or else `speaker-` and its ID."""
         return self._names.get(cluster, f"speaker-{cluster}")
+
+    def named(self) -> list[int]:
+        """Return the clusters with names, as of the last update, in order."""
+        return sorted(self._names)
 
     def update(self) -> set[int]:
         """Read the names again if they may have changed; return the renamed clusters.

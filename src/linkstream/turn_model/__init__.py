@@ -6,7 +6,7 @@ with a delay while they arrive, `whole` labels all windows of a recording again.
 """
 
 from linkstream.turn_model.chain import TimeModel, fixed_point
-from linkstream.turn_model.live import LiveLabels
-from linkstream.turn_model.whole import reestimate
+from linkstream.turn_model.live import LiveLabels, Window
+from linkstream.turn_model.whole import Windows, reestimate
 
-__all__ = ["LiveLabels", "TimeModel", "fixed_point", "reestimate"]
+__all__ = ["LiveLabels", "TimeModel", "Window", "Windows", "fixed_point", "reestimate"]

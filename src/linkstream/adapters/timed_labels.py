@@ -1,0 +1,182 @@
+"""Labels of segments by clusters and time, for `Diarizer` with a delay.
+
+The clusterer decides on each segment by itself; `turn_model` adds that a speaker mostly goes on
+speaking. Labels of the clusterer that change later (splits, joins, corrections) are followed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.adapters.turns import Span
+from linkstream.errors import ArgumentError, NotTrackedError
+from linkstream.turn_model import LiveLabels, TimeModel, Window, Windows, fixed_point, reestimate
+
+if TYPE_CHECKING:
+    from linkstream.clusterer import Links
+    from linkstream.store import Store
+
+Integers = npt.NDArray[np.int64]
+
+DELAY_MAX = 3600.0
+_EVENTS_MAX = 1000  # more new events than this are not examined one by one
+# Kinds of events that change no label of an earlier segment.
+_LABELS_STAY = {"created", "joined", "linked", "weighed", "grouped", "named", "ignored"}
+
+
+class TimedLabels:
+    """Final and current labels of the segments of one recording.
+
+    Args:
+        links: the clusterer or store.
+        delay: seconds after the end of a segment until its label is final.
+        model: parameters of the time model.
+    """
+
+    def __init__(self, links: Links | Store, delay: float, model: TimeModel) -> None:
+        self._links = links
+        self._model = model
+        self._live = LiveLabels(model, delay)
+        self._rows = np.empty((0, 0), dtype=np.int16)  # rounded vectors
+        self._milliseconds = array("q")  # of new speech
+        self._middles = array("d")
+        self._latest = 0.0  # end of speech so far
+        self._last_start = 0.0
+        self._labels = array("q")  # labels of the clusterer, as far as the model knows them
+        self._seen: int | None = None  # events that were examined
+        self._whole: tuple[Integers, tuple[int, ...], Integers] | None = None  # last answer
+
+    @property
+    def n_final(self) -> int:
+        """Number of segments whose label is final."""
+        return len(self._labels) - self._live.n_open
+
+    def check(self, span: Span, group: str | None) -> None:
+        """Raise ArgumentError if a segment cannot be the next one of one speaker at a time."""
+        if group is not None:
+            raise ArgumentError(
+                f"group={group!r} for a diarizer with a delay",
+                expected="segments of one speaker at a time",
+                remedy="Leave out delay= for a front end that hears several speakers at once.",
+            )
+        if span[0] < self._last_start:
+            raise ArgumentError(
+                f"a segment from {span[0]:g} after one from {self._last_start:g}",
+                expected="segments in order of their starts",
+                remedy="Sort the segments, or leave out delay=.",
+            )
+
+    def add(self, span: Span, embedding: npt.ArrayLike, label: int) -> None:
+        """Add a segment with the label that the clusterer gave it.
+
+        Args:
+            span: start and end.
+            embedding: vector of the segment, as the clusterer got it.
+            label: cluster of the segment.
+        """
+        rows = np.asarray(embedding, dtype=np.float32).reshape(1, -1)
+        vector = fixed_point(self._links.space.centre(rows))
+        begin = max(span[0], self._latest) if self._middles else span[0]
+        self._milliseconds.append(max(round(1000 * (span[1] - begin)), 1))
+        self._middles.append((span[0] + span[1]) / 2)
+        self._latest, self._last_start = max(self._latest, span[1]), span[0]
+        self._keep(vector)
+        self._labels.append(label)
+        window = self._window(len(self._labels) - 1, span[1])
+        self._live.move(window, None, label)
+        self._live.add(window)
+
+    def follow(self, labels: Integers) -> None:
+        """Take over the present labels of the clusterer, −1 for a removed vector.
+
+        Args:
+            labels: label of each segment.
+        """
+        known = np.frombuffer(self._labels, dtype=np.int64).copy()
+        for place in np.flatnonzero(known != labels).tolist():
+            old, new = int(known[place]), int(labels[place])
+            moved = old if old >= 0 else None, new if new >= 0 else None
+            self._live.move(self._window(place, 0.0), *moved)
+            self._labels[place] = new
+
+    def stale(self) -> bool:
+        """Return whether labels of earlier segments may have changed since the last call."""
+        now, since = self._links.n_events, self._seen
+        self._seen = now
+        if since is None or not 0 <= now - since <= _EVENTS_MAX:
+            return now != since
+        try:
+            fresh = self._links.events(since) if now > since else []
+        except NotTrackedError:  # the log no longer holds these events
+            return True
+        return any(event.kind not in _LABELS_STAY for event in fresh)
+
+    def settled(self, *, ended: bool = False) -> list[int]:
+        """Return the labels of segments that have become final, in order."""
+        return self._live.settled(ended=ended)
+
+    def open_labels(self) -> list[int]:
+        """Return the labels, so far, of the segments that are not final."""
+        return self._live.open_labels()
+
+    def whole(self, labels: Integers, known: list[int]) -> Integers:
+        """Return all labels, re-estimated with the whole recording; −1 stays.
+
+        Args:
+            labels: present labels of the clusterer.
+            known: clusters with names, which are never removed.
+        """
+        key = tuple(known)
+        if self._whole is None or self._whole[1] != key or not _same(self._whole[0], labels):
+            answer = labels.copy()
+            kept = np.flatnonzero(labels >= 0)
+            if len(kept):
+                answer[kept] = reestimate(self._windows(kept), labels[kept], self._model, known=key)
+            self._whole = labels.copy(), key, answer
+        return self._whole[2]
+
+    def _windows(self, kept: Integers) -> Windows:
+        middles = np.frombuffer(self._middles, dtype=np.float64)[kept]
+        milliseconds = np.frombuffer(self._milliseconds, dtype=np.int64)[kept]
+        return Windows(
+            self._rows[kept].astype(np.float64),
+            milliseconds.astype(np.float64),
+            np.maximum(np.diff(middles, prepend=middles[0]), 0.0),
+        )
+
+    def _window(self, place: int, end: float) -> Window:
+        before = self._middles[max(place - 1, 0)]
+        return Window(
+            self._rows[place].astype(np.float64),
+            self._milliseconds[place],
+            max(self._middles[place] - before, 0.0),
+            end,
+        )
+
+    def _keep(self, vector: npt.NDArray[np.float64]) -> None:
+        """Append a rounded vector to the rows."""
+        n = len(self._labels)
+        if n == len(self._rows):
+            more = np.empty((max(64, n), vector.shape[1]), dtype=np.int16)
+            self._rows = np.vstack([self._rows.reshape(-1, vector.shape[1]), more])
+        self._rows[n] = vector[0]
+
+
+def check_delay(delay: Any) -> float:
+    """Return the delay; raise ArgumentError if it is not a number of seconds."""
+    number = isinstance(delay, (int, float, np.number)) and not isinstance(delay, bool)
+    if not (number and 0 <= delay <= DELAY_MAX):
+        raise ArgumentError(
+            f"delay {delay!r}",
+            expected=f"seconds from 0 to {DELAY_MAX:g}, or None",
+            remedy="It is how long after a segment its speaker becomes final.",
+        )
+    return float(delay)
+
+
+def _same(one: Integers, other: Integers) -> bool:
+    return len(one) == len(other) and bool(np.array_equal(one, other))
