@@ -88,3 +88,19 @@ def test_held_out_pairs_show_what_noise_costs():
     assert 0.8 < noisy.cosine < 0.95
     few = translation.fitted([pairs(12, 64, 64)], 12)
     assert few.cosine < 0.6
+
+
+@pytest.mark.parametrize("other", [24, 40])
+def test_directions_that_no_pair_has_keep_their_similarities(other):
+    ones, others = pairs(300, 24, other)
+    known = ones.copy()
+    known[:, 12:] = 0
+    rotation = translation.fitted([(ones, others)], 300).map
+    some = quantise(known.astype(np.float32))[0]
+    found = translation.fitted([(some, quantise(rotation(some))[0])], 300).map
+    rng = np.random.default_rng(5)
+    strangers = np.zeros((50, 24), dtype=np.float32)
+    strangers[:, 12:] = rng.standard_normal((50, 12))
+    fixed = quantise(strangers)[0]
+    units, images = fixed / 2.0**30, found(fixed).astype(np.float64)
+    assert np.abs(images @ images.T - units @ units.T).max() < 0.02

@@ -1,21 +1,26 @@
 """Translation: a linear map from the vectors of one encoder to those of another.
 
-The map W minimises Σ |x·W − y|² + λ·|W|² over pairs (x, y) of one item, both of length 1. It
-commutes with sums: the image of a sum is the sum of the images. λ is the one of a few for which
-held-out pairs come out best. The same pairs give the same bits on every machine: products are
-sums of whole numbers below 2⁵³, which a float64 holds exactly in any order, and the equations are
-solved step by step without a library.
+The map W minimises Σ |x·W − y|² + λ·|W|² over pairs (x, y) of one item, both of length 1. λ is the
+one of a few for which held-out pairs come out best. W maps directions that no pair has to 0, so
+that strangers would look alike after normalisation. What W leaves of x is therefore carried over
+by an embedding E, with the gain γ of what it explains. With A = Σ xᵀx + λ·I, the map is
+W + γ·(I − A⁻¹·Σ xᵀx)·E = A⁻¹·(Σ xᵀy + γ·λ·E). E keeps the similarities of translated vectors.
+
+The map commutes with sums: the image of a sum is the sum of the images. The same pairs give the
+same bits on every machine: products are sums of whole numbers below 2⁵³, which a float64 holds
+exactly in any order, and the equations are solved step by step without a library.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.fixed_point import norms, row_sums
+from linkstream.engine.fixed_point import norms, row_sums, squared_norms
 from linkstream.engine.state import Fixed, Integers
 
 FOLDS = 5
@@ -93,13 +98,34 @@ class _Moments:
         """Return the moments of the other pairs."""
         return _Moments(self.squares - some.squares, self.products - some.products)
 
-    def fitted(self, ridge: float) -> LinearMap:
-        """Return the map with a λ, relative to the mean of the diagonal."""
+    def fitted(self, ridge: float, gain: float = 0.0) -> LinearMap:
+        """Return the map with a λ, relative to the mean of the diagonal, and with a gain γ."""
+        squares, strength = self._with_ridge(ridge)
+        carried = gain * strength * _embedding(*self.products.shape)
+        return _as_whole(_solved(squares, self.products + carried))
+
+    def gain(self, ridge: float, ones: Fixed) -> float:
+        """Return how long images of vectors are over what of these vectors is explained."""
+        squares, strength = self._with_ridge(ridge)
+        size = self.products.shape[1]
+        both = np.hstack([self.products, strength * np.eye(len(squares))])
+        solved = _solved(squares, both)
+        solved[:, size:] = np.eye(len(squares)) - solved[:, size:]
+        images = _coordinates(ones) @ _as_whole(solved).weights
+        (image, explained) = (
+            float(row_sums(squared_norms(part)[np.newaxis])[0])
+            for part in (images[:, :size], images[:, size:])
+        )
+        return math.sqrt(image / explained) if explained else 1.0
+
+    def _with_ridge(self, ridge: float) -> tuple[Floats, float]:
+        """Return A and λ."""
         squares = self.squares.astype(np.float64)
         diagonal = np.arange(len(squares))
         mean = float(row_sums(squares[diagonal, diagonal][np.newaxis])[0]) / len(squares)
-        squares[diagonal, diagonal] += ridge * max(mean, 1.0)
-        return _as_whole(_solved(squares, self.products.astype(np.float64)))
+        strength = ridge * max(mean, 1.0)
+        squares[diagonal, diagonal] += strength
+        return squares, strength
 
 
 def fitted(pairs: Iterable[tuple[Fixed, Fixed]], n_pairs: int) -> Fitted:
@@ -110,13 +136,15 @@ def fitted(pairs: Iterable[tuple[Fixed, Fixed]], n_pairs: int) -> Fitted:
         whole.squares += fold.squares
         whole.products += fold.products
     first = places % FOLDS == 0
-    ridge = _best_ridge(whole.without(folds[0]), ones[first], others[first])
+    rest = whole.without(folds[0])
+    ridge = _best_ridge(rest, ones[first], others[first])
+    gain = rest.gain(ridge, ones[first])
     held_out = np.empty(others.shape, dtype=np.float32)
     for place, fold in enumerate(folds):
         mine = places % FOLDS == place
-        held_out[mine] = whole.without(fold).fitted(ridge)(ones[mine])
+        held_out[mine] = whole.without(fold).fitted(ridge, gain)(ones[mine])
     cosine = _mean_cosine(held_out, others)
-    return Fitted(whole.fitted(ridge), n_pairs, held_out, others, cosine)
+    return Fitted(whole.fitted(ridge, gain), n_pairs, held_out, others, cosine)
 
 
 def _read(
@@ -156,6 +184,15 @@ def _mean_cosine(images: Units, expected: Fixed) -> float:
     """Return the mean cosine of unit vectors and vectors in fixed point."""
     cosines = row_sums(images.astype(np.float64) * expected) / 2.0**30
     return float(row_sums(cosines[np.newaxis])[0]) / len(cosines)
+
+
+def _embedding(dimension: int, other: int) -> Floats:
+    """Return a map that keeps similarities; if there are fewer dimensions, nearly."""
+    places = np.arange(dimension)
+    signs = np.where((places // other) * ((places * 2654435761) >> 16 & 1) > 0, -1.0, 1.0)
+    found = np.zeros((dimension, other))
+    found[places, places % other] = signs
+    return found
 
 
 def _coordinates(fixed: Fixed) -> Floats:
