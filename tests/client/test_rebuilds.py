@@ -25,6 +25,8 @@ JOB = {
     "job": "4f00",
     "state": "computing",
     "apply": True,
+    "thresholds": None,
+    "changes_space": False,
     "share": 0.25,
     "tries": 1,
     "seconds": 1.5,
@@ -54,6 +56,7 @@ def test_a_job_has_the_result_of_links(talk, service, name):
         rows = np.random.default_rng(5).standard_normal((90, 7))
         job = people.start_rebuild(True, thresholds=OTHER, vectors=rows)
         done = people.wait_for_rebuild(job.job)
+        assert (done.thresholds["cluster_similarity"], done.changes_space) == (0.5, True)
         assert done.result() == links.rebuild(True, thresholds=OTHER, vectors=rows)
         assert (done.state, done.apply, done.share, done.tries) == ("done", True, 1.0, 1)
         assert people.state_hash() == links.state_hash()

@@ -29,6 +29,8 @@ class RebuildJob:
         job: its ID.
         state: "waiting", "computing", "applying"; or, at the end, "done", "failed" or "cancelled".
         apply: whether it is applied, or only tells what would change.
+        thresholds: as it was started with: plain values, "from clusters" or None.
+        changes_space: whether it was started with `space=` or `vectors=`.
         share: the share of the present computation that is done.
         tries: how often it was computed, since the namespace had changed meanwhile.
         seconds: since its start, until its end.
@@ -41,6 +43,8 @@ class RebuildJob:
     job: str
     state: Literal["waiting", "computing", "applying", "done", "failed", "cancelled"]
     apply: bool
+    thresholds: Any
+    changes_space: bool
     share: float
     tries: int
     seconds: float

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from linkstream.clusterer.rebuilding import memory_needed
+from linkstream.clusterer.verb_values import plain
 from linkstream.errors import ChangedError, IdempotencyError, LinkstreamError
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.service.responses import Refusal, error_body, fault, not_found
@@ -107,6 +108,8 @@ class RebuildJob:
             "job": self.id,
             "state": self.state,
             "apply": self.verb.apply,
+            "thresholds": plain(self.verb.thresholds),
+            "changes_space": self.verb.space is not None or self.verb.vectors is not None,
             "share": round(self.share, 4),
             "tries": self.tries,
             "seconds": round(last - self._times[0], 3),

@@ -251,6 +251,8 @@ class Job(BaseModel):
     job: str
     state: Literal["waiting", "computing", "applying", "done", "failed", "cancelled"]
     apply: bool
+    thresholds: dict[str, float] | str | None
+    changes_space: bool
     share: float
     tries: int
     seconds: float

@@ -86,6 +86,11 @@ export class Api {
     }
   }
 
+  /** Send a DELETE request and return its JSON. */
+  async remove(path) {
+    return (await this.send(path, { method: "DELETE" })).json();
+  }
+
   /** Fetch a picture and return its blob URL; release it with URL.revokeObjectURL. */
   async picture(path, signal = undefined) {
     const answer = await this.send(path, { signal });

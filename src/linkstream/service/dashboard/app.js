@@ -2,7 +2,7 @@
  * The shell of the page: shows one view of one namespace.
  *
  * The address names both: `#/live?in=voices`, `#/map`, `#/cluster`, `#/cluster/17`, `#/review`,
- * `#/thresholds`. Without `in` the page shows the last namespace, or the first one.
+ * `#/thresholds`, `#/rebuild`. Without `in` the page shows the last namespace, or the first one.
  *
  * A view is a module that exports
  *
@@ -20,6 +20,7 @@
  * @property {(route: string, query?: object) => Promise<any>} get
  *   GET of a route of the namespace: get("clusters", {limit: 10})
  * @property {(route: string, body?: object) => Promise<any>} post  POST with an Idempotency-Key
+ * @property {(route: string) => Promise<any>} remove  DELETE of a route of the namespace
  * @property {(path: string) => Promise<string>} picture
  *   blob URL of an image of the namespace; released when the view is left
  * @property {(route: string, handlers: import("./api.js").Handlers,
@@ -44,6 +45,7 @@ const VIEWS = [
   { path: "cluster", title: "Clusters", icon: "M4 6h16M4 12h16M4 18h10" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
+  { path: "rebuild", title: "Rebuild", under: "cluster" }, // reached from the clusters; no tab
 ];
 const AGAIN = 2_000; // milliseconds between two requests while there is no namespace
 const LAST = "linkstream-namespace";
@@ -164,6 +166,7 @@ function contextOf(parts, query, signal) {
     report,
     get: (path, wanted) => api.get(base + path, wanted, signal),
     post: (path, body) => api.post(base + path, body),
+    remove: (path) => api.remove(base + path),
     picture: (path) => lent(api.picture(base + path, signal), signal),
     stream: (path, handlers, state) =>
       api.stream(base + path, handlers, { signal, state }).catch((error) => {
@@ -232,7 +235,7 @@ function askForToken(problem, sent) {
 function markTab(current) {
   if (!tabs.childElementCount) {
     tabs.append(
-      ...VIEWS.map(({ path, title, icon }) =>
+      ...VIEWS.filter(({ under }) => !under).map(({ path, title, icon }) =>
         el(
           "a",
           { data: { view: path } },
@@ -244,8 +247,9 @@ function markTab(current) {
   }
   for (const tab of /** @type {Iterable<HTMLAnchorElement>} */ (tabs.children)) {
     tab.href = link(tab.dataset.view);
-    if (tab.dataset.view === current.path) tab.setAttribute("aria-current", "page");
-    else tab.removeAttribute("aria-current");
+    if (tab.dataset.view === (current.under ?? current.path)) {
+      tab.setAttribute("aria-current", "page");
+    } else tab.removeAttribute("aria-current");
   }
 }
 

@@ -47,6 +47,7 @@ class List {
         { class: "list-head" },
         el("h1", {}, "Clusters"),
         this.total,
+        el("a", { href: context.link("rebuild") }, "Rebuild…"),
         el(
           "form",
           { class: "filters", role: "search", on: { submit: stay } },
