@@ -234,6 +234,7 @@ def conversations(
     seed: int,
     overlaps: bool = False,
     structures: Sequence[Sequence[Span]] | None = None,
+    seconds: float = SECONDS,
 ) -> list[Conversation]:
     """Return conversations, each with a seed of its own.
 
@@ -243,11 +244,14 @@ def conversations(
         seed: the same seed gives the same conversations.
         overlaps: whether turns may overlap; else a turn ends where the next begins.
         structures: turns to use in place of generated ones, in order and repeatedly.
+        seconds: length of a generated conversation.
     """
     made = []
     for number in range(count):
         rng = np.random.default_rng([seed, number])
-        turns = structures[number % len(structures)] if structures else generate(rng)
+        turns = (
+            structures[number % len(structures)] if structures else generate(rng, seconds=seconds)
+        )
         made.append(fill(turns if overlaps else one_at_a_time(turns), voices, rng))
     return made
 
