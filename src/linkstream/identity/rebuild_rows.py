@@ -270,16 +270,24 @@ def _sorted_bytes(digests: Digests) -> bytes:
 def _ranks(digests: Digests, barred: set[tuple[int, int]]) -> Integers:
     """Return the place of each row: by digest, those that are barred after equal ones.
 
-    Only barred rows of one digest need the graph of the pairs: the others are told apart.
+    Only barred rows that are equal need the graph of the pairs: digests tell the others apart.
     """
-    named = sorted({row for pair in barred for row in pair})
-    places = dict(
-        zip(
-            canonical_order({row: digests[row].astype(">u8").tobytes() for row in named}, barred),
-            range(1, len(named) + 1),
-            strict=True,
-        )
-    )
+    named = column({row for pair in barred for row in pair})
     later = np.zeros(len(digests), dtype=np.int64)
-    later[list(places)] = list(places.values())
+    later[named] = 1
+    _, places, counts = np.unique(digests[named], axis=0, return_inverse=True, return_counts=True)
+    alike = set(named[counts[places.reshape(-1)] > 1].tolist())
+    graph = [pair for pair in barred if alike.issuperset(pair)]
+    order = canonical_order(_colours(alike, digests, barred), graph)
+    later[order] = 1 + np.arange(len(order))
     return np.argsort(np.lexsort((later, digests[:, 1], digests[:, 0])))
+
+
+def _colours(rows: set[int], digests: Digests, barred: set[tuple[int, int]]) -> dict[int, bytes]:
+    """Return the digests of some rows, each with those of the other rows it is barred from."""
+    told: dict[int, list[bytes]] = {row: [] for row in rows}
+    for pair in barred:
+        for one, other in (pair, pair[::-1]):
+            if one in rows and other not in rows:
+                told[one].append(_sorted_bytes(digests[[other]]))
+    return {row: digest_of(_sorted_bytes(digests[[row]]), *sorted(told[row])) for row in rows}
