@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from dataclasses import asdict
 
 import httpx
 import numpy as np
@@ -14,7 +15,9 @@ from client.fakes import BOTH
 from linkstream import Links, Space, Thresholds
 from linkstream.client import AsyncClient, Batch, Client, last_write, writes
 from linkstream.client.errors import ExistsError, NotFoundError, ScopeError, TokenError
+from linkstream.clusterer.confidence import setting
 from linkstream.clusterer.verbs import VERBS
+from linkstream.confidence import Curve, Model
 from linkstream.data import voice_halves
 from linkstream.errors import (
     ArgumentError,
@@ -187,6 +190,21 @@ def test_a_namespace_may_have_thresholds_of_its_own_for_rebuilds(service, name, 
         assert client.rebuild() == links.rebuild()
         assert client.rebuild().thresholds == own
         assert client.info().thresholds == links.thresholds
+
+
+def test_a_namespace_may_have_a_model_of_confidence(service, name, talk):
+    links, curve = Links(0.8, 0.75, 0.9), Curve(1.0, 8.0, -0.9, 0.9, 0.99, 900, 90)
+    model = Model(setting(links.core), curve, curve, 40)
+    links.confidence.use(model)
+    expected = [links.add(x) for x in X[:30]]
+    with talk(None, service, name) as client:
+        client.create(links.thresholds, confidence=model)
+        assert [client.add(x) for x in X[:30]] == expected
+    assert sum(each.probability is not None for each in expected) > 20
+    wrong = {"thresholds": asdict(links.thresholds), "confidence": {"held": []}}
+    answer = httpx.put(f"{service}v1/namespaces/{name}-2", json=wrong, trust_env=False)
+    assert answer.status_code in (400, 422)
+    assert "confidence" in answer.text
 
 
 def test_every_write_of_the_client_is_a_route_of_the_service(service):

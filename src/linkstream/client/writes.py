@@ -84,10 +84,11 @@ def create(
         preset: the name of an encoder with known thresholds, as for `Links.preset`.
         options: `granularity` of the preset, and the options of `Links`, as for `Store.open`:
             `mode`, `space`, `track_vectors`, `keep_vectors`, `evidence`, `heal`, `max_subclusters`,
-            `max_idle`, `min_size`, `rebuild_thresholds`, `search`.
+            `max_idle`, `min_size`, `rebuild_thresholds`, `confidence`, `search`.
     """
-    space = options.pop("space", None)
+    space, confidence = options.pop("space", None), options.pop("confidence", None)
     values = _thresholds(thresholds, preset) | ({} if space is None else {"space": _space(space)})
+    values |= {} if confidence is None else {"confidence": confidence.to_plain()}
     values |= {name: plain(v) for name, v in options.items() if v is not None}
     answer = yield Request("PUT", "", headers={"Content-Type": JSON}, body=to_json(values))
     return answer.status == 201

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from linkstream.clusterer.checks import EVIDENCE
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from linkstream.clusterer.core import Core
 
 _NO_MODEL = "no model: the links of a tune() have one"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What probabilities are told by, and why they may be unknown; as in `Confidence`."""
+
+    model: Model | None
+    why: str
 
 
 class Confidence:
@@ -45,19 +53,17 @@ class Confidence:
         self._look()
         return self._why
 
+    def told(self) -> Told:
+        """Return model and reason as they are now."""
+        return Told(self._model, self.why)
+
     def use(self, model: Model | None) -> None:
         """Tell probabilities by a model from now on.
 
         Args:
             model: the model, such as `tune(X, y).confidence`; None tells none.
         """
-        if not (model is None or isinstance(model, Model)):
-            raise ArgumentError(
-                f"a model of type {type(model).__name__}",
-                expected="a model of confidence, or None",
-                remedy="Pass tune(X, y).confidence, or links.confidence.model of other links.",
-            )
-        self._model, self._looked_at = model, ()
+        self._model, self._looked_at = check_model(model), ()
         self.set_margins(model is not None)
 
     def set_margins(self, on: bool) -> None:
@@ -103,6 +109,29 @@ class Confidence:
         if other:
             return None, f"fitted with other {other}; tune with these, or use those"
         return model if model.is_known else None, model.why
+
+
+def check_model(model: Model | None) -> Model | None:
+    """Return a model; raise ArgumentError unless it is one, or None."""
+    if model is None or isinstance(model, Model):
+        return model
+    raise ArgumentError(
+        f"a model of type {type(model).__name__}",
+        expected="a model of confidence, or None",
+        remedy="Pass tune(X, y).confidence, or links.confidence.model of other links.",
+    )
+
+
+def model_of(plain: object) -> Model:
+    """Return the model that `Model.to_plain` wrote; raise ArgumentError if it cannot be one."""
+    try:
+        return Model.from_plain(plain)
+    except ValueError as error:
+        raise ArgumentError(
+            f"a model of confidence that cannot be ({error})",
+            expected="what Model.to_plain() returns",
+            remedy="Send the model of a tune() as it is.",
+        ) from None
 
 
 def setting(core: Core) -> Setting:

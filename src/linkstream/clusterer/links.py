@@ -9,10 +9,12 @@ import numpy.typing as npt
 
 from linkstream.clusterer import adding, checks, corrections, maintenance, modes, removal, snapshots
 from linkstream.clusterer.absorb import Absorbed, absorb
+from linkstream.clusterer.confidence import check_model
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.migration import Migration, migrate
 from linkstream.clusterer.reader import LinksReader
 from linkstream.clusterer.rebuilding import rebuild
+from linkstream.confidence import Model
 from linkstream.engine.contract import Decision, Decisions
 from linkstream.engine.events import Event
 from linkstream.engine.linkage import Progress
@@ -62,6 +64,7 @@ class Links(LinksReader):
         max_idle: int | None = None,
         min_size: int = 1,
         rebuild_thresholds: Thresholds | None = None,
+        confidence: Model | None = None,
     ) -> None:
         """Make an empty clusterer. Thresholds have no defaults: they belong to an encoder.
 
@@ -86,6 +89,8 @@ class Links(LinksReader):
             min_size: vectors that a cluster without a name needs to be more than pending.
             rebuild_thresholds: those of `rebuild`, as `tune(…, rebuild=True)` finds them; None
                 takes the three above.
+            confidence: model of the probability of decisions, such as `tune(X, y).confidence`, or
+                None; valid for the settings that it was fitted with.
         """
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
         chosen = modes.configuration(mode, evidence, heal)
@@ -99,6 +104,7 @@ class Links(LinksReader):
             min_size=checks.whole_number("min_size", min_size, "how many vectors make a cluster"),
             keep_vectors=checks.check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
             rebuild_thresholds=checks.for_rebuilds(rebuild_thresholds, thresholds),
+            confidence=check_model(confidence),
         )
         super().__init__(Core(saved, engine=engine, threads=threads))
 

@@ -64,6 +64,8 @@ class Decision:
             "threshold": self.threshold,
             "margin": self.margin,
             "sequence": self.sequence,
+            "cluster_margin": self.cluster_margin,
+            "probability": self.probability,
         }
 
     @property

@@ -84,6 +84,7 @@ class Namespace(Body):
     max_idle: Annotated[int, Field(ge=1, le=2**53)] | None = None
     min_size: Annotated[int, Field(ge=1, le=2**31)] | None = None
     rebuild_thresholds: Thresholds | None = None
+    confidence: dict[str, Any] | None = Field(None, description="a model, as `to_plain` gives it")
     search: StrictBool | None = None
 
 
@@ -236,6 +237,8 @@ class Decision(BaseModel):
     threshold: float | None
     margin: float | None
     sequence: int
+    cluster_margin: float | None
+    probability: float | None
 
 
 class Done(BaseModel):

@@ -14,6 +14,7 @@ import numpy as np
 
 from linkstream import __version__
 from linkstream.clusterer import Links
+from linkstream.confidence import Model as Confidence
 from linkstream.engine.contract import RULES
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
 from linkstream.identity.disagreements import Disagreement
@@ -33,6 +34,7 @@ _MIGRATION = "migration"  # space, thresholds and number of the migration that i
 _MIGRATIONS = "migrations"  # how many there were
 _DISAGREEMENTS = "disagreements"  # of the last migration, and the event of its rebuild
 _REBUILD = "rebuild_thresholds"  # missing if a store was made without
+_CONFIDENCE = "confidence"  # missing if a store was made without
 _MEAN = "mean"  # the mean of the space in base64; `space` has only its digest
 Wanted = tuple[Thresholds | None, str | None, dict[str, Any]]  # thresholds, preset, options
 
@@ -50,7 +52,14 @@ def of(links: Links, *, keep: bool) -> About:
         "max_idle": links.limits.max_idle,
         "min_size": links.min_size,
         **_of_rebuilds(links),
+        **_confidence(links),
     }
+
+
+def _confidence(links: Links) -> About:
+    """Return the model of confidence that a clusterer was made with, if there is one."""
+    model = links.confidence.model
+    return {} if model is None else {_CONFIDENCE: model.to_plain()}
 
 
 def _of_rebuilds(links: Links) -> About:
@@ -179,6 +188,8 @@ def _shown(value: Any) -> str:
     """Return an option as the caller would write it."""
     if isinstance(value, dict) and "mode" in value:  # healing
         return repr(value["mode"])
+    if isinstance(value, dict) and "identities" in value:
+        return f"a model of {value['identities']} identities"
     if isinstance(value, dict) and "cluster_similarity" in value:
         return repr(astuple(Thresholds(**value)))
     return repr(value)
@@ -275,6 +286,7 @@ def _begun(about: About) -> Links:
         max_idle=about["max_idle"],
         min_size=about["min_size"],
         rebuild_thresholds=Thresholds(**about[_REBUILD]) if _REBUILD in about else None,
+        confidence=Confidence.from_plain(about[_CONFIDENCE]) if _CONFIDENCE in about else None,
     )
 
 

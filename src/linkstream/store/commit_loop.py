@@ -224,7 +224,7 @@ class CommitLoop:
         known = given.flags == found.attached  # else it was committed and dropped just now
         stored = (lambda: given) if known else (lambda: self.model.journal.attached(found))
         _check_same_call(request, found, stored)
-        request.answer, request.first = decoded(found), found.first_vector
+        request.answer, request.first = self.model.told(decoded(found)), found.first_vector
         request.events = found.first_event, found.first_event + len(found.events)
         return True
 

@@ -34,7 +34,8 @@ _COLUMNS = (
     "events, result, key, digest"
 )
 _STEP = "$step"  # stored with the arguments; no method has a parameter of that name
-_DECISION = tuple(each.name for each in fields(Decision))
+# The model of confidence tells the probability again: another processor may round it otherwise.
+_DECISION = tuple(each.name for each in fields(Decision) if each.name != "probability")
 _AT_ONCE = 64  # rows of one statement; other threads run meanwhile
 
 Rows = npt.NDArray[np.float32]

@@ -17,6 +17,7 @@ from linkstream.clusterer import Links, checks
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import VERBS
+from linkstream.engine.decisions import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.errors import DamagedStoreError, LinkstreamError, SnapshotError, StoreError
 from linkstream.identity.event_index import EventIndex
@@ -212,6 +213,10 @@ class Model:
         core = self.links.core
         if isinstance(core.vectors, JournalVectors):
             core.vectors = core.vectors.at(core.epochs)
+
+    def told(self, answer: Any) -> Any:
+        """Return an answer of the journal with what the model of confidence tells now."""
+        return self.links.confidence.tell_one(answer) if isinstance(answer, Decision) else answer
 
     def decide_together(self, requests: list[WriteRequest]) -> None:
         """Perform several calls that only add vectors as one batch.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links, explain, rebuilding, verbs
 from linkstream.clusterer.checks import whole_number
+from linkstream.clusterer.confidence import Told
 from linkstream.clusterer.migration import Migration
 from linkstream.clusterer.rebuilding import RebuildSource
 from linkstream.clusterer.verb_docs import documentation
@@ -147,6 +148,12 @@ class StoreReader:
     thresholds: Thresholds = _property_of_links("thresholds")
     rebuild_thresholds: Thresholds | None = _property_of_links("rebuild_thresholds")
     space: Space = _property_of_links("space")
+
+    @property
+    def confidence(self) -> Told:
+        """The model of probabilities, and why they may be unknown."""
+        return self.handle.read(lambda model: model.links.confidence.told())
+
     labels = _as_in_links(Links.labels)
     members = _as_in_links(Links.members)
     cluster = _as_in_links(Links.cluster)

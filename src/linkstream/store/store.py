@@ -150,7 +150,7 @@ class Store(StoreReader):
                 `set_search`.
             options: for a new store, the options of `Links`: `mode`, `space`, `track_vectors`,
                 `keep_vectors`, `evidence`, `heal`, `max_subclusters`, `max_idle`, `min_size`,
-                `rebuild_thresholds`. For an existing one they must be the same.
+                `rebuild_thresholds`, `confidence`. For an existing one they must be the same.
 
         Raises:
             StoreLockedError: another process has the store open for writing.

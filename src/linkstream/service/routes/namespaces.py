@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from linkstream import Space, Thresholds, __version__
+from linkstream.clusterer.confidence import model_of
 from linkstream.errors import ArgumentError
 from linkstream.service import requests, schemas
 from linkstream.service.responses import Refusal, json_bytes, json_response
@@ -134,6 +135,8 @@ def _options(body: schemas.Namespace, settings: Any) -> dict[str, Any]:
         chosen["thresholds"] = Thresholds(**body.thresholds.model_dump())
     if body.rebuild_thresholds is not None:
         chosen["rebuild_thresholds"] = Thresholds(**body.rebuild_thresholds.model_dump())
+    if body.confidence is not None:
+        chosen["confidence"] = model_of(body.confidence)
     if body.space is not None:
         mean = body.space.mean
         requests.check_size(
