@@ -42,6 +42,7 @@ NEVER = (
     "Absorb it as it is, into a clusterer made with track_vectors=True.",
     "Leave track_vectors=True; vectors are then kept too, unless you say otherwise.",
     "1 is a vector of full quality; 0 asks without learning.",
+    "Vectors have keys of their own in a Store.",
     "Call prepare before the first row is read.",
     "Use a new key for each call, and the same key to retry a call.",
     "Use a new key for each call.",

@@ -63,6 +63,7 @@ PANELS = {
         "backup": "Copy a store while it is in use.",
         "export": "Write a store as plain files that other programs read.",
         "import": "Make a store from files that export wrote.",
+        "migrate": "Change to another encoder, while the store goes on with the old one.",
         "compact": "Erase removed vectors from the disk, and shrink the file.",
     },
     "This machine": {

@@ -221,6 +221,10 @@ PHRASES = {
     "Pass the vectors of the other encoder, too: vectors=.": (
         "Give the vectors of the other encoder, too: --vectors FILE."
     ),
+    "Add more first; missing() lists what is left.": (
+        "Add more first; linkstream migrate STORE missing lists what is left."
+    ),
+    "Call migrate() to begin another one.": "Begin another one: linkstream migrate STORE begin.",
     "Go back to a snapshot from before, or call rebuild(space=…) again.": (
         "Restore a copy from before: linkstream backup makes them."
     ),

@@ -100,10 +100,10 @@ def _space(opened: Store, words: str | None, model: str | None, *, anew: bool) -
     if words is None:
         return None if model is None else Space(model=model)
     known = model if anew or model is not None else opened.space.model
-    return Space(None if words == NO_MEAN else _mean(Path(words)), known)
+    return Space(None if words == NO_MEAN else mean_of(Path(words)), known)
 
 
-def _mean(path: Path) -> np.ndarray[Any, Any]:
+def mean_of(path: Path) -> np.ndarray[Any, Any]:
     """Return the mean vector in a file."""
     import numpy as np
 

@@ -1,0 +1,246 @@
+"""The command `migrate`: change the encoder of a store, a file at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from linkstream.cli import outcome, screen, stores
+from linkstream.cli.options import RowOptions, StorePath, VectorFileOptions, Yes
+from linkstream.cli.outcome import usage_error
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linkstream.clusterer.migration import Migration
+    from linkstream.io import Block, Source
+    from linkstream.store import Store
+
+NONE = "no migration is under way"
+
+
+def migrate(
+    store: StorePath,
+    action: Annotated[
+        str,
+        Argument(help="begin, add FILE, status, missing, report, finish or abandon."),
+    ] = "status",
+    file: Annotated[
+        str | None, Argument(metavar="FILE", help="With add: vectors of the other encoder.")
+    ] = None,
+    thresholds: Annotated[
+        tuple[float, float, float] | None,
+        Option(help="With begin: T_c, T_s and T_p for the other encoder.", show_default=False),
+    ] = None,
+    space: Annotated[
+        str | None, "With begin: a mean vector to subtract, as .npy, as tune --mean writes."
+    ] = None,
+    model: Annotated[str | None, "With begin: the name of the other encoder."] = None,
+    first: Annotated[int, Option(min=0, help="With add: the number of the first vector.")] = 0,
+    numbers: Annotated[
+        Path | None, "With add: the number of each vector, as .npy, instead of --first."
+    ] = None,
+    id_column: Annotated[str | None, "With add: column of the vectors' own keys, instead."] = None,
+    limit: Annotated[int | None, Option(min=1, help="With missing: how many to show.")] = None,
+    yes: Yes = False,
+    *,
+    options: VectorFileOptions,
+) -> None:
+    """Change to another encoder, while the store goes on with the old one.
+
+    `begin` says what the other encoder needs; `add` takes the same items as it sees them, in any
+    order, as often as needed; `missing` lists vectors that are left; `report` shows what would
+    change. `finish` translates what is missing and changes to the other encoder, with the same IDs
+    and names; `linkstream undo` takes that back. `abandon` drops what was added. All of it is kept
+    in the store, so that it goes on after any interruption.
+
+    Example: linkstream migrate people.links begin --model encoder-2
+    """
+    given = _Given(store, thresholds, space, model, first, numbers, id_column, limit, yes)
+    _check(action, file, given)
+    if action == "add":
+        assert file is not None, "it was checked"
+        _add(given, file, options)
+    else:
+        _ACTIONS[action](given)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The options of the command."""
+
+    store: Path
+    thresholds: tuple[float, float, float] | None
+    space: str | None
+    model: str | None
+    first: int
+    numbers: Path | None
+    id_column: str | None
+    limit: int | None
+    yes: bool
+
+    def flags(self) -> dict[str, str]:
+        """Return the options that were given, each with the action that it belongs to."""
+        named = {
+            "--thresholds": (self.thresholds, "begin"),
+            "--space": (self.space, "begin"),
+            "--model": (self.model, "begin"),
+            "--first": (self.first or None, "add"),
+            "--numbers": (self.numbers, "add"),
+            "--id-column": (self.id_column, "add"),
+            "--limit": (self.limit, "missing"),
+        }
+        return {flag: action for flag, (value, action) in named.items() if value is not None}
+
+
+def _check(action: str, file: str | None, given: _Given) -> None:
+    """Raise ArgumentError for an unknown action, or for options of another one."""
+    names = ("begin", "add", *(name for name in _ACTIONS if name != "begin"))
+    if action not in names:
+        raise usage_error(f"migrate {action}", " or ".join(names), "See linkstream migrate --help.")
+    for flag, owner in given.flags().items():
+        if owner != action:
+            raise usage_error(f"{flag} with {action}", f"it with {owner}", "Leave it out.")
+    if (file is None) is (action == "add"):
+        seen = "add without a file" if file is None else f"{action} with a file"
+        raise usage_error(seen, "add FILE", f"linkstream migrate {given.store} add FILE.")
+    if sum(flag in given.flags() for flag in ("--first", "--numbers", "--id-column")) > 1:
+        raise usage_error("two ways to number the vectors", "one of them", "Leave one out.")
+
+
+def _under_way(opened: Store) -> Migration:
+    found = opened.migration()
+    if found is None:
+        raise usage_error(
+            f"{opened.path}: {NONE}",
+            "one that linkstream migrate STORE begin has begun",
+            "Begin one, with --thresholds and --model for the other encoder.",
+        )
+    return found
+
+
+def _begin(given: _Given) -> None:
+    from linkstream.cli.rebuilding import mean_of
+    from linkstream.paper.thresholds import Thresholds
+    from linkstream.space import Space
+
+    test = None if given.thresholds is None else Thresholds(*given.thresholds)
+    mean = None if given.space is None else mean_of(Path(given.space))
+    wanted = None if (mean, given.model) == (None, None) else Space(mean, given.model)
+    with stores.writing(given.store) as opened:
+        status = opened.migrate(space=wanted, thresholds=test).status()
+    screen.answer(status.to_dict(), f"Begun: {status}.")
+
+
+def _status(given: _Given) -> None:
+    with stores.reading(given.store) as opened:
+        found = opened.migration()
+        status = None if found is None else found.status()
+    if status is None:
+        screen.answer({"migration": None}, f"{NONE[:1].upper()}{NONE[1:]}.")
+    else:
+        screen.answer(status.to_dict(), f"{status}.")
+
+
+def _missing(given: _Given) -> None:
+    with stores.reading(given.store) as opened:
+        numbers = _under_way(opened).missing(given.limit)
+        rows = opened.described(numbers)
+    if screen.wrote_json(rows):
+        return
+    for row in rows:
+        sys.stdout.write(f"{row['vector']}{'' if row['id'] is None else '  ' + row['id']}\n")
+
+
+def _report(given: _Given) -> None:
+    from linkstream.cli.outputs import share_bar
+
+    with stores.reading(given.store) as opened, share_bar("rebuilding") as bar:
+        found = _under_way(opened).report(bar)
+    if not screen.wrote_json([found.to_dict()]):
+        sys.stdout.write(f"{found}\n\nTo do it: linkstream migrate {given.store} finish\n")
+
+
+def _finish(given: _Given) -> None:
+    from linkstream.cli.outputs import share_bar
+
+    with stores.writing(given.store) as opened, share_bar("rebuilding") as bar:
+        found = _under_way(opened).finish(bar)
+    if not screen.wrote_json([found.to_dict()]):
+        sys.stdout.write(f"{found}\n")
+
+
+def _abandon(given: _Given) -> None:
+    with stores.reading(given.store) as opened:  # fail before asking if there is none
+        status = _under_way(opened).status()
+    stores.confirm(f"drop {status.reencoded:,} vectors of the other encoder", yes=given.yes)
+    with stores.writing(given.store) as opened:
+        _under_way(opened).abandon()
+    screen.answer(status.to_dict(), f"Abandoned: {status}.")
+
+
+_ACTIONS: dict[str, Callable[[_Given], None]] = {
+    "begin": _begin,
+    "status": _status,
+    "missing": _missing,
+    "report": _report,
+    "finish": _finish,
+    "abandon": _abandon,
+}
+
+
+# Adding a file
+
+
+def _add(given: _Given, file: str, options: VectorFileOptions) -> None:
+    kept = RowOptions(id_column=given.id_column)
+    numbers = None if given.numbers is None else _numbers(given.numbers)
+    with stores.writing(given.store) as opened, options.open(file, kept) as source:
+        migration = _under_way(opened)
+        taken = rows = 0
+        for block, named in _named(source, given, numbers):
+            taken += migration.add(block.vectors, **named)
+            rows += len(block)
+            outcome.note_change(f"{rows:,} rows of {source.name} are in {given.store}")
+        status = migration.status()
+    words = f"{source.name}: {rows:,} rows, {taken:,} of vectors that are there. {status}."
+    screen.answer({"rows": rows, "taken": taken, **status.to_dict()}, words)
+
+
+def _named(
+    source: Source, given: _Given, numbers: np.ndarray[Any, Any] | None
+) -> Iterator[tuple[Block, dict[str, Any]]]:
+    """Yield the blocks of a source, each with the numbers or keys of its items."""
+    import numpy as np
+
+    if numbers is not None and source.n not in (None, len(numbers)):
+        seen = f"{source.n:,} vectors and {len(numbers):,} numbers"
+        raise usage_error(seen, "one number for each vector", "Give the numbers of this file.")
+    for block in source:
+        rows = np.arange(block.first_row, block.first_row + len(block))
+        if given.id_column is not None:
+            yield block, {"keys": list(block.ids or ())}
+        else:
+            yield block, {"numbers": given.first + rows if numbers is None else numbers[rows]}
+
+
+def _numbers(path: Path) -> np.ndarray[Any, Any]:
+    """Return the numbers in a file."""
+    import numpy as np
+
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError):
+        found = None
+    if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "iu":
+        raise usage_error(
+            f"--numbers {path}, which is no list of numbers",
+            "whole numbers in .npy",
+            "One number for each vector of the file.",
+        )
+    return found

@@ -1,0 +1,125 @@
+"""`linkstream migrate`: another encoder, a file at a time."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cli.command import STORE, json_lines, opened, refused, run, run_before_people, said, shown
+from linkstream import Space, Thresholds
+from linkstream.store import Store
+
+THREE = (0.6, 0.6, 0.7)
+
+
+@pytest.fixture
+def rows(folder):
+    """Return the vectors of the store by another encoder, written as other.npy."""
+    with opened(folder) as store:
+        X = store.vectors(range(store.n_vectors))
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((300, X.shape[1])))[0]
+    np.save(folder / "other.npy", X @ basis.T.astype(np.float32))
+    return np.load(folder / "other.npy")
+
+
+def test_a_migration_goes_from_begin_to_finish_and_undo(folder, rows):
+    begun = said(folder, "migrate", STORE, "begin", "--model", "two", "--thresholds", *THREE)
+    assert (begun["missing"], begun["model"]) == (300, "two")
+    np.save(folder / "first.npy", rows[:100])
+    np.save(folder / "others.npy", rows[250:120:-1])
+    np.save(folder / "numbers.npy", np.arange(250, 120, -1))
+    added = said(folder, "migrate", STORE, "add", "first.npy")
+    assert (added["rows"], added["taken"], added["reencoded"]) == (100, 100, 100)
+    said(folder, "migrate", STORE, "add", "others.npy", "--numbers", "numbers.npy")
+    np.save(folder / "last.npy", rows[100:110])
+    said(folder, "migrate", STORE, "add", "last.npy", "--first", 100)
+    assert said(folder, "migrate", STORE)["reencoded"] == 240
+    missing = json_lines(run("migrate", STORE, "missing", cwd=folder).stdout)
+    assert [each["vector"] for each in missing] == [*range(110, 121), *range(251, 300)]
+    with opened(folder) as store:
+        expected = json.loads(json.dumps(store.migration().report().to_dict()))
+        before = store.labels()
+    assert said(folder, "migrate", STORE, "report") == expected
+    done = said(folder, "migrate", STORE, "finish")
+    assert done["rebuild"]["applied"]
+    assert done["loss"]["n_pairs"] == 240
+    with opened(folder) as store:
+        assert (store.dimension, store.space) == (300, Space(model="two"))
+        assert store.thresholds == Thresholds(*THREE)
+    assert said(folder, "migrate", STORE) == {"migration": None}
+    said(folder, "undo", STORE)
+    with opened(folder) as store:
+        assert np.array_equal(store.labels(), before)
+        assert store.dimension == 256
+
+
+def test_items_may_be_named_by_their_own_keys(folder, rows):
+    with Store.open(folder / STORE) as store:
+        store.add_many(store.vectors([0, 1, 2]), ids=["a", "b", "c"])
+    records = [
+        {"who": key, "embedding": row.tolist()} for key, row in zip("cab", rows, strict=False)
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (folder / "keyed.jsonl").write_text(lines)
+    said(folder, "migrate", STORE, "begin")
+    given = ("add", "keyed.jsonl", "--column", "embedding", "--id-column", "who")
+    assert said(folder, "migrate", STORE, *given)["reencoded"] == 3
+    with opened(folder) as store:
+        assert not {300, 301, 302} & set(store.migration().missing().tolist())
+
+
+def test_an_abandoned_migration_asks_first_and_changes_nothing(folder, rows):
+    with opened(folder) as store:
+        before = store.state_hash()
+    said(folder, "migrate", STORE, "begin")
+    said(folder, "migrate", STORE, "add", "other.npy")
+    assert "Add --yes" in refused(run("migrate", STORE, "abandon", cwd=folder))
+    assert said(folder, "migrate", STORE, "abandon", "--yes")["reencoded"] == 300
+    with opened(folder) as store:
+        assert store.migration() is None
+        assert store.state_hash() == before
+
+
+def test_a_terminal_gets_sentences(folder, rows):
+    assert shown("migrate", STORE, cwd=folder) == "No migration is under way."
+    told = shown("migrate", STORE, "begin", "--model", "two", cwd=folder)
+    assert told == "Begun: 0 of 300 vectors re-embedded by two (0.0%), 300 missing."
+    told = shown("migrate", STORE, "add", "other.npy", cwd=folder)
+    assert told.startswith("other.npy: 300 rows, 300 of vectors that are there. 300 of 300")
+    told = shown("migrate", STORE, "report", cwd=folder)
+    assert "proposed: " in told
+    assert told.endswith("To do it: linkstream migrate people.links finish")
+    assert "rebuilt: " in shown("migrate", STORE, "finish", cwd=folder)
+
+
+def test_what_cannot_be_done_is_refused_and_nothing_changes(folder, rows):
+    np.save(folder / "numbers.npy", np.arange(5))
+    (folder / "words.npy").write_text("no array")
+    none = "no migration is under way"
+    for given, words in (
+        (("add", "other.npy"), none),
+        (("missing",), none),
+        (("finish",), none),
+        (("abandon", "--yes"), none),
+        (("begun",), "migrate begun; expected begin or add or status"),
+        (("add",), "add without a file"),
+        (("finish", "other.npy"), "finish with a file"),
+        (("begin", "--first", 3), "--first with begin"),
+        (("add", "other.npy", "--model", "two"), "--model with add"),
+        (("add", "other.npy", "--first", 3, "--numbers", "numbers.npy"), "two ways to number"),
+        (("begin", "--space", "words.npy"), "--space words.npy, which is no .npy"),
+    ):
+        assert words in refused(run("migrate", STORE, *given, cwd=folder)), given
+    said(folder, "migrate", STORE, "begin")
+    for given, words in (
+        (("add", "other.npy", "--first", 3), "vector 300"),
+        (("add", "other.npy", "--numbers", "numbers.npy"), "300 vectors and 5 numbers"),
+        (("add", "other.npy", "--numbers", "words.npy"), "which is no list of numbers"),
+        (("finish",), "0 of 300 vectors re-embedded"),
+        (("begin", "--model", "three"), "than those of the migration under way"),
+    ):
+        assert words in refused(run("migrate", STORE, *given, cwd=folder)), given
+    assert said(folder, "migrate", STORE)["reencoded"] == 0
+    assert run_before_people("migrate", STORE, "missing", "--limit", 2, cwd=folder).returncode == 0
