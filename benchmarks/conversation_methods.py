@@ -20,12 +20,13 @@ from benchmarks.conversation_bed import Conversation
 from benchmarks.methods import OneCentroid
 from benchmarks.protocol import along_a_line
 from linkstream import Links
+from linkstream.adapters.timed_labels import SHARE_MAX
 from linkstream.presets import Line
 from linkstream.turn_model import LiveLabels, TimeModel, Window, Windows, fixed_point, reestimate
 
 SEED = 0
-TRIALS, FINALISTS = 100, 4  # of the random search for thresholds
-FEW = 15  # conversations that a trial is scored on; finalists are scored on all
+TRIALS, FINALISTS = 80, 4  # of the random search for thresholds
+FEW = 25  # conversations that a trial is scored on; finalists are scored on all
 
 Parameters = dict[str, float]
 Integers = npt.NDArray[np.int64]
@@ -91,7 +92,7 @@ class Room:
         """New speech in each window, as `Diarizer` counts it."""
         starts, ends = self.talk.spans.T
         begins = np.maximum(starts, np.concatenate([starts[:1], ends[:-1]]))
-        return np.rint(1000 * (ends - begins))
+        return np.rint(1000 * np.minimum(ends - begins, SHARE_MAX * (ends - starts)))
 
 
 def confusion(bed: Sequence[Room], method: Method, parameters: Parameters) -> float:

@@ -2,7 +2,7 @@
 
 FOLDER contains voice_stream261.npz, voice_libri261.npz and voice_stream10.npz. Conversations are
 made as `conversation_bed.py` says. Half of the voices are for tuning: thresholds and percentiles of
-each method are chosen on 30 conversations of these. 200 conversations of the other voices are
+each method are chosen on 60 conversations of these. 200 conversations of the other voices are
 judged. All methods get the same windows, less the mean of the tuning windows.
 
 The rate is confusion: the share of speech with a wrong speaker, labels mapped to speakers at best
@@ -41,7 +41,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "diarization.md"
 DELAYS = (0.0, 1.0, 2.0, 5.0)
 COLUMNS = ("instant", *(f"{delay:g} s" for delay in DELAYS), "current", "current, timed")
 FLOORS = ("main speaker of each window", "main speaker of each middle")
-TUNING, JUDGED = 30, 200  # conversations
+TUNING, JUDGED = 60, 200  # conversations
 TUNING_SEED, JUDGED_SEED = 11, 1
 REFERENCE = "links, healed"
 

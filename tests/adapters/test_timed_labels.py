@@ -212,3 +212,10 @@ def test_the_turns_of_a_prefix_do_not_depend_on_what_follows():
     for length in range(1, len(pattern)):
         _, prefix = heard(pattern[:length])
         assert prefix == told[: len(prefix)]
+
+
+def test_the_first_window_after_a_pause_counts_as_much_as_those_after_it():
+    diarizer, _ = heard("aaaa")
+    for window in windows("bbbb", 30):
+        diarizer.add(*window)
+    assert list(diarizer._timed._milliseconds) == [400] * 8

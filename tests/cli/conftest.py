@@ -31,7 +31,7 @@ def template(tmp_path_factory):
     folder = tmp_path_factory.mktemp("template")
     voices = voice_halves()[1]
     np.save(folder / "voices.npy", voices.X[:ROWS])
-    np.savez(folder / "voices.npz", X=voices.X, y=voices.y)
+    np.savez(folder / "voices.npz", X=voices.X, y=voices.y, t=voices.t)
     (folder / "arrivals").mkdir()
     np.save(folder / "arrivals" / "monday.npy", voices.X[ROWS : ROWS + 40])
     write_pairs(folder, voices.y[:ROWS])

@@ -43,5 +43,5 @@ def test_the_example_of_the_help_runs(folder, name):
 # What examples make must be there afterwards.
 MADE = {
     *("people.links", "people.jsonl", "people-monday.links", "restored.links"),
-    *("pictures", "voices.png", "landscape.png"),
+    *("pictures", "voices.png", "landscape.png", "monday.rttm"),
 }

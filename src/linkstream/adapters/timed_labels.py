@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 
 DELAY_MAX = 3600.0
+# A window counts for its new speech, and at most for this share of its length. The first windows
+# after a pause would count much more than their successors, and often hold another speaker as well.
+SHARE_MAX = 0.25
 _EVENTS_MAX = 1000  # more new events than this are not examined one by one
 # Kinds of events that change no label of an earlier segment.
 _LABELS_STAY = {"created", "joined", "linked", "weighed", "grouped", "named", "ignored"}
@@ -42,7 +45,7 @@ class TimedLabels:
         self._model = model
         self._live = LiveLabels(model, delay)
         self._rows = np.empty((0, 0), dtype=np.int16)  # rounded vectors
-        self._milliseconds = array("q")  # of new speech
+        self._milliseconds = array("q")  # that each segment counts for
         self._middles = array("d")
         self._latest = 0.0  # end of speech so far
         self._last_start = 0.0
@@ -81,7 +84,8 @@ class TimedLabels:
         rows = np.asarray(embedding, dtype=np.float32).reshape(1, -1)
         vector = fixed_point(self._links.space.centre(rows))
         begin = max(span[0], self._latest) if self._middles else span[0]
-        self._milliseconds.append(max(round(1000 * (span[1] - begin)), 1))
+        new = min(span[1] - begin, (span[1] - span[0]) * SHARE_MAX)
+        self._milliseconds.append(max(round(1000 * new), 1))
         self._middles.append((span[0] + span[1]) / 2)
         self._latest, self._last_start = max(self._latest, span[1]), span[0]
         self._keep(vector)

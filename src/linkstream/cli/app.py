@@ -24,6 +24,7 @@ PANELS = {
     "Add vectors": {
         "cluster": "Give every vector of a file an ID, in order of arrival.",
         "watch": "Add files of vectors as they arrive in a folder.",
+        "diarize": "Tell who spoke when: turns from embeddings of speech with times.",
         "presets": "List the encoders whose thresholds are known, and their levels.",
         "levels": "Show vectors at several levels of granularity, to choose one by looking.",
         "tune": "Find thresholds for an encoder, from labelled vectors.",

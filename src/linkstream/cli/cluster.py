@@ -90,7 +90,7 @@ def _without_store(
 ) -> None:
     if output is None and screen.speaks_json():
         output = STDOUT
-    links = _clusterer(options, track_vectors=save is not None)
+    links = new_clusterer(options, track_vectors=save is not None)
     with progress_bar("clustering", source, output=output) as advance:
         if output is None:
             _add(links, source, lambda _: None, advance)
@@ -107,7 +107,8 @@ def _without_store(
         _show_clusters(links)
 
 
-def _clusterer(options: ClustererOptions, **defaults: Any) -> Links:
+def new_clusterer(options: ClustererOptions, **defaults: Any) -> Links:
+    """Return a clusterer with the thresholds, the preset and the settings that were given."""
     from linkstream.clusterer import Links
 
     settings = defaults | options.settings()

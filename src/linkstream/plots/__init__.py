@@ -7,6 +7,7 @@ that are matched to no identity, are grey and hatched.
 
 from linkstream.plots.graphs import cluster_graphs, graph
 from linkstream.plots.overviews import margins, sizes, stream
+from linkstream.plots.speakers import speakers
 from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, new_figure, save
 from linkstream.plots.timelines import demo_picture, timeline
 
@@ -22,6 +23,7 @@ __all__ = [
     "new_figure",
     "save",
     "sizes",
+    "speakers",
     "stream",
     "timeline",
 ]

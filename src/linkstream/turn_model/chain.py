@@ -4,10 +4,10 @@ The score of window z (a unit vector, centred) for speaker k with the sum S_k of
 
     sharpness · w · (z·a_k − |a_k|²/2),    a_k = S_k / (n_k + prior),
 
-where w is the seconds of new speech in the window: the logarithm of a Gaussian density, less what
-all speakers share. The prior pulls a speaker who was hardly heard towards the mean of all voices,
-so that such a state is the state of a new speaker. To stay with a speaker over `gap` seconds costs
-gap / hold; a change costs −log((1 − exp(−gap / hold)) / (K − 1)) for K speakers.
+where w is the seconds of speech that the window counts for: the logarithm of a Gaussian density,
+less what all speakers share. The prior pulls a speaker who was hardly heard towards the mean of
+all voices, so that such a state is the state of a new speaker. To stay with a speaker over `gap`
+seconds costs gap / hold; a change costs −log((1 − exp(−gap / hold)) / (K − 1)) for K speakers.
 
 All numbers are whole: vectors and centres are rounded to 2^-13, scores to a grid of 1 /
 `TimeModel.grid`. They are stored as float64, whose sums and products of whole numbers below 2^53
@@ -85,7 +85,7 @@ class TimeModel:
 
         Args:
             rows: rounded vectors of the windows.
-            milliseconds: new speech in each window.
+            milliseconds: speech that each window counts for.
             centres: rounded centres of the speakers.
         """
         halves = 2.0 * (rows @ centres.T) - np.einsum("kd,kd->k", centres, centres)

@@ -24,7 +24,7 @@ class Window:
 
     Attributes:
         vector: rounded vector (`fixed_point`).
-        milliseconds: seconds of new speech, times 1000.
+        milliseconds: speech that the window counts for.
         gap: seconds since the window before, from middle to middle.
         end: end in seconds.
     """

@@ -30,7 +30,7 @@ class Windows:
 
     Attributes:
         rows: rounded vectors (`fixed_point`).
-        milliseconds: new speech in each window.
+        milliseconds: speech that each window counts for.
         gaps: seconds since the window before, from middle to middle; the first counts nothing.
     """
 
