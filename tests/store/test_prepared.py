@@ -10,7 +10,7 @@ from linkstream.clusterer import rebuilding
 from linkstream.clusterer.verbs import Rebuild
 from linkstream.errors import ChangedError
 from linkstream.store import Store
-from linkstream.store.prepared import prepare, refuse_if_changed
+from linkstream.store.prepared import complete, prepare, refuse_if_changed
 from linkstream.store.write_requests import request_of
 
 T = Thresholds(0.6, 0.5, 0.85)
@@ -56,6 +56,7 @@ def test_what_was_prepared_is_applied_as_if_the_writer_had_computed_it(
     assert proposed == store.rebuild(**KINDS[kind])
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
+    complete(request)
     refuse_if_changed(request)
     with monkeypatch.context() as patched:
         refuse_to_compute(patched)

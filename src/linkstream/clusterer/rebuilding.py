@@ -199,12 +199,20 @@ class Prepared:
     wanted: Wanted
     new: NewSpace | None
     plan: Plan
+    after: State | None = None  # the state that it leads to, if that was computed, too
+
+    @property
+    def settings(self) -> Settings:
+        """The settings after it: thresholds of rebuilds alone do not change them."""
+        given = self.wanted.thresholds is not None
+        return Settings(self.plan.thresholds if given else self.source.state.thresholds, self.new)
 
     def fits(self, source: RebuildSource, wanted: Wanted) -> bool:
         """Return whether this is the rebuild of a state that is the same as before."""
         before, state = self.source.state, source.state
         return (
             before.n_events == state.n_events
+            and self.source.own == source.own
             and np.array_equal(before.vectors, state.vectors)
             and self.wanted.equals(wanted)
         )
@@ -238,6 +246,11 @@ def prepare(
     return Prepared(source, wanted, new, plan)
 
 
+def complete(made: Prepared) -> Prepared:
+    """Compute the state that a rebuild leads to, too; nothing changes."""
+    return replace(made, after=_after(made.source, made.plan, made.settings))
+
+
 @one_change
 def rebuild(
     core: Core,
@@ -267,11 +280,14 @@ def rebuild(
 
 def _enter(core: Core, source: RebuildSource, made: Prepared) -> None:
     """Go on in the state after a rebuild."""
-    first, new = source.state.n_events, made.new
+    first, new, after = source.state.n_events, made.new, made.after
+    if after is None:
+        with core.interruptible():
+            after = _after(source, made.plan, made.settings)
+    else:
+        made.settings.told(source)  # the ledger has to know the text on the settings, too
     if new is not None:
         spaces.enter(core, new, first)
-    with core.interruptible():
-        after = _after(core, source, made.plan, _settings(core, made))
     core.origin = replace(core.origin, thresholds=after.thresholds)
     core.replace_state(after)
     enforce(core, first)
@@ -293,12 +309,6 @@ def source_for_read(core: Core, verb: str) -> RebuildSource | None:
     """Return a source that any thread may use later; None if there are no vectors."""
     source = _source(core, verb)
     return source and replace(source, ledger=copy.deepcopy(source.ledger))
-
-
-def _settings(core: Core, made: Prepared) -> Settings:
-    """Return the settings after a rebuild: thresholds of rebuilds alone do not change them."""
-    given = made.wanted.thresholds is not None
-    return Settings(made.plan.thresholds if given else core.origin.thresholds, made.new)
 
 
 def own_thresholds(core: Core) -> Thresholds | None:
@@ -331,9 +341,8 @@ def _source(core: Core, verb: str) -> RebuildSource | None:
     )
 
 
-def _after(core: Core, source: RebuildSource, plan: Plan, wanted: Settings) -> State:
+def _after(source: RebuildSource, plan: Plan, wanted: Settings) -> State:
     """Return the state that the events of a rebuild lead to."""
-    assert core.vectors is not None, "vectors are kept"
     state, numbering, test = source.state, plan.numbering, wanted.thresholds
     rows = numbering.rows(plan.partition, state, wanted.told(source))
     timeline = Timeline(rows, state.n_events + np.arange(len(rows)))
@@ -346,4 +355,5 @@ def _after(core: Core, source: RebuildSource, plan: Plan, wanted: Settings) -> S
         events=np.concatenate([state.events, rows]),
         n_events=state.n_events + len(rows),
     )
-    return folding.state_after(present, timeline, core.vectors, Base(state, source.ledger))
+    content = plan.partition.content
+    return folding.state_after(present, timeline, content, Base(state, source.ledger))

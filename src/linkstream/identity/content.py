@@ -65,6 +65,10 @@ class Content:
         """Return the places of vectors by number."""
         return np.searchsorted(self.numbers, numbers)
 
+    def rows(self, numbers: Integers) -> Fixed:
+        """Return vectors by number."""
+        return self.fixed[self.places(numbers)]
+
     def shares(self, places: Integers) -> Integers:
         """Return what some vectors add to a sum."""
         rows = self.fixed[places].astype(np.int64)

@@ -10,16 +10,16 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from linkstream.engine import events, forest
 from linkstream.engine.comparison import gathered
-from linkstream.engine.contract import VectorStore
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import FULL, GIVEN_FLAGS, PINNED, SETTLED, TESTED, Node
 from linkstream.engine.graph import column, columns_of, nodes_of
-from linkstream.engine.state import Integers, State
+from linkstream.engine.state import Fixed, Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger, Rows
@@ -228,7 +228,14 @@ class Fold:
 _PLAYERS: dict[int, Callable[..., None]] = events.methods(Fold)
 
 
-def state_after(present: State, timeline: Timeline, keep: VectorStore, base: Base) -> State:
+class HasVectors(Protocol):
+    """What has vectors by number."""
+
+    def rows(self, numbers: Integers) -> Fixed:
+        """Return the vectors of these numbers."""
+
+
+def state_after(present: State, timeline: Timeline, keep: HasVectors, base: Base) -> State:
     """Return the state that events lead to from a base; thresholds and log are the current ones.
 
     Raise SnapshotError if the events, which may come from a file, lead to no valid state.
@@ -277,7 +284,7 @@ def _distrusted() -> Iterator[None]:
         ) from error
 
 
-def _folded(present: State, timeline: Timeline, keep: VectorStore, base: Base) -> State:
+def _folded(present: State, timeline: Timeline, keep: HasVectors, base: Base) -> State:
     fold = Fold(SETTLED if present.cluster_evidence else TESTED)
     fold.begin(base)
     fold.play(timeline.rows)
@@ -310,7 +317,7 @@ def ledger_after(present: Ledger, timeline: Timeline, base: Base, state: State) 
 
 
 def _sums(
-    present: State, numbers: Integers, vectors: Integers, missing: dict[int, int], keep: VectorStore
+    present: State, numbers: Integers, vectors: Integers, missing: dict[int, int], keep: HasVectors
 ) -> Integers:
     """Return the sums of nodes: the current sum if a node has the same vectors, else a new sum."""
     sums = np.zeros((len(numbers), present.dimension), dtype=np.int64)

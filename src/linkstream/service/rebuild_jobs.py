@@ -25,7 +25,7 @@ from linkstream.errors import ChangedError, IdempotencyError, LinkstreamError
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.service.responses import Refusal, error_body, fault, not_found
 from linkstream.service.slow_reads import Cancel
-from linkstream.store.prepared import prepare, refuse_if_changed
+from linkstream.store.prepared import complete, prepare, refuse_if_changed
 from linkstream.store.write_requests import WriteRequest, request_of
 
 if TYPE_CHECKING:
@@ -231,6 +231,8 @@ class RebuildJobs:
             job.phase, job.tries = "computing", job.tries + 1
             try:
                 job.report = prepare(session.store.handle, request, report)
+                if job.verb.apply:
+                    complete(request)
             except ChangedError:
                 if not (job.hold and job.last_try):  # else the writer thread computes it
                     raise

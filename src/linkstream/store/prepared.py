@@ -47,6 +47,12 @@ def prepare(store: StoreHandle, request: WriteRequest, progress: Progress) -> Re
     return made.plan.report
 
 
+def complete(request: WriteRequest) -> None:
+    """Compute the state after the rebuild of a request, too: the writer thread has less to do."""
+    if request.prepared is not None:
+        request.prepared = rebuilding.complete(request.prepared)
+
+
 def refuse_if_changed(request: WriteRequest) -> None:
     """Let the writer thread refuse a request if the store has changed since it was prepared."""
     made = request.prepared
