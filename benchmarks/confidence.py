@@ -27,11 +27,12 @@ from benchmarks.quality import RESULTS as THRESHOLDS
 from benchmarks.quality import THREAD_VARIABLES
 from benchmarks.quality_tables import put
 from linkstream import Links
+from linkstream.confidence import Model, Pairs
 from linkstream.engine.contract import NEW
 from linkstream.paper.thresholds import Thresholds
 from linkstream.plots import FAINT, INK, PALETTE, new_figure, save
 from linkstream.tuning.candidates import Candidate
-from linkstream.tuning.confidence import fit_confidence, judged
+from linkstream.tuning.confidence import fit_confidence, judged, pairs
 
 RESULTS = Path(__file__).with_name("confidence.json")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "confidence.md"
@@ -102,19 +103,44 @@ def judge(job: Job) -> dict[str, Any]:
     codes = np.unique(ours.y, return_inverse=True)[1].astype(np.int64)
     model = fit_confidence(candidate, ours.X, codes, orders(len(codes), 3))
     told = [tested(candidate.links(), theirs, order) for order in orders(len(theirs.y), 2)]
-    kind, margin, right, beside = (np.concatenate(column) for column in zip(*told, strict=True))
+    *decided, found = zip(*told, strict=True)
+    kind, margin, right, beside = (np.concatenate(column) for column in decided)
     odds = model.probabilities(kind, margin)
     head = {"set": path.stem, "mode": mode, "split": split, "identities": model.identities}
-    return head | {"why": model.why} | figures(odds, right, beside)
+    return head | {"why": model.why} | figures(odds, right, beside) | of_pairs(model, found)
+
+
+def of_pairs(model: Model, found: tuple[Pairs, ...]) -> dict[str, Any]:
+    """Return how well the model tells which clusters are one identity."""
+    every = Pairs.joined(list(found))
+    told = model.one_identity(every.margin)
+    known = np.isfinite(told)
+    if not known.any() or len(set(every.same[known].tolist())) < 2:
+        return {}
+    p, same = told[known], every.same[known]
+    return {
+        "pairs": int(known.sum()),
+        "same_auc": area(p, same),
+        "same_ece": calibration_error(p, same),
+    }
+
+
+def area(p: Floats, right: Flags) -> float:
+    """Return the probability that one that is right has the greater p; equals count half."""
+    values, counts = np.unique(p, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[np.searchsorted(values, p)]
+    n = int(right.sum())
+    return float((ranks[right].sum() - n * (n + 1) / 2) / (n * (len(p) - n)))
 
 
 def tested(
     links: Links, half: Half, order: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int8], Floats, Flags, Floats]:
-    """Return kind, cluster margin and outcome of each decision, and the other measures beside."""
+) -> tuple[npt.NDArray[np.int8], Floats, Flags, Floats, Pairs]:
+    """Return kind, margin, outcome of each decision, other measures; and the pairs of clusters."""
     codes = np.unique(half.y, return_inverse=True)[1].astype(np.int64)
     found = judged(links, half.X[order], codes[order])
-    return found.kind, found.margin, found.right, others(links, half.X[order], found.kind)
+    beside = others(links, half.X[order], found.kind)
+    return found.kind, found.margin, found.right, beside, pairs(links, codes[order])
 
 
 def others(links: Links, X: npt.NDArray[np.float32], kind: npt.NDArray[np.int8]) -> Floats:
@@ -186,7 +212,7 @@ def floor(p: Floats) -> float:
 
 # Page
 
-COLUMNS = ("set", "identities", "answers", "ECE", "perfect", "≥ .95", "right")
+COLUMNS = ("set", "identities", "answers", "ECE", "perfect", "≥ .95", "right", "AUC", "ECE")
 MEASURES = ("probability", "margin", "silhouette")
 
 
@@ -223,13 +249,14 @@ def calibration(name: str, results: list[dict[str, Any]]) -> list[str]:
     known = [each for each in results if "ece" in each]
     identities = f"{np.mean([each['identities'] for each in results]):.0f}"
     if not known:
-        return [name, identities, "0", "unknown", "", "", ""]
+        return [name, identities, "0", "unknown", "", "", "", "", ""]
     answers = np.mean([each["answers"] for each in results])
     sure, right = (sum(each[key] for each in known) for key in ("sure", "sure_right"))
     told = sum(each["decisions"] * each["answers"] for each in known)
     return [
         *(name, identities, f"{answers:.2f}", mean(known, "ece"), mean(known, "floor")),
         *(f"{sure / told:.2f}", f"{right / sure:.3f}" if sure else ""),
+        *(mean(known, "same_auc"), mean(known, "same_ece")),
     ]
 
 
@@ -244,7 +271,8 @@ def coverage(name: str, results: list[dict[str, Any]]) -> list[str]:
 
 def mean(results: list[dict[str, Any]], key: str) -> str:
     """Return the mean of a figure."""
-    return f"{np.mean([each[key] for each in results]):.3f}"
+    found = [each[key] for each in results if key in each]
+    return f"{np.mean(found):.3f}" if found else ""
 
 
 def draw(results: list[dict[str, Any]]) -> None:

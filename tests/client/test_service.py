@@ -194,7 +194,7 @@ def test_a_namespace_may_have_thresholds_of_its_own_for_rebuilds(service, name, 
 
 def test_a_namespace_may_have_a_model_of_confidence(service, name, talk):
     links, curve = Links(0.8, 0.75, 0.9), Curve(1.0, 8.0, -0.9, 0.9, 0.99, 900, 90)
-    model = Model(setting(links.core), curve, curve, 40)
+    model = Model(setting(links.core), curve, curve, curve, 40)
     links.confidence.use(model)
     expected = [links.add(x) for x in X[:30]]
     with talk(None, service, name) as client:

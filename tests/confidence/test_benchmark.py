@@ -45,3 +45,10 @@ def test_the_silhouette_is_high_for_separate_clusters_and_0_for_one_vector():
     assert found[:4].min() > 0.8
     assert found[4] == 0.0
     assert confidence.silhouette(X, np.array([0, 1, 0, 1, 2]))[0] < 0
+
+
+def test_the_area_is_the_share_of_pairs_in_the_right_order():
+    right = np.array([False, True, False, True])
+    assert confidence.area(np.array([0.1, 0.9, 0.2, 0.8]), right) == 1.0
+    assert confidence.area(np.array([0.1, 0.15, 0.2, 0.8]), right) == 0.75
+    assert confidence.area(np.full(4, 0.5), right) == 0.5

@@ -18,12 +18,13 @@ from streams import ENGINES, make
 
 HELD = Curve(1.0, 8.0, -0.4, 0.5, 0.99, 900, 90)
 NEW = Curve(0.5, 5.0, -0.2, 1.0, 0.98, 300, 30)
+SAME = Curve(-1.0, 9.0, -0.3, 0.1, 0.9, 40, 400)
 
 
 def clusterer(stream, *, identities=40, **options):
     """Return a clusterer with a model that holds for it."""
     links = Links(*stream.thresholds, **options)
-    links.confidence.use(Model(setting(links.core), HELD, NEW, identities))
+    links.confidence.use(Model(setting(links.core), HELD, NEW, SAME, identities))
     return links
 
 

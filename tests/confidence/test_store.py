@@ -18,7 +18,8 @@ STREAM = make("lobes", 0)
 THRESHOLDS = Thresholds(*STREAM.thresholds)
 HELD = Curve(1.0, 8.0, -0.4, 0.5, 0.99, 900, 90)
 NEW = Curve(0.5, 5.0, -0.2, 1.0, 0.98, 300, 30)
-MODEL = Model(setting(Links.from_thresholds(THRESHOLDS).core), HELD, NEW, 40)
+SAME = Curve(-1.0, 9.0, -0.3, 0.1, 0.9, 40, 400)
+MODEL = Model(setting(Links.from_thresholds(THRESHOLDS).core), HELD, NEW, SAME, 40)
 
 
 def told(n=60):

@@ -7,6 +7,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from linkstream.clusterer.checks import EVIDENCE
 from linkstream.confidence import Model, Setting
 from linkstream.engine.decisions import Decision, Decisions
@@ -76,6 +79,10 @@ class Confidence:
         if self._core.engine is not None:
             self._core.engine.set_cluster_margins(on)
 
+    def holding(self) -> Model | None:
+        """Return the model if it holds with the present settings and has learnt enough."""
+        return self._look()
+
     def tell(self, decisions: Decisions) -> Decisions:
         """Return decisions with the probability that each is right."""
         if self._model is None:
@@ -89,6 +96,18 @@ class Confidence:
     def tell_one(self, decision: Decision) -> Decision:
         """Return a decision with the probability that it is right."""
         return self.tell(decision.as_batch()).at(0)
+
+    def one_identity(self, margins: npt.ArrayLike) -> list[float | None]:
+        """Return the probability that two clusters are one identity, by the margin of each pair.
+
+        Args:
+            margins: similarity of two clusters as wholes less s~, as in `suggest_merges`.
+        """
+        given = np.asarray(margins, dtype=np.float64)
+        model = self._look()
+        if model is None:
+            return [None] * len(given)
+        return [None if p != p else p for p in model.one_identity(given).tolist()]
 
     def _look(self) -> Model | None:
         """Return the model if it holds; look again if a setting has changed."""

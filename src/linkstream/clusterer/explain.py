@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
 
 T = TypeVar("T")
+Q = TypeVar("Q", MergeSuggestion, Question)
 
 _ALL = 2**62  # above every number of a vector
 _PIECE = 1 << 24  # numbers of sums that are read at a time
@@ -187,9 +188,10 @@ def review_queue(read: Access, limit: int = 20, progress: Progress | None = None
             return []
         index, barred = asked
         show = _Show(read)
-        return review.questions(
+        asked_for = review.questions(
             index, barred, show=show, limit=limit, doubts=read(doubts), progress=progress
         )
+        return read(_Telling(asked_for))
 
 
 def suggest_merges(
@@ -201,7 +203,28 @@ def suggest_merges(
         if asked is None:
             return []
         nearest = _Nearest(read, asked[0])
-        return suggestions.merges(asked[0], limit, nearest, progress)
+        return read(_Telling(suggestions.merges(asked[0], limit, nearest, progress)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling(Generic[Q]):
+    """Adds to questions about two clusters the probability that both are one identity."""
+
+    questions: list[Q]
+
+    def __call__(self, core: Core) -> list[Q]:
+        told = core.confidence.one_identity([each.margin for each in self.questions])
+        return [
+            each
+            if isinstance(each, Question) and not _is_plain_join(each)
+            else replace(each, probability=probability)
+            for each, probability in zip(self.questions, told, strict=True)
+        ]
+
+
+def _is_plain_join(question: Question) -> bool:
+    """Return whether a question is about two clusters by one encoder."""
+    return question.kind == "join" and question.before is None
 
 
 def suggest_splits(

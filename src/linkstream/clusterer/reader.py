@@ -15,6 +15,7 @@ from linkstream.clusterer import explain, rebuilding, snapshots, tabular, views
 from linkstream.clusterer.checks import EVIDENCE
 from linkstream.clusterer.confidence import Confidence
 from linkstream.clusterer.core import Core
+from linkstream.clusterer.probabilities import predict_proba
 from linkstream.clusterer.views import Cluster
 from linkstream.engine.contract import Decisions
 from linkstream.engine.events import Event
@@ -60,6 +61,19 @@ class LinksReader:
             X: rows of vectors.
         """
         return views.predict(self.core, X)
+
+    def predict_proba(self, X: npt.ArrayLike, *, limit: int = 5) -> list[dict[int, float]]:
+        """Return for each vector the clusters it may belong to, with probabilities; change nothing.
+
+        −1 stands for a new cluster. The probabilities of a vector sum to 1. What `add` would decide
+        has `Decision.probability`; the margins of the others share the rest. If it is unknown
+        (`confidence.why`), the dictionary is empty.
+
+        Args:
+            X: rows of vectors.
+            limit: how many clusters to return of each vector, beside "new".
+        """
+        return predict_proba(self.core, X, limit)
 
     def explain(self, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:
         """Return why a vector would get the answer that it would get; change nothing.

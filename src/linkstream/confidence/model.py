@@ -15,6 +15,7 @@ from linkstream.engine.decisions import NEW
 IDENTITIES = 20  # fewest identities that a model is fitted to
 
 Kinds = npt.NDArray[np.int8]
+_PARTS = {"setting", "held", "new", "same", "identities"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,27 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of clusters that are known to be one identity or two, as columns.
+
+    Attributes:
+        margin: similarity of the two as wholes, less s~(k, k').
+        same: whether the majorities of both are one identity.
+    """
+
+    margin: Floats
+    same: Flags
+
+    @classmethod
+    def joined(cls, parts: list[Pairs]) -> Pairs:
+        """Concatenate the pairs of several runs."""
+        return cls(
+            np.concatenate([part.margin for part in parts]),
+            np.concatenate([part.same for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The probability that a decision is right, from its kind and its cluster margin.
 
@@ -97,17 +119,19 @@ class Model:
         setting: what the model is valid for.
         held: the curve for vectors that joined or were linked; the margin is its x.
         new: the curve for new clusters; the margin with its sign changed is its x.
+        same: the curve for two clusters to be one identity; their margin is its x.
         identities: number of identities that it was fitted to.
     """
 
     setting: Setting
     held: Curve
     new: Curve
+    same: Curve
     identities: int
 
     @classmethod
-    def fit(cls, examples: Examples, setting: Setting) -> Model:
-        """Fit both curves."""
+    def fit(cls, examples: Examples, pairs: Pairs, setting: Setting) -> Model:
+        """Fit all curves."""
         usable = np.isfinite(examples.margin)
         new = (examples.kind == NEW) & usable
         held = (examples.kind != NEW) & usable
@@ -115,6 +139,7 @@ class Model:
             setting,
             fit_curve(examples.margin[held], examples.right[held]),
             fit_curve(-examples.margin[new], examples.right[new]),
+            fit_curve(pairs.margin, pairs.same),
             examples.identities,
         )
 
@@ -141,22 +166,29 @@ class Model:
         held, new = self.held.probabilities(margin), self.new.probabilities(-margin)
         return np.where(kind == NEW, new, held)
 
+    def one_identity(self, margin: Floats) -> Floats:
+        """Return the probability that two clusters are one identity; NaN if it is unknown."""
+        if not self.is_known:
+            return np.full(margin.shape, math.nan)
+        return self.same.probabilities(margin)
+
     def to_plain(self) -> dict[str, Any]:
         """Return the model for JSON."""
         return {
             "setting": self.setting.to_plain(),
             "held": self.held.to_plain(),
             "new": self.new.to_plain(),
+            "same": self.same.to_plain(),
             "identities": self.identities,
         }
 
     @classmethod
     def from_plain(cls, plain: Any) -> Model:
         """Return a model; raise ValueError if the values cannot be those of one."""
-        if not isinstance(plain, dict) or set(plain) != {"setting", "held", "new", "identities"}:
+        if not isinstance(plain, dict) or set(plain) != _PARTS:
             raise ValueError("a model of other parts")
         identities = plain["identities"]
         if type(identities) is not int or identities < 0:
             raise ValueError(f"{identities!r:.60} identities")
-        held, new = Curve.from_plain(plain["held"]), Curve.from_plain(plain["new"])
-        return cls(Setting.from_plain(plain["setting"]), held, new, identities)
+        held, new, same = (Curve.from_plain(plain[name]) for name in ("held", "new", "same"))
+        return cls(Setting.from_plain(plain["setting"]), held, new, same, identities)

@@ -48,6 +48,7 @@ class Question:
         gain: how many vectors the answer is expected to correct.
         before: if the two encoders of the last migration disagree on the question, the margin in
             the old one; `margin` is that in the new one. None otherwise.
+        probability: of a join, that both clusters are one identity; None if it is unknown.
         a, b, of: what to pass to `same` or `different`.
     """
 
@@ -61,6 +62,7 @@ class Question:
     margin: float
     gain: float
     before: float | None = None
+    probability: float | None = None
 
     @property
     def a(self) -> int:

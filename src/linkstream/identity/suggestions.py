@@ -24,7 +24,8 @@ from linkstream.engine.state import State
 class MergeSuggestion:
     """Two clusters that may be one: their similarity as wholes, and s~.
 
-    `subclusters` are the two most similar ones, to look at.
+    `subclusters` are the two most similar ones, to look at. `probability` is that both are one
+    identity; None if it is unknown.
     """
 
     clusters: tuple[int, int]
@@ -33,6 +34,7 @@ class MergeSuggestion:
     threshold: float
     margin: float
     subclusters: tuple[int, int]
+    probability: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

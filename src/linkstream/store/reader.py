@@ -164,6 +164,7 @@ class StoreReader:
     named = _as_in_links(Links.named)
     corrections = _as_in_links(Links.corrections)
     predict = _as_in_links(Links.predict)
+    predict_proba = _as_in_links(Links.predict_proba)
     explain = _as_in_links(Links.explain)
     state = _as_in_links(Links.state)
     state_hash = _as_in_links(Links.state_hash)

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from linkstream.clusterer import Links
 from linkstream.clusterer.confidence import setting
-from linkstream.confidence import Examples, Model
+from linkstream.confidence import Examples, Model, Pairs
 from linkstream.engine.contract import NEW
 from linkstream.tuning.candidates import Candidate, Labels, Vectors
 
 Rows = npt.NDArray[np.int64]
+PAIRS = 300  # of clusters, of each order of arrival
 
 
 def fit_confidence(
@@ -28,11 +29,25 @@ def fit_confidence(
         orders: the orders of arrival.
         engine: as for `Links`.
     """
-    runs = []
+    runs, found = [], []
     for rows in orders:
         links = candidate.links(engine=engine, threads=1)
         runs.append(judged(links, X[rows], y[rows]))
-    return Model.fit(Examples.joined(runs), setting(links.core))
+        found.append(pairs(links, y[rows]))
+    return Model.fit(Examples.joined(runs), Pairs.joined(found), setting(links.core))
+
+
+def pairs(links: Links, y: Labels) -> Pairs:
+    """Return the pairs of clusters that `suggest_merges` puts first, and which are one identity.
+
+    Args:
+        links: a clusterer that has the vectors.
+        y: the identity of each vector, whole numbers from 0.
+    """
+    suggested = links.suggest_merges(limit=PAIRS)
+    who = {cluster: _majority(links, cluster, len(y), y) for cluster in np.unique(links.labels())}
+    same = [who[each.clusters[0]] == who[each.clusters[1]] for each in suggested]
+    return Pairs(np.array([each.margin for each in suggested]), np.array(same, dtype=bool))
 
 
 def judged(links: Links, X: Vectors, y: Labels) -> Examples:
