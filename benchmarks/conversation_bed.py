@@ -173,19 +173,27 @@ def _frames(turns: Iterable[Turn], seconds: float) -> list[Span]:
     return spans
 
 
-def fill(turns: Sequence[Span], voices: Voices, rng: np.random.Generator) -> Conversation:
-    """Return the windows of a conversation, spoken by voices drawn at random.
+def fill(
+    turns: Sequence[Span],
+    voices: Voices,
+    rng: np.random.Generator,
+    *,
+    cast: Sequence[int] | None = None,
+) -> Conversation:
+    """Return the windows of a conversation.
 
     Args:
         turns: the turns, in frames.
         voices: the voices to draw from.
         rng: source of chance.
+        cast: the voice of each speaker, in order of their numbers; None draws them at random.
     """
     size, step = round(WINDOW / FRAME), round(STEP / FRAME)
     n_frames = max(end for _, end, _ in turns)
     starts = np.arange(0, max(n_frames - size, 0) + 1, step)
     people = sorted({who for *_, who in turns})
-    cast = dict(zip(people, rng.permutation(len(voices.means))[: len(people)], strict=True))
+    drawn_cast = rng.permutation(len(voices.means)) if cast is None else cast
+    spoken_by = dict(zip(people, drawn_cast, strict=False))
     donors = {who: voices.deviations[rng.integers(len(voices.deviations))] for who in people}
     sums = np.zeros((len(starts), voices.means.shape[1]))
     shares = np.zeros((len(starts), len(people)))
@@ -194,7 +202,7 @@ def fill(turns: Sequence[Span], voices: Voices, rng: np.random.Generator) -> Con
         rows = np.flatnonzero(shared > 0)
         deviations = donors[who]
         drawn = deviations[(rng.integers(len(deviations)) + np.arange(len(rows))) % len(deviations)]
-        voice = voices.means[cast[who]] + DEVIATION * drawn
+        voice = voices.means[spoken_by[who]] + DEVIATION * drawn
         sums[rows] += shared[rows, None] * voice
         shares[rows, people.index(who)] += shared[rows]
     return _conversation(turns, people, starts, sums, shares)

@@ -213,7 +213,11 @@ class Clusters:
 
     def run(self, X: Rows, parameters: Parameters) -> Labels:
         """Return labels at arrival, their changes, and final labels."""
-        links = Links(*thresholds_of(parameters), mode=self.mode, threads=1)
+        return self.follow(X, thresholds_of(parameters))
+
+    def follow(self, X: Rows, thresholds: tuple[float, ...]) -> Labels:
+        """Return the labels of a clusterer with these thresholds."""
+        links = Links(*thresholds, mode=self.mode, threads=1)
         instant, changes = [], []
         before = np.empty(0, dtype=np.int64)
         for x in X:
