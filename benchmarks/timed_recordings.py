@@ -3,8 +3,9 @@
 FOLDER contains the recordings of `diarization.py` and the sets of `conversations.py`. As there, a
 method is tuned on the windows of half of the speakers and judged on those of the others; the mean
 over all halves is given, with the least and the most. The last row takes the thresholds that
-`conversations.py` found on conversations of other voices; it is for voices of that encoder alone.
-The time model has its defaults. It is given windows less the mean of the half that was tuned on.
+`conversations.py` found on conversations of other voices, with the mean of the preset
+`ge2e-windows`; it is for voices of that encoder alone. The time model has its defaults. In the
+other rows it is given windows less the mean of the half that was tuned on.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.conversation_methods import Centroid, Clusters, Labels, Room, ag
 from benchmarks.diarization import PAGE, SECONDS, Recording, halves, spread
 from benchmarks.machine import installed, processor
 from benchmarks.methods import HealedLinks, OneCentroid, PaperLinks
+from linkstream import Links, Space
 from linkstream.adapters.turns import SegmentTimes
 from linkstream.paper.thresholds import Thresholds
 from linkstream.turn_model import TimeModel
@@ -33,6 +35,8 @@ COLUMNS = ("instant", *(f"{delay:g} s" for delay in DELAYS), "current", "current
 # Of `links, healed` in benchmarks.conversations: tuned on conversations of other voices.
 FROM_CONVERSATIONS = Thresholds(0.41, 0.94, 0.52)
 ENCODER = "voice_stream10"  # recording with voices of the encoder of the conversations
+
+SPACE = Links.preset("ge2e-windows").space
 
 Grid = list[list[str]]
 
@@ -77,7 +81,7 @@ METHODS = (
 )
 
 
-def judge(recording: Recording, *, encoder: bool) -> dict[str, dict[str, list[float]]]:
+def judge(recording: Recording, space: Space | None) -> dict[str, dict[str, list[float]]]:
     """Return the confusion on unseen speakers, by method and column."""
     kept: dict[str, dict[str, list[float]]] = {}
 
@@ -91,8 +95,9 @@ def judge(recording: Recording, *, encoder: bool) -> dict[str, dict[str, list[fl
         room = Room.of(as_conversation(unseen), tuning.X.mean(axis=0, dtype=np.float64))
         for name, kind, tuner in METHODS:
             keep(name, run(kind, dict(tuner.tune(tuning.X, tuning.y)), room, unseen.X))
-        if encoder:
+        if space is not None:
             name, kind, _ = METHODS[-1]
+            room = Room.of(room.talk, space.mean)
             given = {str(n): each for n, each in enumerate(astuple(FROM_CONVERSATIONS))}
             keep(f"{name}, thresholds of conversations", run(kind, given, room, room.X))
     return kept
@@ -121,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in SECONDS:
         path = options.folder / f"{name}.npz"
         if path.exists():
-            kept = judge(Recording.load(path), encoder=name == ENCODER)
+            kept = judge(Recording.load(path), SPACE if name == ENCODER else None)
             parts.append(f"**{name}**\n\n{quality_tables.in_markdown(table(kept))}")
             print(parts[-1], flush=True)
     versions = ", ".join(f"{name} {installed(name)}" for name in ("linkstream", "numpy"))

@@ -1,6 +1,7 @@
 """The examples run as a reader runs them, are short, and show what they say."""
 
 import ast
+import json
 import os
 import runpy
 import subprocess
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from linkstream import Links
-from linkstream.adapters.diarization import load_rttm, turns_of
+from linkstream.adapters.diarization import Diarizer, Turn, load_rttm, turns_of, write_rttm
 from linkstream.data import voice_stream
 from linkstream.metrics import accuracy
 
@@ -179,3 +180,42 @@ def test_sound_of_another_rate_is_refused(tmp_path):
     write(tmp_path / "fast.wav", np.zeros(100), rate=44_100)
     with pytest.raises(SystemExit, match="16000 Hz"):
         example("sound_to_rttm")["main"](tmp_path / "fast.wav", spectrum)
+
+
+# Other front ends
+
+
+def test_people_who_speak_at_once_in_chunks_are_told_apart():
+    turns = example("local_speakers")["main"]()
+    first = turns[0].speaker
+    truth = {True: [(6 * n, 6 * n + 3.5) for n in range(5)]}
+    truth[False] = [(6 * n + 3, min(6 * n + 6.5, 30)) for n in range(5)]
+    for who, spans in truth.items():
+        seen = [(turn.start, turn.end) for turn in turns if (turn.speaker == first) == who]
+        np.testing.assert_allclose(seen, spans, atol=1e-6)
+
+
+def test_a_chunk_without_speech_or_embedding_adds_nothing():
+    made = example("local_speakers")
+    diarizer = Diarizer(Links(0.7, 0.6, 0.9), overlaps="keep")
+    silent, speech = np.zeros((50, 2)), np.ones((50, 2))
+    missing = np.full((2, 8), np.nan)
+    for activity, rows in ((silent, np.eye(8)[:2]), (speech, missing)):
+        assert made["add_chunk"](diarizer, 0, activity, rows, step=0.5, frame=0.1) == []
+    turns = made["add_chunk"](diarizer, 3, speech, np.eye(8)[:2], step=0.5, frame=0.1)
+    assert [(turn.start, turn.end) for turn in turns] == [(6.0, 6.5)] * 2
+    assert len({turn.cluster for turn in turns}) == 2
+
+
+def test_words_of_a_transcript_become_lines_with_speakers(tmp_path, capsys):
+    words = [("Hello", 0.2, 0.6), ("Ann", 0.7, 1.0), ("Good", 2.1, 2.4), ("morning", 2.5, 2.9)]
+    spoken = [{"word": word, "start": start, "end": end} for word, start, end in words]
+    transcript = {"segments": [{"start": 0.2, "end": 2.9, "words": spoken}]}
+    (tmp_path / "words.json").write_text(json.dumps(transcript))
+    turns = [Turn(0.0, 2.0, "Bob"), Turn(2.0, 3.0, "Ann Lee")]
+    (tmp_path / "turns.rttm").write_text(write_rttm(turns))
+    files = [tmp_path / name for name in ("words.json", "turns.rttm", "out.json")]
+    example("words_with_speakers")["main"](*files)
+    assert capsys.readouterr().out == "Bob: Hello Ann\nAnn Lee: Good morning\n"
+    told = json.loads((tmp_path / "out.json").read_text())["segments"][0]["words"]
+    assert [word["speaker"] for word in told] == ["Bob", "Bob", "Ann Lee", "Ann Lee"]

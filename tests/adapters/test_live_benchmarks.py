@@ -37,7 +37,7 @@ def test_recordings_are_judged_on_unseen_speakers_with_and_without_time(monkeypa
     ]
     monkeypatch.setattr(timed_recordings, "METHODS", tuple(kinds[::2]))
     monkeypatch.setattr(timed_recordings, "halves", lambda speakers: [speakers[:2], speakers[2:]])
-    kept = timed_recordings.judge(recording(), encoder=True)
+    kept = timed_recordings.judge(recording(), Space(mean=np.full(8, 0.1)))
     assert len(kept) == 3
     for columns in kept.values():
         assert all(len(columns[name]) == 2 for name in timed_recordings.COLUMNS)
