@@ -1,11 +1,11 @@
 """Measure reads during a rebuild: `python -m benchmarks.rebuild_jobs [FOLDER] [--n N]`.
 
 A service in a process of its own has a namespace of N vectors of 256 dimensions, of identities with
-three looks each. One client reads
-one cluster after the other over one connection, with a pause between two requests; first for some
-seconds without a rebuild, then while a job computes a rebuild and applies it. A second connection
-asks for the state of the job and tells which reads ran in which phase. The same is measured for
-`POST …/rebuild`, which computes on the writer's thread. The command prints JSON lines.
+three looks each. One client reads one cluster after the other over one connection, with a pause
+between two requests; for some seconds without a rebuild, then while a job computes a rebuild and
+applies it, eight times. A second connection asks for the state of the job and tells which reads ran
+in which phase. Then the same is measured for one `POST …/rebuild`, which computes on the writer's
+thread. The command prints JSON lines.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks import machine
 from benchmarks.workloads import around, random_units
@@ -34,9 +37,12 @@ DIMENSION, EACH, BATCH = 256, 20, 5_000
 THRESHOLDS = Thresholds(0.7, 0.6, 0.85)
 LOOKS = 3  # of an identity; the vectors of one are near each other
 COSINE = 0.85  # of a look to the centre of its identity, and of a vector to its look
-QUIET = 8.0  # seconds without a rebuild
+JOBS = 8
+QUIET = 4.0  # seconds without a rebuild before each
 PAUSE = 0.004  # seconds between two reads
 PATH = "/v1/namespaces/people"
+
+Spans = list[tuple[float, float]]
 
 
 def made(path: Path, n: int) -> int:
@@ -110,19 +116,25 @@ class Reads:
         self._over.set()
         self._thread.join()
 
-    def between(self, start: float, end: float) -> dict[str, object]:
-        """Return figures of the reads that overlap with a span of time."""
-        spans = zip(self.begun, self.seconds, strict=True)
-        found = np.array([s for b, s in spans if b < end and b + s > start]) * 1_000
-        if not len(found):
-            return {"reads": 0}
-        p50, p99 = np.percentile(found, (50, 99))
-        return {
-            "reads": len(found),
-            "p50_ms": round(float(p50), 2),
-            "p99_ms": round(float(p99), 2),
-            "max_ms": round(float(found.max()), 1),
-        }
+    def during(self, spans: Spans) -> npt.NDArray[np.float64]:
+        """Return the seconds of the reads that overlap with spans of time."""
+        ends = np.array(self.begun) + self.seconds
+        found = np.zeros(len(ends), dtype=bool)
+        for start, end in spans:
+            found |= (np.array(self.begun) < end) & (ends > start)
+        return np.array(self.seconds)[found]
+
+
+def figures(seconds: npt.NDArray[np.float64]) -> dict[str, object]:
+    """Return how long reads took, in milliseconds."""
+    p50, p99 = np.percentile(seconds * 1_000, (50, 99))
+    longest = round(float(seconds.max() * 1_000), 1)
+    return {
+        "reads": len(seconds),
+        "p50_ms": round(float(p50), 2),
+        "p99_ms": round(float(p99), 2),
+        "max_ms": longest,
+    }
 
 
 def say(what: str, **figures: object) -> None:
@@ -131,28 +143,39 @@ def say(what: str, **figures: object) -> None:
 
 
 def job(port: int, n_clusters: int) -> None:
-    """Measure reads without a rebuild, and during a job."""
-    caller, spans = Caller(port), dict[str, list[float]]()
+    """Measure reads without a rebuild, and during jobs that are applied and undone."""
+    caller, spans = Caller(port), dict[str, Spans]()
     with Reads(port, n_clusters) as reads:
-        begin = time.perf_counter()
-        time.sleep(QUIET)
-        quiet = begin, time.perf_counter()
-        found = caller.call("POST", "/rebuilds", {"apply": True})
-        while found["state"] not in ("done", "failed", "cancelled"):
-            now, state = time.perf_counter(), str(found["state"])
-            spans.setdefault(state, [now, now])[1] = now
-            time.sleep(0.002)
-            found = caller.call("GET", f"/rebuilds/{found['job']}")
-            spans[state][1] = time.perf_counter()
-        assert found["state"] == "done", found
-        time.sleep(0.5)
-    say("without a rebuild", seconds=round(quiet[1] - quiet[0], 2), **reads.between(*quiet))
-    for state, (start, end) in spans.items():
-        say(f"a job: {state}", seconds=round(end - start, 2), **reads.between(start, end))
-    report = found["report"]
-    assert isinstance(report, dict)
+        for _ in range(JOBS):
+            begin = time.perf_counter()
+            time.sleep(QUIET)
+            spans.setdefault("quiet", []).append((begin, time.perf_counter()))
+            found = one_job(caller, spans)
+            caller.call("POST", "/undo", {"to": found["before"], "after": found["event"]})
+            time.sleep(0.5)
+    for state, mine in spans.items():
+        seconds = np.mean([end - start for start, end in mine])
+        rest = [] if state == "applying" else spans["applying"]
+        both = Counter(reads.during(mine).tolist()) - Counter(reads.during(rest).tolist())
+        say(state, seconds=round(float(seconds), 2), **figures(np.array([*both.elements()])))
+    report: Any = found["report"]
     moved = sum(flow["vectors"] for flow in report["flows"])
     say("report", clusters=report["n_clusters"], moved=moved, seconds=found["seconds"])
+
+
+def one_job(caller: Caller, spans: dict[str, Spans]) -> dict[str, object]:
+    """Run a job to its end; add the span of each of its phases."""
+    found = caller.call("POST", "/rebuilds", {"apply": True})
+    begin, state = time.perf_counter(), "computing"  # it hardly waits
+    while found["state"] not in ("done", "failed", "cancelled"):
+        time.sleep(0.002)
+        found = caller.call("GET", f"/rebuilds/{found['job']}")
+        now = time.perf_counter()
+        if found["state"] not in ("waiting", state):
+            spans.setdefault(state, []).append((begin, now))
+            begin, state = now, str(found["state"])
+    assert (found["state"], len(spans["computing"])) == ("done", len(spans["applying"])), found
+    return found
 
 
 def at_once(port: int, n_clusters: int) -> None:
@@ -165,7 +188,7 @@ def at_once(port: int, n_clusters: int) -> None:
         end = time.perf_counter()
         time.sleep(0.5)
     seconds = round(end - start, 2)
-    say("POST rebuild, on the writer's thread", seconds=seconds, **reads.between(start, end))
+    say("POST rebuild", seconds=seconds, **figures(reads.during([(start, end)])))
 
 
 def main() -> None:
@@ -181,7 +204,6 @@ def main() -> None:
         with serving(data) as port:
             Caller(port).call("GET", "")
             job(port, n_clusters)
-            Caller(port).call("POST", "/undo", {"to": None, "step": True})
             at_once(port, n_clusters)
     finally:
         shutil.rmtree(data)

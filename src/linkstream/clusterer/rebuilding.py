@@ -36,7 +36,8 @@ from linkstream.identity.timeline import Timeline
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
-_BLOCK = 4_096  # vectors read, or replayed, at a time; others may use the clusterer in between
+_BLOCK = 1_024  # vectors read at a time; other calls of a store run in between
+_REPLAYED = 4_096  # vectors replayed at a time
 _READ = 0.1  # share of the work that reading the vectors counts for
 
 
@@ -170,10 +171,10 @@ class RebuildSource:
         engine, missing = self.factory.make(empty, None), content.missing_weights[places]
         starts = np.flatnonzero(np.diff(missing, prepend=-1)).tolist()
         for start, end in pairwise([*starts, len(places)]):
-            for first in range(start, end, _BLOCK):
+            for first in range(start, end, _REPLAYED):
                 if progress is not None:
                     progress(0.0)  # it may raise to end the work
-                rows = content.fixed[places[first : min(first + _BLOCK, end)]]
+                rows = content.fixed[places[first : min(first + _REPLAYED, end)]]
                 _add(engine, rows, int(missing[start]))
         return engine.state().vectors
 

@@ -21,7 +21,7 @@ from linkstream.identity.ledger import Ledger
 Digests = npt.NDArray[np.uint64]  # two columns
 
 _KEY = b"linkstream content 1"
-_BLOCK = 16_384  # vectors at a time
+_BLOCK = 1_024  # vectors at a time; other threads run in between
 
 
 @dataclass(frozen=True, slots=True)

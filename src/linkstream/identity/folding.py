@@ -26,7 +26,7 @@ from linkstream.identity.ledger import Ledger, Rows
 from linkstream.identity.timeline import Timeline
 from linkstream.paper.thresholds import Thresholds
 
-_BLOCK = 8192  # vectors summed at a time
+_BLOCK = 1_024  # vectors summed at a time; other threads run in between
 _ARROW = " → "
 _SPACE = "; space: "
 
@@ -331,7 +331,8 @@ def _sums(
         for place, member in enumerate(block.tolist()):
             if member in missing:
                 rows[place] = share(rows[place], missing[member])
-        sums += gathered(rows, np.searchsorted(numbers, vectors[block]), len(numbers))
+        nodes, places = np.unique(vectors[block], return_inverse=True)
+        sums[np.searchsorted(numbers, nodes)] += gathered(rows, places, len(nodes))
     return sums
 
 
