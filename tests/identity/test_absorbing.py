@@ -189,13 +189,34 @@ def test_prototypes_stay_locked_and_in_one_cluster():
 
 def test_a_contradiction_is_refused_and_changes_nothing():
     one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0.999, 0.04, 0], [0.04, 0.999, 0])
-    one.different(0, 1)
-    two.same(0, 1)
+    one.different(0, 1, of="subclusters")
+    two.same(0, 1, of="subclusters")
     before, n = one.state_hash(), len(one.events())
     with pytest.raises(ContradictionError):
         one.absorb(two)
     assert (one.state_hash(), len(one.events()), one.n_vectors) == (before, n, 2)
     assert one.add([0.0, 0.0, 1.0]).cluster == 2  # and it goes on
+
+
+def test_corrections_of_vectors_hold_for_these_vectors_alone_after_absorbing():
+    """They were once carried over as corrections of the subclusters that held the vectors."""
+    one, two = fresh([1, 0, 0], [0, 1, 0]), fresh([0.999, 0.04, 0], [0.04, 0.999, 0])
+    one.different(0, 1)
+    two.same(0, 1)
+    two.add_group([[0, 0, 1], [0, 0, -1]])
+    moved = one.absorb(two)
+    assert moved.vectors is not None
+    labels = one.labels()
+    a, b, *group = moved.vectors.tolist()
+    assert labels[0] != labels[1]
+    assert labels[a] == labels[b]
+    assert labels[group[0]] != labels[group[1]]
+    said = [(each.verb, each.a, each.b, each.of) for each in one.corrections()]
+    assert said == [
+        ("different", 0, 1, "vectors"),
+        ("same", a, b, "vectors"),
+        ("different", *group, "vectors"),
+    ]
 
 
 @engines

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,12 @@ from linkstream.clusterer.maintenance import run_maintenance
 from linkstream.engine import events
 from linkstream.engine.contract import Engine
 from linkstream.engine.fixed_point import quantise
-from linkstream.engine.forest import FULL, GIVEN_FLAGS, PINNED
+from linkstream.engine.forest import FULL, GIVEN_FLAGS, PINNED, find_root
 from linkstream.engine.linkage import Floats
 from linkstream.engine.state import Integers, State
 from linkstream.errors import ArgumentError, DimensionError, NotTrackedError, SpaceError
 from linkstream.identity.laws import Laws, corrections_of
+from linkstream.identity.ledger import GONE, VECTORS, Ledger
 
 _BATCH = 20_000  # vectors after which the event log is read
 
@@ -150,10 +152,11 @@ class _Absorption:
     def _carry_graph_corrections(self) -> None:
         """Repeat the source's corrections of subclusters and clusters, its names and ignores."""
         core, places, state = self.core, self.places, self.state
-        for a, b in state.edges[state.edge_rules == PINNED].tolist():
+        ledger = self.laws.ledger if core.track_vectors else None
+        for a, b in ties(state, ledger):
             if places[a] != places[b]:
                 corrections.same(core, places[a], places[b], of="subclusters")
-        for a, b in bars(state, self.laws):
+        for a, b in bars(state, self.laws) if ledger is None else pairs_apart(ledger):
             corrections.different(core, places[a], places[b], of="subclusters")
         new_clusters = self._new_clusters()
         for cluster, name in sorted(self.laws.names.items()):
@@ -173,12 +176,19 @@ class _Absorption:
             corrections.name(core, cluster, name)
 
     def _carry_vector_corrections(self, numbers: npt.NDArray[np.int64]) -> None:
-        """Repeat the source's corrections of single vectors."""
+        """Repeat the source's corrections of single vectors, and its groups as such."""
+        if not self.core.track_vectors:
+            return
         verbs = {"same": corrections.same, "different": corrections.different}
-        for correction in corrections_of(self.laws.ledger) if self.core.track_vectors else ():
+        for correction in corrections_of(self.laws.ledger):
             pair = [int(numbers[vector]) for vector in correction.vectors]
             if len(pair) == 2 and min(pair) >= 0:
                 verbs[correction.verb](self.core, *pair)
+        pins = self.laws.ledger.pins
+        for group in self.laws.ledger.groups:
+            there = [int(numbers[pins[pin].vector]) for pin in group if pins[pin].node != GONE]
+            for a, b in combinations(there, 2):
+                corrections.different(self.core, a, b)
 
     def _new_clusters(self) -> dict[int, int]:
         """Return the cluster that holds most of each ID of the source (tie: the oldest)."""
@@ -333,6 +343,36 @@ def bars(state: State, laws: Laws) -> list[tuple[int, int]]:
         for other in laws.barred(number)
         if number < other
     )
+
+
+def ties(state: State, ledger: Ledger | None) -> list[tuple[int, int]]:
+    """Return pinned edges, those with a `ledger` left out that its corrections of vectors make."""
+    pinned = [(int(a), int(b)) for a, b in state.edges[state.edge_rules == PINNED]]
+    if ledger is None:
+        return pinned
+    root = {number: number for number in state.numbers.tolist()}
+    for a, b in _pairs(ledger, together=True, of_vectors=True):
+        root[find_root(root, a)] = find_root(root, b)
+    whole = _pairs(ledger, together=True, of_vectors=False)
+    return [
+        (a, b) for a, b in pinned if (a, b) in whole or find_root(root, a) != find_root(root, b)
+    ]
+
+
+def pairs_apart(ledger: Ledger) -> list[tuple[int, int]]:
+    """Return the pairs of subclusters that corrections, except those of vectors, keep apart."""
+    return sorted(_pairs(ledger, together=False, of_vectors=False))
+
+
+def _pairs(ledger: Ledger, *, together: bool, of_vectors: bool) -> set[tuple[int, int]]:
+    """Return the subclusters of both sides of corrections, the lower first."""
+    found = set()
+    for law in ledger.laws:
+        plain = law.level == VECTORS and law.mover < 0
+        if (law.together, plain) == (together, of_vectors):
+            one, other = ({ledger.pins[pin].node for pin in side} - {GONE} for side in law.sides)
+            found |= {(min(a, b), max(a, b)) for a in one for b in other if a != b}
+    return found
 
 
 def batches(groups: Iterable[VectorGroup], vectors: int) -> Iterator[list[VectorGroup]]:
