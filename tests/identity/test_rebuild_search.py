@@ -65,7 +65,16 @@ def test_a_good_neighbourhood_goes_before_one_lucky_place():
     scores[5:8, 3:6] = 0.8
     scores[12, 9] = 0.9
     assert divmod(grid.best([scores.ravel()]), len(PULLS)) == (6, 4)
-    assert grid.best([np.ones(scores.size)]) == 0
+    assert grid.best([np.ones(scores.size)]) == 1
+
+
+def test_the_lower_limit_of_t_p_is_tried_and_not_chosen():
+    grid = Grid.over(0.1, 0.9)
+    scores = np.zeros(grid.shape)
+    scores[5:9, 0] = 0.9  # half of the neighbourhood is beyond the limit
+    scores[6:10, 5:8] = 0.7
+    assert divmod(grid.best([scores.ravel()]), len(PULLS))[1] == 6
+    assert grid.at(grid.best([np.ones(scores.size)])).pair_similarity_max > 0.1 + 0.04 * 0.8
 
 
 def test_the_range_goes_from_strangers_to_the_closest_of_one_label():
@@ -75,7 +84,15 @@ def test_the_range_goes_from_strangers_to_the_closest_of_one_label():
     apart = who[:, np.newaxis] != who
     assert low == pytest.approx(max(np.median(similarity[apart]), 0.01), abs=1e-6)
     assert np.quantile(similarity[~apart], 0.5) < high <= 0.98
-    assert Examples.of(content_of(X[:1]), who[:1]).similarity_range() == (0.01, 0.98)
+    assert Examples.of(content_of(X[:1]), who[:1]).similarity_range() == (0.01, 0.999)
+
+
+def test_the_range_is_not_empty_in_a_narrow_cone():
+    X, who = labelled(4, identities=4)
+    low, high = Examples.of(content_of(unit(X + 4.0)), who).similarity_range()
+    assert 0.97 < low < high - 0.1 * (1 - low) + 1e-9
+    grid = Grid.over(0.998, 0.999)
+    assert all(grid.at(place).pair_similarity_max <= 1 for place in range(187))
 
 
 def test_scores_do_not_depend_on_the_engine_or_the_order():

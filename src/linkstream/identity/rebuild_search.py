@@ -31,10 +31,11 @@ from linkstream.identity.content import Content
 from linkstream.paper.thresholds import Thresholds
 
 PAIRS = tuple(round(0.04 + 0.06 * step, 2) for step in range(17))  # T_c² from strangers to closest
-PULLS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # T_p from T_c² to 1
+PULLS = tuple(round(0.1 * step, 1) for step in range(11))  # T_p from T_c² to 1
 _NEIGHBOURS = {-1: 1.0, 0: 2.0, 1: 1.0}  # weights of a neighbourhood along each axis, by step
 _CLOSEST = 0.95  # quantile of the similarities of one label
-_LOWEST, _HIGHEST, _NARROWEST = 0.01, 0.98, 0.1  # of the range of similarities
+_LOWEST, _HIGHEST = 0.01, 0.999  # similarities
+_NARROWEST = 0.1  # least width of the range, as a part of what lies above its lower end
 _DIGITS = 4  # of a threshold
 
 
@@ -82,9 +83,9 @@ class Examples:
         weights = np.broadcast_to((1.0 / np.maximum(sizes - 1.0, 1.0))[:, np.newaxis], alike.shape)
         same = _quantile(similarity[alike], weights[alike], _CLOSEST)
         apart = similarity[self.labels[:, np.newaxis] != self.labels]
-        high = min(max(same, _LOWEST + _NARROWEST), _HIGHEST)
         strangers = float(np.median(apart)) if len(apart) else _LOWEST
-        return max(min(strangers, high - _NARROWEST), _LOWEST), high
+        low = min(max(strangers, _LOWEST), _HIGHEST - 0.001)
+        return low, min(max(same, low + _NARROWEST * (1.0 - low)), _HIGHEST)
 
 
 # Returns the score of the groups of examples, from 0 to 1.
@@ -132,10 +133,13 @@ class Grid:
     def best(self, scores: Sequence[Floats]) -> int:
         """Return the place with the best neighbourhood, in the mean of several scores.
 
-        Of equals it is the first: the lowest T_c, then the lowest T_p.
+        T_p is above T_c², its lower limit, below which there are no neighbours. Of equals the first
+        is taken: the lowest T_c, then the lowest T_p.
         """
         mean = np.mean(scores, axis=0).reshape(self.shape)
-        return int(np.argmax(_smoothed(_smoothed(mean).T).T.round(9)))
+        found = _smoothed(_smoothed(mean).T).T.round(9)
+        found[:, 0] = -1.0
+        return int(np.argmax(found))
 
 
 def part_of(progress: Progress | None, start: float, end: float) -> Progress | None:
@@ -183,7 +187,7 @@ def _smoothed(values: Floats) -> Floats:
 def _quantile(values: Floats, weights: Floats, part: float) -> float:
     """Return the lowest value that at least this part of the weight does not exceed."""
     if not len(values):
-        return _HIGHEST
+        return 1.0
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[np.searchsorted(reached, part * reached[-1])]])
