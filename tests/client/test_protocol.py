@@ -15,7 +15,16 @@ import pytest
 
 from client.fakes import DECISION, TOKEN, URL, Awaited, Service, good, ids, never, refusal
 from linkstream import Decision, Links, Space, Thresholds, errors
-from linkstream.client import AsyncClient, Client, reads, rebuilds, sending, tables, writes
+from linkstream.client import (
+    AsyncClient,
+    Client,
+    migrations,
+    reads,
+    rebuilds,
+    sending,
+    tables,
+    writes,
+)
 from linkstream.client import errors as service_errors
 from linkstream.client.errors import AnswerError, NotFoundError, ServiceError, TokenError
 from linkstream.clusterer.verbs import VERBS as TABLE
@@ -451,7 +460,7 @@ def test_both_clients_have_the_same_methods():
     assert own == {name for name in dir(AsyncClient) if not name.startswith("_")}
     verbs = {
         name
-        for module in (reads, rebuilds, tables, writes)
+        for module in (migrations, reads, rebuilds, tables, writes)
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }

@@ -217,7 +217,9 @@ def test_every_write_of_the_client_is_a_route_of_the_service(service):
         if path.startswith(below) and route["x-scope"] in ("write", "admin")
     }
     paths = {("POST", writes.PATHS.get(verb, verb)) for verb in VERBS}
-    assert {*paths, ("PUT", ""), ("POST", "compact")} == set(scopes)
+    migration = ("migration", *(f"migration/{each}" for each in ("vectors", "finish", "abandon")))
+    others = {("PUT", ""), *(("POST", each) for each in ("compact", "rebuilds", *migration))}
+    assert {*paths, *others, ("DELETE", "rebuilds/{job}")} == set(scopes)
 
 
 def test_views_agree_with_links(service, name, talk):

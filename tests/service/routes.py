@@ -54,6 +54,9 @@ def _reads():
         "/rebuild",
         "/rebuilds",
         "/rebuilds/{job}",
+        "/migration",
+        "/migration/missing",
+        "/migration/report",
         "/partition",
         "/steps",
         "/changes",
@@ -110,6 +113,11 @@ ROUTES = [
     Route("POST", N + "/rebuild", "write", {}),
     Route("POST", N + "/rebuilds", "write", {}),
     Route("DELETE", N + "/rebuilds/{job}", "write"),
+    Route("POST", N + "/migration", "write", {}),
+    Route("POST", N + "/migration/vectors", "write", {**MANY, "numbers": [0, 1]}),
+    Route("POST", N + "/migration/ask", "read", MANY),
+    Route("POST", N + "/migration/finish", "write", {}),
+    Route("POST", N + "/migration/abandon", "write", {}),
     Route("POST", N + "/compact", "admin", {}),
 ]
 

@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client import reads, rebuilds, tables, writes
+from linkstream.client import migrations, reads, rebuilds, tables, writes
 from linkstream.client.endpoint import (
     CONNECT,
     READ,
@@ -206,6 +206,14 @@ class Connection:
     rebuild_job = Call(rebuilds.rebuild_job)
     wait_for_rebuild = Call(rebuilds.wait_for_rebuild)
     cancel_rebuild = Call(rebuilds.cancel_rebuild)
+    migrate = Call(migrations.migrate)
+    migration = Call(migrations.migration)
+    missing_vectors = Call(migrations.missing_vectors)
+    add_reencoded = Call(migrations.add_reencoded)
+    predict_reencoded = Call(migrations.predict_reencoded)
+    migration_report = Call(migrations.migration_report)
+    finish_migration = Call(migrations.finish_migration)
+    abandon_migration = Call(migrations.abandon_migration)
     compact = Call(writes.compact)
 
     def __repr__(self) -> str:

@@ -190,6 +190,11 @@ class Migration:
         n = None if limit is None else whole_number("limit", limit, "how many numbers to return")
         return self._now().missing[:n]
 
+    def stamp(self) -> tuple[int, int]:
+        """Return numbers that differ after each change of the clusterer or of the migration."""
+        self._host.check_open()
+        return self._host.stamp()
+
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the cluster that each vector of the other encoder would get, −1 for a new one.
 

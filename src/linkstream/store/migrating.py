@@ -23,6 +23,7 @@ from linkstream.clusterer.rebuilding import Prepared, RebuildSource
 from linkstream.clusterer.verbs import Rebuild
 from linkstream.errors import ArgumentError, ChangedError
 from linkstream.identity.disagreements import Disagreement
+from linkstream.identity.migration_report import MigrationReport
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -31,6 +32,7 @@ from linkstream.store.handle import StoreHandle
 from linkstream.store.model import Model
 from linkstream.store.prepared import changed
 from linkstream.store.reencoded import Reencoding
+from linkstream.store.write_requests import WriteRequest
 
 _ROWS = 4096  # vectors at a time; other calls run in between
 
@@ -66,6 +68,17 @@ def migrate(handle: StoreHandle, space: Space | None, thresholds: Thresholds | N
     made = under_way(handle)
     assert made is not None, "it was begun"
     return made
+
+
+def finish(handle: StoreHandle) -> tuple[MigrationReport, WriteRequest]:
+    """Finish the migration that is under way; also return the request that did it."""
+    found = handle.read(lambda model: _reencoding(handle, model))
+    if found is None:
+        raise ended()
+    host = _Host(handle, found.number, found.target)
+    report = Migration(host).finish()
+    assert host.request is not None, "it was submitted"
+    return report, host.request
 
 
 def _another(there: Target) -> ArgumentError:
@@ -127,6 +140,7 @@ class _Host:
     def __init__(self, handle: StoreHandle, number: int, target: Target) -> None:
         self.target = target
         self._handle, self._number = handle, number
+        self.request: WriteRequest | None = None  # the rebuild at the end
 
     @property
     def path(self) -> Path:
@@ -215,7 +229,8 @@ class _Host:
             handle.reencoding = None
 
         request.within = drop
-        answer: RebuildReport = handle.submit(request).result()
+        self.request = handle.submit(request)
+        answer: RebuildReport = self.request.result()
         handle.read_core(lambda core: setattr(core, "disagreements", disagreements))
         return answer
 

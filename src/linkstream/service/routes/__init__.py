@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from linkstream.service.routes import (
+    migrations,
     namespaces,
     page,
     proposals,
@@ -17,6 +18,16 @@ from linkstream.service.routes import (
 def router() -> APIRouter:
     """Return all routes, the busiest first."""
     routes = APIRouter()
-    for module in (writes, reads, proposals, rebuilds, vectors, tables, namespaces, page):
+    for module in (
+        writes,
+        reads,
+        proposals,
+        rebuilds,
+        migrations,
+        vectors,
+        tables,
+        namespaces,
+        page,
+    ):
         routes.include_router(module.router)
     return routes

@@ -1,0 +1,119 @@
+"""A migration to another encoder: begin it, add vectors, ask about it, end it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstream.client import views
+from linkstream.client.requests import Steps, fetch, finite, post, rows_of
+from linkstream.clusterer.migration import target_of
+from linkstream.clusterer.verb_values import plain
+from linkstream.identity.migration_report import MigrationReport, MigrationStatus
+from linkstream.paper.thresholds import Thresholds
+from linkstream.space import Space
+
+_ROWS = 256  # vectors of one request
+
+
+def migrate(
+    *, space: Space | None = None, thresholds: Thresholds | None = None
+) -> Steps[MigrationStatus]:
+    """Begin to change to another encoder, or go on with the migration under way; see `Store`.
+
+    Args:
+        space: the space of the other encoder; None takes its vectors as they are given.
+        thresholds: thresholds for it; None takes those of the namespace.
+    """
+    target_of(space, thresholds)
+    values = {"space": plain(space), "thresholds": plain(thresholds)}
+    answer = yield post("migration", values)
+    return answer.read(_status)
+
+
+def migration() -> Steps[MigrationStatus | None]:
+    """Return the status of the migration that is under way; None if there is none."""
+    return fetch("migration", lambda values: values["migration"] and _status(values["migration"]))
+
+
+def missing_vectors(limit: int = 1000) -> Steps[npt.NDArray[np.int64]]:
+    """Return the numbers of vectors that were not re-embedded yet, the oldest first.
+
+    Args:
+        limit: how many, 10,000 at most.
+    """
+    read = lambda values: np.array([v["vector"] for v in values["vectors"]], np.int64)  # noqa: E731
+    return fetch("migration/missing", read, limit=limit)
+
+
+def add_reencoded(
+    vectors: npt.ArrayLike,
+    numbers: npt.ArrayLike | None = None,
+    *,
+    keys: Sequence[str] | None = None,
+) -> Steps[int]:
+    """Add vectors of the other encoder, in any order; return how many were taken.
+
+    As `Migration.add`, but the vectors go in several requests: after an error some may be there.
+
+    Args:
+        vectors: rows of vectors, not centred.
+        numbers: the number of the item of each row.
+        keys: the items' own keys instead.
+    """
+    rows, taken = finite(rows_of(vectors)), 0
+    named = None if numbers is None else np.asarray(numbers).tolist()
+    for start in range(0, max(len(rows), 1), _ROWS):
+        part = slice(start, start + _ROWS if start + _ROWS < len(rows) else None)
+        values = {
+            "vectors": rows[part].tolist(),
+            "numbers": None if named is None else named[part],
+            "ids": None if keys is None else list(keys[part]),
+        }
+        answer = yield post("migration/vectors", values)
+        taken += answer.read(lambda values: int(values["taken"]))
+    return taken
+
+
+def predict_reencoded(X: npt.ArrayLike) -> Steps[npt.NDArray[np.int64]]:
+    """Return the cluster that each vector of the other encoder would get, −1 for a new one.
+
+    Args:
+        X: rows of vectors of the other encoder.
+    """
+    rows = finite(rows_of(X))
+    answer = yield post("migration/ask", {"vectors": rows.tolist()}, write=False, slow=True)
+    return answer.ids(len(rows))
+
+
+def migration_report() -> Steps[MigrationReport]:
+    """Return what the end of the migration would change, and what translation loses."""
+    return fetch("migration/report", _report, slow=True)
+
+
+def finish_migration() -> Steps[MigrationReport]:
+    """Go on with the other encoder; return what changed. It may take minutes.
+
+    Raises:
+        NotFoundError: none is under way. After a lost connection, look at `info()`: it may be done.
+        ChangedError: vectors keep coming; nothing has changed.
+    """
+    answer = yield post("migration/finish", {}, slow=True)
+    return answer.read(_report)
+
+
+def abandon_migration() -> Steps[MigrationStatus]:
+    """Drop the vectors of the other encoder; return the last status."""
+    answer = yield post("migration/abandon", {})
+    return answer.read(_status)
+
+
+def _status(values: Any) -> MigrationStatus:
+    return views.build(MigrationStatus, values)
+
+
+def _report(values: Any) -> MigrationReport:
+    return views.build(MigrationReport, values)

@@ -1,0 +1,53 @@
+"""Schemas of the routes of a migration to another encoder."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from linkstream.service.schemas import Body, KeyText, Rows, Space, Thresholds, Whole
+
+
+class Migration(Body):
+    """What another encoder needs; null takes what the namespace has."""
+
+    space: Space | None = None
+    thresholds: Thresholds | None = None
+
+
+class Reencoded(Body):
+    """Vectors of another encoder, and the numbers of their items, or their own keys."""
+
+    vectors: Rows
+    numbers: Annotated[list[Whole], Field(fail_fast=True)] | None = None
+    ids: Annotated[list[KeyText], Field(fail_fast=True)] | None = None
+
+
+class Asked(Body):
+    """Vectors to ask about."""
+
+    vectors: Rows
+
+
+class MigrationStatus(BaseModel):
+    """How many vectors another encoder has seen."""
+
+    n_vectors: int
+    reencoded: int
+    missing: int
+    dimension: int | None
+    model: str | None
+    share: float
+
+
+class MigrationUnderWay(BaseModel):
+    """The migration that is under way; null if there is none."""
+
+    migration: MigrationStatus | None
+
+
+class MigrationAdded(MigrationStatus):
+    """How many vectors were taken, and the status after that."""
+
+    taken: int

@@ -1,0 +1,76 @@
+"""Both clients migrate a namespace to another encoder as a store does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkstream import Links, Space, Thresholds
+from linkstream.client.errors import NotFoundError
+from linkstream.errors import ArgumentError, UnknownIdError, VectorError
+
+T = Thresholds(0.75, 0.9, 0.9)
+OTHER = Thresholds(0.6, 0.5, 0.85)
+TWO = Space(model="two")
+
+
+def views(n=600):
+    rng = np.random.default_rng(3)
+    centres = np.repeat(rng.standard_normal((6, 12)), n // 6, axis=0)
+    ones = (centres + 0.3 * rng.standard_normal(centres.shape)).astype("f4")
+    return ones, (ones @ rng.standard_normal((12, 9))).astype("f4")
+
+
+def test_a_migration_is_that_of_links(talk, service, name):
+    ones, others = views()
+    links = Links.from_thresholds(T)
+    links.add_many(ones)
+    expected = links.migrate(space=TWO, thresholds=OTHER)
+    with talk(None, service, name) as people:
+        people.create(T)
+        people.add_many(ones, ids=[f"k{n}" for n in range(len(ones))])
+        assert people.migration() is None
+        assert people.migrate(space=TWO, thresholds=OTHER) == expected.status()
+        assert people.add_reencoded(others[:300], np.arange(300)) == 300
+        assert people.add_reencoded(others[300:305], keys=[f"k{n}" for n in range(300, 305)]) == 5
+        expected.add(others[:305], range(305))
+        assert people.migration() == people.migrate() == expected.status()
+        assert people.missing_vectors(4).tolist() == expected.missing(4).tolist()
+        assert people.predict_reencoded(others).tolist() == expected.predict(others).tolist()
+        assert people.migration_report() == expected.report()
+        assert people.finish_migration() == expected.finish()
+        assert people.state_hash() == links.state_hash()
+        assert people.info().dimension == 9
+        assert people.review_queue() == links.review_queue()
+
+
+def test_an_abandoned_migration_changes_nothing(talk, service, name):
+    ones, others = views(60)
+    with talk(None, service, name) as people:
+        people.create(T)
+        people.add_many(ones)
+        before = people.state_hash()
+        people.migrate()
+        people.add_reencoded(others[:20], range(20))
+        assert people.abandon_migration().reencoded == 20
+        assert people.state_hash() == before
+        for call in (people.finish_migration, people.abandon_migration, people.migration_report):
+            with pytest.raises(NotFoundError, match="no migration under way"):
+                call()
+
+
+def test_what_cannot_be_taken_raises_the_errors_of_links(talk, service, name):
+    ones, others = views(60)
+    with talk(None, service, name) as people:
+        people.create(T)
+        people.add_many(ones)
+        people.migrate()
+        with pytest.raises(UnknownIdError, match="vector 60"):
+            people.add_reencoded(others[:2], [0, 60])
+        with pytest.raises(ArgumentError, match="neither of numbers and keys"):
+            people.add_reencoded(others[:2])
+        with pytest.raises(VectorError):
+            people.add_reencoded(np.full((1, 9), np.nan), [0])
+        with pytest.raises(ArgumentError, match="type float"):
+            people.migrate(thresholds=0.5)
+        assert people.migration().reencoded == 0
