@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -26,8 +27,10 @@ from benchmarks.protocol import Half, load, orders
 from benchmarks.quality import RESULTS as THRESHOLDS
 from benchmarks.quality import THREAD_VARIABLES
 from benchmarks.quality_tables import put
+from benchmarks.workloads import SMALL
 from linkstream import Links
-from linkstream.confidence import Model, Pairs
+from linkstream.clusterer.confidence import setting
+from linkstream.confidence import Curve, Model, Pairs
 from linkstream.engine.contract import NEW
 from linkstream.paper.thresholds import Thresholds
 from linkstream.plots import FAINT, INK, PALETTE, new_figure, save
@@ -49,6 +52,9 @@ Flags = npt.NDArray[np.bool_]
 def main(arguments: list[str] | None = None) -> int:
     """Judge all sets, store the figures, and write the page."""
     options = parser().parse_args(arguments)
+    if options.speed:
+        speed()
+        return 0
     if options.folder is None:
         write(json.loads(options.json.read_text("utf-8")))
         return 0
@@ -71,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "folder", nargs="?", type=Path, help=".npz files, X and y; without it, only the page"
     )
+    made.add_argument("--speed", action="store_true", help="measure the cost of a model, no sets")
     made.add_argument("--sets", nargs="+", metavar="SET", help="names of files; all if none")
     made.add_argument("--splits", type=int, default=3, help="splits of the identities")
     made.add_argument("--jobs", type=int, default=1, help="processes at a time")
@@ -163,9 +170,9 @@ def silhouette(X: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> Flo
     own, rows = sizes[place], np.arange(len(X))
     inside = apart[rows, place] * own / np.maximum(own - 1, 1)
     apart[rows, place] = np.inf
-    nearest = apart.min(axis=1)
+    nearest = np.minimum(apart.min(axis=1), 2.0)
     widest = np.maximum(np.maximum(nearest, inside), 1e-9)
-    return np.where((own > 1) & np.isfinite(nearest), (nearest - inside) / widest, 0.0)
+    return np.where(own > 1, (nearest - inside) / widest, 0.0)
 
 
 def figures(odds: Floats, right: Flags, beside: Floats) -> dict[str, Any]:
@@ -208,6 +215,26 @@ def floor(p: Floats) -> float:
     """Return the calibration error that a perfect model would show with as many decisions."""
     rng = np.random.default_rng(0)
     return float(np.mean([calibration_error(p, rng.random(len(p)) < p) for _ in range(DRAWS)]))
+
+
+def speed(rounds: int = 40) -> None:
+    """Print microseconds a vector of `add_many` without a model and with one, on one thread."""
+    curve = Curve(1.0, 8.0, -0.4, 0.5, 0.99, 900, 90)
+    for name in ("tight", "scatter", "lobes"):
+        workload = SMALL[name]
+        X = workload.make()
+        for mode in MODES:
+            best = [np.inf, np.inf]
+            for with_model in (False, True) * rounds:
+                links = Links(*workload.thresholds, threads=1, keep_vectors=False, mode=mode)
+                if with_model:
+                    model = Model(setting(links.core), curve, curve, curve, 40)
+                    links.confidence.use(model)
+                begin = time.process_time()
+                links.add_many(X)
+                spent = time.process_time() - begin
+                best[with_model] = min(best[with_model], spent / len(X) * 1e6)
+            print(f"{name} {mode} {best[0]:.2f} {best[1]:.2f} µs, speed {best[0] / best[1]:.2f}")
 
 
 # Page

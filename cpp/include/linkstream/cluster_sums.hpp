@@ -143,6 +143,11 @@ class ClusterSums {
     return similarity(known_.product, x.root, root(squares_[component])) - threshold;
   }
 
+  // Keeps a product that is known; see `margin`.
+  void know(std::uint32_t component, const IncomingVector& x, Integer product) {
+    known_ = {x.q, component, product};
+  }
+
   void forget_product() { known_.q = nullptr; }
 
   // Returns the greatest margin of a vector to any component; NaN if there is none.

@@ -44,7 +44,7 @@ def decide_many(
     rows = core.check_rows(X)
     if not len(rows):
         return Decisions.of(core.n_vectors, [])
-    return _add_batch(core, rows, weight, group)[0]
+    return core.confidence.tell(_add_batch(core, rows, weight, group)[0])
 
 
 def add_many(
@@ -62,8 +62,7 @@ def _add_batch(
     core: Core, rows: Float32s, weight: npt.ArrayLike, group: str | None
 ) -> tuple[Decisions, npt.NDArray[np.int64]]:
     """Add vectors; return decisions and IDs. After this change no memory is needed any more."""
-    decisions = core.confidence.tell(_add_rows(core, rows, weight, group))
-    core.last_decisions = decisions
+    core.last_decisions = decisions = _add_rows(core, rows, weight, group)
     return decisions, decisions.cluster.copy()
 
 

@@ -93,6 +93,11 @@ class Confidence:
         found = model.probabilities(decisions.kind, decisions.cluster_margin)
         return replace(decisions, probability=found)
 
+    def told_last(self) -> Decisions | None:
+        """Return the decisions of the last batch with probabilities; None if there was none."""
+        last = self._core.last_decisions
+        return None if last is None else self.tell(last)
+
     def tell_one(self, decision: Decision) -> Decision:
         """Return a decision with the probability that it is right."""
         return self.tell(decision.as_batch()).at(0)

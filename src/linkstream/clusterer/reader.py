@@ -65,9 +65,8 @@ class LinksReader:
     def predict_proba(self, X: npt.ArrayLike, *, limit: int = 5) -> list[dict[int, float]]:
         """Return for each vector the clusters it may belong to, with probabilities; change nothing.
 
-        −1 stands for a new cluster. The probabilities of a vector sum to 1. What `add` would decide
-        has `Decision.probability`; the margins of the others share the rest. If it is unknown
-        (`confidence.why`), the dictionary is empty.
+        −1 stands for a new cluster. Probabilities sum to 1; that of what `add` would decide is
+        `Decision.probability`. If it is unknown, the dictionary is empty.
 
         Args:
             X: rows of vectors.
@@ -212,7 +211,7 @@ class LinksReader:
     @property
     def last_decisions(self) -> Decisions | None:
         """Decisions of the last batch, also after Ctrl-C; None if no batch was added."""
-        return self.core.last_decisions
+        return self.core.confidence.told_last()
 
     def events(self, since: int = 0) -> list[Event]:
         """Return typed events, oldest first. To follow, pass the last event's sequence + 1.
