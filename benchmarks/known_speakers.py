@@ -30,11 +30,11 @@ from benchmarks.conversation_bed import (
     load_voices,
     one_at_a_time,
 )
+from benchmarks.conversation_methods import FROM_CONVERSATIONS
 from benchmarks.machine import installed, processor
 from linkstream import Links, Space
 from linkstream.adapters.diarization import Diarizer
 
-THRESHOLDS = (0.41, 0.94, 0.52)
 COUNT, SEED, DELAY, ENROLLED = 100, 3, 2.0, 5
 Labels = npt.NDArray[np.int64]
 COLUMNS = ("right name", "other name", "no name", "strangers named")
@@ -107,7 +107,7 @@ def trial(voices: Voices, space: Space, number: int, *, enrol: bool) -> dict[str
     people = int(rng.choice([2, 4, 6], p=[0.4, 0.4, 0.2]))
     drawn = rng.permutation(len(voices.means)).tolist()
     first, strangers = drawn[:people], drawn[people : people + people // 2]
-    links = Links(*THRESHOLDS, mode="best", space=space, threads=1)
+    links = Links.from_thresholds(FROM_CONVERSATIONS, mode="best", space=space, threads=1)
     returning = first[: people // 2]
     if enrol:
         for voice in returning:

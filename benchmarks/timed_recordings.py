@@ -21,19 +21,24 @@ import numpy as np
 
 from benchmarks import quality_tables
 from benchmarks.conversation_bed import Conversation
-from benchmarks.conversation_methods import Centroid, Clusters, Labels, Room, again, delayed
+from benchmarks.conversation_methods import (
+    FROM_CONVERSATIONS,
+    Centroid,
+    Clusters,
+    Labels,
+    Room,
+    again,
+    delayed,
+)
 from benchmarks.diarization import PAGE, SECONDS, Recording, halves, spread
 from benchmarks.machine import installed, processor
 from benchmarks.methods import HealedLinks, OneCentroid, PaperLinks
 from linkstream import Links, Space
 from linkstream.adapters.turns import SegmentTimes
-from linkstream.paper.thresholds import Thresholds
 from linkstream.turn_model import TimeModel
 
 DELAYS = (0.0, 1.0, 2.0, 5.0)
 COLUMNS = ("instant", *(f"{delay:g} s" for delay in DELAYS), "current", "current, timed")
-# Of `links, healed` in benchmarks.conversations: tuned on conversations of other voices.
-FROM_CONVERSATIONS = Thresholds(0.41, 0.94, 0.52)
 ENCODER = "voice_stream10"  # recording with voices of the encoder of the conversations
 
 SPACE = Links.preset("ge2e-windows").space

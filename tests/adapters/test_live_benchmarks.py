@@ -9,6 +9,7 @@ from benchmarks import known_speakers, live_turns, timed_recordings
 from benchmarks.diarization import Recording
 
 from linkstream import Links, Space
+from linkstream.adapters import turns
 from linkstream.adapters.diarization import Diarizer
 from linkstream.turn_model import live
 
@@ -104,3 +105,20 @@ def test_the_command_for_names_prints_shares(monkeypatch, capsys, tmp_path):
     for words in ([], ["--enrol"]):
         assert known_speakers.main([str(tmp_path), "--count", "2", *words]) == 0
     assert capsys.readouterr().out.count("strangers named") == 4
+
+
+def test_a_segment_is_compared_with_its_neighbours_and_not_with_all_before_it(monkeypatch):
+    seen = []
+    real = turns._first_start
+
+    def counting(chunk):
+        seen.append(chunk)
+        return real(chunk)
+
+    monkeypatch.setattr(turns, "_first_start", counting)
+    times = turns.SegmentTimes("cut")
+    for n in range(8000):
+        times.add((0.4 * n, 0.4 * n + 1.6))
+    seen.clear()
+    assert times.add((3200.0, 3201.6)) == [7997, 7998, 7999, 8000]
+    assert len(seen) < 30

@@ -199,12 +199,14 @@ class _Chunks:
 
     def __init__(self) -> None:
         self._chunks: list[_Chunk] = []
+        self._longest = 0.0  # length of the longest piece so far
 
     def __iter__(self) -> Iterator[_Chunk]:
         return iter(self._chunks)
 
     def add(self, piece: Piece) -> None:
         """Insert a piece."""
+        self._longest = max(self._longest, piece[1] - piece[0])
         if not self._chunks:
             self._chunks.append(_Chunk([piece], piece[1]))
             return
@@ -230,11 +232,15 @@ class _Chunks:
     def overlapping(self, span: Span) -> Iterator[int]:
         """Yield the segments of the pieces that overlap a span."""
         start, end = span
-        for chunk in self._chunks[
-            : bisect_left(self._chunks, end, key=lambda chunk: chunk.pieces[0][0])
-        ]:
+        first = bisect_left(self._chunks, start - self._longest, key=_first_start) - 1
+        last = bisect_left(self._chunks, end, key=_first_start)
+        for chunk in self._chunks[max(first, 0) : last]:
             if chunk.reach > start:
                 yield from (who for a, b, who in chunk.pieces if a < end and b > start)
 
     def _index(self, piece: Piece) -> int:
         return max(bisect_right(self._chunks, piece, key=lambda chunk: chunk.pieces[0]) - 1, 0)
+
+
+def _first_start(chunk: _Chunk) -> float:
+    return chunk.pieces[0][0]
