@@ -12,6 +12,7 @@ import pytest
 from linkstream.clusterer import rebuilding
 from linkstream.service import rebuild_jobs
 from linkstream.store import Store
+from linkstream.store.prepared import changed
 from service.internals import slow_reads_of
 from service.server import MADE_WITH, ThreadService, until
 from store.operations import THRESHOLDS
@@ -236,6 +237,30 @@ def test_with_hold_the_last_try_holds_changes_back(service, path, gate):
     assert (job["state"], job["tries"]) == ("done", rebuild_jobs.TRIES)
     assert job["report"]["n_vectors"] == 80 + rebuild_jobs.TRIES
     assert service.get(f"{path}/rebuild").json["flows"] == []
+
+
+def test_a_job_that_holds_changes_back_can_be_cancelled_while_the_writer_computes(
+    service, path, monkeypatch
+):
+    def overtaken(store, request, progress):
+        raise changed(0, 1)
+
+    def endless(source, fetch, wanted, progress, limit):
+        while True:
+            progress(0.25)
+
+    before = hash_of(service, path)
+    with monkeypatch.context() as patched:
+        patched.setattr(rebuild_jobs, "TRIES", 1)
+        patched.setattr(rebuild_jobs, "prepare", overtaken)
+        patched.setattr(rebuilding, "prepare", endless)
+        address = start(service, path, apply=True, hold=True)
+        until(lambda: service.get(address).json["share"] == 0.25)
+        assert service.get(address).json["state"] == "applying"
+        assert service.call("DELETE", address).json["state"] == "applying"
+        assert ended(service, address)["state"] == "cancelled"
+    assert hash_of(service, path) == before
+    assert ended(service, start(service, path, apply=True))["state"] == "done"  # writes go on
 
 
 def test_a_request_repeated_with_its_key_is_the_same_job(service, path, gate):
