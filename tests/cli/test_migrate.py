@@ -82,6 +82,19 @@ def test_an_abandoned_migration_asks_first_and_changes_nothing(folder, rows):
         assert store.state_hash() == before
 
 
+def test_thresholds_may_come_from_the_present_clusters(folder, rows):
+    flag = "--thresholds-from-clusters"
+    both = run("migrate", STORE, "begin", flag, "--thresholds", *THREE, cwd=folder)
+    assert "expected one of the two" in refused(both)
+    assert f"{flag} with status" in refused(run("migrate", STORE, "status", flag, cwd=folder))
+    said(folder, "migrate", STORE, "begin", flag)
+    said(folder, "migrate", STORE, "add", "other.npy")
+    with opened(folder) as store:
+        expected = store.rebuild(vectors=rows, thresholds="from clusters").thresholds
+    found = said(folder, "migrate", STORE, "finish")["rebuild"]["thresholds"]
+    assert Thresholds(**found) == expected
+
+
 def test_a_terminal_gets_sentences(folder, rows):
     assert shown("migrate", STORE, cwd=folder) == "No migration is under way."
     told = shown("migrate", STORE, "begin", "--model", "two", cwd=folder)

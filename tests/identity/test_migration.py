@@ -260,3 +260,18 @@ def test_corrections_made_meanwhile_hold_afterwards(X: Rows) -> None:
     labels = links.labels()
     assert labels[0] != labels[199]
     assert links.named("Ann") == labels[0]
+
+
+def test_thresholds_may_come_from_the_present_clusters(X: Rows) -> None:
+    first, second, rows = Links(0.9, 0.95, 0.97), Links(0.9, 0.95, 0.97), reencoded(X)
+    for links in (first, second):
+        links.add_many(X)
+    migration = first.migrate(thresholds="from clusters")
+    migration.add(rows, range(len(X)))
+    expected = second.rebuild(apply=True, vectors=rows, thresholds="from clusters")
+    assert migration.predict(rows[:5]).shape == (5,)
+    report = migration.report()
+    assert report.rebuild.thresholds == expected.thresholds
+    assert migration.finish().rebuild == expected
+    assert first.thresholds == second.thresholds == expected.thresholds
+    assert first.state_hash() == second.state_hash()

@@ -83,6 +83,13 @@ def test_a_report_is_as_new_as_what_was_added(service, path):
         assert (report["loss"] is None) is (end == 60)
 
 
+def test_thresholds_may_come_from_the_present_clusters(service, path):
+    begun = service.post(f"{path}/migration", {"thresholds": "from clusters"})
+    assert begun.status == 200
+    assert service.post(f"{path}/migration", {"thresholds": "from labels"}).status == 400
+    assert service.post(f"{path}/migration/abandon", {}).status == 200
+
+
 def test_without_a_migration_its_routes_answer_404(service, path):
     _, others = views()
     vectors = others[:1].tolist()

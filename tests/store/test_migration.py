@@ -101,6 +101,19 @@ def test_what_came_is_there_after_reopening(path: Path) -> None:
         assert store.thresholds == Thresholds(0.5, 0.6, 0.8)
 
 
+def test_thresholds_from_the_present_clusters_are_found_at_the_end(path: Path) -> None:
+    with Store.open(path, thresholds=Thresholds(0.9, 0.95, 0.97)) as store:
+        store.add_many(X)
+        store.migrate(thresholds="from clusters").add(V, range(len(X)))
+    with Store.open(path) as store:
+        expected = store.rebuild(vectors=V, thresholds="from clusters")
+        assert store.migrate(thresholds="from clusters").report().rebuild == expected
+        store.migrate().finish()
+        assert store.thresholds == expected.thresholds
+    with Store.open(path) as store:
+        store.verify()
+
+
 def test_vectors_come_by_their_own_keys(path: Path) -> None:
     keys = [f"photo {n}" for n in range(30)]
     with opened(path) as store:

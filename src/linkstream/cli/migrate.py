@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from linkstream.clusterer.migration import Migration
     from linkstream.io import Block, Source
+    from linkstream.paper.thresholds import Thresholds
     from linkstream.store import Store
 
 NONE = "no migration is under way"
@@ -37,6 +38,13 @@ def migrate(
         tuple[float, float, float] | None,
         Option(help="With begin: T_c, T_s and T_p for the other encoder.", show_default=False),
     ] = None,
+    thresholds_from_clusters: Annotated[
+        bool,
+        Option(
+            "--thresholds-from-clusters",
+            help="With begin: find the thresholds that fit the present clusters best.",
+        ),
+    ] = False,
     space: Annotated[
         str | None, "With begin: a mean vector to subtract, as .npy, as tune --mean writes."
     ] = None,
@@ -61,7 +69,8 @@ def migrate(
 
     Example: linkstream migrate people.links begin --model encoder-2
     """
-    given = _Given(store, thresholds, space, model, first, numbers, id_column, limit, yes)
+    wanted = _thresholds(thresholds, from_clusters=thresholds_from_clusters)
+    given = _Given(store, wanted, space, model, first, numbers, id_column, limit, yes)
     _check(action, file, given)
     if action == "add":
         assert file is not None, "it was checked"
@@ -75,7 +84,7 @@ class _Given:
     """The options of the command."""
 
     store: Path
-    thresholds: tuple[float, float, float] | None
+    thresholds: Thresholds | str | None
     space: str | None
     model: str | None
     first: int
@@ -87,7 +96,11 @@ class _Given:
     def flags(self) -> dict[str, str]:
         """Return the options that were given, each with the action that it belongs to."""
         named = {
-            "--thresholds": (self.thresholds, "begin"),
+            "--thresholds": (
+                None if isinstance(self.thresholds, str) else self.thresholds,
+                "begin",
+            ),
+            "--thresholds-from-clusters": (isinstance(self.thresholds, str) or None, "begin"),
             "--space": (self.space, "begin"),
             "--model": (self.model, "begin"),
             "--first": (self.first or None, "add"),
@@ -96,6 +109,19 @@ class _Given:
             "--limit": (self.limit, "missing"),
         }
         return {flag: action for flag, (value, action) in named.items() if value is not None}
+
+
+def _thresholds(
+    given: tuple[float, float, float] | None, *, from_clusters: bool
+) -> Thresholds | str | None:
+    from linkstream.identity.cluster_labels import FROM_CLUSTERS
+    from linkstream.paper.thresholds import Thresholds
+
+    if given is not None and from_clusters:
+        raise usage_error(
+            "--thresholds with --thresholds-from-clusters", "one of the two", "Leave one out."
+        )
+    return FROM_CLUSTERS if from_clusters else given and Thresholds(*given)
 
 
 def _check(action: str, file: str | None, given: _Given) -> None:
@@ -126,14 +152,12 @@ def _under_way(opened: Store) -> Migration:
 
 def _begin(given: _Given) -> None:
     from linkstream.cli.rebuilding import mean_of
-    from linkstream.paper.thresholds import Thresholds
     from linkstream.space import Space
 
-    test = None if given.thresholds is None else Thresholds(*given.thresholds)
     mean = None if given.space is None else mean_of(Path(given.space))
     wanted = None if (mean, given.model) == (None, None) else Space(mean, given.model)
     with stores.writing(given.store) as opened:
-        status = opened.migrate(space=wanted, thresholds=test).status()
+        status = opened.migrate(space=wanted, thresholds=given.thresholds).status()
     screen.answer(status.to_dict(), f"Begun: {status}.")
 
 

@@ -20,13 +20,14 @@ _ROWS = 256  # vectors of one request
 
 
 def migrate(
-    *, space: Space | None = None, thresholds: Thresholds | None = None
+    *, space: Space | None = None, thresholds: Thresholds | str | None = None
 ) -> Steps[MigrationStatus]:
     """Begin to change to another encoder, or go on with the migration under way; see `Store`.
 
     Args:
         space: the space of the other encoder; None takes its vectors as they are given.
-        thresholds: thresholds for it; None takes those of the namespace.
+        thresholds: thresholds for it; "from clusters" finds them from the present clusters; None
+            takes those of the namespace.
     """
     target_of(space, thresholds)
     values = {"space": plain(space), "thresholds": plain(thresholds)}

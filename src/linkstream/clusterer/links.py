@@ -390,7 +390,7 @@ class Links(LinksReader):
         )
 
     def migrate(
-        self, *, space: Space | None = None, thresholds: Thresholds | None = None
+        self, *, space: Space | None = None, thresholds: Thresholds | str | None = None
     ) -> Migration:
         """Begin to change to another encoder; its vectors of the same items come batch by batch.
 
@@ -399,7 +399,8 @@ class Links(LinksReader):
 
         Args:
             space: the space of the other encoder; None takes its vectors as they are given.
-            thresholds: thresholds for it; None takes those of the clusterer.
+            thresholds: thresholds for it; "from clusters" finds those for which its clusters agree
+                best with the present ones; None takes those of the clusterer.
         """
         return migrate(self.core, space=space, thresholds=thresholds)
 

@@ -33,10 +33,14 @@ _BLOCK = 65_536  # vectors at a time
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a migration leads to: a space, and thresholds; None: those of the clusterer."""
+    """What a migration leads to: a space, and thresholds.
+
+    None are those of the clusterer; "from clusters" are found from the present clusters, as the
+    other encoder sees them.
+    """
 
     space: Space
-    thresholds: Thresholds | None = None
+    thresholds: Thresholds | str | None = None
 
 
 @dataclass
@@ -95,14 +99,22 @@ class Moment:
             self.prepared = prepare(self.source, self.fetch, wanted, progress)
         return self.prepared
 
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds of the other encoder."""
+        found = self.target.thresholds
+        if isinstance(found, str):
+            return self.made().plan.thresholds
+        return found or self.source.state.thresholds
+
     def disagreements(self, progress: Progress | None = None) -> tuple[Disagreement, ...]:
         """Return where the encoders disagree, with the margins of both."""
         if self._disagreements is None:
-            plan, before = self.made(progress).plan, self.source.state.thresholds
+            plan = self.made(progress).plan
             partition, ids = plan.partition, plan.numbering.ids
             groups, places = np.unique(partition.vector_groups(), return_inverse=True)
             after = np.array([ids[group] for group in groups.tolist()], dtype=np.int64)[places]
-            tests = before, self.target.thresholds or before
+            tests = self.source.state.thresholds, self.thresholds
             sides = Sides(partition.content, partition.clusters, after, self.fetch, tests)
             self._disagreements = sides.disagreements(plan.report.flows)
         return self._disagreements
@@ -199,7 +211,7 @@ class Moment:
         sums[~sums.any(axis=1), 0] = 1  # vectors that cancel out: any direction will do
         return replace(
             state,
-            thresholds=self.target.thresholds or state.thresholds,
+            thresholds=self.thresholds,
             dimension=sums.shape[1],
             sums=sums,
             events=state.events[:0],

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.checks import check_space, check_thresholds, whole_number
+from linkstream.clusterer.checks import check_rebuild_thresholds, check_space, whole_number
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.migrating import Moment, Target, check_kept
 from linkstream.clusterer.rebuilding import Prepared, RebuildSource, rebuild, source_for_read
@@ -311,9 +311,9 @@ def ended() -> ArgumentError:
     )
 
 
-def target_of(space: Space | None, thresholds: Thresholds | None) -> Target:
+def target_of(space: Space | None, thresholds: Thresholds | str | None) -> Target:
     """Return what a migration leads to; raise ArgumentError for values of other types."""
-    check_thresholds(thresholds)
+    check_rebuild_thresholds(thresholds)
     return Target(check_space(space), thresholds)
 
 
@@ -386,7 +386,7 @@ class _InMemory:
 
 
 def migrate(
-    core: Core, *, space: Space | None = None, thresholds: Thresholds | None = None
+    core: Core, *, space: Space | None = None, thresholds: Thresholds | str | None = None
 ) -> Migration:
     """Begin a migration to another encoder."""
     target = target_of(space, thresholds)

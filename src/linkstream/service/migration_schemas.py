@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -13,7 +13,7 @@ class Migration(Body):
     """What another encoder needs; null takes what the namespace has."""
 
     space: Space | None = None
-    thresholds: Thresholds | None = None
+    thresholds: Thresholds | Literal["from clusters"] | None = None
 
 
 class Reencoded(Body):

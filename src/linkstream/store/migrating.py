@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from linkstream.clusterer import rebuilding
 from linkstream.clusterer.migrating import Target, check_kept
 from linkstream.clusterer.migration import Migration, ended, nothing_to_migrate, target_of
 from linkstream.clusterer.rebuilding import Prepared, RebuildSource
+from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import Rebuild
 from linkstream.errors import ArgumentError, ChangedError
 from linkstream.identity.disagreements import Disagreement
@@ -48,7 +49,9 @@ def under_way(handle: StoreHandle) -> Migration | None:
     return None if found is None else Migration(_Host(handle, found.number, found.target))
 
 
-def migrate(handle: StoreHandle, space: Space | None, thresholds: Thresholds | None) -> Migration:
+def migrate(
+    handle: StoreHandle, space: Space | None, thresholds: Thresholds | str | None
+) -> Migration:
     """Begin a migration, or go on with the one that is under way."""
     target = target_of(space, thresholds)
     handle.check_writable()
@@ -83,10 +86,9 @@ def finish(handle: StoreHandle) -> tuple[MigrationReport, WriteRequest]:
 
 def _another(there: Target) -> ArgumentError:
     """Return the error for a migration to something else than that under way."""
-    test = None if there.thresholds is None else asdict(there.thresholds)
     return ArgumentError(
         "another space or other thresholds than those of the migration under way",
-        expected=f"{there.space.text()}, thresholds {test}",
+        expected=f"{there.space.text()}, thresholds {plain(there.thresholds)}",
         remedy="Leave both out to go on with it, or finish or abandon it first.",
     )
 

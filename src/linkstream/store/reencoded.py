@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.migrating import Target
+from linkstream.clusterer.migration import target_of
 from linkstream.clusterer.verb_values import plain
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -89,9 +90,9 @@ def load(connection: sqlite3.Connection, path: Path) -> Reencoding | None:
 def _target(described: dict[str, Any]) -> Target:
     thresholds, space = described["thresholds"], described["space"]
     mean = None if space["mean"] is None else np.array(space["mean"], dtype=np.float64)
-    return Target(
+    return target_of(
         Space(mean, space["model"], space["dimension"]),
-        None if thresholds is None else Thresholds(**thresholds),
+        Thresholds(**thresholds) if isinstance(thresholds, dict) else thresholds,
     )
 
 
@@ -100,10 +101,8 @@ def _target(described: dict[str, Any]) -> Target:
 
 def begin(connection: sqlite3.Connection, path: Path, target: Target) -> None:
     """Begin a migration in a store that has none."""
-    thresholds = None if target.thresholds is None else asdict(target.thresholds)
-    about.begin_migration(
-        connection, path, {"space": plain(target.space), "thresholds": thresholds}
-    )
+    given = {"space": plain(target.space), "thresholds": plain(target.thresholds)}
+    about.begin_migration(connection, path, given)
     connection.execute(REENCODED)
 
 

@@ -331,7 +331,7 @@ class Store(StoreReader):
 
     @documented
     def migrate(
-        self, *, space: Space | None = None, thresholds: Thresholds | None = None
+        self, *, space: Space | None = None, thresholds: Thresholds | str | None = None
     ) -> Migration:
         """As `Links.migrate`.
 

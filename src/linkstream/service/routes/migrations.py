@@ -35,7 +35,9 @@ router = APIRouter()
 async def migrate(request: Request, session: Here) -> Response:
     """Begin a migration, or go on with the one that is under way; answer with its status."""
     body: Any = await requests.json_body(request, settings_of(request), migration_schemas.Migration)
-    test = None if body.thresholds is None else Thresholds(**body.thresholds.model_dump())
+    test = body.thresholds
+    if isinstance(test, schemas.Thresholds):
+        test = Thresholds(**test.model_dump())
     space = None if body.space is None else _space(request, body.space)
 
     def work(store: Store) -> dict[str, Any]:
