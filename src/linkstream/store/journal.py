@@ -369,7 +369,10 @@ def encoded(answer: Any) -> bytes:
     if isinstance(answer, np.ndarray):
         return answer.astype("<i8").tobytes()
     if isinstance(answer, Decision):
-        return json.dumps({name: getattr(answer, name) for name in _DECISION}).encode()
+        told = {name: getattr(answer, name) for name in _DECISION}
+        if answer.cluster_margin is None:  # the first version knew none
+            del told["cluster_margin"]
+        return json.dumps(told).encode()
     return json.dumps(answer if isinstance(answer, int) else None).encode()
 
 
