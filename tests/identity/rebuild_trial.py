@@ -131,7 +131,11 @@ class RebuildTrial:
             other.add_many(self.pool[numbers])
             said = ("same", "different")[verb % 2]
             getattr(other, said)(0, 1)
-            place = self.links.absorb(other).vectors.tolist()
+            try:
+                place = self.links.absorb(other).vectors.tolist()
+            except ArgumentError:  # `same` across two names
+                self.refused("absorb")
+                return
             self.book.rows |= {place[i]: (n, 1.0) for i, n in enumerate(numbers)}
             self.record(known, (said, place[0], place[1]))
 
