@@ -145,3 +145,47 @@ def test_only_a_model_can_be_used():
         links.confidence.use("tuned")
     links.confidence.use(None)
     assert links.add([1.0, 0.0]).probability is None
+
+
+def test_answers_make_and_correct_a_model():
+    stream = make("lobes", 9)
+    links = Links(*stream.thresholds)
+    links.confidence.set_margins(True)
+    decisions = links.decide_many(stream.vectors)
+    assert decisions.probability is None
+    right = np.nan_to_num(decisions.cluster_margin) > np.nanmedian(decisions.cluster_margin)
+    links.confidence.update(decisions.part(0, 40), right[:40])
+    assert "39" in links.confidence.why  # the first vector has no margin
+    links.confidence.update(decisions, right)
+    links.confidence.update(decisions.part(40, 60), right[40:100])
+    assert len(links.confidence.model.answers) == 39 + 149 + 60
+    assert "answers" not in links.confidence.why
+    told = [each for each in links.decide_many(stream.vectors[:40]).probability if each == each]
+    assert len(told) > 20
+    links.confidence.update(decisions, np.zeros(150, dtype=bool))
+    after = [each for each in links.decide_many(stream.vectors[:40]).probability if each == each]
+    assert np.mean(after) < np.mean(told)
+    twin = Links.from_bytes(links.to_bytes())
+    assert twin.confidence.model == links.confidence.model
+
+
+def test_answers_must_be_one_for_each_decision():
+    stream = make("lobes", 9)
+    links = clusterer(stream)
+    decisions = links.decide_many(stream.vectors[:5])
+    for wrong in ([True] * 4, [1] * 5, True, [[True] * 5]):
+        with pytest.raises(ArgumentError, match="answers"):
+            links.confidence.update(decisions, wrong)
+    assert links.confidence.model.answers == ()
+
+
+def test_answers_under_other_settings_begin_anew():
+    stream = make("lobes", 9)
+    model = clusterer(stream).confidence.model
+    other = Links(*stream.thresholds, evidence="cluster")
+    other.confidence.use(model)
+    decisions = other.decide_many(stream.vectors[:60])
+    other.confidence.update(decisions, np.arange(60) % 2 == 0)
+    assert other.confidence.model.identities == 0
+    assert other.confidence.model.setting == setting(other.core)
+    assert other.confidence.why == "" or "needed" in other.confidence.why

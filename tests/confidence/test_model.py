@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linkstream.confidence.curve import sigmoid
-from linkstream.confidence.model import IDENTITIES, Examples, Model, Pairs, Setting
+from linkstream.confidence.model import ANSWERS, IDENTITIES, KEPT, Examples, Model, Pairs, Setting
 from linkstream.engine.decisions import JOINED, LINKED, NEW
 
 PAIRS = Pairs(np.linspace(-0.5, 0.1, 200), np.arange(200) % 200 > 120)
@@ -104,8 +104,12 @@ def test_a_model_survives_json_and_wrong_parts_are_refused():
         plain | {"setting": [[0.7, 0.6, 0.9], "a", "b", 1]},
         plain | {"setting": "paper"},
         plain | {"more": 1},
+        plain | {"answers": None},
+        plain | {"answers": [[True, 0.1]]},
+        plain | {"answers": [[True, float("nan"), True]]},
+        plain | {"answers": [[1, 0.1, True]]},
     ):
-        with pytest.raises(ValueError, match=r"curve|model|setting|identities"):
+        with pytest.raises(ValueError, match=r"curve|model|setting|identities|answer"):
             Model.from_plain(wrong)
 
 
@@ -119,3 +123,58 @@ def test_two_clusters_are_one_identity_the_more_likely_the_greater_their_margin(
     assert np.isnan(few.one_identity(np.zeros(2))).all()
     both = Pairs.joined([PAIRS, PAIRS])
     assert (len(both.margin), both.same.sum()) == (400, 2 * PAIRS.same.sum())
+
+
+def shifted(n, seed):
+    """Decisions of another source: surer margins, and fewer are right."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice([JOINED, NEW], n).astype(np.int8)
+    margin = rng.normal(0.1, 0.3, n)
+    odds = np.where(kind == NEW, -4.0 * margin, -1.0 + 4.0 * margin)
+    return Examples(kind, margin, rng.random(n) < sigmoid(odds), 30)
+
+
+def error(model, given):
+    """The mean gap between probability and share that was right, in eight parts."""
+    told = model.probabilities(given.kind, given.margin)
+    known = np.flatnonzero(np.isfinite(told))
+    parts = np.array_split(known[np.argsort(told[known])], 8)
+    return np.mean([abs(told[part].mean() - given.right[part].mean()) for part in parts])
+
+
+def answers_of(given):
+    return list(
+        zip((given.kind == NEW).tolist(), given.margin.tolist(), given.right.tolist(), strict=True)
+    )
+
+
+def test_answers_correct_a_model_that_was_fitted_to_another_source():
+    model, fresh = Model.fit(examples(), PAIRS, SETTING), shifted(4000, seed=3)
+    errors = [
+        error(model.answered(answers_of(shifted(n, seed=4)) if n else []), fresh)
+        for n in (0, 50, 400)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.05
+    few = model.answered(answers_of(shifted(4, seed=5)))
+    assert few.held.intercept == model.held.intercept
+    assert few.curves[0].intercept == pytest.approx(model.held.intercept, abs=0.6)
+
+
+def test_without_a_tuning_only_many_answers_make_a_model():
+    empty = Model.empty(SETTING)
+    given = answers_of(shifted(400, seed=6))
+    few = empty.answered(given[: ANSWERS - 1])
+    assert not few.is_known
+    assert f"there are {ANSWERS - 1}" in few.why
+    model = empty.answered(given)
+    assert model.is_known
+    assert error(model, shifted(4000, seed=7)) < 0.08
+    assert np.isnan(model.one_identity(np.zeros(2))).all()
+    assert Model.from_plain(model.to_plain()) == model
+
+
+def test_only_the_newest_answers_are_kept():
+    model = Model.empty(SETTING).answered([(False, float(i), True) for i in range(KEPT + 7)])
+    assert len(model.answers) == KEPT
+    assert model.answers[0][1] == 7.0

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from linkstream.clusterer.checks import EVIDENCE
 from linkstream.confidence import Model, Setting
-from linkstream.engine.decisions import Decision, Decisions
+from linkstream.engine.decisions import NEW, Decision, Decisions
 from linkstream.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -68,6 +68,35 @@ class Confidence:
         """
         self._model, self._looked_at = check_model(model), ()
         self.set_margins(model is not None)
+
+    def update(self, decisions: Decisions | Decision, right: npt.ArrayLike) -> None:
+        """Learn from decisions that a person has judged.
+
+        A model of a tuning is corrected by them; a little by few, more by many. A clusterer without
+        one, such as that of a preset, has a model of its own after 200 answers. Its decisions need
+        cluster margins: call `set_margins(True)` before vectors are added. Answers to a model that
+        does not hold with the present settings are dropped with it.
+
+        Args:
+            decisions: what `add` or `decide_many` returned.
+            right: whether each decision was right: for a vector that was given a cluster, whether
+                most of the cluster is its identity; for a new cluster, whether the identity was
+                not seen before.
+        """
+        batch = decisions.as_batch() if isinstance(decisions, Decision) else decisions
+        hits = np.atleast_1d(np.asarray(right))
+        if hits.dtype != np.bool_ or hits.shape != batch.kind.shape:
+            raise ArgumentError(
+                f"{hits.size} answers of type {hits.dtype} to {len(batch.kind)} decisions",
+                expected="True or False for each decision",
+                remedy="Pass whether each decision was right.",
+            )
+        columns = (batch.kind == NEW, batch.cluster_margin, hits)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        answers = [each for each in rows if each[1] == each[1]]
+        here = setting(self._core)
+        old = self._model if self._model and self._model.setting == here else Model.empty(here)
+        self.use(old.answered(answers))
 
     def set_margins(self, on: bool) -> None:
         """Compute the cluster margin of each decision from now on, or no longer.

@@ -38,9 +38,10 @@ def _of_one(
         return {}
     ids, masses, similarities = engine.wholes(vector)
     margins = similarities - core.origin.thresholds.edges(masses, np.ones_like(masses))
-    odds = _odds(model.held, margins)
+    held, new = model.curves
+    odds = _odds(held, margins)
     outcomes = dict(zip(ids.tolist(), odds.tolist(), strict=True))
-    outcomes[NOWHERE] = float(_odds(model.new, -margins.max(keepdims=True))[0])
+    outcomes[NOWHERE] = float(_odds(new, -margins.max(keepdims=True))[0])
     decided = NOWHERE if asked.kind[0] == NEW else int(asked.cluster[0])
     del outcomes[decided]
     return _shared(decided, told, outcomes, limit)

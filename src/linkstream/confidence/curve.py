@@ -8,7 +8,7 @@ uses sums over the decisions only, and is rounded, so that every machine finds t
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ Flags = npt.NDArray[np.bool_]
 RIDGE = 1.0
 ERRORS = 5  # fewest right and fewest wrong decisions that a curve can be fitted to
 SUREST, SUREST_LEAST = 0.05, 50  # the share of the surest decisions, and their least number
-_STEPS, _LONGEST, _NEAR = 100, 4.0, 1e-12
+_STEPS, _LONGEST, _SHORT, _NEAR = 100, 4.0, 0.25, 1e-12
 _DIGITS = 9
+SHIFT, FACTOR = 1.0, 0.5  # widths of the priors of α and β in `recalibrated`
+_MOST_LOG_ODDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,47 @@ def fit_curve(x: npt.ArrayLike, right: npt.ArrayLike) -> Curve:
     return Curve(intercept, slope, low, high, ceiling, n_right, n - n_right)
 
 
+def recalibrated(curve: Curve, x: npt.ArrayLike, right: npt.ArrayLike) -> Curve:
+    """Return a curve that was fitted elsewhere, corrected by decisions that a person has judged.
+
+    Its log odds z become α + β·z, β ≥ 0, with normal priors around 0 and 1: few answers change
+    little. The ceiling stays.
+
+    Args:
+        curve: the curve, which must be known.
+        x: a number for each decision, as for `fit_curve`.
+        right: whether each decision was right.
+    """
+    given, hit = np.asarray(x, dtype=np.float64), np.asarray(right, dtype=bool)
+    if not len(given):
+        return curve
+    z = np.clip(curve.intercept + curve.slope * given, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
+    shift, factor = 0.0, 1.0
+    for _ in range(_STEPS):
+        odds = sigmoid(shift + factor * z)
+        off, weight = odds - hit, odds * (1.0 - odds)
+        steps = _solved(
+            float(off.sum()) + shift / SHIFT**2,
+            float((off * z).sum()) + (factor - 1.0) / FACTOR**2,
+            float(weight.sum()) + SHIFT**-2,
+            float((weight * z).sum()),
+            float((weight * z * z).sum()) + FACTOR**-2,
+        )
+        longest = max(abs(steps[0]), abs(steps[1]))
+        share = min(1.0, _SHORT / longest) if longest else 0.0
+        shift, factor = shift - share * steps[0], factor - share * steps[1]
+        if longest < _NEAR:
+            break
+    factor = max(factor, 0.0)
+    return replace(
+        curve,
+        intercept=round(shift + factor * curve.intercept, _DIGITS),
+        slope=round(factor * curve.slope, _DIGITS),
+        low=min(curve.low, float(given.min())),
+        high=max(curve.high, float(given.max())),
+    )
+
+
 def _fitted(x: Floats, targets: Floats) -> tuple[float, float]:
     """Return intercept and slope by Newton's method; the slope is 0 if it would be negative."""
     intercept, slope = 0.0, 0.0
@@ -134,6 +177,11 @@ def _newton(x: Floats, off: Floats, weight: Floats, slope: float) -> tuple[float
     first, second = float(off.sum()), float((off * x).sum()) + RIDGE * slope
     a, b = float(weight.sum()), float((weight * x).sum())
     c = float((weight * x * x).sum()) + RIDGE
+    return _solved(first, second, a, b, c)
+
+
+def _solved(first: float, second: float, a: float, b: float, c: float) -> tuple[float, float]:
+    """Return the solution of the two equations with the symmetric matrix [a b; b c]."""
     determinant = a * c - b * b
     return (c * first - b * second) / determinant, (a * second - b * first) / determinant
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.confidence.curve import ERRORS, Curve, Flags, Floats, fit_curve
+from linkstream.confidence.curve import ERRORS, Curve, Flags, Floats, fit_curve, recalibrated
 from linkstream.engine.decisions import NEW
 
 IDENTITIES = 20  # fewest identities that a model is fitted to
+ANSWERS = 200  # fewest answers that a model without a tuning is fitted to
+KEPT = 1_000  # answers
+
+Answer = tuple[bool, float, bool]  # whether it was new, the cluster margin, whether it was right
 
 Kinds = npt.NDArray[np.int8]
-_PARTS = {"setting", "held", "new", "same", "identities"}
+_PARTS = {"setting", "held", "new", "same", "identities", "answers"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,8 @@ class Model:
         new: the curve for new clusters; the margin with its sign changed is its x.
         same: the curve for two clusters to be one identity; their margin is its x.
         identities: number of identities that it was fitted to.
+        answers: decisions that people have judged since: whether it was a new cluster, the cluster
+            margin, and whether it was right; the newest KEPT.
     """
 
     setting: Setting
@@ -128,6 +136,17 @@ class Model:
     new: Curve
     same: Curve
     identities: int
+    answers: tuple[Answer, ...] = ()
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Model:
+        """Return the model of a clusterer that was not tuned: it learns from answers alone."""
+        nothing = fit_curve([], [])
+        return cls(setting, nothing, nothing, nothing, 0)
+
+    def answered(self, answers: Sequence[Answer]) -> Model:
+        """Return the model with more answers."""
+        return replace(self, answers=(*self.answers, *answers)[-KEPT:])
 
     @classmethod
     def fit(cls, examples: Examples, pairs: Pairs, setting: Setting) -> Model:
@@ -145,17 +164,23 @@ class Model:
 
     @property
     def is_known(self) -> bool:
-        """Whether there were enough identities to learn from."""
-        return self.identities >= IDENTITIES
+        """Whether there were enough identities, or enough answers, to learn from."""
+        return self.identities >= IDENTITIES or len(self.answers) >= ANSWERS
+
+    @property
+    def curves(self) -> tuple[Curve, Curve]:
+        """The curves for vectors that were given a cluster and for new ones, after the answers."""
+        return _corrected(self)
 
     @property
     def why(self) -> str:
         """Why some probabilities are unknown; empty if none is but by its margin."""
         if not self.is_known:
-            return f"fitted to {self.identities} identities; {IDENTITIES} or more are needed"
+            few = f"fitted to {self.identities} identities; {IDENTITIES} or more are needed"
+            return f"{few}, or {ANSWERS} answers, of which there are {len(self.answers)}"
         return "; ".join(
             f"{name}: {curve.right} right and {curve.wrong} wrong; {ERRORS} of each are needed"
-            for name, curve in (("joined and linked", self.held), ("new", self.new))
+            for name, curve in zip(("joined and linked", "new"), self.curves, strict=True)
             if not curve.is_known
         )
 
@@ -163,12 +188,12 @@ class Model:
         """Return the probability that each decision is right; NaN if it is unknown."""
         if not self.is_known:
             return np.full(margin.shape, math.nan)
-        held, new = self.held.probabilities(margin), self.new.probabilities(-margin)
-        return np.where(kind == NEW, new, held)
+        held, new = self.curves
+        return np.where(kind == NEW, new.probabilities(-margin), held.probabilities(margin))
 
     def one_identity(self, margin: Floats) -> Floats:
         """Return the probability that two clusters are one identity; NaN if it is unknown."""
-        if not self.is_known:
+        if self.identities < IDENTITIES:
             return np.full(margin.shape, math.nan)
         return self.same.probabilities(margin)
 
@@ -180,6 +205,7 @@ class Model:
             "new": self.new.to_plain(),
             "same": self.same.to_plain(),
             "identities": self.identities,
+            "answers": [list(answer) for answer in self.answers],
         }
 
     @classmethod
@@ -191,4 +217,32 @@ class Model:
         if type(identities) is not int or identities < 0:
             raise ValueError(f"{identities!r:.60} identities")
         held, new, same = (Curve.from_plain(plain[name]) for name in ("held", "new", "same"))
-        return cls(Setting.from_plain(plain["setting"]), held, new, same, identities)
+        answers = _answers(plain["answers"])
+        return cls(Setting.from_plain(plain["setting"]), held, new, same, identities, answers)
+
+
+def _answers(plain: Any) -> tuple[Answer, ...]:
+    """Return answers; raise ValueError if the values cannot be answers."""
+    if not isinstance(plain, list) or len(plain) > KEPT:
+        raise ValueError("answers of a model that are none")
+    for each in plain:
+        types = [type(part) for part in each] if isinstance(each, list) else []
+        if types != [bool, float, bool] or not math.isfinite(each[1]):
+            raise ValueError(f"an answer of {each!r:.60} in a model")
+    return tuple((is_new, margin, right) for is_new, margin, right in plain)
+
+
+@functools.lru_cache(maxsize=64)
+def _corrected(model: Model) -> tuple[Curve, Curve]:
+    held = [(margin, right) for is_new, margin, right in model.answers if not is_new]
+    new = [(-margin, right) for is_new, margin, right in model.answers if is_new]
+    return _corrected_curve(model, model.held, held), _corrected_curve(model, model.new, new)
+
+
+def _corrected_curve(model: Model, curve: Curve, answers: list[tuple[float, bool]]) -> Curve:
+    """Return the curve of a tuning corrected by answers; without one, that of the answers."""
+    x = np.array([margin for margin, _ in answers])
+    right = np.array([hit for _, hit in answers], dtype=bool)
+    if model.identities >= IDENTITIES and curve.is_known:
+        return recalibrated(curve, x, right)
+    return fit_curve(x, right)
