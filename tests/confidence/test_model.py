@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from linkstream.confidence.curve import sigmoid
-from linkstream.confidence.model import ANSWERS, IDENTITIES, KEPT, Examples, Model, Pairs, Setting
+from linkstream.confidence.model import (
+    ANSWERS,
+    CHECKED,
+    IDENTITIES,
+    KEPT,
+    Examples,
+    Model,
+    Pairs,
+    Setting,
+)
 from linkstream.engine.decisions import JOINED, LINKED, NEW
 
 PAIRS = Pairs(np.linspace(-0.5, 0.1, 200), np.arange(200) % 200 > 120)
@@ -178,3 +187,19 @@ def test_only_the_newest_answers_are_kept():
     model = Model.empty(SETTING).answered([(False, float(i), True) for i in range(KEPT + 7)])
     assert len(model.answers) == KEPT
     assert model.answers[0][1] == 7.0
+
+
+def test_a_tuning_that_no_longer_holds_is_found_by_answers():
+    model = Model.fit(examples(), PAIRS, SETTING)
+    assert model.check() is None
+    assert model.answered(answers_of(shifted(CHECKED - 1, seed=8))).check() is None
+    good = model.answered(answers_of(examples(300, seed=8))).check()
+    bad = model.answered(answers_of(shifted(300, seed=8))).check()
+    assert not good.has_drifted
+    assert abs(good.told - good.right) < 0.06
+    assert bad.has_drifted
+    assert bad.deviation < 0
+    assert bad.told > bad.right
+    assert bad.answers > 290
+    untuned = Model.empty(SETTING).answered(answers_of(examples(300, seed=8)))
+    assert untuned.check() is None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer.checks import EVIDENCE
-from linkstream.confidence import Model, Setting
+from linkstream.confidence import Check, Model, Setting
 from linkstream.engine.decisions import NEW, Decision, Decisions
 from linkstream.errors import ArgumentError
 
@@ -97,6 +97,13 @@ class Confidence:
         here = setting(self._core)
         old = self._model if self._model and self._model.setting == here else Model.empty(here)
         self.use(old.answered(answers))
+
+    def check(self) -> Check | None:
+        """Compare what the tuning told with what people answered; None with fewer than 20 answers.
+
+        `check().has_drifted` says that the tuning no longer holds for this stream: tune again.
+        """
+        return None if self._model is None else self._model.check()
 
     def set_margins(self, on: bool) -> None:
         """Compute the cluster margin of each decision from now on, or no longer.

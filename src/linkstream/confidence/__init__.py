@@ -5,6 +5,6 @@
 """
 
 from linkstream.confidence.curve import Curve
-from linkstream.confidence.model import Examples, Model, Pairs, Setting
+from linkstream.confidence.model import Check, Examples, Model, Pairs, Setting
 
-__all__ = ["Curve", "Examples", "Model", "Pairs", "Setting"]
+__all__ = ["Check", "Curve", "Examples", "Model", "Pairs", "Setting"]

@@ -17,6 +17,8 @@ from linkstream.engine.decisions import NEW
 IDENTITIES = 20  # fewest identities that a model is fitted to
 ANSWERS = 200  # fewest answers that a model without a tuning is fitted to
 KEPT = 1_000  # answers
+CHECKED = 20  # fewest answers that a tuning is compared with
+DRIFTED = 3.0  # standard deviations
 
 Answer = tuple[bool, float, bool]  # whether it was new, the cluster margin, whether it was right
 
@@ -118,6 +120,28 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """What a tuning told of decisions, and what people answered.
+
+    Attributes:
+        answers: how many answers there are to decisions that had a probability.
+        told: the mean of the probabilities.
+        right: the share of the decisions that were right.
+        deviation: how far the two are apart, in standard deviations of the share.
+    """
+
+    answers: int
+    told: float
+    right: float
+    deviation: float
+
+    @property
+    def has_drifted(self) -> bool:
+        """Whether the probabilities of the tuning no longer hold: more than chance explains."""
+        return abs(self.deviation) > DRIFTED
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The probability that a decision is right, from its kind and its cluster margin.
 
@@ -190,6 +214,25 @@ class Model:
             return np.full(margin.shape, math.nan)
         held, new = self.curves
         return np.where(kind == NEW, new.probabilities(-margin), held.probabilities(margin))
+
+    def answered_odds(self) -> tuple[Floats, Flags]:
+        """Return what the tuning, uncorrected, tells of the answered decisions; what was right."""
+        margin = np.array([answer[1] for answer in self.answers])
+        is_new = np.array([answer[0] for answer in self.answers], dtype=bool)
+        right = np.array([answer[2] for answer in self.answers], dtype=bool)
+        if self.identities < IDENTITIES:
+            return np.empty(0), right[:0]
+        told = np.where(is_new, self.new.probabilities(-margin), self.held.probabilities(margin))
+        return told[np.isfinite(told)], right[np.isfinite(told)]
+
+    def check(self) -> Check | None:
+        """Compare the tuning with the answers; None if there are too few."""
+        told, right = self.answered_odds()
+        if len(told) < CHECKED:
+            return None
+        spread = math.sqrt(float((told * (1.0 - told)).sum()))
+        deviation = float(right.sum() - told.sum()) / max(spread, 1e-9)
+        return Check(len(told), float(told.mean()), float(right.mean()), deviation)
 
     def one_identity(self, margin: Floats) -> Floats:
         """Return the probability that two clusters are one identity; NaN if it is unknown."""

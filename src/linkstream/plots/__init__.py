@@ -7,6 +7,7 @@ that are matched to no identity, are grey and hatched.
 
 from linkstream.plots.graphs import cluster_graphs, graph
 from linkstream.plots.overviews import margins, sizes, stream
+from linkstream.plots.reliability import reliability
 from linkstream.plots.speakers import speakers
 from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, new_figure, save
 from linkstream.plots.timelines import demo_picture, timeline
@@ -21,6 +22,7 @@ __all__ = [
     "graph",
     "margins",
     "new_figure",
+    "reliability",
     "save",
     "sizes",
     "speakers",

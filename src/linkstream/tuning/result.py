@@ -125,10 +125,8 @@ class TuneResult:
         Args:
             options: further options of `Links`; they override those of the result.
         """
-        own = {"rebuild_thresholds": self.rebuild_thresholds}
-        links = self.candidate.links(**{**own, **options})
-        links.confidence.use(self.confidence)
-        return links
+        own = {"rebuild_thresholds": self.rebuild_thresholds, "confidence": self.confidence}
+        return self.candidate.links(**{**own, **options})
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures by name, as plain values for JSON."""
@@ -151,6 +149,7 @@ class TuneResult:
             "spread": self.spread._asdict(),
             "n_trials": self.n_trials,
             "python": self.python,
+            "confidence": self.confidence.to_plain(),
         }
 
     def text(self) -> str:
