@@ -20,6 +20,7 @@ from linkstream.errors import (
     ChangedError,
     DamagedStoreError,
     NotTrackedError,
+    StoreClosedError,
     StoreError,
     UnknownIdError,
 )
@@ -280,6 +281,55 @@ def test_a_migration_of_a_store_needs_vectors_that_are_kept(path: Path, tmp_path
         store.add_many(X[:5])
         with pytest.raises(NotTrackedError, match="does not keep its vectors"):
             store.migrate()
+
+
+def test_a_commit_that_fails_at_the_end_leaves_the_migration_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with opened(path) as store:
+        store.add_many(X[:40])
+        before = store.state_hash()
+        migration = store.migrate(space=Space(model="two"))
+        migration.add(V[:40], range(40))
+        with monkeypatch.context() as broken:
+            broken.setattr("linkstream.store.about.set_disagreements", fail)
+            with pytest.raises(StoreClosedError, match="a write failed"):
+                migration.finish()
+        assert store.state_hash() == before
+    with opened(path) as store:
+        store.verify()
+        assert store.state_hash() == before
+        again = store.migrate()
+        assert again.status().missing == 0
+        again.finish()
+        assert (store.dimension, store.migration()) == (90, None)
+
+
+def test_another_migration_may_begin_after_the_end_was_undone(path: Path) -> None:
+    with opened(path) as store:
+        store.add_many(X[:40])
+        first = store.migrate(space=Space(model="two"))
+        first.add(V[:40], range(40))
+        first.finish()
+        store.undo()
+        second = store.migrate(space=Space(model="three"))
+        assert second.status().missing == 40
+        second.add(reencoded(X[:40], 70), range(40))
+        second.finish()
+        assert (store.dimension, store.space.model) == (70, "three")
+
+
+def test_a_backup_has_the_migration(path: Path, tmp_path: Path) -> None:
+    with opened(path) as store:
+        store.add_many(X[:40])
+        store.migrate(space=Space(model="two")).add(V[:30], range(30))
+        store.backup(tmp_path / "copy.links")
+    with opened(tmp_path / "copy.links") as store:
+        store.verify()
+        assert store.migrate().missing().tolist() == list(range(30, 40))
 
 
 # Damage

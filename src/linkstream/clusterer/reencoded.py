@@ -38,7 +38,6 @@ class RowsInMemory:
     def __init__(self) -> None:
         self.revision = 0
         self._rows = np.empty((0, 0), dtype=np.float32)  # more than are used
-        self._size = 0
         self._places: dict[int, int] = {}
 
     def numbers(self) -> Integers:
@@ -56,20 +55,22 @@ class RowsInMemory:
     def put(self, numbers: Integers, rows: Rows) -> None:
         """Add vectors; those of the same items before are replaced."""
         if not self._places:
-            self._rows, self._size = np.empty((0, rows.shape[1]), dtype=np.float32), 0
-        self._make_room(self._size + len(rows))
-        places = []
-        for number in numbers.tolist():
-            place = self._places.setdefault(number, self._size)
-            self._size += place == self._size
-            places.append(place)
+            self._rows = np.empty((0, rows.shape[1]), dtype=np.float32)
+        size = len(self._places)
+        fresh = [number for number in numbers.tolist() if number not in self._places]
+        self._make_room(size, size + len(fresh))
+        new = dict(zip(fresh, range(size, size + len(fresh)), strict=True))
+        places = [
+            new[number] if number in new else self._places[number] for number in numbers.tolist()
+        ]
         self._rows[places] = rows
+        self._places.update(new)  # last, since Ctrl-C may come at any moment
         self.revision += 1
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, used: int, size: int) -> None:
         if size > len(self._rows):
-            grown = np.empty((max(size, 2 * self._size), self._rows.shape[1]), dtype=np.float32)
-            grown[: self._size] = self._rows[: self._size]
+            grown = np.empty((max(size, 2 * used), self._rows.shape[1]), dtype=np.float32)
+            grown[:used] = self._rows[:used]
             self._rows = grown
 
     def cut(self, n: int) -> None:
@@ -83,6 +84,6 @@ class RowsInMemory:
 
     def clear(self) -> None:
         """Drop all vectors."""
-        self._places, self._size = {}, 0
+        self._places = {}
         self._rows = np.empty((0, 0), dtype=np.float32)
         self.revision += 1
