@@ -308,6 +308,25 @@ def test_a_commit_that_fails_at_the_end_leaves_the_migration_as_it_was(
         assert (store.dimension, store.migration()) == (90, None)
 
 
+def test_the_writer_thread_does_not_compute_the_rebuild_at_the_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **_options: Any) -> None:
+        raise AssertionError("it was computed before")
+
+    with Store.open(path, thresholds=Thresholds(0.9, 0.95, 0.97)) as store:
+        store.add_many(X)
+        for space in (Space(model="two"), Space(np.full(90, 0.01))):
+            given: dict[str, Any] = {"space": space, "thresholds": "from clusters"}
+            migration = store.migrate(**given)
+            migration.add(V, range(len(X)))
+            expected = store.rebuild(vectors=V, **given)
+            with monkeypatch.context() as broken:
+                broken.setattr("linkstream.clusterer.rebuilding.prepare", fail)
+                assert migration.finish().rebuild.flows == expected.flows
+            store.undo()
+
+
 def test_another_migration_may_begin_after_the_end_was_undone(path: Path) -> None:
     with opened(path) as store:
         store.add_many(X[:40])

@@ -31,7 +31,7 @@ from linkstream.space import Space
 from linkstream.store import about, reencoded, write_requests
 from linkstream.store.handle import StoreHandle
 from linkstream.store.model import Model
-from linkstream.store.prepared import changed
+from linkstream.store.prepared import changed, complete
 from linkstream.store.reencoded import Reencoding
 from linkstream.store.write_requests import WriteRequest
 
@@ -223,6 +223,7 @@ class _Host:
         )
         request = write_requests.request_of(verb)
         request.prepared = replace(made, wanted=replace(wanted, vectors=request.rows))
+        complete(request)
         request.check, disagreements = self._check_for(stamp), (stamp[0], found)
 
         def drop(connection: sqlite3.Connection) -> None:
