@@ -29,7 +29,7 @@ SEED = 0
 TRIALS, FINALISTS = 80, 4  # of the random search for thresholds
 FEW = 25  # conversations that a trial is scored on; finalists are scored on all
 
-# Of `links, healed`, tuned by `conversations.py`: for GE2E voices less the mean of many.
+# Of `links, healed`, tuned by `conversations.py`: the preset `ge2e-turns` has them.
 FROM_CONVERSATIONS = Thresholds(0.378, 0.969, 0.589)
 
 Parameters = dict[str, float]

@@ -6,7 +6,8 @@ vectors that do not keep their ID. The fit is judged by leaving whole sets out: 
 line with levels is made from the other sets, and scored on the set. An encoder with one set is
 judged by leaving half of its identities out.
 `preset_runs` makes and keeps the runs, `preset_tables` writes the tables of docs/tuning.md. A
-shipped preset that is not made here stays as it is: `ge2e-windows`, which is one point.
+shipped preset that is not made here stays as it is: `ge2e-windows` and `ge2e-turns`, which are
+points.
 """
 
 from __future__ import annotations

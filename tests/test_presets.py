@@ -16,7 +16,8 @@ from linkstream.metrics import accuracy
 from linkstream.presets import aliases, preset, presets
 from linkstream.store import Store
 
-NAMES = ("ge2e", "ge2e-windows", "xvector", "facenet", "arcface", "minilm")
+NAMES = ("ge2e", "ge2e-windows", "ge2e-turns", "xvector", "facenet", "arcface", "minilm")
+POINTS = ("ge2e-windows", "ge2e-turns")  # presets of one point
 LEVELS = [(name, level) for name, each in presets().items() for level in each.levels]
 
 
@@ -40,7 +41,7 @@ def test_each_preset_names_its_sets_and_its_scores_on_sets_left_out(name):
     for figures in chosen.figures.values():
         assert set(figures["levels"]) == set(chosen.levels)
         for seen in (*figures["levels"].values(), figures["default"], figures["automatic"]):
-            assert len(seen) == (2 if name == "ge2e-windows" else 3)
+            assert len(seen) == (2 if name in POINTS else 3)
             assert all(0 < value <= 1 for value in seen)
 
 
@@ -101,6 +102,8 @@ def test_a_preset_of_one_point_has_the_same_thresholds_everywhere():
     assert astuple(preset("ge2e-windows").thresholds) == expected
     assert astuple(preset("ge2e-windows", 0.9).thresholds) == expected
     assert Links.preset("ge2e-windows").evidence == "nearest"
+    assert astuple(preset("ge2e-turns", 0.1).thresholds) == (0.378, 0.9689, 0.5893)
+    assert Links.preset("ge2e-turns").evidence == "cluster"
 
 
 def test_an_unknown_level_is_refused_with_the_known_ones_and_the_nearest():

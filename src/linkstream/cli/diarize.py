@@ -60,7 +60,7 @@ def diarize(
     is also written when its speaker is final. With --store, names of an earlier recording hold;
     each run adds its rows.
 
-    Example: linkstream diarize voices.npz --preset ge2e-windows --length 1.6 --output monday.rttm
+    Example: linkstream diarize voices.npz --preset ge2e-turns --length 1.6 --output monday.rttm
     """
     from linkstream.adapters.diarization import Diarizer
 
