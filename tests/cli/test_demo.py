@@ -28,6 +28,7 @@ def test_the_demo_writes_a_line_for_each_vector_and_a_summary_to_a_pipe(piped):
     assert set(decisions[0]) == {
         *("vector", "speaker", "cluster", "subcluster"),
         *("kind", "similarity", "threshold", "margin"),
+        *("probability", "cluster_margin"),
     }
     assert {line["speaker"] for line in decisions} == set("ABCDE")
     assert list(last) == ["summary"]
