@@ -120,6 +120,17 @@ def test_snapshots_and_copies_carry_the_model_and_the_digest_leaves_it_out():
         assert np.array_equal(told[0].probability, said.probability, equal_nan=True)
 
 
+def test_a_copy_of_a_clusterer_without_a_model_goes_on_computing_margins():
+    stream = make("lobes", 6)
+    links = Links(*stream.thresholds)
+    links.confidence.set_margins(True)
+    links.add_many(stream.vectors[:50])
+    twin = copy.copy(links)
+    ours, theirs = (each.decide_many(stream.vectors[50:90]) for each in (links, twin))
+    assert np.isfinite(ours.cluster_margin).all()
+    assert np.array_equal(ours.cluster_margin, theirs.cluster_margin)
+
+
 def test_undo_keeps_probabilities():
     stream = make("lobes", 7)
     links = clusterer(stream)

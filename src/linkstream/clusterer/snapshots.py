@@ -74,6 +74,7 @@ def copied(core: Core) -> Core:
     """Return an independent core with the same state, engine and threads."""
     twin = Core(saving.unpack(to_bytes(core)), **core.engine_options)
     twin.last_decisions, twin.disagreements = core.last_decisions, core.disagreements
+    twin.confidence.set_margins(core.confidence.margins)
     if not core.external_vectors:
         twin.base = core.base  # undo goes back as far; a base never changes
         twin.former = dict(core.former)
