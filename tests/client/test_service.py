@@ -27,6 +27,7 @@ from linkstream.errors import (
     RemovedError,
     UndoError,
 )
+from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.identity.settling import Settlement
 from linkstream.service import tokens
 from linkstream.service.running import background
@@ -373,6 +374,19 @@ def test_a_repeated_settle_returns_a_settlement_without_joins_and_cuts(service, 
         again = client.settle(True, idempotency_key="once")
         after = changes.n_clusters_after
         assert again == Settlement((), (), after, after, applied=True)
+
+
+def test_a_repeated_rebuild_says_that_its_report_is_not_kept(service, name, talk):
+    with talk(None, service, name) as client:
+        client.create(THRESHOLDS)
+        client.add_many(X[:400])
+        first = client.rebuild(True, idempotency_key="once")
+        assert (first.n_vectors, first.repeated) == (400, False)
+        again = client.rebuild(True, idempotency_key="once")
+        assert again == RebuildReport(applied=True, repeated=True)
+        assert str(again) == (
+            "rebuilt by the first call with this idempotency key; its report is not kept"
+        )
 
 
 def test_settle_takes_thresholds_of_its_own(service, name, talk):

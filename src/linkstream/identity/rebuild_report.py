@@ -63,6 +63,8 @@ class RebuildReport:
         applied: whether the change was made.
         thresholds: what the vectors were clustered with; None if there are no vectors.
         evidence: what the thresholds rest on, if they come from the present clusters.
+        repeated: whether the call was repeated under its idempotency key, and is applied since the
+            first time. The journal holds no report: then all counts are 0.
     """
 
     flows: tuple[Flow, ...] = ()
@@ -73,6 +75,7 @@ class RebuildReport:
     applied: bool = False
     thresholds: Thresholds | None = None
     evidence: ClusterEvidence | None = None
+    repeated: bool = False
 
     def of(self, kind: str) -> tuple[Flow, ...]:
         """Return the flows of a kind.
@@ -89,6 +92,8 @@ class RebuildReport:
 
     def text(self) -> str:
         """Return the counts, then the flows, one a line."""
+        if self.repeated:
+            return "rebuilt by the first call with this idempotency key; its report is not kept"
         done = "rebuilt" if self.applied else "proposed"
         first = (
             f"{done}: {self.n_clusters[0]:,} clusters → {self.n_clusters[1]:,}, "
@@ -110,6 +115,9 @@ class RebuildReport:
 
     def __str__(self) -> str:
         return self.text()
+
+
+REPEATED = RebuildReport(applied=True, repeated=True)
 
 
 def report_of(

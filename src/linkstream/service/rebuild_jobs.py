@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from linkstream.clusterer.rebuilding import memory_needed
 from linkstream.clusterer.verb_values import plain
 from linkstream.errors import ChangedError, IdempotencyError, LinkstreamError
-from linkstream.identity.rebuild_report import RebuildReport
+from linkstream.identity.rebuild_report import REPEATED, RebuildReport
 from linkstream.service.responses import Refusal, error_body, fault, not_found
 from linkstream.service.slow_reads import Cancel
 from linkstream.store.prepared import complete, prepare, refuse_if_changed
@@ -250,7 +250,7 @@ class RebuildJobs:
         _end_if_cancelled(job, request)
         size = 0 if request.rows is None else request.rows.nbytes
         call = await session.write(request, size)
-        job.report = call.answer or RebuildReport(applied=True)
+        job.report = call.answer or REPEATED
         job.events = call.events
 
 

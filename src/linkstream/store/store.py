@@ -35,7 +35,7 @@ from linkstream.engine import choice
 from linkstream.engine.contract import Decision
 from linkstream.engine.linkage import Progress
 from linkstream.errors import StoreError
-from linkstream.identity.rebuild_report import RebuildReport
+from linkstream.identity.rebuild_report import REPEATED, RebuildReport
 from linkstream.identity.settling import Settlement
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -327,7 +327,7 @@ class Store(StoreReader):
             new = source.new_space(space, vectors)
             return source.plan(self._fixed_vectors, thresholds, progress, new=new).report
         report: RebuildReport | None = self._applied(verb, idempotency_key, progress)
-        return report or RebuildReport(applied=True)
+        return report or REPEATED
 
     @documented
     def migrate(

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Verb
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError, UndoError
-from linkstream.identity.rebuild_report import RebuildReport
+from linkstream.identity.rebuild_report import REPEATED
 from linkstream.identity.settling import Settlement
 from linkstream.service import requests, schemas
 from linkstream.service.requests import ARROW, JSON, NPY, RAW, VectorBody, header, query
@@ -242,7 +242,7 @@ async def rebuild(request: Request, session: Here) -> Response:
     call = request_of(verb, key=key_of(request))
     requests.check_size(call.rows, settings_of(request))
     await session.write(call, 0 if call.rows is None else call.rows.nbytes)
-    return json_response((call.answer or RebuildReport(applied=True)).to_dict())
+    return json_response((call.answer or REPEATED).to_dict())
 
 
 def _settled_before(store: Store) -> Settlement:
