@@ -224,6 +224,48 @@ def test_vectors_that_cannot_be_taken_are_refused_before_any_is(X: Rows) -> None
         assert migration.status().reencoded == 0
 
 
+def test_keys_that_are_no_texts_are_refused(X: Rows) -> None:
+    migration = added(X[:20]).migrate()
+    for keys, words in (
+        ([1, 0], "the key 1 in place 0, of type int; expected a text"),
+        (np.array([1, 0]), "of type int"),
+        (["a", None], "the key None in place 1, of type NoneType"),
+        ("ab", "keys of type str; expected a list of texts"),
+        (7, "keys of type int"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            migration.add(reencoded(X[:2]), keys=keys)  # type: ignore[arg-type]
+    assert migration.status().reencoded == 0
+
+
+def test_a_migration_whose_vectors_were_all_removed_can_end_or_go_on(X: Rows) -> None:
+    links, rows = added(X[:12]), reencoded(X[:12])
+    first, second = (links.migrate(space=Space(model="two")) for _ in range(2))
+    for migration in (first, second):
+        migration.add(rows[:5], range(5))
+    for number in range(12):
+        links.remove(number)
+    status = first.status()
+    assert (status.n_vectors, status.reencoded, status.missing) == (0, 0, 0)
+    assert status.model == "two"
+    assert not len(first.missing())
+    for call in (first.report, first.finish, lambda: first.predict(rows)):
+        with pytest.raises(ArgumentError, match=r"all removed.*Abandon the migration"):
+            call()
+    first.abandon()
+    links.add_many(X[12:14])
+    assert second.missing().tolist() == [12, 13]
+    second.add(rows[:2], [12, 13])
+    assert second.finish().applied
+
+
+def test_repr_tells_the_status_and_the_end(X: Rows) -> None:
+    migration = added(X[:9]).migrate()
+    assert repr(migration).startswith("Migration(0 of 9 vectors")
+    migration.abandon()
+    assert repr(migration) == "Migration(ended)"
+
+
 def test_a_migration_ends_once(X: Rows) -> None:
     links, rows = added(X[:40]), reencoded(X[:40])
     before = links.state_hash()

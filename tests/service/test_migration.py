@@ -117,6 +117,7 @@ def test_what_cannot_be_taken_is_refused_and_nothing_is_added(service, path):
         ({"vectors": rows, "numbers": [0, 60]}, "vector 60"),
         ({"vectors": rows, "numbers": [0, -1]}, "numbers"),
         ({"vectors": rows, "ids": ["k0", "other"]}, "other"),
+        ({"vectors": rows, "ids": [0, 1]}, "ids"),
         ({"vectors": [[1.0], [1.0, 2.0]], "numbers": [0, 1]}, ""),
         ({"vectors": rows, "numbers": [0, 1], "more": 1}, "more"),
     ):

@@ -394,3 +394,52 @@ def test_a_repair_does_not_bring_back_an_abandoned_migration(path: Path) -> None
     repair(path)
     with opened(path) as store:
         assert store.migrate().status().reencoded == 3
+
+
+def test_keys_that_are_no_texts_are_refused(path: Path) -> None:
+    keys = [str(9 - n) for n in range(10)]
+    with opened(path) as store:
+        store.add_many(X[:10], ids=keys)
+        migration = store.migrate()
+        for given in (list(range(10)), np.arange(10), "0123456789"):
+            with pytest.raises(ArgumentError, match="the numbers of vectors go into numbers="):
+                migration.add(V[:10], keys=given)  # type: ignore[arg-type]
+        assert migration.status().reencoded == 0
+        assert migration.add(V[:3], keys=np.array(keys[:3])) == 3  # type: ignore[arg-type]
+        assert migration.missing().tolist() == list(range(3, 10))
+
+
+def test_a_migration_whose_vectors_were_all_removed_can_end_or_go_on(path: Path) -> None:
+    with opened(path) as store:
+        store.add_many(X[:12])
+        store.migrate().add(V[:5], range(5))
+        for number in range(12):
+            store.remove(number)
+    with opened(path) as store:
+        migration = store.migrate()
+        assert (migration.status().n_vectors, len(migration.missing())) == (0, 0)
+        with pytest.raises(ArgumentError, match=r"all removed.*Abandon the migration"):
+            migration.finish()
+        store.add_many(X[12:14])
+        assert migration.missing().tolist() == [12, 13]
+        migration.abandon()
+        assert store.migration() is None
+
+
+def test_an_undo_of_all_that_was_re_embedded_frees_the_dimension(path: Path) -> None:
+    with opened(path) as store:
+        links = Links.from_thresholds(RAW)
+        for each in (links, store):
+            each.add_many(X[:20])
+            migration = each.migrate()
+            migration.add(V[:15], range(15))
+            each.undo(to=0)
+            each.add_many(X[20:40])
+            assert migration.status().dimension is None
+            assert migration.add(V[:3, :64], [4, 5, 6]) == 3
+            assert migration.status().dimension == 64
+            assert migration.missing(5).tolist() == [0, 1, 2, 3, 7]
+        store.verify()
+    with opened(path) as store:
+        status = store.migrate().status()
+        assert (status.reencoded, status.dimension) == (3, 64)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from linkstream.client import views
 from linkstream.client.requests import Steps, fetch, finite, post, rows_of
-from linkstream.clusterer.migration import target_of
+from linkstream.clusterer.migration import target_of, texts
 from linkstream.clusterer.verb_values import plain
 from linkstream.identity.migration_report import MigrationReport, MigrationStatus
 from linkstream.paper.thresholds import Thresholds
@@ -63,16 +63,17 @@ def add_reencoded(
     Args:
         vectors: rows of vectors, not centred.
         numbers: the number of the item of each row.
-        keys: the items' own keys instead.
+        keys: the items' own keys instead, which are texts.
     """
     rows, taken = finite(rows_of(vectors)), 0
     named = None if numbers is None else np.asarray(numbers).tolist()
+    own = None if keys is None else texts(keys)
     for start in range(0, max(len(rows), 1), _ROWS):
         part = slice(start, start + _ROWS if start + _ROWS < len(rows) else None)
         values = {
             "vectors": rows[part].tolist(),
             "numbers": None if named is None else named[part],
-            "ids": None if keys is None else list(keys[part]),
+            "ids": None if own is None else own[part],
         }
         answer = yield post("migration/vectors", values)
         taken += answer.read(lambda values: int(values["taken"]))

@@ -23,7 +23,7 @@ from linkstream.engine import door
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Fixed, Integers
 from linkstream.epochs import in_space
-from linkstream.errors import ArgumentError, ChangedError, UnknownIdError
+from linkstream.errors import ArgumentError, ChangedError, StoreClosedError, UnknownIdError
 from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.migration_report import MigrationReport, MigrationStatus
 from linkstream.identity.rebuild_report import RebuildReport
@@ -122,7 +122,7 @@ class Migration:
         Args:
             vectors: rows of vectors, not centred.
             numbers: the number of the item of each row.
-            keys: the items' own keys instead, in a store.
+            keys: the items' own keys instead, in a store: texts alone, also if they are digits.
         """
         host = self._host
         host.check_open()
@@ -150,7 +150,7 @@ class Migration:
                 expected="one of the two",
                 remedy="Name the item of each row by its number, or by its own key.",
             )
-        wanted = _integers(numbers) if keys is None else self._host.numbers_of(keys)
+        wanted = _integers(numbers) if keys is None else self._host.numbers_of(texts(keys))
         unknown = wanted[(wanted < 0) | (wanted >= n)]
         if len(unknown):
             raise UnknownIdError(
@@ -178,7 +178,13 @@ class Migration:
     def status(self) -> MigrationStatus:
         """Return how many vectors were re-embedded, and how many are missing."""
         self._host.check_open()
-        return self._now().status()
+        found = self._present()
+        return self._status_of_none() if found is None else self._now().status()
+
+    def _status_of_none(self) -> MigrationStatus:
+        space = self._host.target.space
+        dimension = space.dimension or self._host.received.dimension()
+        return MigrationStatus(0, 0, 0, dimension=dimension, model=space.model)
 
     def missing(self, limit: int | None = None) -> npt.NDArray[np.int64]:
         """Return the numbers of vectors that were not re-embedded yet, the oldest first.
@@ -188,7 +194,7 @@ class Migration:
         """
         self._host.check_open()
         n = None if limit is None else whole_number("limit", limit, "how many numbers to return")
-        return self._now().missing[:n]
+        return np.zeros(0, np.int64) if self._present() is None else self._now().missing[:n]
 
     def stamp(self) -> tuple[int, int]:
         """Return numbers that differ after each change of the clusterer or of the migration."""
@@ -219,8 +225,10 @@ class Migration:
         """Go on with the other encoder, and return what changed.
 
         Vectors that are missing are translated. All are clustered again as by
-        `rebuild(apply=True, vectors=…)`, which `undo` takes back as one step. In a store, vectors
-        may come from other threads meanwhile; then it begins again, a few times.
+        `rebuild(apply=True, vectors=…)`, which `undo` takes back as one step. The migration has
+        ended then: its vectors are dropped, and after an undo they have to be added to a new one.
+        Look at `report` first, which changes nothing. In a store, vectors may come from other
+        threads meanwhile; then it begins again, a few times.
 
         Args:
             progress: as in `Links.rebuild`.
@@ -246,9 +254,11 @@ class Migration:
             now = self._now()
             try:
                 return work(now)
-            except Exception as error:
-                same = not isinstance(error, ChangedError) and self._stamp == self._host.stamp()
-                if same or not tries_left:
+            except ChangedError as error:
+                if not tries_left:
+                    raise _kept_changing(error) from error
+            except Exception:
+                if self._stamp == self._host.stamp() or not tries_left:
                     raise
         raise AssertionError("the last try returns or raises")
 
@@ -269,14 +279,22 @@ class Migration:
 
     def _source_now(self) -> RebuildSource:
         """Return the clusterer at this moment; it is read again after each change of it."""
+        found = self._present()
+        if found is None:
+            raise _nothing_left()
+        return found
+
+    def _present(self) -> RebuildSource | None:
+        """Return the clusterer at this moment; None if all its vectors were removed."""
         if self._source is None or self._source.state.n_events != self._host.stamp()[0]:
             self._source = self._host.source()
-            if self._source is None:
-                raise nothing_to_migrate()
         return self._source
 
     def __repr__(self) -> str:
-        return f"Migration({self.status()})"
+        try:
+            return f"Migration({self.status()})"
+        except (ArgumentError, StoreClosedError):
+            return "Migration(ended)"
 
 
 def _integers(numbers: npt.ArrayLike | None) -> Integers:
@@ -293,12 +311,44 @@ def _integers(numbers: npt.ArrayLike | None) -> Integers:
     return given.astype(np.int64)
 
 
+def texts(keys: Sequence[str]) -> list[str]:
+    """Return keys as a list; raise ArgumentError unless each is a text."""
+    found = keys.tolist() if isinstance(keys, np.ndarray) else keys
+    remedy = "Pass keys as texts, such as '17'; the numbers of vectors go into numbers=."
+    if not isinstance(found, (list, tuple)):
+        seen, expected = f"keys of type {type(keys).__name__}", "a list of texts"
+        raise ArgumentError(seen, expected=expected, remedy=remedy)
+    for place, key in enumerate(found):
+        if not isinstance(key, str):
+            seen = f"the key {key!r:.80} in place {place}, of type {type(key).__name__}"
+            raise ArgumentError(seen, expected="a text for each key", remedy=remedy)
+    return list(found)
+
+
 def nothing_to_migrate() -> ArgumentError:
     """Return the error for a clusterer without vectors."""
     return ArgumentError(
         "a migration of a clusterer without vectors",
         expected="a clusterer with vectors",
         remedy="Begin a new clusterer for the other encoder.",
+    )
+
+
+def _nothing_left() -> ArgumentError:
+    """Return the error for a migration whose vectors were all removed."""
+    return ArgumentError(
+        "a migration of a clusterer whose vectors were all removed",
+        expected="a clusterer with vectors",
+        remedy="Abandon the migration, or add vectors first.",
+    )
+
+
+def _kept_changing(error: ChangedError) -> ChangedError:
+    """Return the error for changes during each try of a long call."""
+    return ChangedError(
+        error.seen,
+        expected=f"no change meanwhile in one of {_TRIES} tries",
+        remedy="Nothing has changed and the migration goes on: try again when fewer vectors come.",
     )
 
 

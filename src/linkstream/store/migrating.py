@@ -102,6 +102,20 @@ def _reencoding(handle: StoreHandle, model: Model) -> Reencoding | None:
     return found
 
 
+def _dimension(model: Model, found: Reencoding) -> int | None:
+    """Return the dimension of the vectors whose items are there; None if there are none."""
+    return found.dimension if len(found.numbers(model.index, model.links.n_vectors)) else None
+
+
+def _other_dimension(seen: int, found: Reencoding) -> ChangedError:
+    """Return the error for vectors that came while those of another dimension did."""
+    return ChangedError(
+        f"vectors of dimension {seen}",
+        expected=f"dimension {found.dimension}, which others of the migration have",
+        remedy="Embed them with the same encoder.",
+    )
+
+
 class _Received:
     """The vectors of the other encoder, in the file."""
 
@@ -116,7 +130,7 @@ class _Received:
 
     def dimension(self) -> int | None:
         """Return the dimension of the vectors; None if there are none."""
-        return self._host.read(lambda model, found: found.dimension)
+        return self._host.read(lambda model, found: _dimension(model, found))
 
     def rows(self, numbers: Integers) -> Rows:
         """Return the vectors of some items that there is one of, in order of number."""
@@ -196,11 +210,9 @@ class _Host:
         def write(connection: sqlite3.Connection, model: Model) -> int:
             found = self._mine(model)
             if found.dimension not in (None, rows.shape[1]):
-                raise ChangedError(
-                    f"vectors of dimension {rows.shape[1]}",
-                    expected=f"dimension {found.dimension}, which others of the migration have",
-                    remedy="Embed them with the same encoder.",
-                )
+                if _dimension(model, found) is not None:
+                    raise _other_dimension(rows.shape[1], found)
+                reencoded.clear(connection, found)
             places = np.flatnonzero(numbers < model.links.n_vectors)
             items = numbers[places]
             if not len(items):

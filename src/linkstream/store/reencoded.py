@@ -132,6 +132,12 @@ def write(
     return bodies.nbytes + 64 * len(numbers)
 
 
+def clear(connection: sqlite3.Connection, found: Reencoding) -> None:
+    """Drop the vectors of a migration that goes on: undone calls brought all of their items."""
+    connection.execute(f"DELETE FROM {REENCODED_TABLE}")
+    found.operations, found.dimension = np.zeros(0, dtype=np.int64), None
+
+
 def keep(connection: sqlite3.Connection, items: Integers) -> None:
     """Delete the vectors of all other items, if there is a migration."""
     if not exists(connection):
