@@ -99,17 +99,22 @@ def test_a_terminal_gets_sentences(folder, rows):
     assert shown("migrate", STORE, cwd=folder) == "No migration is under way."
     told = shown("migrate", STORE, "begin", "--model", "two", cwd=folder)
     assert told == "Begun: 0 of 300 vectors re-embedded by two (0.0%), 300 missing."
+    told = shown("migrate", STORE, "begin", cwd=folder)
+    assert told.startswith("Continued: 0 of 300 vectors re-embedded by two")
     told = shown("migrate", STORE, "add", "other.npy", cwd=folder)
     assert told.startswith("other.npy: 300 rows, 300 of vectors that are there. 300 of 300")
     told = shown("migrate", STORE, "report", cwd=folder)
     assert "proposed: " in told
     assert told.endswith("To do it: linkstream migrate people.links finish")
-    assert "rebuilt: " in shown("migrate", STORE, "finish", cwd=folder)
+    told = shown("migrate", STORE, "finish", cwd=folder)
+    assert "rebuilt: " in told
+    assert told.endswith("linkstream undo people.links. What was added is then lost.")
 
 
 def test_what_cannot_be_done_is_refused_and_nothing_changes(folder, rows):
     np.save(folder / "numbers.npy", np.arange(5))
     (folder / "words.npy").write_text("no array")
+    (folder / "keyed.jsonl").write_text(json.dumps({"who": "a", "vector": rows[0].tolist()}))
     none = "no migration is under way"
     for given, words in (
         (("add", "other.npy"), none),
@@ -122,6 +127,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(folder, rows):
         (("begin", "--first", 3), "--first with begin"),
         (("add", "other.npy", "--model", "two"), "--model with add"),
         (("add", "other.npy", "--first", 3, "--numbers", "numbers.npy"), "two ways to number"),
+        (("add", "other.npy", "--first", 0, "--id-column", "who"), "two ways to number"),
         (("begin", "--space", "words.npy"), "--space words.npy, which is no .npy"),
     ):
         assert words in refused(run("migrate", STORE, *given, cwd=folder)), given
@@ -130,9 +136,38 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(folder, rows):
         (("add", "other.npy", "--first", 3), "vector 300"),
         (("add", "other.npy", "--numbers", "numbers.npy"), "300 vectors and 5 numbers"),
         (("add", "other.npy", "--numbers", "words.npy"), "which is no list of numbers"),
+        (("add", "other.npy", "--id-column", "who"), "other.npy without columns"),
+        (("add", "keyed.jsonl", "--id-column", "nope"), "row 0 without a key in the column nope"),
         (("finish",), "0 of 300 vectors re-embedded"),
         (("begin", "--model", "three"), "than those of the migration under way"),
     ):
         assert words in refused(run("migrate", STORE, *given, cwd=folder)), given
     assert said(folder, "migrate", STORE)["reencoded"] == 0
     assert run_before_people("migrate", STORE, "missing", "--limit", 2, cwd=folder).returncode == 0
+
+
+def test_a_bad_row_is_named_by_its_place_in_the_file(folder, rows):
+    with Store.open(folder / STORE) as store:
+        store.add_many(np.concatenate([store.vectors(range(300))] * 3))
+    many = np.concatenate([rows] * 4)
+    many[1100] = np.nan
+    np.save(folder / "many.npy", many)
+    said(folder, "migrate", STORE, "begin")
+    done = run("migrate", STORE, "add", "many.npy", cwd=folder)
+    assert done.returncode != 0
+    assert "many.npy, row 1100" in done.stderr
+    assert "1,024 rows of many.npy are in people.links" in done.stderr
+    assert said(folder, "migrate", STORE)["reencoded"] == 1024
+
+
+def test_a_migration_without_vectors_tells_its_status_and_is_abandoned(folder, rows):
+    said(folder, "migrate", STORE, "begin", "--model", "two")
+    said(folder, "migrate", STORE, "add", "other.npy")
+    with Store.open(folder / STORE) as store:
+        for number in range(300):
+            store.remove(number)
+    assert said(folder, "migrate", STORE)["n_vectors"] == 0
+    assert not run("migrate", STORE, "missing", cwd=folder).stdout
+    assert "Abandon the migration" in refused(run("migrate", STORE, "finish", cwd=folder))
+    assert said(folder, "migrate", STORE, "abandon", "--yes")["n_vectors"] == 0
+    assert said(folder, "migrate", STORE) == {"migration": None}

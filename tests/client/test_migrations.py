@@ -69,7 +69,7 @@ def test_what_cannot_be_taken_raises_the_errors_of_links(talk, service, name):
             people.add_reencoded(others[:2], [0, 60])
         with pytest.raises(ArgumentError, match="neither of numbers and keys"):
             people.add_reencoded(others[:2])
-        with pytest.raises(ArgumentError, match="the key 0 in place 0, of type int"):
+        with pytest.raises(ArgumentError, match="key 0, 0, of type int"):
             people.add_reencoded(others[:2], keys=[0, 1])
         with pytest.raises(VectorError):
             people.add_reencoded(np.full((1, 9), np.nan), [0])

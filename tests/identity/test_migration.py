@@ -17,6 +17,7 @@ from linkstream.errors import (
     UnknownIdError,
     VectorError,
 )
+from linkstream.identity.migration_report import MigrationReport, MigrationStatus, TranslationLoss
 
 RAW = Thresholds(0.8, 0.9, 0.93)
 ENGINES = ("native", "reference")
@@ -149,6 +150,13 @@ def test_missing_vectors_are_translated_and_ids_stay(X: Rows) -> None:
     assert links.dimension == 300
 
 
+def test_a_report_warns_where_translation_changes_many_answers() -> None:
+    for changed, warns in ((0.25, False), (0.26, True)):
+        loss = TranslationLoss(n_pairs=30, cosine=0.4, changed=changed)
+        report = MigrationReport(MigrationStatus(60, 30, 30), loss=loss)
+        assert ("Re-embed more before finish" in report.text()) is warns
+
+
 def test_a_centred_clusterer_is_translated_from_vectors_that_are_not(X: Rows) -> None:
     space = Space(mean=X.mean(axis=0))
     links = Links.from_thresholds(Thresholds(0.5, 0.6, 0.8), space=space)
@@ -227,9 +235,9 @@ def test_vectors_that_cannot_be_taken_are_refused_before_any_is(X: Rows) -> None
 def test_keys_that_are_no_texts_are_refused(X: Rows) -> None:
     migration = added(X[:20]).migrate()
     for keys, words in (
-        ([1, 0], "the key 1 in place 0, of type int; expected a text"),
+        ([1, 0], "key 0, 1, of type int; expected a text"),
         (np.array([1, 0]), "of type int"),
-        (["a", None], "the key None in place 1, of type NoneType"),
+        (["a", None], "key 1, None, of type NoneType"),
         ("ab", "keys of type str; expected a list of texts"),
         (7, "keys of type int"),
     ):

@@ -49,7 +49,10 @@ def migrate(
         str | None, "With begin: a mean vector to subtract, as .npy, as tune --mean writes."
     ] = None,
     model: Annotated[str | None, "With begin: the name of the other encoder."] = None,
-    first: Annotated[int, Option(min=0, help="With add: the number of the first vector.")] = 0,
+    first: Annotated[
+        int | None,
+        Option(min=0, help="With add: the number of the first vector.", show_default="0"),
+    ] = None,
     numbers: Annotated[
         Path | None, "With add: the number of each vector, as .npy, instead of --first."
     ] = None,
@@ -64,8 +67,8 @@ def migrate(
     `begin` says what the other encoder needs; `add` takes the same items as it sees them, in any
     order, as often as needed; `missing` lists vectors that are left; `report` shows what would
     change. `finish` translates what is missing and changes to the other encoder, with the same IDs
-    and names; `linkstream undo` takes that back. `abandon` drops what was added. All of it is kept
-    in the store, so that it goes on after any interruption.
+    and names; `linkstream undo` takes that back, but what was added is dropped. `abandon` drops it,
+    too. All of it is kept in the store, so that it goes on after any interruption.
 
     Example: linkstream migrate people.links begin --model encoder-2
     """
@@ -87,7 +90,7 @@ class _Given:
     thresholds: Thresholds | str | None
     space: str | None
     model: str | None
-    first: int
+    first: int | None
     numbers: Path | None
     id_column: str | None
     limit: int | None
@@ -103,7 +106,7 @@ class _Given:
             "--thresholds-from-clusters": (isinstance(self.thresholds, str) or None, "begin"),
             "--space": (self.space, "begin"),
             "--model": (self.model, "begin"),
-            "--first": (self.first or None, "add"),
+            "--first": (self.first, "add"),
             "--numbers": (self.numbers, "add"),
             "--id-column": (self.id_column, "add"),
             "--limit": (self.limit, "missing"),
@@ -157,8 +160,9 @@ def _begin(given: _Given) -> None:
     mean = None if given.space is None else mean_of(Path(given.space))
     wanted = None if (mean, given.model) == (None, None) else Space(mean, given.model)
     with stores.writing(given.store) as opened:
+        before = opened.migration()
         status = opened.migrate(space=wanted, thresholds=given.thresholds).status()
-    screen.answer(status.to_dict(), f"Begun: {status}.")
+    screen.answer(status.to_dict(), f"{'Begun' if before is None else 'Continued'}: {status}.")
 
 
 def _status(given: _Given) -> None:
@@ -196,7 +200,8 @@ def _finish(given: _Given) -> None:
     with stores.writing(given.store) as opened, share_bar("rebuilding") as bar:
         found = _under_way(opened).finish(bar)
     if not screen.wrote_json([found.to_dict()]):
-        sys.stdout.write(f"{found}\n")
+        back = f"To take it back: linkstream undo {given.store}. What was added is then lost."
+        sys.stdout.write(f"{found}\n\n{back}\n")
 
 
 def _abandon(given: _Given) -> None:
@@ -222,13 +227,16 @@ _ACTIONS: dict[str, Callable[[_Given], None]] = {
 
 
 def _add(given: _Given, file: str, options: VectorFileOptions) -> None:
+    from linkstream.cli.feeding import naming_rows
+
     kept = RowOptions(id_column=given.id_column)
     numbers = None if given.numbers is None else _numbers(given.numbers)
     with stores.writing(given.store) as opened, options.open(file, kept) as source:
         migration = _under_way(opened)
         taken = rows = 0
         for block, named in _named(source, given, numbers):
-            taken += migration.add(block.vectors, **named)
+            with naming_rows(source.name, block.first_row):
+                taken += migration.add(block.vectors, **named)
             rows += len(block)
             outcome.note_change(f"{rows:,} rows of {source.name} are in {given.store}")
         status = migration.status()
@@ -248,9 +256,25 @@ def _named(
     for block in source:
         rows = np.arange(block.first_row, block.first_row + len(block))
         if given.id_column is not None:
-            yield block, {"keys": list(block.ids or ())}
+            yield block, {"keys": _keys(source, block, given.id_column)}
         else:
-            yield block, {"numbers": given.first + rows if numbers is None else numbers[rows]}
+            yield (
+                block,
+                {"numbers": (given.first or 0) + rows if numbers is None else numbers[rows]},
+            )
+
+
+def _keys(source: Source, block: Block, column: str) -> list[str]:
+    """Return the keys of the rows of a block; raise ArgumentError if one has none."""
+    keys = block.ids or [None] * len(block)
+    for row, key in enumerate(keys, start=block.first_row):
+        if not isinstance(key, str):
+            raise usage_error(
+                f"{source.name}, row {row} without a key in the column {column}",
+                "a key in each row",
+                "Name the column of keys, or drop such rows, and run again.",
+            )
+    return list(keys)
 
 
 def _numbers(path: Path) -> np.ndarray[Any, Any]:

@@ -320,7 +320,7 @@ def texts(keys: Sequence[str]) -> list[str]:
         raise ArgumentError(seen, expected=expected, remedy=remedy)
     for place, key in enumerate(found):
         if not isinstance(key, str):
-            seen = f"the key {key!r:.80} in place {place}, of type {type(key).__name__}"
+            seen = f"key {place}, {key!r:.80}, of type {type(key).__name__}"
             raise ArgumentError(seen, expected="a text for each key", remedy=remedy)
     return list(found)
 

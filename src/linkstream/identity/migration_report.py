@@ -8,6 +8,9 @@ from typing import Any
 from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.rebuild_report import RebuildReport
 
+MANY = 0.25  # share of answers that translation changes above which a report warns
+_WARNING = "Translation changes more than a quarter of the answers. Re-embed more before finish."
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
@@ -89,8 +92,10 @@ class MigrationReport:
         return self.rebuild.applied
 
     def text(self) -> str:
-        """Return status, loss, changes and disagreements, one a line."""
+        """Return status, loss, changes and disagreements, one a line; warn of a great loss."""
         told = [str(self.status), *([] if self.loss is None else [str(self.loss)])]
+        if self.loss is not None and self.loss.changed > MANY and not self.applied:
+            told.append(_WARNING)
         return "\n".join([*told, self.rebuild.text(), *map(str, self.disagreements)])
 
     def to_dict(self) -> dict[str, Any]:

@@ -108,6 +108,13 @@ class ReadOptions:
         """Raise InputFileError if an option is set that this kind of file does not have."""
         for option in options:
             value = getattr(self, option)
+            if option == "payload" and value and {*value} <= {*self.own.values()}:
+                columns = " and ".join(repr(each) for each in value)
+                seen, remedy = (
+                    f"{name} without columns",
+                    "Give a file with columns, or leave it out.",
+                )
+                raise file_error(seen, f"one with the column {columns}", remedy)
             if value:
                 raise file_error(
                     f"a {option} {value!r} for {name}, which is a single array"
