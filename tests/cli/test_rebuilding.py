@@ -98,7 +98,12 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(folder, rotated):
         (("--space", "other.npy"), "an array of shape 300 × 300; expected one vector"),
         (("--space", "nowhere.npy"), "nowhere.npy"),
         (("--model", "encoder-2"), "--vectors FILE"),
-        (("--thresholds", 0.6, 0.6, 0.1), "--pair-similarity-max is 0.1"),
+        (("--thresholds", 0.6, 0.6, 0.1), "--thresholds: T_p is 0.1"),
+        (("--thresholds", 1.5, 0.6, 0.9), "--thresholds: T_c is 1.5"),
+        (
+            ("--vectors", "other.npy", "--dimension", 100),
+            "of dimension 300; expected dimension 100",
+        ),
     ):
         assert words in refused(run("rebuild", STORE, *given, "--apply", cwd=folder)), given
     with opened(folder) as store:

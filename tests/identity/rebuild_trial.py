@@ -280,7 +280,8 @@ class RebuildTrial:
         self.rebuilt(None)
 
     def rebuild_with_thresholds(self, a, *_):
-        self.rebuilt(THRESHOLDS[a % len(THRESHOLDS)])
+        if self.links.n_clusters:  # else other settings are refused
+            self.rebuilt(THRESHOLDS[a % len(THRESHOLDS)])
 
     def save_and_load(self, *_):
         self.links = Links.from_bytes(self.links.to_bytes(), engine=self.links.engine, threads=1)

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from linkstream import Links, Thresholds
+from linkstream import Links, Space, Thresholds
 from linkstream.clusterer import rebuilding
 from linkstream.data import voice_stream
-from linkstream.errors import NotTrackedError
+from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.store import Store
 from replay import Replay
@@ -354,6 +354,27 @@ def test_the_digest_of_a_partition_is_of_contents_and_weights_alone():
     empty = one.partition_hash()
     assert empty == Links(*THRESHOLDS).partition_hash()
     assert one.rebuild(apply=True) == RebuildReport(applied=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"vectors": cloud(7)[0][:5, :6]}, "vectors"),
+        ({"thresholds": Thresholds(0.6, 0.85, 0.9), "space": Space(model="b")}, "thresholds and s"),
+    ],
+)
+@pytest.mark.parametrize("apply", [False, True])
+def test_a_clusterer_without_vectors_refuses_other_settings(tmp_path, apply, given, words):
+    links = Links(*THRESHOLDS)
+    with Store.open(tmp_path / "a.links", thresholds=Thresholds(*THRESHOLDS)) as store:
+        for each in (links, store):
+            each.add_many(cloud(5)[0][:5])
+            for number in range(5):
+                each.remove(number)
+            before = each.state_hash()
+            with pytest.raises(ArgumentError, match=f"to other {words}.* without vectors"):
+                each.rebuild(apply, **given)
+            assert each.state_hash() == before
 
 
 @pytest.mark.parametrize("options", [{"track_vectors": False}, {"keep_vectors": False}])

@@ -86,7 +86,9 @@ def test_a_report_is_as_new_as_what_was_added(service, path):
 def test_thresholds_may_come_from_the_present_clusters(service, path):
     begun = service.post(f"{path}/migration", {"thresholds": "from clusters"})
     assert begun.status == 200
-    assert service.post(f"{path}/migration", {"thresholds": "from labels"}).status == 400
+    refused = service.post(f"{path}/migration", {"thresholds": "from labels"})
+    assert refused.status == 400
+    assert "from clusters" in refused.json["error"]["seen"]
     assert service.post(f"{path}/migration/abandon", {}).status == 200
 
 

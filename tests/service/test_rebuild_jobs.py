@@ -120,6 +120,29 @@ def test_thresholds_space_and_vectors_are_those_of_a_rebuild(service, path):
     assert service.get(f"{path}/space").json["dimension"] == 5
 
 
+def test_a_namespace_whose_vectors_are_removed_is_rebuilt_and_keeps_its_settings(service, path):
+    assert service.post(f"{path}/undo", {"to": 0}).status == 200
+    done = ended(service, start(service, path, apply=True))
+    assert (done["state"], done["report"]["n_vectors"]) == ("done", 0)
+    for apply in (False, True):
+        failed = ended(
+            service, start(service, path, apply=apply, thresholds=MADE_WITH["thresholds"])
+        )
+        assert failed["state"] == "failed"
+        assert "without vectors" in failed["error"]["seen"]
+
+
+def test_thresholds_that_cannot_be_are_refused_in_words_of_the_request(service, path):
+    for given in ("x", 5, [0.5, 0.5, 0.5]):
+        for route in ("rebuild", "rebuilds"):
+            answer = service.post(f"{path}/{route}", {"thresholds": given})
+            assert answer.status == 400, answer.body
+            assert answer.json["error"]["seen"].startswith("thresholds: ")
+            assert '"from clusters"' in answer.json["error"]["seen"]
+    answer = service.post(f"{path}/rebuild", {"thresholds": {"cluster_similarity": "a"}})
+    assert answer.json["error"]["seen"].startswith("thresholds.cluster_similarity: ")
+
+
 def test_thresholds_may_come_from_the_clusters(service, path, monkeypatch):
     pairs = np.repeat(np.random.default_rng(4).standard_normal((40, DIMENSION)), 2, axis=0)
     service.post(f"{path}/vectors", pairs + 0.05 * sample(80, seed=6))

@@ -23,6 +23,13 @@ FLAGS = {
     )
 } | {"T_c": "T_c", "of": "--of"}
 
+# The values of --thresholds.
+_THREE = {
+    "cluster_similarity": "T_c",
+    "subcluster_similarity": "T_s",
+    "pair_similarity_max": "T_p",
+}
+
 # Whole phrases of the library, and those of the command line. STORE stands for the store that the
 # command was given.
 PHRASES = {
@@ -328,6 +335,8 @@ def _ruled(words: str) -> str:
 
 def _flag(name: str, flags: Mapping[str, str]) -> str:
     """Return an option as it is typed; return another name with spaces."""
+    if name in _THREE and name not in flags and "thresholds" in flags:
+        return f"--thresholds: {_THREE[name]}"
     return flags.get(name) or FLAGS.get(name) or name.replace("_", " ")
 
 

@@ -90,7 +90,7 @@ def start_rebuild(
         apply: whether to apply it, as for `rebuild`.
         thresholds: as for `rebuild`.
         space: as for `rebuild`.
-        vectors: as for `rebuild`; they have to fit into one request.
+        vectors: as for `rebuild`; they have to fit into one request. For more, use `migrate`.
         hold: if changes keep coming, hold them back during the last computation.
         idempotency_key: the same call with the same key is one job, which is applied once.
     """

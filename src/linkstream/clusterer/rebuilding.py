@@ -21,7 +21,7 @@ from linkstream.engine.contract import Engine
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.epochs import FIRST
-from linkstream.errors import NotTrackedError
+from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity import folding, rebuilding
 from linkstream.identity.cluster_labels import ClusterEvidence, LabelledClusters, check_enough
 from linkstream.identity.content import Content
@@ -268,7 +268,7 @@ def rebuild(
     check_yes_no("apply", apply)
     source = _source(core, "rebuild")
     if source is None:
-        check_any_clusters(thresholds)
+        check_nothing_given(thresholds, space, vectors)
         return RebuildReport(applied=bool(apply))
     wanted, made = Wanted(thresholds, space, vectors), core.prepared
     if made is None or not made.fits(source, wanted):
@@ -320,10 +320,20 @@ def own_thresholds(core: Core) -> Thresholds | None:
     return own.rebuild
 
 
-def check_any_clusters(thresholds: Thresholds | str | None) -> None:
-    """Raise ArgumentError if thresholds shall come from the clusters of an empty clusterer."""
+def check_nothing_given(
+    thresholds: Thresholds | str | None, space: Space | None, vectors: npt.ArrayLike | None
+) -> None:
+    """Raise ArgumentError if a clusterer without vectors shall change its settings."""
     if isinstance(thresholds, str):
         check_enough(0)
+    named = {"thresholds": thresholds, "space": space, "vectors": vectors}
+    given = [name for name, value in named.items() if value is not None]
+    if given:
+        raise ArgumentError(
+            f"a rebuild to other {' and '.join(given)} of a clusterer without vectors",
+            expected="a clusterer with vectors",
+            remedy="Begin a new one with these settings; there is nothing to rebuild.",
+        )
 
 
 def _source(core: Core, verb: str) -> RebuildSource | None:

@@ -105,7 +105,7 @@ def read_vectors(
         path: a file of any kind that `open_vectors` reads.
         key: name of the array in a `.npz`. Default: `X`, or the only array.
         column: name of the column of the vectors, as for `open_vectors`.
-        dimension: how many numbers a vector has. Required for raw float32.
+        dimension: how many numbers a vector has. Required for raw float32; otherwise checked.
 
     Raises:
         InputFileError: the file, key or column does not exist, or the file is damaged or hostile.
@@ -116,10 +116,10 @@ def read_vectors(
     with open_regular(path) as file:
         kind = _kind(path, file)
         if kind == "npz":
-            return read_npz(str(path), file, key)
+            return options.checked(read_npz(str(path), file, key), str(path))
         if kind == "npy":
             options.refuse(str(path), "key", "column")
-            return map_npy(path, file)
+            return options.checked(map_npy(path, file), str(path))
     with _open_file(path, options) as source:
         blocks = [block.vectors for block in source]
         empty = np.empty((0, source.dimension or 0), dtype=np.float32)

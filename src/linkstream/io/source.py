@@ -128,6 +128,16 @@ class ReadOptions:
                     f"Leave the {option} out.",
                 )
 
+    def checked(self, rows: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """Return rows; raise InputFileError if they are of another dimension than asked for."""
+        if rows.ndim == 2 and self.dimension not in (None, rows.shape[1]):
+            raise file_error(
+                f"{name} has vectors of dimension {rows.shape[1]}",
+                f"dimension {self.dimension}",
+                "Correct the file, or the dimension asked for.",
+            )
+        return rows
+
     def payload_names(self, names: Sequence[str], *without: str | None) -> list[str]:
         """Return the payload columns: those asked for, or all of `names` but some."""
         if self.payload != (ALL,):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from linkstream.service.schemas import Body, KeyText, Rows, Space, Thresholds, Whole
+from linkstream.service.schemas import AnyThresholds, Body, KeyText, Rows, Space, Whole
 
 
 class Migration(Body):
     """What another encoder needs; null takes what the namespace has."""
 
     space: Space | None = None
-    thresholds: Thresholds | Literal["from clusters"] | None = None
+    thresholds: AnyThresholds = None
 
 
 class Reencoded(Body):

@@ -37,6 +37,7 @@ HEADERS = "linkstream.headers"  # key of the headers in the scope, set by the mi
 # Limits on JSON that would take much more memory than bytes, such as lists of empty lists.
 MARKS_MAX = {b"[": 100_000, b"{": 100_000, b":": 100_000, b",": 2_000_000}
 CELLS_MAX = 1 << 20  # values of payload columns in one body
+_UNSAID = ("body", "query", "Thresholds")  # parts of a place that no client has written
 _LONG = 1 << 16  # bytes; longer bodies are parsed in a thread, one at a time
 
 M = TypeVar("M", bound=BaseModel)
@@ -155,7 +156,8 @@ def check_size(rows: npt.NDArray[np.float32] | None, settings: Settings) -> None
     n, dimension = (0, 0) if rows is None else rows.shape
     if n > settings.rows_max or dimension > settings.dimension_max:
         most = f"at most {settings.rows_max}, of dimension {settings.dimension_max}"
-        raise too_large(f"{n} vectors of dimension {dimension}", most, "Send smaller batches.")
+        remedy = "Send smaller batches; vectors of another encoder with migration."
+        raise too_large(f"{n} vectors of dimension {dimension}", most, remedy)
 
 
 def check_name(name: str | None, settings: Settings) -> None:
@@ -224,7 +226,7 @@ def validate(values: Any, model: type[M]) -> M:
 
 def invalid(problem: Any) -> ArgumentError:
     """Return the error for the first problem that pydantic found."""
-    place = ".".join(str(part) for part in problem["loc"] if part not in ("body", "query"))
+    place = ".".join(str(part) for part in problem["loc"] if part not in _UNSAID)
     seen = f"{place or 'the body'!s:.100}: {problem['msg']!s:.200}"
     remedy = "Correct the request; nothing has changed."
     return ArgumentError(seen, expected="the schema of this route in /openapi.json", remedy=remedy)

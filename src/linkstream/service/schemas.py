@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, StrictBool, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SkipValidation,
+    StrictBool,
+    create_model,
+)
+from pydantic_core import PydanticCustomError
 
 from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.paper import thresholds
@@ -60,6 +69,18 @@ class Thresholds(Body):
     pair_similarity_max: Number
 
 
+def _check_thresholds(given: Any) -> Any:
+    if isinstance(given, dict | Thresholds) or given in (None, "from clusters"):
+        return given
+    words = 'Input should be an object with the three thresholds, "from clusters" or null'
+    raise PydanticCustomError("thresholds", words)
+
+
+AnyThresholds = Annotated[
+    Thresholds | Literal["from clusters"] | None, BeforeValidator(_check_thresholds)
+]
+
+
 class Space(Body):
     """The space of the vectors: encoder, mean vector to subtract, dimension."""
 
@@ -110,7 +131,7 @@ _TYPES: dict[str, Any] = {
     "Weights": Numbers | None,
     "Vectors | None": Rows | None,
     "Thresholds | None": Thresholds | None,
-    "Thresholds | str | None": Thresholds | Literal["from clusters"] | None,
+    "Thresholds | str | None": AnyThresholds,
     "Space | None": Space | None,
 }
 _NAMES = {"Vector": "vector", "Vectors": "vectors", "Weights": "weights"}  # in HTTP, by type

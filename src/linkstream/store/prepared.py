@@ -32,8 +32,10 @@ def prepare(store: StoreHandle, request: WriteRequest, progress: Progress) -> Re
     """
     verb = cast("Rebuild", VERBS["rebuild"].from_journal(request.arguments, request.rows))
     wanted = Wanted(verb.thresholds, verb.space, verb.vectors)
+    request.seen = store.read(lambda model: model.n_events)
     source = store.read_core(lambda core: rebuilding.source_for_read(core, "rebuild"))
     if source is None:
+        rebuilding.check_nothing_given(verb.thresholds, verb.space, verb.vectors)
         return RebuildReport()
     try:
         fetch = lambda numbers: store.read_core(lambda core: core.kept(numbers))  # noqa: E731
@@ -56,7 +58,7 @@ def complete(request: WriteRequest) -> None:
 def refuse_if_changed(request: WriteRequest) -> None:
     """Let the writer thread refuse a request if the store has changed since it was prepared."""
     made = request.prepared
-    before = 0 if made is None else made.source.state.n_events
+    before = request.seen if made is None else made.source.state.n_events
 
     def check(event: int) -> None:
         if event != before:

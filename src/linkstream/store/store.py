@@ -15,7 +15,7 @@ import numpy.typing as npt
 from linkstream.clusterer import Links, explain, verb_docs
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.migration import Migration
-from linkstream.clusterer.rebuilding import check_any_clusters
+from linkstream.clusterer.rebuilding import check_nothing_given
 from linkstream.clusterer.verbs import (
     VERBS,
     Add,
@@ -322,7 +322,7 @@ class Store(StoreReader):
         if not apply:  # in the thread of the caller, on a copy of the state
             source = self._rebuild_source("rebuild")
             if source is None:
-                check_any_clusters(thresholds)
+                check_nothing_given(thresholds, space, vectors)
                 return RebuildReport()
             new = source.new_space(space, vectors)
             return source.plan(self._fixed_vectors, thresholds, progress, new=new).report

@@ -119,6 +119,7 @@ class WriteRequest(Call):
     check: Callable[[int], None] | None = None  # gets the number of the next event; may raise
     progress: Progress | None = None  # gets the share of the work that is done
     prepared: Prepared | None = None  # a rebuild that was computed ahead
+    seen: int = 0  # the number of events when a rebuild of no vectors was computed ahead
     within: Callable[[sqlite3.Connection], None] | None = None  # runs in the same transaction
     first: int = -1  # the number of its first vector
     events: tuple[int, int] = (-1, -1)  # its first event, and the first event after it
