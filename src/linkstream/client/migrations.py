@@ -99,6 +99,8 @@ def migration_report() -> Steps[MigrationReport]:
 def finish_migration() -> Steps[MigrationReport]:
     """Go on with the other encoder; return what changed. It may take minutes.
 
+    An undo takes the change back, but not the end of the migration: add its vectors again then.
+
     Raises:
         NotFoundError: none is under way. After a lost connection, look at `info()`: it may be done.
         ChangedError: vectors keep coming; nothing has changed.
