@@ -356,6 +356,31 @@ def test_the_digest_of_a_partition_is_of_contents_and_weights_alone():
     assert one.rebuild(apply=True) == RebuildReport(applied=True)
 
 
+def test_a_second_rebuild_moves_nothing_without_names_and_may_move_more_with_two():
+    X = [
+        [-0.8, -0.5, -0.4],
+        [0, -0.8, -0.6],
+        [-0.9, 0.7, -0.2],
+        [0.9, -1.2, 0.9],
+        [0.7, 0, -0.8],
+        [0.4, -0.6, -1.4],
+    ]
+    plain, named = (Links(0.55, 0.6, 0.75) for _ in range(2))
+    for each in (plain, named):
+        each.add_many(np.array(X, "f4"))
+    named.name(0, "Ann")
+    named.name(1, "Bob")
+    hashes = []
+    for _ in range(3):
+        named.rebuild(apply=True)
+        plain.rebuild(apply=True)
+        hashes.append((named.partition_hash(), plain.partition_hash()))
+        assert {c.name for c in named.clusters()} >= {"Ann", "Bob"}
+    assert hashes[0][0] != hashes[1][0] == hashes[2][0]
+    assert hashes[0][1] == hashes[1][1]
+    assert plain.rebuild().n_transferred == 0
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

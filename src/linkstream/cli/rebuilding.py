@@ -50,8 +50,9 @@ def rebuild(
     """Show what clustering all vectors again would change; --apply does it.
 
     The same set of vectors, corrections and groups gives the same clusters, whatever their order
-    was. IDs and names stay with most of their vectors. With --thresholds, --space or --vectors, the
-    store continues with these from then on. `linkstream undo` takes it back.
+    was. IDs and names stay with most of their vectors. Where two names compete for one cluster,
+    history has a part, and a second rebuild may move more. With --thresholds, --space or --vectors,
+    the store continues with these from then on. `linkstream undo` takes it back.
 
     Example: linkstream rebuild people.links
     """

@@ -366,8 +366,8 @@ class Links(LinksReader):
     ) -> RebuildReport:
         """Cluster all vectors again: the same set gives the same clusters, whatever its order.
 
-        Corrections, groups and prototypes hold. IDs and names stay with most of their vectors.
-        Raise NotTrackedError if vectors are not kept.
+        Corrections, groups and prototypes hold. IDs and names stay with most of their vectors. If
+        two names compete, another may move more. Raise NotTrackedError if vectors are not kept.
 
         Args:
             apply: whether to apply the proposals.
