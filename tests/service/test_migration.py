@@ -132,3 +132,21 @@ def test_what_cannot_be_taken_is_refused_and_nothing_is_added(service, path):
     assert "0 of 60 vectors re-embedded" in few.json["error"]["seen"]
     assert service.get(f"{path}/migration").json["migration"]["reencoded"] == 0
     assert service.post(f"{path}/migration/abandon", {}).json["model"] == "two"
+
+
+def test_a_migration_whose_vectors_were_all_removed_is_abandoned(service, path):
+    _, others = views()
+    service.post(f"{path}/migration", {})
+    for number in range(60):
+        assert service.post(f"{path}/remove", {"vector": number}).status == 200
+    assert service.get(f"{path}/migration").json["migration"]["n_vectors"] == 0
+    assert service.get(f"{path}/migration/missing").json == {"vectors": []}
+    for answer in (
+        service.get(f"{path}/migration/report"),
+        service.post(f"{path}/migration/finish", {}),
+        service.post(f"{path}/migration/ask", {"vectors": others[:1].tolist()}),
+    ):
+        assert answer.status == 400
+        assert "Abandon the migration" in answer.json["error"]["remedy"]
+    assert service.post(f"{path}/migration/abandon", {}).status == 200
+    assert service.get(f"{path}/migration").json == {"migration": None}
