@@ -30,7 +30,8 @@ ALLOWED = ("body_max=", "people=write", "ge2e_", "store.json", "shape (")
 ELSEWHERE = (
     *("adapters/", "client/", "scaleout/", "service/", "contingency.py", "metrics.py"),
     *("clusterer/absorb.py", "engine/choice.py", "engine/events.py", "paper/generative.py"),
-    *("paper/lemmas.py", "paper/sphere.py", "plots/graphs.py", "plots/timelines.py"),
+    *("clusterer/confidence.py", "paper/lemmas.py", "paper/sphere.py"),
+    *("plots/graphs.py", "plots/reliability.py", "plots/timelines.py"),
 )
 NEVER = (
     "Leave cluster= and weight= out: the clusterer knows both.",

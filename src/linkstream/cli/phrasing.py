@@ -131,6 +131,9 @@ PHRASES = {
     "Pass either thresholds= or preset=, not both.": (
         "Give either thresholds or --preset, not both."
     ),
+    "Pass thresholds of your own, or leave thresholds= out.": (
+        "Give --thresholds, or leave both options out."
+    ),
     "Leave out x=.": "Give the number alone.",
     "Call refresh(), or open it again.": "Run the command again.",
     "Open the store without read_only=True.": "Run a command that changes the store.",

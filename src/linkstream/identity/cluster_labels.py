@@ -139,7 +139,7 @@ def check_enough(n_clusters: int) -> None:
     """Raise ArgumentError if there are too few clusters of two vectors or more."""
     if n_clusters < CLUSTERS_MIN:
         raise ArgumentError(
-            f"thresholds={FROM_CLUSTERS!r} and {n_clusters} clusters of two vectors or more",
+            f"thresholds {FROM_CLUSTERS} and {n_clusters} clusters of two vectors or more",
             expected=f"at least {CLUSTERS_MIN} of them",
             remedy="Pass thresholds of your own, or leave thresholds= out.",
         )
