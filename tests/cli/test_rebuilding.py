@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 
 import numpy as np
 import pytest
 
-from cli.command import STORE, opened, refused, run, run_on_a_terminal, said, shown
+from cli.command import STORE, opened, refused, run, run_apart, run_on_a_terminal, said, shown
 from linkstream import Space, Thresholds
 
 THREE = (0.6, 0.6, 0.7)
@@ -106,6 +107,19 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(folder, rotated):
         ),
     ):
         assert words in refused(run("rebuild", STORE, *given, "--apply", cwd=folder)), given
+    with opened(folder) as store:
+        assert store.state_hash() == before
+
+
+def test_a_write_that_fails_ends_with_2_if_nothing_was_changed(folder, rotated):
+    with opened(folder) as store:
+        before = store.state_hash()
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))  # noqa: E731
+    given = ("--vectors", "other.npy", "--apply")
+    done = run_apart("rebuild", STORE, *given, cwd=folder, preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "Kept" not in done.stderr
     with opened(folder) as store:
         assert store.state_hash() == before
 

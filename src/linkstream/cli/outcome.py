@@ -52,6 +52,7 @@ class Run:
     values: dict[str, Any] = field(default_factory=dict)  # of its arguments and options
     format: str | None = None  # "text" or "json" if one was chosen
     changed: str | None = None  # by the command so far, in words without a full stop
+    unchanged: bool = False  # whether a write failed and the store was seen to be as before
 
     @property
     def store(self) -> str | None:
@@ -110,6 +111,8 @@ def code_of(error: BaseException) -> int:
     """Return the exit code for an error of the running command."""
     if current().changed is not None:
         return PARTLY
+    if current().unchanged:
+        return REFUSED
     return next((code for kind, code in _CODES if isinstance(error, kind)), REFUSED)
 
 

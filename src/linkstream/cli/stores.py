@@ -16,7 +16,7 @@ from linkstream.cli.options import ClustererOptions
 from linkstream.cli.outcome import usage_error
 from linkstream.cli.signals import until_stopped
 from linkstream.cli.terminal_text import harmless
-from linkstream.errors import LinkstreamError, StoreError
+from linkstream.errors import LinkstreamError, StoreClosedError, StoreError
 
 if TYPE_CHECKING:
     from linkstream.store import Store
@@ -40,17 +40,26 @@ def writing(path: Path) -> Iterator[Store]:
     """
     from linkstream.store import Store
 
-    command = outcome.current().command
-    with until_stopped(), Store.open(path) as store, store.step(command):
-        before = store.journal.n_operations
-        try:
-            yield store
-        finally:
-            with suppress(LinkstreamError):  # a failed store cannot be read
-                if done := store.journal.n_operations - before:
-                    also = outcome.current().changed
-                    words = f"{done:,} change{'s' * (done > 1)} made to {path}"
-                    outcome.note_change(words if also is None else f"{words}; {also}")
+    command, before = outcome.current().command, -1
+    try:
+        with until_stopped(), Store.open(path) as store, store.step(command):
+            before = store.journal.n_operations
+            try:
+                yield store
+            finally:
+                with suppress(LinkstreamError):  # a failed store cannot be read
+                    _note_changes(path, store.journal.n_operations - before)
+    except StoreClosedError:
+        with suppress(LinkstreamError, OSError), reading(path) as again:
+            outcome.current().unchanged = again.journal.n_operations == before
+        raise
+
+
+def _note_changes(path: Path, done: int) -> None:
+    if done:
+        also = outcome.current().changed
+        words = f"{done:,} change{'s' * (done > 1)} made to {path}"
+        outcome.note_change(words if also is None else f"{words}; {also}")
 
 
 def perform(
