@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from benchmarks.calibration import PAIRS, cell, pairs, table
 from benchmarks.preset_points import point_of, together
-from benchmarks.preset_tables import POINT, left_out_table
+from benchmarks.preset_tables import POINTS, left_out_table
 from benchmarks.presets import ENCODERS, automatic, places
 from benchmarks.protocol import Half
 
@@ -47,7 +47,9 @@ def test_undecided_calibrations_are_marked_and_excluded_from_the_mean():
 
 def test_every_encoder_of_the_benchmark_has_a_shipped_preset():
     shipped = presets()
-    assert [encoder.name for encoder in ENCODERS] == [each for each in shipped if each != POINT]
+    assert [encoder.name for encoder in ENCODERS] == [
+        each for each in shipped if each not in POINTS
+    ]
     for encoder in ENCODERS:
         chosen = shipped[encoder.name]
         assert chosen.made_from == encoder.sets

@@ -120,7 +120,7 @@ def plain(verb, answer):
 def expected(verb, answer):
     if verb in ("add", "move") and isinstance(answer, list):
         cluster, subcluster, kind, *_ = answer
-        return cluster, subcluster, kind, answer[-1]
+        return cluster, subcluster, kind, answer[5]
     return answer
 
 
@@ -145,32 +145,37 @@ def sent(service, number, what):
 def test_all_verbs_retried_over_kills_give_the_state_of_an_uninterrupted_run(
     nest, tmp_path, operations
 ):
-    shadow, over, kills, done = Shadow(5, verbs=VERBS), threading.Event(), [], [0]
+    shadow, over, due, kills = Shadow(5, verbs=VERBS), threading.Event(), threading.Event(), []
     rng = np.random.default_rng(5)
     with ProcessService(nest, tmp_path / "data") as service:
         service.namespace("people")
 
         def killing():
-            while not over.wait(rng.uniform(0.05, 0.4)):
-                kills.append(service.kill())
+            while due.wait() and not over.is_set():
+                due.clear()
+                time.sleep(rng.uniform(0.0, 0.02))  # in the middle of some request
+                service.kill()
                 service.start()
-                before = done[0]  # something is done between two kills, however slow it is
-                until(lambda before=before: over.is_set() or done[0] > before)
+                kills.append(due)
 
         killer = threading.Thread(target=killing)
         killer.start()
         try:
             for number in range(operations):
                 what = make_operation(5, number, shadow.links, verbs=VERBS)
+                if number % 16 == 8:
+                    until(lambda past=number // 16: len(kills) == past)
+                    due.set()
                 answer = sent(service, number, what)
-                done[0] += 1
                 shadow.until(number + 1)
                 right = expected(what.verb, shadow.answers[number])
                 assert plain(what.verb, answer) == right, (number, what, answer)
+            until(lambda: not due.is_set())
         finally:
             over.set()
+            due.set()
             killer.join()
-        assert kills, "nothing was tested"
+        assert len(kills) == operations // 16
         told = service.get("/v1/namespaces/people?hash=true").json
         assert told["state_hash"] == shadow.links.state_hash()
         assert told["vectors"] == shadow.links.n_vectors
