@@ -49,6 +49,14 @@ KERNEL_VARIABLE = "LINKSTREAM_KERNEL"
 NativeVectorStore = _core.VectorStore  # the only store this engine appends to
 
 
+def _make_room(instances: int) -> None:
+    """Let nanobind's table of instances grow now: it ends the process if memory runs out then."""
+    _ = [NativeVectorStore(1) for _ in range(instances)]
+
+
+_make_room(1000)  # takes 0.2 ms
+
+
 def default_threads() -> int:
     """Return the number of cores that this process may use."""
     try:
