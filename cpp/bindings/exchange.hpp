@@ -15,6 +15,7 @@ namespace linkstream {
 // Returns a state without its sums, vectors and events.
 inline nb::dict outline_of(const State& state) {
   nb::dict result;
+  if (!result.is_valid()) throw nb::python_error();  // no memory
   result["n_vectors"] = state.n_vectors;
   result["n_events"] = state.n_events;
   result["next_subcluster"] = state.next_subcluster;
