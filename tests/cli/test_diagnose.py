@@ -70,4 +70,4 @@ def test_invalid_thresholds_labels_and_vectors_are_refused_in_one_line(folder, v
     assert "bad.npy: row 5 is not finite" in refused(run("diagnose", "bad.npy", cwd=folder))
     assert "'who'" in refused(run("diagnose", "voices.npz", "--labels", "who", cwd=folder))
     wrong = ("--thresholds", 0.7, 1.6, 0.9)
-    assert "--subcluster-similarity" in refused(run("diagnose", "voices.npz", *wrong, cwd=folder))
+    assert "--thresholds: T_s is 1.6" in refused(run("diagnose", "voices.npz", *wrong, cwd=folder))
