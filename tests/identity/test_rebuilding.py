@@ -402,6 +402,18 @@ def test_a_clusterer_without_vectors_refuses_other_settings(tmp_path, apply, giv
             assert each.state_hash() == before
 
 
+def test_a_journal_of_an_earlier_version_may_have_other_settings_without_vectors(tmp_path):
+    with Store.open(tmp_path / "a.links", thresholds=Thresholds(*THRESHOLDS)) as store:
+        store.handle.read_core(lambda core: setattr(core, "replays", True))
+        store.rebuild(apply=True, thresholds=Thresholds(0.6, 0.85, 0.9))  # refused by this version
+        store.add_many(cloud(5)[0])
+        before = store.state_hash()
+    with Store.open(tmp_path / "a.links") as store:
+        store.verify()  # replays the journal
+        assert store.state_hash() == before
+        assert store.thresholds == Thresholds(*THRESHOLDS)
+
+
 @pytest.mark.parametrize("options", [{"track_vectors": False}, {"keep_vectors": False}])
 @pytest.mark.parametrize("verb", ["rebuild", "partition_hash"])
 def test_a_clusterer_without_its_vectors_refuses(options, verb):

@@ -95,6 +95,7 @@ class Core:
         event_index: what histories have read of the log; None until one is first asked for.
         progress: what `settle` reports its progress to, unless it is told otherwise.
         prepared: a rebuild that was computed before it is applied; see `rebuilding.Prepared`.
+        replays: whether calls are those of a journal; earlier versions took some that are refused.
         disagreements: the rebuild that ended the last migration, by its event, and where the
             encoders disagreed.
         shown: vectors of subclusters that questions showed last, with their members and sums.
@@ -114,6 +115,7 @@ class Core:
         self.last_decisions: Decisions | None = None
         self.progress: Progress | None = None
         self.prepared: Prepared | None = None
+        self.replays = False
         self.follower: Follower | None = None
         self.disagreements: tuple[int, tuple[Disagreement, ...]] = (-1, ())
         self.shown: dict[int, tuple[Integers, Integers, tuple[int, ...]]] = {}

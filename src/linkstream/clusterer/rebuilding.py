@@ -268,7 +268,8 @@ def rebuild(
     check_yes_no("apply", apply)
     source = _source(core, "rebuild")
     if source is None:
-        check_nothing_given(thresholds, space, vectors)
+        if not core.replays:
+            check_nothing_given(thresholds, space, vectors)
         return RebuildReport(applied=bool(apply))
     wanted, made = Wanted(thresholds, space, vectors), core.prepared
     if made is None or not made.fits(source, wanted):

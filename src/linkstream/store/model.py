@@ -109,7 +109,8 @@ class Model:
         what = f"operation {operation.number} ({operation.verb})"
         if operation.verb not in VERBS:
             raise damaged(self.path, f"{what}: an unknown verb")
-        before = self.links.n_vectors, self.n_events
+        before, core = (self.links.n_vectors, self.n_events), self.links.core
+        core.replays = True
         try:
             with distrusted(self.path, what):
                 answer, events = self._perform(operation.verb, operation.arguments, rows)
@@ -117,6 +118,8 @@ class Model:
             raise
         except LinkstreamError as error:
             raise damaged(self.path, f"{what} cannot be done again: {error}") from error
+        finally:
+            core.replays = False
         if (
             before != (operation.first_vector, operation.first_event)
             or not np.array_equal(events, operation.events)
