@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.offline_methods import Hdbscan
 from benchmarks.protocol import Half, load, orders
 from benchmarks.quality import RESULTS as THRESHOLDS
 from benchmarks.quality import THREAD_VARIABLES
@@ -67,12 +68,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def parser(
+    results: Path = RESULTS,
+    what: str = "How far probabilities hold on identities that were held out",
+) -> argparse.ArgumentParser:
+    """Return the parser of the command line of a benchmark with these results."""
+    name = f"python -m benchmarks.{results.stem}"
     made = argparse.ArgumentParser(
-        prog="python -m benchmarks.confidence",
-        description="How far probabilities hold on identities that were held out. "
-        "Example: python -m benchmarks.confidence data --sets voice_libri261 --splits 1",
+        prog=name,
+        description=f"{what}. Example: {name} data --sets voice_libri261 --splits 1",
     )
     made.add_argument(
         "folder", nargs="?", type=Path, help=".npz files, X and y; without it, only the page"
@@ -81,11 +85,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--sets", nargs="+", metavar="SET", help="names of files; all if none")
     made.add_argument("--splits", type=int, default=3, help="splits of the identities")
     made.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    made.add_argument("--json", type=Path, default=RESULTS, help="file that keeps the figures")
+    made.add_argument("--json", type=Path, default=results, help="file that keeps the figures")
     return made
 
 
-Job = tuple[Path, str, int, dict[str, float]]  # a set, a mode, a split, thresholds
+# A set, a mode, a split; thresholds and the parameters of HDBSCAN, of the same tuning half.
+Job = tuple[Path, str, int, dict[str, float], dict[str, float]]
 
 
 def wanted(options: argparse.Namespace) -> Iterator[Job]:
@@ -97,19 +102,27 @@ def wanted(options: argparse.Namespace) -> Iterator[Job]:
         for mode, method in MODES.items():
             of_set = methods[method]["sets"].get(path.stem)
             for split in range(options.splits) if of_set else ():
-                found = of_set if split == 0 else of_set.get("splits", {}).get(str(split))
-                if found:
-                    yield path, mode, split, found["parameters"]
+                found = parameters_of(of_set, split)
+                density = parameters_of(methods["HDBSCAN"]["sets"].get(path.stem), split)
+                if found and density:
+                    yield path, mode, split, found, density
+
+
+def parameters_of(of_set: dict[str, Any] | None, split: int) -> dict[str, float]:
+    """Return the parameters of a method for a split of a set; empty if there are none."""
+    splits = {} if of_set is None else {"0": of_set, **of_set.get("splits", {})}
+    found: dict[str, float] = splits.get(str(split), {}).get("parameters", {})
+    return found
 
 
 def judge(job: Job) -> dict[str, Any]:
     """Return the figures of one split of a set."""
-    path, mode, split, parameters = job
+    path, mode, split, parameters, density = job
     ours, theirs = (half.first(FIRST) for half in load(path, split=split))
     candidate = Candidate(Thresholds(*parameters.values()), options={"mode": mode})
     codes = np.unique(ours.y, return_inverse=True)[1].astype(np.int64)
     model = fit_confidence(candidate, ours.X, codes, orders(len(codes), 3))
-    told = [tested(candidate.links(), theirs, order) for order in orders(len(theirs.y), 2)]
+    told = [tested(candidate.links(), theirs, order, density) for order in orders(len(theirs.y), 2)]
     *decided, found = zip(*told, strict=True)
     kind, margin, right, beside = (np.concatenate(column) for column in decided)
     odds = model.probabilities(kind, margin)
@@ -141,22 +154,32 @@ def area(p: Floats, right: Flags) -> float:
 
 
 def tested(
-    links: Links, half: Half, order: npt.NDArray[np.int64]
+    links: Links, half: Half, order: npt.NDArray[np.int64], density: dict[str, float]
 ) -> tuple[npt.NDArray[np.int8], Floats, Flags, Floats, Pairs]:
     """Return kind, margin, outcome of each decision, other measures; and the pairs of clusters."""
     codes = np.unique(half.y, return_inverse=True)[1].astype(np.int64)
     found = judged(links, half.X[order], codes[order])
-    beside = others(links, half.X[order], found.kind)
+    beside = others(links, half.X[order], found.kind, density)
     return found.kind, found.margin, found.right, beside, pairs(links, codes[order])
 
 
-def others(links: Links, X: npt.NDArray[np.float32], kind: npt.NDArray[np.int8]) -> Floats:
-    """Return the margin of each decision and the silhouette by final clusters, row by row."""
+def others(
+    links: Links,
+    X: npt.NDArray[np.float32],
+    kind: npt.NDArray[np.int8],
+    density: dict[str, float],
+) -> Floats:
+    """Return the margin of each decision, and of each vector two measures that know the future.
+
+    These are its silhouette by the final clusters and its probability by HDBSCAN of all vectors.
+    """
     again = Links.from_thresholds(links.thresholds, evidence=links.evidence, heal=links.healing)
     decided = again.decide_many(X)
     margin = decided.similarity - decided.threshold
     margin = np.where(kind == NEW, -margin, margin)
-    return np.column_stack([np.nan_to_num(margin, nan=1.0), silhouette(X, again.labels())])
+    dense = Hdbscan().probabilities(X, density)
+    margin = np.nan_to_num(margin, nan=1.0)
+    return np.column_stack([margin, silhouette(X, again.labels()), dense])
 
 
 def silhouette(X: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> Floats:
@@ -191,7 +214,7 @@ def figures(odds: Floats, right: Flags, beside: Floats) -> dict[str, Any]:
         "accuracy": float(y.mean()),
         "bins": reliability(p, y),
     }
-    measures = {"probability": p, "margin": beside[known, 0], "silhouette": beside[known, 1]}
+    measures = dict(zip(MEASURES, [p, *beside[known].T], strict=True))
     for name, surer in measures.items():
         order = np.argsort(-surer, kind="stable")
         for share in (90, 50):
@@ -240,7 +263,7 @@ def speed(rounds: int = 40) -> None:
 # Page
 
 COLUMNS = ("set", "identities", "answers", "ECE", "perfect", "≥ .95", "right", "AUC", "ECE")
-MEASURES = ("probability", "margin", "silhouette")
+MEASURES = ("probability", "margin", "silhouette", "HDBSCAN")
 
 
 def write(results: list[dict[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 """Measure probabilities from answers alone: `python -m benchmarks.confidence_answers FOLDER`.
 
 FOLDER holds .npz files with arrays X and y. Each set of `preset_points.py` is clustered with its
-preset, which has no model. People answer 200 or 500 decisions, drawn from the first half of the
+preset, which has no model. People answer 50, 200 or 500 decisions, drawn from the first half of the
 stream; the probabilities of the second half are judged. The command prints a table for
 docs/confidence.md: the mean over three splits of the identities and two orders of arrival.
 """
@@ -23,7 +23,7 @@ from linkstream.confidence import Model
 from linkstream.engine.contract import NEW
 from linkstream.tuning.confidence import judged
 
-COUNTS = (200, 500)
+COUNTS = (50, 200, 500)
 SPLITS, ORDERS = 3, 2
 
 
@@ -72,11 +72,11 @@ def run(preset: str, half: Half, order: int) -> list[float]:
     for count in COUNTS:
         model = Model.empty(setting(links.core)).answered(
             [
-                (bool(found.kind[i] == NEW), float(found.margin[i]), bool(found.right[i]))
+                (int(found.kind[i] == NEW), float(found.margin[i]), bool(found.right[i]), int(i))
                 for i in drawn[:count]
             ]
         )
-        p = model.probabilities(found.kind[n:], found.margin[n:])
+        p = model.probabilities(found.kind[n:], found.margin[n:], np.arange(n, len(y)))
         known = np.isfinite(p)
         if not known.any():
             figures += [0.0, np.nan, np.nan]

@@ -121,11 +121,12 @@ def delayed(room: Room, found: Labels, delay: float, model: TimeModel) -> Intege
         model: parameters of the time model.
     """
     assert found.instant is not None
-    windows, live, final = room.windows, LiveLabels(model, delay), []
+    windows, final = room.windows, []
+    live = LiveLabels(model, delay, windows.at)
     labels: list[int] = []
     ends = room.talk.spans[:, 1].tolist()
     made = [
-        Window(windows.rows[n], int(windows.milliseconds[n]), float(windows.gaps[n]), ends[n])
+        Window(n, windows.rows[n], int(windows.milliseconds[n]), float(windows.gaps[n]), ends[n])
         for n in range(len(ends))
     ]
     for n, label in enumerate(found.instant.tolist()):

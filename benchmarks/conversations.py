@@ -15,6 +15,7 @@ linkscluster.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -183,18 +184,39 @@ def _values(parameters: Parameters) -> str:
 
 
 def compare(
-    beds: Beds, methods: Sequence[Method]
+    beds: Beds, methods: Sequence[Method], cache: Path | None = None
 ) -> tuple[dict[str, dict[str, Rates]], dict[str, Parameters]]:
-    """Tune and judge all methods; print a row for each."""
+    """Tune and judge all methods; print a row for each.
+
+    Args:
+        beds: the conversations.
+        methods: the methods.
+        cache: folder for the results of each method; those that are there are not made again.
+    """
     found: dict[str, dict[str, Rates]] = {}
     chosen: dict[str, Parameters] = {}
     for method in methods:
-        known = chosen.get(getattr(method, "tuned_as", ""))
-        chosen[method.name] = known or method.tune(beds.tuning)
-        found[method.name] = rates(method, chosen[method.name], beds.judged)
+        path = cache / f"{method.name.replace(' ', '-')}.json" if cache else None
+        if path and path.exists():
+            known = json.loads(path.read_text())
+            chosen[method.name] = known["parameters"]
+            found[method.name] = {c: np.array(each) for c, each in known["rates"].items()}
+        else:
+            tuned = chosen.get(getattr(method, "tuned_as", ""))
+            chosen[method.name] = tuned or method.tune(beds.tuning)
+            found[method.name] = rates(method, chosen[method.name], beds.judged)
+        if path:
+            keep(path, chosen[method.name], found[method.name])
         cells = [f"{c} {_cell(values)}" for c, values in found[method.name].items()]
         print(f"{method.name} ({_values(chosen[method.name])}): {'; '.join(cells)}", flush=True)
     return found, chosen
+
+
+def keep(path: Path, parameters: Parameters, found: dict[str, Rates]) -> None:
+    """Write the parameters and the rates of a method to a file."""
+    lists = {column: values.tolist() for column, values in found.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"parameters": parameters, "rates": lists}))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -209,6 +231,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--overlaps", action="store_true", help="let judged turns overlap")
     parser.add_argument("--count", type=int, default=JUDGED, help="conversations to judge")
     parser.add_argument("--docs", action="store_true", help="write the table into the page")
+    parser.add_argument(
+        "--cache", type=Path, help="folder for results; methods whose results are there do not run"
+    )
     options = parser.parse_args(arguments)
     structures = from_rttm(options.turns) if options.turns else None
     if structures is not None and not structures:
@@ -219,7 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
         overlaps=options.overlaps,
         structures=structures,
     )
-    found, chosen = compare(beds, METHODS)
+    found, chosen = compare(beds, METHODS, options.cache)
     text = body(found, chosen, beds)
     print(text)
     if options.docs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +112,17 @@ class Hdbscan:
         size, core = int(parameters["min_cluster_size"]), int(parameters["min_samples"])
         return {"settled": self._labels(distances(X), size, core, parameters["epsilon"])}
 
+    def probabilities(self, X: Vectors, parameters: Parameters) -> npt.NDArray[np.float64]:
+        """Return how strongly each vector belongs to its cluster; 0 for noise."""
+        size, core = int(parameters["min_cluster_size"]), int(parameters["min_samples"])
+        fitted = self._fitted(distances(X), size, core, parameters["epsilon"])
+        told: npt.NDArray[np.float64] = fitted.probabilities_
+        return told
+
     def _labels(self, apart: Matrix, size: int, core: int, epsilon: float) -> Labels:
+        return alone(self._fitted(apart, size, core, epsilon).labels_)
+
+    def _fitted(self, apart: Matrix, size: int, core: int, epsilon: float) -> Any:
         from hdbscan import HDBSCAN
 
         made = HDBSCAN(
@@ -120,7 +131,7 @@ class Hdbscan:
             cluster_selection_epsilon=epsilon,
             metric="precomputed",
         )
-        return alone(made.fit_predict(apart))
+        return made.fit(apart)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 The protocol is that of `protocol.py`, with healed Links and both halves of each set: each half is
 clustered with thresholds tuned on the other, then reviewed. One row is a complete set with the
-shipped preset, which was tuned on half of its identities. The labels give the answers: whether two
-subclusters are the same is decided by the most central vector of each. The queue is compared with
-random questions, half of them about two clusters, half about an edge. The command prints a table
-and draws docs/img/review.png.
+shipped preset, which was tuned on half of its identities. If the tuning half has 20 identities or
+more, a model of confidence that was fitted to it orders the queue, which is compared with the order
+without one. The labels give the answers: whether two subclusters are the same is decided by the
+most central vector of each. The queue is compared with random questions, half of them about two
+clusters, half about an edge. The command prints a table and draws docs/img/review.png.
 """
 
 from __future__ import annotations
@@ -25,16 +26,21 @@ from rich.progress import track
 
 from benchmarks.methods import HEALED, HealedLinks
 from benchmarks.performance_page import INK, OURS, QUIET, THEIRS
-from benchmarks.protocol import Half, Vectors, load
+from benchmarks.protocol import Half, Vectors, load, orders
 from benchmarks.quality import RESULTS
 from linkstream import Links, Thresholds
+from linkstream.confidence import Model
 from linkstream.engine.forest import PINNED
 from linkstream.errors import ContradictionError
+from linkstream.identity.review import NO_ODDS
 from linkstream.metrics import accuracy
+from linkstream.tuning.candidates import Candidate
+from linkstream.tuning.confidence import fit_confidence
 
 SETS = ("voice_libri261", "face_lfw_facenet", "voice_stream10", "voice_stream261")
 WHOLE = {"voice_libri261": "ge2e"}
 QUESTIONS, SEEDS, GOAL = 150, 5, 0.99
+FIRST = 1_500  # vectors of a half that a model is fitted to
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "img" / "review.png"
 
 Ask = Callable[[Links], tuple[int, int] | None]  # two subclusters to ask about
@@ -48,11 +54,13 @@ class Curves:
     identities: int
     queue: list[float]
     random: list[list[float]]
+    plain: list[float] | None = None  # by the queue without a model, if there is one
 
-    def reached(self, goal: float) -> str:
-        """Return after how many answers the queue reaches this accuracy."""
-        places = [place for place, value in enumerate(self.queue) if value >= goal]
-        return str(places[0]) if places else f"> {len(self.queue) - 1}"
+
+def reached(scores: list[float], goal: float) -> str:
+    """Return after how many answers this accuracy is reached."""
+    places = [place for place, value in enumerate(scores) if value >= goal]
+    return str(places[0]) if places else f"> {len(scores) - 1}"
 
 
 def by_queue(links: Links) -> tuple[int, int] | None:
@@ -113,17 +121,32 @@ def healed(thresholds: Thresholds) -> Links:
     return Links.from_thresholds(thresholds, threads=1, **HEALED)
 
 
-def review(half: Half, links: Links) -> Curves:
-    """Return the curves of some vectors, with an empty clusterer."""
+def model_of(half: Half, thresholds: Thresholds) -> Model:
+    """Return the model of confidence that is fitted to a half."""
+    first = half.first(FIRST)
+    codes = np.unique(first.y, return_inverse=True)[1].astype(np.int64)
+    candidate = Candidate(thresholds, options=HEALED)
+    return fit_confidence(candidate, first.X, codes, orders(len(codes), 3))
+
+
+def review(half: Half, links: Links, model: Model | None = None) -> Curves:
+    """Return the curves of some vectors, with an empty clusterer and the model of another half."""
     links.add_many(half.X)
     start = links.to_bytes()
 
-    def run(ask: Ask) -> list[float]:
-        return curve(half, Links.from_bytes(start, threads=1), ask)
+    def run(ask: Ask, model: Model | None = None) -> list[float]:
+        begun = Links.from_bytes(start, threads=1)
+        begun.confidence.use(model)
+        return curve(half, begun, ask)
 
     asks = [at_random(np.random.default_rng(seed)) for seed in range(SEEDS)]
     identities = len(np.unique(half.y))
-    return Curves(len(half.y), identities, run(by_queue), [run(ask) for ask in asks])
+    plain, found = run(by_queue), None
+    links.confidence.use(model)
+    if links.confidence.odds_of_pairs() != NO_ODDS:
+        found = run(by_queue, model)
+    drawn = [run(ask) for ask in asks]
+    return Curves(len(half.y), identities, found or plain, drawn, found and plain)
 
 
 def whole(path: Path) -> Half:
@@ -137,15 +160,17 @@ def table(rows: dict[str, Curves]) -> str:
     marks = (0, 20, 50, 100, 150)
     heads = " | ".join(f"{mark}" for mark in marks)
     lines = [
-        f"| set | vectors, identities | questions to {GOAL:.2f} | {heads} | 150 at random |",
-        "| --- | --: | --: |" + " --: |" * (len(marks) + 1),
+        f"| set | vectors, identities | questions to {GOAL:.2f} | without a model | {heads} "
+        "| 150 without a model | 150 at random |",
+        "| --- | --: | --: | --: |" + " --: |" * (len(marks) + 2),
     ]
     for name, curves in rows.items():
         cells = " | ".join(f"{curves.queue[mark]:.3f}" for mark in marks)
         drawn = np.mean([scores[-1] for scores in curves.random])
         lines.append(
             f"| {name.replace('_', ' ')} | {curves.vectors}, {curves.identities} | "
-            f"{curves.reached(GOAL)} | {cells} | {drawn:.3f} |"
+            f"{reached(curves.queue, GOAL)} | {reached(curves.plain or curves.queue, GOAL)} | "
+            f"{cells} | {(curves.plain or curves.queue)[-1]:.3f} | {drawn:.3f} |"
         )
     return "\n".join(lines)
 
@@ -200,9 +225,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows, shown = {}, {}
     for name in track(SETS, "reviewing", disable=not sys.stderr.isatty()):
         tuning, scored = load(folder / f"{name}.npz")
-        shown[name] = rows[name] = review(scored, healed(Thresholds(**tuned[name]["parameters"])))
+        given = Thresholds(**tuned[name]["parameters"])
+        shown[name] = rows[name] = review(scored, healed(given), model_of(tuning, given))
         swapped = Thresholds(**HealedLinks().tune(scored.X, scored.y))
-        rows[f"{name}, halves swapped"] = review(tuning, healed(swapped))
+        found = review(tuning, healed(swapped), model_of(scored, swapped))
+        rows[f"{name}, halves swapped"] = found
     for name, preset in WHOLE.items():
         everyone = whole(folder / f"{name}.npz")
         rows[f"{name}, all, preset {preset}"] = review(everyone, Links.preset(preset, threads=1))

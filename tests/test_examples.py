@@ -6,7 +6,6 @@ import os
 import runpy
 import subprocess
 import sys
-import wave
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from linkstream import Links
 from linkstream.adapters.diarization import Diarizer, Turn, load_rttm, turns_of, write_rttm
 from linkstream.data import voice_stream
 from linkstream.metrics import accuracy
+from sounds import check_talk, spectrum, talk_of_three, write
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples"
 PICTURES = ("photo_library", "news_day", "support_tickets", "live_speakers")
@@ -26,29 +26,6 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def example(name):
     """What an example defines."""
     return runpy.run_path(str(FOLDER / f"{name}.py"))
-
-
-def tones(pitch, seconds, rng, *, rate=16_000):
-    """A voice of a kind: ten harmonics of a pitch that wavers, and some breath."""
-    time = np.arange(int(seconds * rate)) / rate
-    phase = 2 * np.pi * pitch * (time + 0.002 * np.sin(9 * time))
-    harmonics = sum(np.sin(k * phase) / k for k in range(1, 11))
-    return 0.2 * harmonics + 0.005 * rng.normal(size=len(time))
-
-
-def spectrum(window):
-    """A stand-in for an encoder: levels of the spectrum below 4 kHz, their mean taken away."""
-    levels = np.abs(np.fft.rfft(window * np.hanning(len(window))))[: len(window) // 4]
-    bands = np.log1p(np.add.reduceat(levels, np.arange(0, len(levels), 32)))
-    return bands - bands.mean()
-
-
-def write(path, sound, *, rate=16_000, channels=1):
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes((np.clip(sound, -1, 1) * 32767).astype("<i2").tobytes())
 
 
 # As a reader runs them
@@ -136,50 +113,15 @@ def test_live_speakers_are_told_anew_at_the_end_and_one_is_known_by_name(tmp_pat
 
 @pytest.fixture
 def talk(tmp_path):
-    """Three voices, 6 s each, twice over, with a pause in the middle."""
-    rng = np.random.default_rng(0)
-    parts = [tones(pitch, 6, rng) for pitch in (90, 140, 230)]
-    parts += [np.zeros(3 * 16_000)] + [tones(pitch, 6, rng) for pitch in (140, 90, 230)]
     path = tmp_path / "talk.wav"
-    write(path, np.concatenate(parts))
+    write(path, talk_of_three())
     return path
 
 
 def test_sound_becomes_rttm_with_the_encoder_that_is_given(talk):
     links = Links(0.8, 0.75, 0.85)
     target = example("sound_to_rttm")["main"](talk, spectrum, links)
-    turns = load_rttm(target)["talk"]
-    truth = [(0, 6), (6, 12), (12, 18), (21, 27), (27, 33), (33, 39)]
-    long = [turn for turn in turns if turn.duration > 2]
-    assert len(long) == len(truth)
-    for turn, (start, end) in zip(long, truth, strict=True):
-        assert abs(turn.start - start) < 1.3
-        assert abs(turn.end - end) < 1.3
-    first, second, third, *again = [turn.speaker for turn in long]
-    assert len({first, second, third}) == 3
-    assert again == [second, first, third]
-
-
-def test_channels_are_made_one(tmp_path):
-    read = example("sound_to_rttm")["read"]
-    sound = 0.5 * np.sin(np.arange(1600) / 9)
-    write(tmp_path / "one.wav", sound)
-    write(tmp_path / "two.wav", np.repeat(sound, 2), channels=2)
-    np.testing.assert_allclose(read(tmp_path / "one.wav"), sound, atol=1e-4)
-    np.testing.assert_array_equal(read(tmp_path / "one.wav"), read(tmp_path / "two.wav"))
-
-
-def test_silence_and_sounds_too_short_have_no_turns():
-    diarize = example("sound_to_rttm")["diarize"]
-    for n in (0, 100, 80_000):
-        sound = np.zeros(n, dtype=np.float32)
-        assert diarize(sound, spectrum, Links(0.8, 0.75, 0.85)).rttm() == ""
-
-
-def test_sound_of_another_rate_is_refused(tmp_path):
-    write(tmp_path / "fast.wav", np.zeros(100), rate=44_100)
-    with pytest.raises(SystemExit, match="16000 Hz"):
-        example("sound_to_rttm")["main"](tmp_path / "fast.wav", spectrum)
+    check_talk(load_rttm(target)["talk"])
 
 
 # Other front ends

@@ -214,6 +214,11 @@ class BoundEngine {
     locked([&] { engine_.set_cluster_margins(on); });
   }
 
+  void set_policy(double joined, double fresh, std::int64_t missing_weight) {
+    const bool on = missing_weight >= 0;
+    locked([&] { engine_.set_policy({on, joined, fresh, on ? missing_weight : 0}); });
+  }
+
   // Rows of `barred` are two subclusters; rows of `labels` a cluster and its label.
   void require(EventRows barred, EventRows labels) {
     Requirements requirements;
@@ -321,6 +326,27 @@ class BoundEngine {
       similarities.data()[i] = all[i].similarity;
     }
     return {std::move(clusters), std::move(masses), std::move(similarities)};
+  }
+
+  // Clusters of -1 and margins of NaN stand for those that are not there.
+  std::tuple<Array<std::int64_t>, Array<double>> near_clusters(Vectors vectors, std::size_t limit) {
+    check(vectors);
+    const std::size_t n = vectors.shape(0);
+    const std::int32_t* q = vectors.data();
+    Array<std::int64_t> clusters({n, limit});
+    Array<double> margins({n, limit});
+    std::int64_t* const ids = clusters.data();
+    double* const figures = margins.data();
+    std::fill_n(ids, n * limit, std::int64_t{-1});
+    std::fill_n(figures, n * limit, kNothing);
+    locked([&] {
+      engine_.near_clusters(q, n, limit,
+                            [=](std::size_t i, std::size_t j, std::int64_t cluster, double margin) {
+                              ids[i * limit + j] = cluster;
+                              figures[i * limit + j] = margin;
+                            });
+    });
+    return {std::move(clusters), std::move(margins)};
   }
 
   Array<double> elsewhere(Vectors vectors, std::int64_t cluster) {
@@ -612,6 +638,8 @@ void bind_engine(nb::module_& m) {
       .def("set_healing", &BoundEngine::set_healing, nb::arg("growth"), nb::arg("steadiness"),
            nb::arg("alone"), nb::arg("final_after") = 0)
       .def("set_cluster_margins", &BoundEngine::set_cluster_margins, nb::arg("on"))
+      .def("set_policy", &BoundEngine::set_policy, nb::arg("joined"), nb::arg("fresh"),
+           nb::arg("missing_weight"))
       .def("require", &BoundEngine::require, nb::arg("barred"), nb::arg("labels"))
       .def("heal", &BoundEngine::heal)
       .def("note", &BoundEngine::note, nb::arg("rows"))
@@ -625,6 +653,7 @@ void bind_engine(nb::module_& m) {
            nb::arg("before"))
       .def("held_by", &BoundEngine::held_by, nb::arg("number"), nb::arg("limit"), nb::arg("before"))
       .def("wholes", &BoundEngine::wholes, nb::arg("vector"))
+      .def("near_clusters", &BoundEngine::near_clusters, nb::arg("vectors"), nb::arg("limit"))
       .def("elsewhere", &BoundEngine::elsewhere, nb::arg("vectors"), nb::arg("cluster"))
       .def("read_clusters", &BoundEngine::read_clusters, nb::arg("parts"), nb::arg("budget"),
            nb::arg("listed"))

@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from linkstream.engine import door
 from linkstream.engine.fixed_point import SCALE, norms, quantise, row_sums, squared_norms
-from linkstream.engine.state import Fixed
+from linkstream.engine.state import Fixed, State
 from linkstream.errors import ArgumentError
+from linkstream.identity.ledger import Ledger
 from linkstream.space import Floats, Space
 
 # Makes fixed-point numbers and lengths of vectors; both engines have one.
@@ -198,3 +199,29 @@ class FormerVectors:
 
     rows: Fixed
     undone: Fixed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """A clusterer that keeps no vectors, before a rebuild changed its encoder; undo needs it.
+
+    Attributes:
+        state: its state, without the log.
+        ledger: its ledger.
+        epochs: its spaces.
+        end: number of events after the change; with more of them it cannot be undone any more.
+    """
+
+    state: State
+    ledger: Ledger
+    epochs: Epochs
+    end: int = 0
+
+    @property
+    def first(self) -> int:
+        """The first event of the change."""
+        return self.state.n_events
+
+    def until(self, end: int) -> Former:
+        """Return the same for a change that ended with this number of events."""
+        return replace(self, end=end)

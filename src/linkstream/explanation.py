@@ -30,6 +30,8 @@ class Explanation:
         to_link: how much more similar to `judged` the vector must be to be linked; None unless
             it would start a new cluster.
         changes: sentences that say what would change the answer.
+        cluster_margin: as in `Decision`; None if margins are off or there is no cluster.
+        probability: that the answer is right; None if unknown (`links.confidence.why`).
     """
 
     kind: Kind
@@ -42,6 +44,8 @@ class Explanation:
     to_join: float | None = None
     to_link: float | None = None
     changes: tuple[str, ...] = ()
+    cluster_margin: float | None = None
+    probability: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain values for JSON."""
@@ -54,6 +58,9 @@ class Explanation:
         lines += [f"  {_describe(candidate)}" for candidate in self.nearest]
         if self.runner_up is not None:
             lines.append(f"next cluster: {_describe(self.runner_up)}")
+        if self.probability is not None:
+            margin = "" if self.cluster_margin is None else f", margin {self.cluster_margin:+.4f}"
+            lines.append(f"right with probability {self.probability:.3f}{margin} to whole clusters")
         lines += [f"change: {change}" for change in self.changes]
         return "\n".join(lines)
 
@@ -108,6 +115,7 @@ def explain(engine: Engine | None, vector: npt.NDArray[np.int32], *, limit: int)
         to_join=None if joined else best.join_threshold - best.similarity,
         to_link=-judged.margin if answer.kind == "new" else None,
         changes=tuple(counterfactual.changes(answer.kind, ranked, judged, asked)),
+        cluster_margin=answer.cluster_margin,
     )
 
 

@@ -14,7 +14,7 @@ from linkstream.engine import snapshot
 from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import ARRAYS, State, damaged, indices_of
-from linkstream.epochs import Epochs
+from linkstream.epochs import Epochs, Former
 from linkstream.errors import ArgumentError, SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger
@@ -26,9 +26,9 @@ from linkstream.space import Space
 # Fields of the header of a snapshot; any other field is refused.
 _META = (
     *("state", "model", "heal", "ledger", "limits", "min_size", "keep_vectors"),
-    *("space_dimension", "epochs", "confidence", "rebuild_thresholds"),
+    *("space_dimension", "epochs", "confidence", "learnt", "rebuild_thresholds", "former"),
 )
-_ARRAYS = (*ARRAYS, "space_mean", "kept", "undone")
+_ARRAYS = (*ARRAYS, "space_mean", "kept", "undone", "margins", "former")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,10 @@ class Saved:
 
     `kept` are the vectors themselves, if they are kept. `undone` are the vectors that undo took and
     redo may restore, oldest first. `epochs` is None if the space never changed, and
-    `rebuild_thresholds` if rebuilds take those of the state. The digest leaves `confidence` out, as
-    it changes no decision.
+    `rebuild_thresholds` if rebuilds take those of the state. `former` is what a clusterer without
+    kept vectors was before the last change, if that changed its encoder. `margins` are the cluster
+    margins of decisions, and `learnt` the answers that the model has (confidence.py). The digest
+    leaves these three and `confidence` out, as they change no decision.
     """
 
     state: State
@@ -52,7 +54,10 @@ class Saved:
     undone: npt.NDArray[np.int32] | None = None
     epochs: Epochs | None = None
     confidence: Model | None = None
+    learnt: tuple[int, int] = (0, 0)
+    margins: npt.NDArray[np.int32] | None = None
     rebuild_thresholds: RebuildThresholds | None = None
+    former: Former | None = None
 
     def space_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the mean of the space, if there is one."""
@@ -76,9 +81,13 @@ def pack(saved: Saved) -> bytes:
         meta["epochs"] = saved.epochs.to_plain()
     if saved.confidence is not None:
         meta["confidence"] = saved.confidence.to_plain()
+    if any(saved.learnt):
+        meta["learnt"] = list(saved.learnt)
     if saved.rebuild_thresholds is not None:
         meta["rebuild_thresholds"] = saved.rebuild_thresholds.to_plain()
-    some = {"kept": saved.kept, "undone": saved.undone}
+    some: dict[str, Any] = {"kept": saved.kept, "undone": saved.undone, "margins": saved.margins}
+    if saved.former is not None:
+        meta["former"], some["former"] = _former_parts(saved.former)
     vectors = {name: rows for name, rows in some.items() if rows is not None}
     return snapshot.encode(meta, {**saved.state.arrays(), **saved.space_arrays(), **vectors})
 
@@ -103,7 +112,10 @@ def unpack(data: bytes) -> Saved:
         undone=_undone(arrays.get("undone"), state, keep_vectors),
         epochs=_epochs(meta.get("epochs"), space, state),
         confidence=_confidence(meta.get("confidence")),
+        learnt=_learnt(meta.get("learnt", [0, 0])),
+        margins=_margins(arrays.get("margins"), state),
         rebuild_thresholds=_rebuild_thresholds(meta.get("rebuild_thresholds")),
+        former=_former(meta.get("former"), arrays.get("former"), state),
     )
 
 
@@ -180,6 +192,27 @@ def _undone(
     return array
 
 
+def _former_parts(former: Former) -> tuple[list[int], npt.NDArray[np.int32]]:
+    """Return the header and the array of a clusterer as it was: a snapshot within the snapshot."""
+    space = former.epochs.last.space
+    inner = pack(Saved(former.state, space, None, former.ledger, epochs=former.epochs))
+    padded = inner + bytes(-len(inner) % 4)
+    return [former.end, len(inner)], np.frombuffer(padded, dtype="<i4")
+
+
+def _former(header: Any, array: npt.NDArray[Any] | None, state: State) -> Former | None:
+    if header is None and array is None:
+        return None
+    sound = isinstance(header, list) and [type(value) for value in header] == [int, int]
+    if array is None or array.dtype != np.int32 or not sound or header[0] > state.n_events:
+        raise damaged("a former state that cannot be", "what linkstream wrote")
+    inner = unpack(array.astype("<i4").tobytes()[: header[1]])
+    if inner.state.n_vectors != state.n_vectors or inner.state.n_events >= header[0]:
+        raise damaged("a former state of another clusterer", "what linkstream wrote")
+    epochs = inner.epochs or Epochs.first(inner.space)
+    return Former(inner.state, inner.ledger, epochs, header[0])
+
+
 _BLOCK = 1024  # rows looked at together: they stay in the cache
 _SLACK = 1e-4  # far above what rounding can make of sound vectors, far below any other vector
 _SINGLE = 1024  # dimensions whose sums single precision holds to within that
@@ -224,6 +257,22 @@ def _confidence(plain: Any) -> Model | None:
         return None if plain is None else Model.from_plain(plain)
     except ValueError as error:
         raise damaged(f"confidence that cannot be ({error})", "what linkstream wrote") from None
+
+
+def _learnt(plain: Any) -> tuple[int, int]:
+    whole = isinstance(plain, list) and [type(each) for each in plain] == [int, int]
+    if not whole or not 0 <= plain[0] <= plain[1]:
+        raise damaged(f"answers learnt {plain!r:.40}", "what linkstream wrote")
+    return plain[0], plain[1]
+
+
+def _margins(array: npt.NDArray[Any] | None, state: State) -> npt.NDArray[np.int32] | None:
+    if array is None:
+        return None
+    if array.dtype != np.int32 or array.ndim != 1 or len(array) > state.n_vectors:
+        seen = f"margins of type {array.dtype} and shape {array.shape}"
+        raise damaged(seen, f"whole numbers, for up to {state.n_vectors} decisions")
+    return array
 
 
 def _epochs(rows: Any, space: Space, state: State) -> Epochs:

@@ -15,11 +15,13 @@ import pytest
 from river import checks, compose, metrics, preprocessing, stream
 from river.checks import common
 
+from confidence import sure
 from linkstream import Links
 from linkstream.adapters.river import LinksRiver
 from linkstream.data import voice_stream
 from linkstream.errors import ArgumentError, DimensionError, MissingExtraError, VectorError
 from linkstream.presets import preset
+from linkstream.tuning import Tuned
 from streams import make
 
 THRESHOLDS = (0.7, 0.6, 0.9)
@@ -90,6 +92,23 @@ def test_rivers_checks_on_data_pass_for_vectors_that_have_all_their_features(mod
 def test_each_check_that_does_not_apply_is_one_of_rivers():
     assert set(ON_DATA) >= NOT_APPLICABLE
     checks.check_estimator(LinksRiver(*THRESHOLDS))
+
+
+def test_the_probabilities_are_those_of_links():
+    names = [f"x{i}" for i in range(sure.STREAM.vectors.shape[1])]
+    model, links = (
+        LinksRiver(**Tuned(sure.THRESHOLDS, confidence=sure.MODEL).parameters()),
+        sure.links(),
+    )
+    for x in sure.STREAM.vectors[:100]:
+        model.learn_one(dict(zip(names, x, strict=True)))
+        links.add(x)
+    asked = sure.STREAM.vectors[100:130]
+    found = [model.predict_proba_one(dict(zip(names, x, strict=True))) for x in asked]
+    assert found == links.predict_proba(asked)
+    assert sum(map(bool, found)) > 20
+    assert model.clone(include_attributes=True).predict_proba_one(asked[0]) == found[0]
+    assert LinksRiver(*THRESHOLDS).predict_proba_one(asked[0]) == {}
 
 
 @pytest.mark.parametrize("kind", ["lobes", "drifting", "hub"])

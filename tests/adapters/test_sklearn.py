@@ -25,6 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.utils import estimator_checks
 
+from confidence import sure
+from confidence.sure import model_for
 from linkstream import Links, Space
 from linkstream.adapters.bertopic import LinksTopics
 from linkstream.adapters.sklearn import NOT_APPLICABLE, LinksClusterer
@@ -38,6 +40,7 @@ from linkstream.errors import (
 )
 from linkstream.metrics import accuracy
 from linkstream.presets import preset
+from linkstream.tuning import Tuned
 from streams import make
 
 THRESHOLDS = (0.7, 0.6, 0.9)
@@ -46,6 +49,7 @@ ESTIMATORS = {
     "plain": LinksClusterer(*THRESHOLDS),
     "whole clusters": LinksClusterer(*THRESHOLDS, evidence="cluster", engine="reference"),
     "topics": LinksTopics(*THRESHOLDS, evidence="nearest"),
+    "with probabilities": LinksClusterer(*THRESHOLDS, confidence=model_for(THRESHOLDS)),
 }
 
 
@@ -336,6 +340,58 @@ def test_damaged_bytes_in_a_pickle_are_refused(stream):
     damaged[len(damaged) // 2] ^= 1
     with pytest.raises(SnapshotError):
         LinksClusterer().__setstate__(state | {"links_": bytes(damaged)})
+
+
+def test_the_probabilities_are_those_of_links_in_the_columns_of_the_classes():
+    X = sure.STREAM.vectors
+    model = LinksClusterer(*sure.STREAM.thresholds, confidence=sure.MODEL).fit(X[:120])
+    links = sure.links()
+    links.add_many(X[:120])
+    asked = np.concatenate([X[120:180], -X[:3]])
+    shares, classes = model.predict_proba(asked), model.classes_
+    assert classes.tolist() == [-1, *(each.id for each in links.clusters())]
+    for row, found in zip(shares, links.predict_proba(asked), strict=True):
+        told = {int(classes[i]): row[i] for i in np.flatnonzero(row > 0)}
+        assert told == found
+        assert np.isnan(row).all() if not found else row.sum() == pytest.approx(1.0)
+    known = np.isfinite(shares[:, 0])
+    assert known.sum() > 30
+    decided = np.searchsorted(classes, model.predict(asked))
+    right = sure.MODEL.probabilities(*kinds_and_margins(links, asked))
+    np.testing.assert_allclose(shares[known, decided[known]], right[known])
+
+
+def kinds_and_margins(links, X):
+    asked = links.core.running().ask(links.core.quantised(X.astype(np.float32)))
+    return asked.kind, asked.cluster_margin
+
+
+def test_there_are_no_probabilities_without_a_model(stream):
+    model = LinksClusterer(*THRESHOLDS).fit(stream)
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(LinksTopics(*THRESHOLDS).fit(stream), "probabilities_")
+    other = LinksClusterer(0.8, 0.7, 0.95, confidence=model_for(THRESHOLDS)).fit(stream)
+    assert np.isnan(other.predict_proba(stream[:3])).all()
+    assert other.links_.confidence.why.startswith("fitted with other thresholds")
+
+
+def test_topics_have_the_probability_of_each_document_of_the_last_call():
+    X = sure.STREAM.vectors
+    options = {"confidence": sure.MODEL, "evidence": "nearest"}
+    topics = LinksTopics(*sure.STREAM.thresholds, **options).fit(X[:50])
+    topics.partial_fit(X[50:120])
+    links = sure.links()
+    links.add_many(X[:50])
+    expected = links.decide_many(X[50:120]).probability
+    np.testing.assert_array_equal(topics.probabilities_, expected)
+    np.testing.assert_array_equal(copy.deepcopy(topics).probabilities_, expected)
+
+
+def test_a_tuning_gives_the_parameters(tmp_path):
+    tuned = Tuned(sure.links().thresholds, confidence=sure.MODEL)
+    model = LinksClusterer(**tuned.parameters()).fit(sure.STREAM.vectors)
+    assert clone(model).confidence == sure.MODEL
+    assert model.links_.confidence.why == ""
 
 
 def test_it_works_at_the_end_of_a_pipeline(stream):

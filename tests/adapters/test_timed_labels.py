@@ -1,5 +1,7 @@
 """Test Diarizer with a delay: final turns, pending turns, turns of the whole recording."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from benchmarks import conversation_bed as bed
@@ -7,9 +9,9 @@ from benchmarks import conversation_bed as bed
 from linkstream import Links, Thresholds
 from linkstream.adapters.diarization import Diarizer, Turn, turns_of
 from linkstream.data import voice_stream
-from linkstream.errors import ArgumentError
+from linkstream.errors import ArgumentError, LinkstreamError
 from linkstream.store import Store
-from linkstream.turn_model import TimeModel
+from linkstream.turn_model import TimeModel, chapters
 
 THRESHOLDS = (0.7, 0.6, 0.9)
 ANN, BOB, CAT = np.eye(3)
@@ -219,3 +221,118 @@ def test_the_first_window_after_a_pause_counts_as_much_as_those_after_it():
     for window in windows("bbbb", 30):
         diarizer.add(*window)
     assert list(diarizer._timed._milliseconds) == [400] * 8
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_turns_do_not_depend_on_when_and_how_often_they_were_asked_for(seed, monkeypatch):
+    """Corrections included: they are made at the same moments, the questions are not."""
+    monkeypatch.setattr(chapters, "CHAPTER", 12)
+    rng = np.random.default_rng(seed)
+    X = np.eye(6)[rng.integers(0, 3, 30).repeat(4)] + 0.4 * rng.normal(size=(120, 6))
+    deeds = rng.choice(["", "name", "same", "different", "undo", "remove"], 120, p=DEED_SHARES)
+    targets = rng.random((120, 2))
+    answers = []
+    for chance in (0.0, 0.3, 1.0):
+        asks = np.random.default_rng([seed, 1]).random((120, 4)) < chance
+        answers.append(told(X, deeds, targets, asks))
+    assert answers[0] == answers[1] == answers[2]
+    assert len(answers[0][2]) > 5
+
+
+DEED_SHARES = (0.8, 0.05, 0.04, 0.04, 0.04, 0.03)
+
+
+def told(X, deeds, targets, asks):
+    """Return final, pending and current turns of a recording with corrections and questions."""
+    diarizer = Diarizer(Links(*THRESHOLDS, mode="best"), delay=1.0)
+    questions = (diarizer.current, diarizer.pending, diarizer.final, diarizer.instant)
+    final = []
+    for n, x in enumerate(X):
+        final += diarizer.add(0.4 * n, 0.4 * n + LENGTH, x)
+        ask(questions, asks[n])
+        places = (targets[n] * (n + 1)).astype(int).tolist()
+        before = diarizer.links.n_events
+        correct(diarizer.links, deeds[n], *places)
+        if deeds[n] == "undo" and diarizer.links.n_events > before:
+            ask(questions, asks[n])
+            diarizer.links.undo()
+        ask(questions, asks[n])
+    return final, diarizer.pending(), diarizer.current(), diarizer.final()
+
+
+def ask(questions, wanted):
+    for question, now in zip(questions, wanted, strict=True):
+        if now:
+            question()
+
+
+def correct(links, deed, one, other):
+    """Correct something, if that is possible."""
+    with suppress(LinkstreamError):
+        if deed == "name":
+            links.name(int(links.labels()[one]), f"person {one}")
+        elif deed in ("same", "undo"):
+            links.same(one, other)
+        elif deed == "different":
+            links.different(one, other)
+        elif deed == "remove":
+            links.remove(one)
+
+
+def test_a_fragment_of_a_known_voice_is_no_speaker_in_final_turns():
+    """Windows across borders are clusters of their own, at once; with a delay they are nobody."""
+    ann_bob = (ANN + BOB) / np.sqrt(2)
+    diarizer = Diarizer(Links(0.8, 0.8, 0.9), delay=1.0)
+    vectors = ([ANN] * 20 + [ann_bob] * 2 + [BOB] * 20 + [ann_bob] * 2) * 2
+    for n, x in enumerate(vectors):
+        diarizer.add(0.4 * n, 0.4 * n + LENGTH, x)
+    diarizer.finish()
+    assert len({turn.cluster for turn in diarizer.instant()}) == 3
+    assert len({turn.cluster for turn in diarizer.final()}) == 2
+
+
+# Runs: segments known to be of one speaker
+
+
+def test_a_run_is_one_observation():
+    diarizer = Diarizer(Links(*THRESHOLDS), delay=1.0)
+    noisy = 0.75 * ANN + 0.66 * BOB
+    runs = [[ANN, ANN, noisy, ANN], [BOB, BOB, BOB], [noisy, ANN, ANN]]
+    told, place = [], 0
+    for run in runs:
+        spans = [(0.4 * (place + n), 0.4 * (place + n) + LENGTH) for n in range(len(run))]
+        told += diarizer.add_run([(*s, x) for s, x in zip(spans, run, strict=True)])
+        place += len(run)
+    told += diarizer.finish()
+    assert diarizer.links.n_vectors == 3
+    assert [turn.cluster for turn in diarizer.instant()] == [0, 1, 0]
+    assert len(diarizer) == 10
+    assert seconds(told) == pytest.approx(seconds(diarizer.final()))
+    diarizer.links.remove(1)
+    assert {turn.cluster for turn in diarizer.current()} == {0}
+
+
+def test_a_run_of_one_segment_is_that_segment():
+    one, other = (Diarizer(Links(*THRESHOLDS), delay=0.4) for _ in range(2))
+    for start, end, x in windows("aabbbaaacc"):
+        assert one.add(start, end, x) == other.add_run([(start, end, x)])
+    assert one.current() == other.current()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        [],
+        [(1.0, 2.0, ANN), (0.0, 1.0, ANN)],
+        [(9.0, 10.0, ANN), (10.0, 11.0, [1.0, 0.0])],
+        [(9.0, 10.0, ANN), (10.0, 11.0, 0.0 * ANN)],
+        [(9.0, 10.0, ANN), (10.0, 11.0, [np.nan, 0.0, 0.0])],
+        [(0.0, 10.0, ANN)],
+    ],
+)
+def test_a_run_that_is_none_changes_nothing(run):
+    diarizer, _ = heard("aaabbb")
+    before = diarizer.links.state_hash()
+    with pytest.raises(ArgumentError):
+        diarizer.add_run(run)
+    assert (len(diarizer), diarizer.links.state_hash()) == (6, before)

@@ -51,6 +51,8 @@ def test_a_pipe_gets_one_line_for_each_decision(folder, voices):
             "kind": decision.kind,
             "similarity": decision.similarity,
             "threshold": decision.threshold,
+            "cluster_margin": None,
+            "probability": None,
         }
 
 

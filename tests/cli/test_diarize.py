@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cli.command import refused, run, said, shown
@@ -26,6 +28,8 @@ def voices(tmp_path):
     with (tmp_path / "voices.jsonl").open("w") as lines:
         for start, x in zip(t.tolist(), X.tolist(), strict=True):
             lines.write(json.dumps({"embedding": x, "start": start, "end": start + 1.6}) + "\n")
+    columns = {"embedding": X.tolist(), "start": t, "end": t + 1.6}
+    pq.write_table(pa.table(columns), tmp_path / "voices.parquet")
     return tmp_path
 
 
@@ -55,6 +59,7 @@ def lines_of(done):
         ("voices.npz", "--times", "both"),
         ("voices.jsonl",),
         ("voices.jsonl", "--length", 1.6),
+        ("voices.parquet",),
     ],
 )
 def test_turns_are_those_of_the_diarizer(voices, words):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import shown
-from cli.test_examples import example_of
+from cli.test_examples import example_of, store_with_doubts
 from linkstream.cli import EXIT_CODES, demo
 from linkstream.cli.app import COMMANDS
 
@@ -50,6 +50,10 @@ def fresh(template, tmp_path):
 
 def test_the_session_of_the_page_runs_as_shown(fresh, monkeypatch):
     monkeypatch.setattr(demo, "PACE_ON_A_TERMINAL", 0.0)
+    doubts = fresh / "doubts"
+    doubts.mkdir()
+    store_with_doubts(doubts / "people.links")
     for line, told in SESSION:
-        seen = shown(*shlex.split(line)[1:], cwd=fresh)
+        words = shlex.split(line)[1:]
+        seen = shown(*words, cwd=doubts if words[0] in ("accept", "held", "assign") else fresh)
         assert matches(seen, told), f"{line}\n{seen}"

@@ -29,7 +29,7 @@ ALLOWED = ("body_max=", "people=write", "ge2e_", "store.json", "shape (")
 # What no command calls, or calls with values of its own.
 ELSEWHERE = (
     *("adapters/", "client/", "scaleout/", "service/", "contingency.py", "metrics.py"),
-    *("clusterer/absorb.py", "engine/choice.py", "engine/events.py", "paper/generative.py"),
+    *("clusterer/absorb.py", "engine/choice.py", "engine/event_values.py", "paper/generative.py"),
     *("clusterer/confidence.py", "paper/lemmas.py", "paper/sphere.py"),
     *("plots/graphs.py", "plots/reliability.py", "plots/timelines.py"),
 )

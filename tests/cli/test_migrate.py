@@ -171,3 +171,42 @@ def test_a_migration_without_vectors_tells_its_status_and_is_abandoned(folder, r
     assert "Abandon the migration" in refused(run("migrate", STORE, "finish", cwd=folder))
     assert said(folder, "migrate", STORE, "abandon", "--yes")["n_vectors"] == 0
     assert said(folder, "migrate", STORE) == {"migration": None}
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_a_store_that_keeps_no_vectors_takes_old_ones(folder, rows, numbered):
+    """Stores of the command line keep none if they do not track vectors; others may."""
+    with opened(folder) as store:
+        X = store.vectors(range(store.n_vectors))
+        test = store.thresholds
+    options = {"keep_vectors": False} if numbered else {"track_vectors": False}
+    with Store.open(folder / "sums.links", thresholds=test, mode="best", **options) as store:
+        store.add_many(X)
+        before = store.state_hash()
+    np.save(folder / "old.npy", X[50:290])
+    np.save(folder / "part.npy", rows[50:290])
+    said(folder, "migrate", "sums.links", "begin", "--model", "two")
+    first = ("--first", 50) if numbered else ()
+    added = said(folder, "migrate", "sums.links", "add", "part.npy", "--old", "old.npy", *first)
+    assert (added["taken"], added["pairs"]) == (240, 240)
+    assert added["reencoded"] == (240 if numbered else 0)
+    done = said(folder, "migrate", "sums.links", "finish")
+    assert done["loss"]["cosine"] > 0.9
+    with Store.open(folder / "sums.links") as store:
+        assert store.dimension == 300
+    said(folder, "undo", "sums.links")
+    with Store.open(folder / "sums.links") as store:
+        assert store.state_hash() == before
+
+
+def test_old_vectors_that_do_not_fit_are_refused(folder, rows):
+    np.save(folder / "few.npy", rows[:5])
+    (folder / "words.npy").write_text("no array")
+    said(folder, "migrate", STORE, "begin")
+    for given, words in (
+        (("add", "other.npy", "--old", "few.npy"), "300 vectors and 5 old vectors"),
+        (("add", "other.npy", "--old", "words.npy"), "holds no rows of vectors"),
+        (("add", "other.npy", "--old", "other.npy"), "where vectors are kept"),
+        (("finish", "--old", "other.npy"), "--old with finish"),
+    ):
+        assert words in refused(run("migrate", STORE, *given, cwd=folder))

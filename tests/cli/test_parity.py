@@ -37,6 +37,7 @@ RENAMED = {
     ("enrol", "X"): ("file", inspect.Parameter.empty),
     ("enrol", "locked"): ("drift", False),
     ("ignore", "on"): ("off", False),
+    ("judge", "right"): ("wrong", False),
 }
 # Fields with another default than the verb, and why.
 OTHER_DEFAULTS = {

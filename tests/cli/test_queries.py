@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cli.command import begin, json_lines, refused, run, run_on_a_terminal
-from linkstream.engine.events import from_dict
+from linkstream.engine.event_values import from_dict
 from linkstream.store import Store
 
 STORE = "people.links"

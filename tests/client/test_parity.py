@@ -8,6 +8,7 @@ import parity
 from linkstream import Links
 from linkstream.client import AsyncClient, Client
 from linkstream.clusterer.verbs import VERBS
+from linkstream.store import Store
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -18,7 +19,21 @@ def test_a_verb_of_a_client_is_that_of_links(kind, verb):
 
 
 @pytest.mark.parametrize(
-    "name", ["predict", "resolve_many", "explain_pair", "labels", "state_hash"]
+    "name",
+    ["predict", "predict_proba", "resolve_many", "explain_pair", "labels", "state_hash"],
 )
 def test_a_read_of_a_client_has_the_documentation_of_links(name):
     assert inspect.getdoc(getattr(Client, name)) == inspect.getdoc(getattr(Links, name))
+
+
+@pytest.mark.parametrize("kind", [Store, Client, AsyncClient])
+def test_predict_proba_has_the_parameters_and_the_return_type_of_links(kind):
+    ours, theirs = (inspect.signature(each.predict_proba) for each in (Links, kind))
+    assert list(ours.parameters.values()) == list(theirs.parameters.values())
+    assert ours.return_annotation == theirs.return_annotation
+
+
+def test_every_surface_has_the_confidence():
+    for kind in (Links, Store, Client):
+        assert isinstance(kind.confidence, property)
+        assert "why they may be unknown" in kind.confidence.__doc__

@@ -22,6 +22,7 @@ from linkstream.client import (
     reads,
     rebuilds,
     sending,
+    speech,
     tables,
     writes,
 )
@@ -425,7 +426,7 @@ VERBS = (
     *("explain", "explain_pair", "history", "exemplars", "events", "state_hash"),
     *("suggest_merges", "suggest_splits", "review_queue", "settle"),
     *("same", "different", "move", "name", "rename", "ignore", "remove", "forget", "undo", "redo"),
-    *("retract", "corrections"),
+    *("retract", "corrections", "judge"),
 )
 
 
@@ -460,13 +461,15 @@ def test_both_clients_have_the_same_methods():
     assert own == {name for name in dir(AsyncClient) if not name.startswith("_")}
     verbs = {
         name
-        for module in (migrations, reads, rebuilds, tables, writes)
+        for module in (migrations, reads, rebuilds, speech, tables, writes)
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
-    hidden = {"add_batch", "last_write", "sending"}
+    hidden = {"add_batch", "last_write", "read", "sending"}
     described = {name for name in verbs - hidden if not name.startswith("_")} | set(TABLE)
-    assert own - described == {"namespace", "feed", "iter_events", "follow", "close"}
+    assert own - described == {
+        *("namespace", "feed", "iter_events", "follow", "follow_turns", "close")
+    }
     assert described <= own
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import json
 import threading
 from dataclasses import asdict
 
@@ -19,6 +21,7 @@ from linkstream.clusterer.confidence import setting
 from linkstream.clusterer.verbs import VERBS
 from linkstream.confidence import Curve, Model
 from linkstream.data import voice_halves
+from linkstream.engine.events import Decided
 from linkstream.errors import (
     ArgumentError,
     DimensionError,
@@ -33,6 +36,7 @@ from linkstream.service import tokens
 from linkstream.service.running import background
 from linkstream.service.settings import Settings
 
+ARRIVALS = ("created", "joined", "linked")
 TIMEOUT = 120.0  # seconds; an idle machine needs less than one
 THRESHOLDS = Thresholds(0.766, 0.645, 0.738)
 X = voice_halves()[1].X
@@ -193,6 +197,16 @@ def test_a_namespace_may_have_thresholds_of_its_own_for_rebuilds(service, name, 
         assert client.info().thresholds == links.thresholds
 
 
+def lines_with_data(lines, n):
+    """Return the first n messages of a stream."""
+    return list(itertools.islice((line for line in lines if line.startswith("data: ")), n))
+
+
+def confidence_of(client):
+    """Read the confidence: a property of one client, a method of the other."""
+    return client.confidence() if callable(client.confidence) else client.confidence
+
+
 def test_a_namespace_may_have_a_model_of_confidence(service, name, talk):
     links, curve = Links(0.8, 0.75, 0.9), Curve(1.0, 8.0, -0.9, 0.9, 0.99, 900, 90)
     model = Model(setting(links.core), curve, curve, curve, 40)
@@ -201,11 +215,57 @@ def test_a_namespace_may_have_a_model_of_confidence(service, name, talk):
     with talk(None, service, name) as client:
         client.create(links.thresholds, confidence=model)
         assert [client.add(x) for x in X[:30]] == expected
+        told = confidence_of(client)
+        assert (told.model, told.why) == (model, "")
+        asked = np.concatenate([X[:20], -X[:2]])
+        assert client.predict_proba(asked, limit=2) == links.predict_proba(asked, limit=2)
+        assert max(map(len, client.predict_proba(asked))) > 1
+        assert client.predict_proba(X[:0]) == []
+        client.judge(7, False)
+        with pytest.raises(ArgumentError, match="without a cluster margin"):
+            client.judge(0)
+        judged = confidence_of(client).answered
+        assert judged == ((pytest.approx(expected[7].probability, abs=1e-6), False),)
+        with pytest.raises(ArgumentError, match="limit"):
+            client.predict_proba(asked, limit=0)
+        told = [e.probability for e in client.events() if isinstance(e, Decided)]
+        decided = [each.probability for each in expected]
+        assert told == pytest.approx(decided, abs=1e-6)
+        column = client.to_frame("numpy", columns=["vector", "probability"])["probability"]
+        np.testing.assert_allclose(column, np.array(decided, dtype=float), atol=1e-6)
+    text = httpx.get(f"{service}v1/namespaces/{name}/tables/vectors?format=csv", trust_env=False)
+    assert text.text.splitlines()[0] == "vector,cluster,name,cluster_margin,probability,id,time"
+    assert text.text.splitlines()[1] == "0,0,,,,,"
+    stream = f"{service}v1/namespaces/{name}/events/stream"
+    with httpx.stream("GET", stream, trust_env=False) as followed:
+        lines = followed.iter_lines()
+        frames = [json.loads(line[6:]) for line in lines_with_data(lines, 30)]
+    seen = [each.get("probability") for each in frames if each["kind"] in ARRIVALS]
+    assert seen == told[: len(seen)]
     assert sum(each.probability is not None for each in expected) > 20
     wrong = {"thresholds": asdict(links.thresholds), "confidence": {"held": []}}
     answer = httpx.put(f"{service}v1/namespaces/{name}-2", json=wrong, trust_env=False)
     assert answer.status_code in (400, 422)
     assert "confidence" in answer.text
+
+
+def test_probabilities_are_unknown_without_a_model(service, name, talk):
+    with talk(None, service, name) as client:
+        client.create(Thresholds(0.8, 0.75, 0.9))
+        client.add_many(X[:30])
+        assert client.predict_proba(X[:3]) == [{}, {}, {}]
+        assert confidence_of(client).model is None
+        assert "no model" in confidence_of(client).why
+    url = f"{service}v1/namespaces/{name}"
+    told = httpx.get(f"{url}/confidence", trust_env=False).json()
+    assert told["why"]
+    for nothing in ("identities", "answers", "check", "model"):
+        assert told[nothing] is None
+    sent = {"vectors": X[:2].tolist(), "payloads": [1, 2]}
+    refused = httpx.post(f"{url}/predict_proba", json=sent, trust_env=False)
+    assert (refused.status_code, refused.json()["error"]["expected"]) == (400, "vectors alone")
+    many = httpx.post(f"{url}/predict_proba?limit=0", json={"vectors": sent["vectors"]})
+    assert many.status_code == 400
 
 
 def test_every_write_of_the_client_is_a_route_of_the_service(service):
@@ -219,7 +279,9 @@ def test_every_write_of_the_client_is_a_route_of_the_service(service):
     }
     paths = {("POST", writes.PATHS.get(verb, verb)) for verb in VERBS}
     migration = ("migration", *(f"migration/{each}" for each in ("vectors", "finish", "abandon")))
-    others = {("PUT", ""), *(("POST", each) for each in ("compact", "rebuilds", *migration))}
+    turns = ("turns/{recording}", "turns/{recording}/finish")
+    posted = ("compact", "rebuilds", *migration, *turns)
+    others = {("PUT", ""), *(("POST", each) for each in posted)}
     assert {*paths, *others, ("DELETE", "rebuilds/{job}")} == set(scopes)
 
 

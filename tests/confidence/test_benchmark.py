@@ -23,7 +23,7 @@ def test_a_perfect_model_has_less_error_the_more_decisions_there_are():
 def test_the_surest_decisions_are_those_of_the_highest_probability():
     p = np.linspace(0.01, 0.99, 100)
     right = p > 0.5
-    found = confidence.figures(p, right, np.column_stack([-p, p]))
+    found = confidence.figures(p, right, np.column_stack([-p, p, p]))
     assert found["probability_50"] == found["silhouette_50"] == 1.0
     assert found["margin_50"] == 0.0
     assert found["accuracy"] == 0.5
@@ -32,10 +32,10 @@ def test_the_surest_decisions_are_those_of_the_highest_probability():
 
 def test_unknown_decisions_are_left_out():
     p = np.array([np.nan, 0.9, np.nan, 0.9])
-    found = confidence.figures(p, np.array([False, True, False, True]), np.zeros((4, 2)))
+    found = confidence.figures(p, np.array([False, True, False, True]), np.zeros((4, 3)))
     assert found["answers"] == 0.5
     assert found["accuracy"] == 1.0
-    unknown = confidence.figures(np.full(3, np.nan), np.ones(3, dtype=bool), np.zeros((3, 2)))
+    unknown = confidence.figures(np.full(3, np.nan), np.ones(3, dtype=bool), np.zeros((3, 3)))
     assert unknown == {"decisions": 3, "answers": 0.0}
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from linkstream.confidence.answers import FOUNDED, HELD
 from linkstream.confidence.curve import sigmoid
 from linkstream.confidence.model import (
     ANSWERS,
@@ -115,8 +116,10 @@ def test_a_model_survives_json_and_wrong_parts_are_refused():
         plain | {"more": 1},
         plain | {"answers": None},
         plain | {"answers": [[True, 0.1]]},
-        plain | {"answers": [[True, float("nan"), True]]},
-        plain | {"answers": [[1, 0.1, True]]},
+        plain | {"answers": [[1, float("nan"), True, 0]]},
+        plain | {"answers": [[True, 0.1, True, 0]]},
+        plain | {"answers": [[3, 0.1, True, 0]]},
+        plain | {"answers": [[1, 0.1, True, -1]]},
     ):
         with pytest.raises(ValueError, match=r"curve|model|setting|identities|answer"):
             Model.from_plain(wrong)
@@ -153,7 +156,13 @@ def error(model, given):
 
 def answers_of(given):
     return list(
-        zip((given.kind == NEW).tolist(), given.margin.tolist(), given.right.tolist(), strict=True)
+        zip(
+            np.where(given.kind == NEW, FOUNDED, HELD).tolist(),
+            given.margin.tolist(),
+            given.right.tolist(),
+            range(len(given.right)),
+            strict=True,
+        )
     )
 
 
@@ -184,7 +193,7 @@ def test_without_a_tuning_only_many_answers_make_a_model():
 
 
 def test_only_the_newest_answers_are_kept():
-    model = Model.empty(SETTING).answered([(False, float(i), True) for i in range(KEPT + 7)])
+    model = Model.empty(SETTING).answered([(HELD, float(i), True, i) for i in range(KEPT + 7)])
     assert len(model.answers) == KEPT
     assert model.answers[0][1] == 7.0
 

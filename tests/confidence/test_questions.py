@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from confidence import sure
 from confidence.test_links import HELD, NEW, SAME, clusterer
 from linkstream import Links
 from linkstream.confidence.curve import sigmoid
@@ -94,3 +95,24 @@ def test_a_store_answers_as_links(tmp_path):
         assert store.predict_proba(rows) == links.predict_proba(rows)
         assert store.suggest_merges() == links.suggest_merges()
         assert store.review_queue() == links.review_queue()
+
+
+def test_an_explanation_says_how_probably_the_answer_is_right():
+    links = sure.links()
+    links.add_many(sure.STREAM.vectors[:60])
+    seen = set()
+    for x in sure.STREAM.vectors[60:90]:
+        why = links.explain(x)
+        decision = links.add(x)
+        assert (why.probability, why.cluster_margin) == (
+            decision.probability,
+            decision.cluster_margin,
+        )
+        known = why.probability is not None
+        assert (f"right with probability {why.probability or 0:.3f}, margin" in str(why)) is known
+        assert why.to_dict()["probability"] == why.probability
+        seen.add(known)
+    assert True in seen
+    plain = Links(*sure.STREAM.thresholds)
+    assert plain.explain(x).probability is None
+    assert "probability" not in str(plain.explain(x))

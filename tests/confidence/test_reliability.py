@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from confidence import sure
+from linkstream import Links
 from linkstream.errors import ArgumentError
 from linkstream.plots import reliability, save
 from linkstream.plots.reliability import bins
@@ -33,3 +35,17 @@ def test_nothing_to_draw_is_refused():
     for probability, right in (([np.nan], [True]), ([0.5], [True, False]), ([], [])):
         with pytest.raises(ArgumentError, match="probabilities"):
             reliability(probability, right)
+
+
+def test_the_picture_of_confidence_has_the_answers_and_the_curves():
+    told = sure.links()
+    told.add_many(sure.STREAM.vectors[:60])
+    for vector in range(1, 40):
+        told.judge(vector, vector % 4 > 0)
+    left, right = told.confidence.plot().axes
+    judged = len(told.confidence.told().answered)
+    assert left.get_title(loc="left") == f"{judged} decisions"
+    assert 0 < judged <= 39
+    assert [line.get_linestyle() for line in right.lines] == ["-", "-", "-"]
+    empty = Links(0.7, 0.6, 0.9).confidence.plot().axes
+    assert not empty[1].lines

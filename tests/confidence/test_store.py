@@ -7,19 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from linkstream import Links, Thresholds
-from linkstream.clusterer.confidence import setting
-from linkstream.confidence import Curve, Model
+from confidence.sure import MODEL, STREAM, THRESHOLDS
+from linkstream import Links
 from linkstream.errors import ArgumentError
 from linkstream.store import Store, repair
-from streams import make
-
-STREAM = make("lobes", 0)
-THRESHOLDS = Thresholds(*STREAM.thresholds)
-HELD = Curve(1.0, 8.0, -0.4, 0.5, 0.99, 900, 90)
-NEW = Curve(0.5, 5.0, -0.2, 1.0, 0.98, 300, 30)
-SAME = Curve(-1.0, 9.0, -0.3, 0.1, 0.9, 40, 400)
-MODEL = Model(setting(Links.from_thresholds(THRESHOLDS).core), HELD, NEW, SAME, 40)
 
 
 def told(n=60):

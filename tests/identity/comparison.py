@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from identity.graph_model import TESTED
 from linkstream.engine.contract import Decision
-from linkstream.engine.events import from_dict
+from linkstream.engine.event_values import from_dict
 from linkstream.paper.algorithm import Answer
 
 

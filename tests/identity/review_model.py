@@ -204,6 +204,7 @@ def questions(
     ignored: Collection[int] = (),
     show: Show | None = None,
     limit: int,
+    odds: tuple[float, float] = (0.0, SPREAD),
 ) -> list[Question]:
     """Return questions, the greatest gain first, without those that earlier answers decide.
 
@@ -217,7 +218,7 @@ def questions(
     parts = Parts.of(state, wholes.totals)
     even = _even_odds(state, wholes, parts)
     ranked = sorted(
-        _joins(wholes, even, _SPARE * limit) + _cuts(state, wholes, parts, even),
+        _joins(wholes, even + odds[0], _SPARE * limit, odds[1]) + _cuts(state, wholes, parts, even),
         key=lambda candidate: (-candidate.gain, candidate.kind == "cut", candidate.places),
     )
     chosen = _independent(ranked, wholes, state)[:limit]
@@ -234,9 +235,9 @@ class _Candidate:
     places: tuple[int, ...]
 
 
-def _joins(wholes: Comparison, even: float, limit: int) -> list[_Candidate]:
+def _joins(wholes: Comparison, even: float, limit: int, spread: float) -> list[_Candidate]:
     def gains(margins: Floats, ours: Floats, theirs: Floats) -> Floats:
-        return np.minimum(ours, theirs) * _chance(margins - even)
+        return np.minimum(ours, theirs) * _chance(margins - even, spread)
 
     pairs = wholes.best(gains, limit)
     similarity, threshold = wholes.figures(pairs)
@@ -254,9 +255,9 @@ def _cuts(state: State, wholes: Comparison, parts: Parts, even: float) -> list[_
     return [_Candidate("cut", float(gains[i]), (i,)) for i in np.flatnonzero(asked).tolist()]
 
 
-def _chance(lead: Floats) -> Floats:
+def _chance(lead: Floats, spread: float = SPREAD) -> Floats:
     """Return the logistic function of margins beyond even odds."""
-    return 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
+    return 1.0 / (1.0 + np.exp(np.clip(-lead / spread, -60.0, 60.0)))
 
 
 def _even_odds(state: State, wholes: Comparison, parts: Parts) -> float:

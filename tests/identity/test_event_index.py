@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from identity import whole_log
 from identity.trial import LARGEST, VERBS, Trial
 from linkstream import Links
-from linkstream.engine import events
+from linkstream.engine import event_values
 from linkstream.identity.event_index import EventIndex
 from streams import ENGINES, make, unit
 
@@ -90,9 +90,9 @@ def test_only_events_about_the_cluster_are_decoded(monkeypatch, n):
     links.add_many(np.concatenate([np.eye(32)[:2] + 0.01, unit(rng.standard_normal((n, 32)))]))
     links.same(0, 1)
     links.name(int(links.labels()[0]), "Ann")
-    decoded, real = [], events._from_row
+    decoded, real = [], event_values._from_row
     monkeypatch.setattr(
-        events, "_from_row", lambda *about: decoded.append(about[0]) or real(*about)
+        event_values, "_from_row", lambda *about: decoded.append(about[0]) or real(*about)
     )
     assert len(links.history(int(links.labels()[0])).chapters) <= len(decoded) < 10
     decoded.clear()

@@ -13,7 +13,6 @@ from linkstream.data import voice_stream
 from linkstream.errors import (
     ArgumentError,
     DimensionError,
-    NotTrackedError,
     UnknownIdError,
     VectorError,
 )
@@ -72,6 +71,7 @@ def test_status_and_missing_follow_both_sides(X: Rows) -> None:
         "missing": 100,
         "dimension": None,
         "model": "two",
+        "pairs": 0,
         "share": 0.0,
     }
     migration.add(rows[:40], range(40))
@@ -289,12 +289,9 @@ def test_a_migration_ends_once(X: Rows) -> None:
                 call()
 
 
-def test_a_migration_needs_vectors_that_are_kept(X: Rows) -> None:
+def test_a_migration_needs_vectors(X: Rows) -> None:
     with pytest.raises(ArgumentError, match="without vectors"):
         Links.from_thresholds(RAW).migrate()
-    for options in ({"keep_vectors": False}, {"track_vectors": False}):
-        with pytest.raises(NotTrackedError, match="migrate in a clusterer that does not keep"):
-            added(X[:5], **options).migrate()
     for values, words in (({"space": "two"}, "type str"), ({"thresholds": 0.8}, "type float")):
         with pytest.raises(ArgumentError, match=words):
             added(X[:5]).migrate(**values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from engine.lives import CHANGES, attempt, crowd
 from identity import review_model as model
 from linkstream import Links
 from linkstream.clusterer import explain
+from linkstream.clusterer.confidence import setting
+from linkstream.confidence import Curve, Model
 from linkstream.errors import LinkstreamError
 from linkstream.identity.settling import Healing
 from streams import ENGINES, KINDS, around, make, unit
@@ -34,11 +38,17 @@ def assert_questions(links, limit=4):
         return
     fetch = None if core.vectors is None else core.vectors.rows
     options = {"laws": laws, "ignored": ignored}
+    odds = core.confidence.odds_of_pairs()
     asked = model.questions(
-        state, **options, limit=limit, show=lambda n: model.central(state, n, fetch, limit=3)
+        state,
+        **options,
+        limit=limit,
+        show=lambda n: model.central(state, n, fetch, limit=3),
+        odds=(odds.even, odds.spread),
     )
-    assert links.review_queue(limit) == asked
-    assert links.suggest_merges(limit) == model.merges(state, limit, **options)
+    assert [replace(each, probability=None) for each in links.review_queue(limit)] == asked
+    merges = [replace(each, probability=None) for each in links.suggest_merges(limit)]
+    assert merges == model.merges(state, limit, **options)
     assert links.suggest_splits(limit) == model.splits(state, limit, ignored=ignored)
 
 
@@ -60,6 +70,26 @@ def test_questions_are_those_of_the_definition_as_a_stream_goes_on(engine, kind,
         links.add_many(stream.vectors[start : start + 12])
         assert_questions(links)
     assert_exemplars(links)
+
+
+@engines
+@pytest.mark.parametrize("kind", KINDS)
+def test_questions_are_ordered_by_the_curve_of_a_tuning_as_it_comes_and_goes(
+    engine, kind, monkeypatch
+):
+    short_lists(monkeypatch)
+    stream = make(kind, 5, n=120)
+    links = Links(*stream.thresholds, engine=engine, threads=2)
+    curve = Curve(0.0, 5.0, -1.0, 1.0, 0.9, 40, 400)
+    orders = set()
+    for step in range(20):
+        links.add_many(stream.vectors[6 * step : 6 * step + 6])
+        same = replace(curve, intercept=float(step % 3), slope=(5.0, 200.0, 0.0)[step % 3])
+        known = Model(setting(links.core), curve, curve, same, 40)
+        links.confidence.use(None if step % 4 == 3 else known)
+        assert_questions(links)
+        orders.add(links.confidence.odds_of_pairs())
+    assert len(orders) == 3
 
 
 @engines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -12,6 +13,7 @@ from linkstream.clusterer import rebuilding
 from linkstream.data import voice_stream
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity.rebuild_report import RebuildReport
+from linkstream.identity.rebuild_rows import Labels, Units
 from linkstream.store import Store
 from replay import Replay
 from streams import ENGINES, around, unit
@@ -165,6 +167,32 @@ def test_gathered_rows_are_equal_in_any_mode(seed):
         rebuilding.rebuild(links.core, True, limit=20)
         found.add(links.partition_hash())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_are_gathered_and_hold_in_any_order_on_both_engines(seed):
+    """Vectors of groups were once never gathered, so that all of them were compared."""
+    X, _ = cloud(seed, n=240, identities=8, d=6)
+    photos = np.random.default_rng(seed).permutation(240).reshape(80, 3)
+    found, n_units, rng = set(), [], np.random.default_rng([seed, 8])
+    for order in range(4):
+        links = Links(0.8, 0.7, 0.9, engine=ENGINES[order % 2], threads=1)
+        number = {}
+        for photo in rng.permutation(80).tolist():
+            number[photo] = links.n_vectors
+            links.add_group(X[photos[photo]])
+        rebuilding.rebuild(links.core, True, limit=20)
+        labels = links.labels()
+        for first in number.values():
+            assert len(set(labels[first : first + 3].tolist())) == 3
+        found.add(links.partition_hash())
+        source = rebuilding.source_for_read(links.core, "rebuild")
+        units = Units.of(source.content(links.core.kept), source.state, source.ledger)
+        replay = functools.partial(source._replayed, links.thresholds, None)
+        n_units.append(units.gathered(replay, Labels({}), 20).n_rows)
+    assert len(found) == 1
+    assert len(set(n_units)) == 1
+    assert n_units[0] < 120
 
 
 KEPT_APART = {
@@ -404,7 +432,7 @@ def test_a_clusterer_without_vectors_refuses_other_settings(tmp_path, apply, giv
 
 def test_a_journal_of_an_earlier_version_may_have_other_settings_without_vectors(tmp_path):
     with Store.open(tmp_path / "a.links", thresholds=Thresholds(*THRESHOLDS)) as store:
-        store.handle.read_core(lambda core: setattr(core, "replays", True))
+        store.handle.read_core(lambda core: setattr(core, "replayed", np.empty((0, 6))))
         store.rebuild(apply=True, thresholds=Thresholds(0.6, 0.85, 0.9))  # refused by this version
         store.add_many(cloud(5)[0])
         before = store.state_hash()

@@ -19,6 +19,7 @@ ARRAYS = {"Vector", "Vectors", "Weights", "VectorOrNumber"}
 
 def annotation_of(each):
     kinds = {**dict.fromkeys(ARRAYS, "npt.ArrayLike"), "VectorNumber": "int"}
+    kinds["ClusterOrNew"] = "int | None"
     parts = [kinds.get(part, part) for part in each.type.split(" | ")]
     return " | ".join(parts)
 
@@ -71,10 +72,17 @@ CALLS = {  # the arguments of a call, those that the journal stores, and the num
     "same": ({"a": 1, "b": 2}, {"a": 1, "b": 2, "of": "vectors"}, 0),
     "different": ({"a": 1, "b": 2, "of": "clusters"}, {"a": 1, "b": 2, "of": "clusters"}, 0),
     "move": ({"vector": 1, "cluster": np.int64(2)}, {"vector": 1, "cluster": 2}, 0),
+    "accept": (
+        {"probability": 0.95},
+        {"probability": 0.95, "new": None, "unsure": "hold", "weight": 0.5},
+        0,
+    ),
+    "assign": ({"vector": 1, "cluster": -1}, {"vector": 1, "cluster": -1}, 0),
     "retract": ({"correction": 1}, {"correction": 1}, 0),
     "name": ({"cluster": 0, "name": "Ann"}, {"cluster": 0, "name": "Ann", "claim": False}, 0),
     "rename": ({"cluster": 0, "name": None}, {"cluster": 0, "name": None}, 0),
     "ignore": ({"cluster": 0}, {"cluster": 0, "on": True}, 0),
+    "judge": ({"vector": 3, "right": True}, {"vector": 3, "right": True}, 0),
     "remove": ({"vector": np.int64(3)}, {"vector": 3}, 0),
     "remove by number and coordinates": ({"vector": 3, "x": X[0]}, {"vector": 3}, 1),
     "remove by coordinates": (

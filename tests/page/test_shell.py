@@ -11,7 +11,7 @@ from linkstream.service.tokens import create
 from page.audits import CONTRAST, NAMELESS
 from page.served import Served, around, direction, two_alike
 
-VIEWS = ("live", "map", "cluster", "cluster/0", "review", "thresholds", "rebuild")
+VIEWS = ("live", "map", "cluster", "cluster/0", "turns", "review", "thresholds", "rebuild")
 
 
 @pytest.fixture

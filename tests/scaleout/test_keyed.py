@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from confidence import sure
 from linkstream import Links
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.scaleout import keyed
@@ -430,3 +432,30 @@ def test_spark_expires_keys_and_began_tells_their_lives_apart():
     third = given_.give(frame(np.eye(3)))
     assert third["cluster"].tolist() == [0, 1, 2]
     assert {*third["began"]} == {NOW + 75_000}
+
+
+def test_margins_and_probabilities_are_those_of_links_also_from_a_checkpoint_without_a_model():
+    vectors = sure.STREAM.vectors[:120]
+    options = {"track_vectors": False, "threads": 1}
+    one = Stream(Links(*sure.STREAM.thresholds, **options))
+    plain = one.give(frame(vectors[:40]))
+    assert not set(keyed.TOLD) & set(plain)
+    one.plan = replace(one.plan, model=sure.MODEL, mark=True)
+    found = one.give(frame([*vectors[40:], None], range(40, 121)))
+    links = Links(*sure.STREAM.thresholds, **options)
+    links.add_many(vectors[:40])
+    links.confidence.use(sure.MODEL)
+    expected = links.decide_many(vectors[40:])
+    for name in keyed.TOLD:
+        seen = found[name].astype(float).to_numpy()
+        np.testing.assert_array_equal(seen[:80], getattr(expected, name))
+        assert np.isnan(seen[80])
+    assert np.isfinite(expected.probability).sum() > 40
+
+
+def test_a_model_for_other_settings_tells_nothing():
+    links = Links(*sure.STREAM.thresholds, evidence="cluster", track_vectors=False, threads=1)
+    links.confidence.use(sure.MODEL)
+    found = Stream(links, model=sure.MODEL).give(frame(sure.STREAM.vectors[:20]))
+    assert found["probability"].isna().all()
+    assert found["cluster_margin"].notna().any()

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException, StreamingQueryException
 
+from confidence import sure
 from linkstream import Links, Thresholds
 from linkstream.errors import ArgumentError, EngineUnavailableError
 from linkstream.scaleout.environment import PROVIDER, ROCKSDB
@@ -222,6 +223,24 @@ def test_a_bad_vector_stops_the_stream_and_names_its_key(spark, tmp_path):
     problems = {row["key"]: row["problem"] for row in stream.seen()}
     assert problems["hall"] is None
     assert "too short" in problems["yard"]
+
+
+def test_with_a_model_the_result_says_how_sure_each_decision_is(spark, nothing):
+    options = {"thresholds": sure.THRESHOLDS, "confidence": sure.MODEL}
+    answer = cluster_by_key(nothing, "key", "vector", keep=["day"], **options)
+    told = ["cluster_margin", "probability"]
+    expected = ["day", "cluster", "number", "kind", "events", *told, "problem"]
+    assert answer.schema.names == expected
+    vectors = sure.STREAM.vectors[:60]
+    given = frame(spark, ["a"] * 60, vectors, list(range(60)))
+    rows = cluster_by_key(given, "key", "vector", order="n", keep="n", **options).collect()
+    found = {row["n"]: row.probability for row in rows}
+    decided = sure.links().decide_many(vectors).probability.tolist()
+    assert [found[n] for n in range(60)] == [None if p != p else p for p in decided]
+    taken = given.withColumnRenamed("n", "probability")
+    with pytest.raises(ArgumentError, match="probability"):
+        cluster_by_key(taken, "key", "vector", **options)
+    assert "probability" in cluster_by_key(taken, "key", "vector", thresholds=THRESHOLDS).columns
 
 
 # Frames that do not stream

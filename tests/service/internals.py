@@ -57,6 +57,11 @@ def store_of(service, name):
     return service.server.lifespan.state["sessions"].open[name].store
 
 
+def session_of(service, path):
+    """Return the session of a namespace, by its path, of a service in this process."""
+    return service.server.lifespan.state["sessions"].open[path.rpartition("/")[2]]
+
+
 def readers_of(service):
     """Return the number of open event streams."""
     return service.server.lifespan.state["sessions"].readers
@@ -85,3 +90,8 @@ def held_up(service, name):
 def slow_reads_of(service):
     """Return the slow reads of a service in this process."""
     return service.server.lifespan.state["sessions"].slow
+
+
+def recordings_of(service):
+    """Return the recordings in memory of a service in this process."""
+    return service.server.lifespan.state["sessions"].recordings

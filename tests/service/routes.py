@@ -29,7 +29,14 @@ class Route(NamedTuple):
 
     def target(self, namespace, **ids):
         """Return the path and query of the request."""
-        filled = {"cluster": 0, "vector": 0, "subcluster": 0, "path": "a.png", "job": "0"} | ids
+        filled = {
+            "cluster": 0,
+            "vector": 0,
+            "subcluster": 0,
+            "path": "a.png",
+            "job": "0",
+            "recording": "m",
+        } | ids
         path = self.path.format(namespace=namespace, **filled)
         return path + (f"?{self.query}" if self.query else "")
 
@@ -63,9 +70,14 @@ def _reads():
         "/events",
         "/space",
         "/thresholds",
+        "/confidence",
+        "/held",
+        "/policy",
         "/margins",
         "/map",
         "/stats",
+        "/turns",
+        "/turns/{recording}",
         "/images/{path}",
     )
     return [Route("GET", N + path, "read") for path in plain]
@@ -76,7 +88,10 @@ TABLES = [
     Route("GET", N + "/tables/clusters", "read", query="format=jsonl"),
 ]
 
-STREAMS = [Route("GET", N + "/events/stream", "read"), Route("GET", N + "/live", "read")]
+STREAMS = [
+    Route("GET", N + path, "read")
+    for path in ("/events/stream", "/live", "/turns/{recording}/stream")
+]
 
 ROUTES = [
     Route("GET", "/healthz", "none"),
@@ -93,6 +108,7 @@ ROUTES = [
     Route("POST", N + "/lookup", "read", {"vectors": [0]}),
     Route("POST", N + "/explain", "read", ONE),
     Route("POST", N + "/ask", "read", MANY),
+    Route("POST", N + "/predict_proba", "read", MANY),
     Route("POST", N + "/resolve", "read", {"ids": [0, -1]}),
     Route("PUT", N, "admin", MADE_WITH),
     Route("POST", N + "/vectors", "write", MANY),
@@ -101,6 +117,9 @@ ROUTES = [
     Route("POST", N + "/name", "write", {"cluster": 0, "name": "Bob"}),
     Route("POST", N + "/rename", "write", {"cluster": 0, "name": "Cid"}),
     Route("POST", N + "/ignore", "write", {"cluster": 0}),
+    Route("POST", N + "/judge", "write", {"vector": 0, "right": True}),
+    Route("POST", N + "/accept", "write", {}),
+    Route("POST", N + "/assign", "write", {"vector": 0}),
     Route("POST", N + "/same", "write", {"a": 0, "b": 1}),
     Route("POST", N + "/different", "write", {"a": 0, "b": 1}),
     Route("POST", N + "/retract", "write", {"correction": 0}),
@@ -118,6 +137,8 @@ ROUTES = [
     Route("POST", N + "/migration/ask", "read", MANY),
     Route("POST", N + "/migration/finish", "write", {}),
     Route("POST", N + "/migration/abandon", "write", {}),
+    Route("POST", N + "/turns/{recording}", "write", {**MANY, "times": [[0, 1], [1, 2]]}),
+    Route("POST", N + "/turns/{recording}/finish", "write", {}),
     Route("POST", N + "/compact", "admin", {}),
 ]
 

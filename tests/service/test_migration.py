@@ -41,10 +41,12 @@ def test_a_migration_is_that_of_links(service, path):
     body = {"vectors": rows[:30], "numbers": list(range(30))}
     expected.add(others[:30], range(30))
     added = service.post(f"{path}/migration/vectors", body).json
-    assert added == {"taken": 30, **expected.status().to_dict()}
+    assert added == {"taken": 30}
+    assert service.get(f"{path}/migration").json["migration"] == expected.status().to_dict()
     body = {"vectors": rows[30:40], "ids": [f"k{n}" for n in range(30, 40)]}
     expected.add(others[30:40], range(30, 40))
-    assert service.post(f"{path}/migration/vectors", body).json["reencoded"] == 40
+    assert service.post(f"{path}/migration/vectors", body).json == {"taken": 10}
+    assert service.get(f"{path}/migration").json["migration"]["reencoded"] == 40
     missing = service.get(f"{path}/migration/missing?limit=3").json["vectors"]
     assert [(each["vector"], each["id"]) for each in missing] == [
         (40, "k40"),
@@ -56,14 +58,25 @@ def test_a_migration_is_that_of_links(service, path):
     report = service.get(f"{path}/migration/report").json
     assert report["rebuild"] == plain(expected.report().rebuild.to_dict())
     assert report == plain(expected.report().to_dict())
-    done = service.post(f"{path}/migration/finish", {})
-    assert done.json == plain(expected.finish().to_dict())
+    done = finished(service, path)
+    wanted = plain(expected.finish().to_dict())
+    assert (done["state"], done["apply"], done["changes_space"]) == ("done", True, True)
+    assert {**done["migration"], "rebuild": done["report"]} == wanted
     about = service.get(f"{path}?hash=true").json
     assert about["state_hash"] == links.state_hash()
     assert about["dimension"] == 9
     assert service.get(f"{path}/migration").json == {"migration": None}
     service.post(f"{path}/undo", {})
     assert service.get(path).json["dimension"] == 12
+
+
+def finished(service, path, **body):
+    """Return the job that ends a migration, after its end."""
+    answer = service.post(f"{path}/migration/finish", body)
+    assert answer.status == 202, answer.body
+    address = answer.headers["location"]
+    assert address == f"{path}/rebuilds/{answer.json['job']}"
+    return service.get(f"{address}?wait=30").json
 
 
 def plain(value):
@@ -128,8 +141,9 @@ def test_what_cannot_be_taken_is_refused_and_nothing_is_added(service, path):
         assert words in str(answer.json["error"]), body
     other = service.post(f"{path}/migration", {"space": {"model": "three"}})
     assert "than those of the migration under way" in other.json["error"]["seen"]
-    few = service.post(f"{path}/migration/finish", {})
-    assert "0 of 60 vectors re-embedded" in few.json["error"]["seen"]
+    few = finished(service, path)
+    assert few["state"] == "failed"
+    assert "0 of 60 vectors re-embedded" in few["error"]["seen"]
     assert service.get(f"{path}/migration").json["migration"]["reencoded"] == 0
     assert service.post(f"{path}/migration/abandon", {}).json["model"] == "two"
 
@@ -143,10 +157,10 @@ def test_a_migration_whose_vectors_were_all_removed_is_abandoned(service, path):
     assert service.get(f"{path}/migration/missing").json == {"vectors": []}
     for answer in (
         service.get(f"{path}/migration/report"),
-        service.post(f"{path}/migration/finish", {}),
         service.post(f"{path}/migration/ask", {"vectors": others[:1].tolist()}),
     ):
         assert answer.status == 400
         assert "Abandon the migration" in answer.json["error"]["remedy"]
+    assert "Abandon the migration" in finished(service, path)["error"]["remedy"]
     assert service.post(f"{path}/migration/abandon", {}).status == 200
     assert service.get(f"{path}/migration").json == {"migration": None}

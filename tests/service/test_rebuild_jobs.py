@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from linkstream.clusterer import rebuilding
-from linkstream.service import rebuild_jobs
+from linkstream.service import rebuild_jobs, rebuild_work
 from linkstream.store import Store
-from linkstream.store.prepared import changed
-from service.internals import slow_reads_of
+from service.internals import session_of, slow_reads_of
 from service.server import MADE_WITH, ThreadService, until
 from store.operations import THRESHOLDS
 
@@ -62,7 +61,7 @@ def ended(service, address):
 def gate(monkeypatch):
     """Hold up every computation before it begins, until `open` is set."""
     made = Gate()
-    prepare = rebuild_jobs.prepare
+    prepare = rebuild_work.prepare
 
     def held_up(store, request, progress):
         made.begun += 1
@@ -72,7 +71,7 @@ def gate(monkeypatch):
         made.after(store)
         return found
 
-    monkeypatch.setattr(rebuild_jobs, "prepare", held_up)
+    monkeypatch.setattr(rebuild_work, "prepare", held_up)
     yield made
     made.open.set()
 
@@ -254,36 +253,41 @@ def test_a_job_that_changes_overtake_is_refused_after_three_tries(service, path,
     assert service.get(f"{path}/rebuild").json["flows"]  # nothing was applied
 
 
-def test_with_hold_the_last_try_holds_changes_back(service, path, gate):
-    keep_adding(service, path, gate)
+def test_with_hold_the_last_try_holds_writes_back_while_reads_go_on(service, path, gate):
+    late = threading.Thread(target=lambda: service.post(f"{path}/vectors", sample(1, seed=9)))
+
+    def add(store):
+        if gate.begun < rebuild_jobs.TRIES:
+            service.post(f"{path}/vectors", sample(1, seed=gate.begun))
+            return
+        late.start()
+        until(lambda: session_of(service, path).load.calls == 1)  # it waits
+        assert service.get(f"{path}/clusters/0?brief=true").status == 200
+        assert service.get(path).json["vectors"] == 80 + rebuild_jobs.TRIES - 1
+
+    gate.after = add
+    gate.open.set()
     job = ended(service, start(service, path, apply=True, hold=True))
     assert (job["state"], job["tries"]) == ("done", rebuild_jobs.TRIES)
-    assert job["report"]["n_vectors"] == 80 + rebuild_jobs.TRIES
-    assert service.get(f"{path}/rebuild").json["flows"] == []
+    assert job["report"]["n_vectors"] == 80 + rebuild_jobs.TRIES - 1
+    late.join()
+    assert service.get(path).json["vectors"] == 80 + rebuild_jobs.TRIES  # it was taken then
+    steps = [step["command"] for step in service.get(f"{path}/steps").json["steps"]]
+    assert steps[:2] == ["add_many", "rebuild"]
 
 
-def test_a_job_that_holds_changes_back_can_be_cancelled_while_the_writer_computes(
-    service, path, monkeypatch
-):
-    def overtaken(store, request, progress):
-        raise changed(0, 1)
-
-    def endless(source, fetch, wanted, progress, limit):
-        while True:
-            progress(0.25)
-
+def test_a_cancelled_job_lets_the_writes_go_on_that_it_held_back(service, path, gate, monkeypatch):
     before = hash_of(service, path)
-    with monkeypatch.context() as patched:
-        patched.setattr(rebuild_jobs, "TRIES", 1)
-        patched.setattr(rebuild_jobs, "prepare", overtaken)
-        patched.setattr(rebuilding, "prepare", endless)
-        address = start(service, path, apply=True, hold=True)
-        until(lambda: service.get(address).json["share"] == 0.25)
-        assert service.get(address).json["state"] == "applying"
-        assert service.call("DELETE", address).json["state"] == "applying"
-        assert ended(service, address)["state"] == "cancelled"
+    monkeypatch.setattr(rebuild_jobs, "TRIES", 1)
+    address = start(service, path, apply=True, hold=True)
+    until(lambda: gate.begun == 1)
+    late = threading.Thread(target=lambda: service.post(f"{path}/vectors", sample(1, seed=9)))
+    late.start()
+    until(lambda: session_of(service, path).load.calls == 1)
     assert hash_of(service, path) == before
-    assert ended(service, start(service, path, apply=True))["state"] == "done"  # writes go on
+    assert service.call("DELETE", address).json["state"] == "cancelled"
+    late.join()
+    assert service.get(path).json["vectors"] == 81
 
 
 def test_a_request_repeated_with_its_key_is_the_same_job(service, path, gate):
@@ -346,7 +350,7 @@ def test_a_fault_ends_a_job_with_status_500_in_the_log(service, path, monkeypatc
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(rebuild_jobs, "prepare", fail)
+        patched.setattr(rebuild_work, "prepare", fail)
         job = ended(service, start(service, path, apply=True))
     assert (job["state"], job["error"]["kind"]) == ("failed", "fault")
     assert ended(service, start(service, path, apply=True))["state"] == "done"

@@ -1,6 +1,8 @@
 """A process that carries out a migration step by step, and records each step that has returned.
 
-    python migration_child.py STORE RECORD
+    python migration_child.py STORE RECORD KEPT
+
+KEPT is 1 if the store keeps its vectors, else 0; then some come with their old vectors.
 
 It goes on after the steps that the record has, so that it may be killed at any moment.
 """
@@ -30,7 +32,7 @@ def vectors() -> tuple[np.ndarray, np.ndarray]:
     return ones, (ones @ rng.standard_normal((16, 12))).astype(np.float32)
 
 
-def steps(store: Store) -> list[Callable[[], object]]:
+def steps(store: Store, *, kept: bool) -> list[Callable[[], object]]:
     """Return the steps of the migration; each may be done again."""
     ones, others = vectors()
     space = Space(model="two")
@@ -40,7 +42,8 @@ def steps(store: Store) -> list[Callable[[], object]]:
         return lambda: store.add(ones[number], idempotency_key=str(number))
 
     def new(part: np.ndarray) -> Callable[[], object]:
-        return lambda: store.migrate(space=space).add(others[part], part)
+        old = None if kept or part[0] % 2 else ones[part]
+        return lambda: store.migrate(space=space).add(others[part], part, old=old)
 
     found: list[Callable[[], object]] = [
         lambda: store.add_many(ones[:BEGUN], idempotency_key="first"),
@@ -66,12 +69,12 @@ def received(n_steps: int) -> set[int]:
     return found
 
 
-def carry_out(path: Path, record: Path) -> None:
+def carry_out(path: Path, record: Path, *, kept: bool) -> None:
     """Do the steps that the record does not have."""
     done = len(record.read_bytes()) if record.exists() else 0
     out = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
-        todo = steps(store)
+    with Store.open(path, thresholds=THRESHOLDS, threads=1, keep_vectors=kept) as store:
+        todo = steps(store, kept=kept)
         if store.dimension == 12:  # it was killed between the end and its record
             done = len(todo)
         for step in todo[done:]:
@@ -81,4 +84,4 @@ def carry_out(path: Path, record: Path) -> None:
 
 
 if __name__ == "__main__":
-    carry_out(Path(sys.argv[1]), Path(sys.argv[2]))
+    carry_out(Path(sys.argv[1]), Path(sys.argv[2]), kept=sys.argv[3] == "1")

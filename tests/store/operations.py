@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkstream import Links
+from linkstream.clusterer.confidence import setting
+from linkstream.confidence import Curve, Model
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
@@ -48,6 +50,15 @@ VERBS = {
     "settle": 1,
     "rebuild": 1,
 }
+# The same with a policy on unsure vectors; for clusterers with a model, `MODEL`.
+UNSURE = VERBS | {"add_many": 24, "accept": 6, "assign": 6, "rebuild": 0}
+HELD_CURVE, NEW_CURVE = (
+    Curve(1.0, 8.0, -0.4, 0.5, 0.99, 900, 90),
+    Curve(0.5, 5.0, -0.2, 1, 0.98, 300, 30),
+)
+MODEL = Model(
+    setting(Links.from_thresholds(THRESHOLDS).core), HELD_CURVE, NEW_CURVE, HELD_CURVE, 40
+)
 ADDING = ("add", "add_many", "weighted", "in_group", "add_group")  # possible in any state
 CARE = ("compact", "backup")  # only for stores: they change no answer
 
@@ -136,6 +147,21 @@ def _retract(rng, target, n):
     return Operation("retract", None, {"correction": int(rng.choice([*numbers, n]))})
 
 
+def _accept(rng, target, n):
+    """Set a policy, sometimes one that can never be, or end it."""
+    probability = [None, 0.75, 0.8, 0.9, 0.995][rng.integers(5)]
+    unsure, new = str(rng.choice(["hold", "hold", "weigh"])), [None, 0.0, 0.7][rng.integers(3)]
+    return Operation("accept", None, {"probability": probability, "new": new, "unsure": unsure})
+
+
+def _assign(rng, target, n):
+    """Decide on a vector, which is rarely not held."""
+    held = [each.vector for each in target.held(limit=50)]
+    vector = int(rng.choice(held)) if held else _vector(rng, target)
+    cluster = [None, -1, _cluster(rng, target), _cluster(rng, target)][rng.integers(4)]
+    return Operation("assign", None, {"vector": vector, "cluster": cluster})
+
+
 def _undo_to(rng, target, n):
     last = target.events()[-1].sequence
     return Operation("undo", None, {"to": int(rng.integers(max(0, last - 40), last + 1))})
@@ -157,6 +183,8 @@ _MAKERS = {
     "move": lambda rng, target, n: Operation(
         "move", None, {"vector": _vector(rng, target), "cluster": _cluster(rng, target)}
     ),
+    "accept": _accept,
+    "assign": _assign,
     "retract": _retract,
     "name": lambda rng, target, n: Operation(
         "name", None, {"cluster": _cluster(rng, target), "name": str(rng.choice(NAMES))}

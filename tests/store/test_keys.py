@@ -65,6 +65,7 @@ CALLS = {
     "name": lambda store, **key: store.name(0, "Ann", **key),
     "rename": lambda store, **key: store.rename(0, "Ann", **key),
     "ignore": lambda store, **key: store.ignore(0, **key),
+    "judge": lambda store, **key: store.judge(5, True, **key),
     "remove": lambda store, **key: store.remove(5, **key),
     "forget": lambda store, **key: store.forget(1, **key),
     "undo": lambda store, **key: store.undo(**key),
@@ -79,7 +80,7 @@ def first_said(store):
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_repeated_call_gets_the_first_answer_and_is_done_once(path, call):
-    with Store.open(path, thresholds=THRESHOLDS, threads=1) as store:
+    with Store.open(path, thresholds=THRESHOLDS, threads=1, confidence=True) as store:
         store.add_many(X[10:])
         store.same(8, 9)
         first = plain(call(store, idempotency_key="batch-1"))

@@ -19,7 +19,6 @@ from linkstream.errors import (
     ArgumentError,
     ChangedError,
     DamagedStoreError,
-    NotTrackedError,
     StoreClosedError,
     StoreError,
     UnknownIdError,
@@ -272,15 +271,11 @@ def test_threads_add_to_one_migration(path: Path) -> None:
         assert not len(store.migrate().missing())
 
 
-def test_a_migration_of_a_store_needs_vectors_that_are_kept(path: Path, tmp_path: Path) -> None:
+def test_a_migration_of_a_store_needs_vectors(path: Path) -> None:
     with opened(path) as store:
         with pytest.raises(ArgumentError, match="without vectors"):
             store.migrate()
         assert store.migration() is None
-    with opened(tmp_path / "b.links", keep_vectors=False) as store:
-        store.add_many(X[:5])
-        with pytest.raises(NotTrackedError, match="does not keep its vectors"):
-            store.migrate()
 
 
 def test_a_commit_that_fails_at_the_end_leaves_the_migration_as_it_was(

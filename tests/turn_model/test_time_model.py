@@ -8,7 +8,7 @@ import pytest
 
 from linkstream.errors import ArgumentError
 from linkstream.turn_model import LiveLabels, TimeModel, chain, fixed_point, reestimate, whole
-from linkstream.turn_model.live import Window
+from linkstream.turn_model.speakers import Window
 from linkstream.turn_model.whole import Windows
 
 MODEL = TimeModel()
@@ -30,7 +30,7 @@ def labels(pattern):
 
 def one_by_one(windows, given, *, delay, model=MODEL):
     """Return final labels, and how many were final after each window."""
-    live, final, counts = LiveLabels(model, delay), [], []
+    live, final, counts = LiveLabels(model, delay, windows.at), [], []
     for place, label in enumerate(given):
         window = window_of(windows, place)
         live.move(window, None, int(label))
@@ -41,7 +41,8 @@ def one_by_one(windows, given, *, delay, model=MODEL):
 
 
 def window_of(windows, place):
-    return Window(windows.rows[place], int(windows.milliseconds[place]), 0.4, 1.6 + 0.4 * place)
+    speech_time, end = int(windows.milliseconds[place]), 1.6 + 0.4 * place
+    return Window(place, windows.rows[place], speech_time, 0.4, end)
 
 
 # Paths
@@ -163,7 +164,8 @@ def test_a_final_label_binds_the_path_after_it():
 
 
 def test_a_speaker_without_windows_is_no_longer_chosen():
-    live, windows = LiveLabels(MODEL, 0.4), speech("aaaaaa", noise=0.2)
+    windows = speech("aaaaaa", noise=0.2)
+    live = LiveLabels(MODEL, 0.4, windows.at)
     for place in range(6):
         window = window_of(windows, place)
         live.move(window, None, 7 if place < 3 else 9)
@@ -176,7 +178,8 @@ def test_a_speaker_without_windows_is_no_longer_chosen():
 
 
 def test_open_labels_are_those_that_would_become_final():
-    windows, live = speech("aaabbb", noise=0.2), LiveLabels(MODEL, 10.0)
+    windows = speech("aaabbb", noise=0.2)
+    live = LiveLabels(MODEL, 10.0, windows.at)
     for place, label in enumerate(labels("aaabbb").tolist()):
         live.move(window_of(windows, place), None, label)
         live.add(window_of(windows, place))
@@ -248,7 +251,8 @@ def test_rows_are_whole_numbers_of_unit_length():
 
 
 def test_a_recording_whose_vectors_were_all_removed_has_no_speakers():
-    live, windows = LiveLabels(MODEL, 1.0), speech("aa")
+    windows = speech("aa")
+    live = LiveLabels(MODEL, 1.0, windows.at)
     for place in range(2):
         live.move(window_of(windows, place), None, 0)
         live.add(window_of(windows, place))

@@ -15,7 +15,7 @@
 
 namespace linkstream {
 
-enum class Kind : std::int8_t { kJoined, kLinked, kNew };
+enum class Kind : std::int8_t { kJoined, kLinked, kNew, kHeld };
 
 // An outcome, the similarity and threshold that decided it, and the node to join or link to.
 struct Verdict {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "cluster_scan.hpp"
@@ -162,6 +164,44 @@ class ClusterSums {
         },
         kBelowAll);
     return std::isinf(best) ? std::numeric_limits<double>::quiet_NaN() : best;
+  }
+
+  // Finds the components with the greatest margins to each vector, best first (tie: the older ID), and
+  // calls `found(i, j, component, margin)` for the j-th of vector i. A component without a direction is
+  // left out. One scan proposes some; a vector for which they cannot be proven to have the best is
+  // scanned again, for more. Keeps all sums, with codes, from now on.
+  template <class Found>
+  void greatest_margins(const std::int32_t* vectors, std::size_t n, std::size_t limit,
+                        Found found) {
+    turn_on();
+    const std::size_t dimension = graph_.dimension();
+    const double least = least_threshold();
+    Queries queries(kBlockMax, rows_.width());
+    std::vector<std::size_t> left, again;
+    for (std::size_t first = 0; first < n; first += kBlockMax) {
+      left.resize(std::min(kBlockMax, n - first));
+      std::iota(left.begin(), left.end(), first);
+      for (std::size_t few = 4 * limit + 64; !left.empty(); few *= 8, left.swap(again)) {
+        for (std::size_t i = 0; i < left.size(); ++i) {
+          const std::int32_t* q = vectors + left[i] * dimension;
+          queries.set(i, q, root(graph_.kernel.square(q, dimension)), dimension, kBelowAll,
+                      graph_.kernel.encode_vector);
+        }
+        std::vector<Shortlist> near(left.size());
+        search_.best_few(rows_, queries, left.size(), near.data(), few, kNoInsurance);
+        again.clear();
+        for (std::size_t i = 0; i < left.size(); ++i) {
+          proposed_ = std::move(near[i]);
+          const double bar = few < rows_.size() ? proposed_.bar - least + kRounding : kBelowAll;
+          if (!rank(vectors + left[i] * dimension, limit, bar)) {
+            again.push_back(left[i]);
+            continue;
+          }
+          for (std::size_t j = 0; j < ranked_.size(); ++j)
+            found(left[i], j, ranked_[j].component, ranked_[j].margin);
+        }
+      }
+    }
   }
 
   // Changes. A rollback needs no memory.
@@ -377,6 +417,7 @@ class ClusterSums {
   };
 
   static constexpr float kBelowAll = -2.0f;  // less than any similarity
+  static constexpr double kRounding = 1e-9;  // margins are rounded by less
   static constexpr double kHeavy = 1e6;
   static constexpr float kNoInsurance = 4.0f;  // more than any two similarities differ
 
@@ -422,6 +463,42 @@ class ClusterSums {
       best = std::max(best, product / (kDirectionScale * kDirectionScale));
     }
     return best;
+  }
+
+  struct Ranked {
+    std::uint32_t component;
+    double margin;
+  };
+
+  // Ranks the components that were proposed for a vector, best first, at most `limit`. Returns whether
+  // these are the best of all: others have margins below `bar`, which is -2 if there are no others.
+  bool rank(const std::int32_t* q, std::size_t limit, double bar) {
+    const Integer square = graph_.kernel.square(q, graph_.dimension());
+    const auto better = [this](const Ranked& a, const Ranked& b) {
+      if (a.margin != b.margin) return a.margin > b.margin;
+      return graph_.forest.components[a.component].cluster <
+             graph_.forest.components[b.component].cluster;
+    };
+    ranked_.clear();
+    visit_proposed(
+        IncomingVector{q, square, root(square)}, 1.0,
+        [&](std::uint32_t component, double score, double threshold) {
+          const Ranked next{component, score - threshold};
+          ranked_.insert(std::upper_bound(ranked_.begin(), ranked_.end(), next, better), next);
+          if (ranked_.size() > limit) ranked_.pop_back();
+          return ranked_.size() < limit ? kBelowAll * 2.0 : ranked_.back().margin;
+        },
+        kBelowAll);
+    return bar == kBelowAll || (ranked_.size() == limit && ranked_.back().margin > bar);
+  }
+
+  // The least s~(k, 1) of all components; a weight may be below one.
+  double least_threshold() const {
+    double mass = 1.0;
+    for (const ClusterStats& stats : graph_.forest.components) {
+      if (stats.vectors > 0) mass = std::min(mass, stats.mass());
+    }
+    return graph_.thresholds.edge(mass, 1.0);
   }
 
   double lowest() const { return graph_.thresholds.edge(1.0, 1.0); }
@@ -508,6 +585,7 @@ class ClusterSums {
   std::vector<float> room_;
   Shortlist proposed_;
   std::vector<Likely> likely_;
+  std::vector<Ranked> ranked_;
   std::vector<Image> images_;  // of the open change, in order
   std::vector<std::int64_t> sums_;
   std::vector<std::uint8_t> saved_;  // by component

@@ -117,8 +117,9 @@ class Corrections {
   // Checks what can be checked before the outcome is known.
   void check(const Order& order) const {
     check_vector(order.missing_weight, order.member);
-    refuse_unless(order.member == -1 || order.outcome >= 0,
-                  "a withdrawn vector without an outcome");
+    refuse_unless(order.member == -1 || order.outcome >= 0 ||
+                      (members_.tracked() && members_.holder(order.member) < 0),
+                  "a vector that is in a subcluster, without an outcome");
     refuse_unless(journal_.free_subcluster < kSubclustersMax, "no subcluster numbers left");
   }
 
@@ -148,14 +149,19 @@ class Corrections {
     return {q, square, root(square)};
   }
 
-  // Returns the product of a share with the sum it will join; refuses a sum of zero.
+  // Returns the product of a share with the sum it will join; 0 if it joins none.
+  Integer product_to_join(const Verdict& verdict, const IncomingVector& share) const {
+    return verdict.kind == Kind::kJoined ? product_of(verdict.partner, share) : 0;
+  }
+
+  // The same; refuses a sum of zero.
   Integer check_sum(const Verdict& verdict, const IncomingVector& share) const {
+    const Integer product = product_to_join(verdict, share);
     if (verdict.kind != Kind::kJoined) {
       refuse_unless(share.square > 0, kNothingLeft);
       return 0;
     }
     const Node& node = graph_.node(verdict.partner);
-    const Integer product = product_of(verdict.partner, share);
     const Integer united = node.square + 2 * product + share.square;
     refuse_unless(node.locked() || united > 0, kNothingLeft);
     return product;

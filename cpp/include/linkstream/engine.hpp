@@ -29,6 +29,7 @@
 #include "journal.hpp"
 #include "members.hpp"
 #include "placement.hpp"
+#include "policy.hpp"
 #include "pool.hpp"
 #include "regroup.hpp"
 #include "scan.hpp"
@@ -267,6 +268,17 @@ class Engine {
     return all;
   }
 
+  // Finds the clusters with the greatest margins to each vector, best first, and calls
+  // `found(i, j, cluster, margin)` for the j-th of vector i.
+  template <class Found>
+  void near_clusters(const std::int32_t* vectors, std::size_t n, std::size_t limit, Found found) {
+    cluster_sums_.greatest_margins(
+        vectors, n, limit,
+        [&](std::size_t i, std::size_t j, std::uint32_t component, double margin) {
+          found(i, j, graph_.forest.components[component].cluster, margin);
+        });
+  }
+
   // Computes the greatest similarity of each vector to another cluster as a whole; -1 if none.
   void elsewhere(const std::int32_t* vectors, std::size_t n, std::int64_t cluster, double* best) {
     cluster_sums_.elsewhere(vectors, n, graph_.forest.component_of(cluster), best);
@@ -317,18 +329,30 @@ class Engine {
     const bool tests = order.outcome < 0;
     double margin = kNothing;
     const Verdict verdict = tests ? tested(q, margin) : corrections_.given(order);
-    const IncomingVector share = corrections_.share_of(q, order.missing_weight);
-    const Integer product = corrections_.check_sum(verdict, share);
+    const bool doubtful = is_new && tests && doubts(verdict, margin);
     if (is_new) journal_.newest = journal_.n_vectors;
-    if (is_new && order.missing_weight)
-      journal_.record(Code::kWeighed, kFull - order.missing_weight);
+    if (doubtful && policy_.holds()) {
+      const Decision decision = hold(verdict, margin, q, order.missing_weight);
+      change.done();
+      return decision;
+    }
+    const std::int64_t missing =
+        doubtful ? std::max(order.missing_weight, policy_.missing_weight) : order.missing_weight;
+    const IncomingVector share = corrections_.share_of(q, missing);
+    const Integer product = corrections_.check_sum(verdict, share);
+    if (is_new && missing) journal_.record(Code::kWeighed, kFull - missing);
     const std::int64_t member = is_new ? journal_.n_vectors : order.member;
     // A new node holds the share, not the vector that was assessed.
-    const Row row = apply(verdict, {share, order.missing_weight, member}, product, kNothing);
+    const Row row = apply(verdict, {share, missing, member}, product, kNothing);
     if (is_new) {
       arrived(row, q);
     } else {
       members_.moved(member, graph_.number(row));
+      if (tests) healer_.arrived(row);
+      if (tests && verdict.kind == Kind::kLinked) {  // the event of a move tells of a pinned edge
+        journal_.record(Code::kRuled, graph_.number(row), graph_.number(verdict.partner),
+                        static_cast<std::int64_t>(verdict.rule));
+      }
     }
     change.done();
     return {graph_.cluster(row), graph_.number(row), verdict.kind,
@@ -378,6 +402,13 @@ class Engine {
   // Computes the cluster margin of each decision from now on, or no longer; sums that are absorbed have
   // none.
   void set_cluster_margins(bool on) { margin_.set(on); }
+
+  // Says what to do with the vectors that come from now on if their decision is unsure.
+  void set_policy(const Policy& policy) {
+    refuse_unless(policy.missing_weight >= 0 && policy.missing_weight <= kFull,
+                  "a weight out of range");
+    policy_ = policy;
+  }
 
   // Replaces what corrections require when clusters are settled. It is the caller's to do so again
   // after a rollback of the change in which it was called.
@@ -662,10 +693,41 @@ class Engine {
     const Verdict verdict = assessed(index, nearest);
     const double score = assess_.cluster_evidence() ? kNothing : verdict.similarity;
     const double margin = margin_(verdict, nearest, index);
+    if (doubts(verdict, margin)) return doubtful(verdict, margin, x.q);
     const Row row = apply(verdict, {x, 0, journal_.n_vectors}, nearest.product, score);
     arrived(row, x.q);
     return {graph_.cluster(row), graph_.number(row), verdict.kind,
             verdict.similarity,  verdict.threshold,  margin};
+  }
+
+  // Whether the policy has a decision as unsure. A vector is surely new if there is no other.
+  bool doubts(const Verdict& verdict, double margin) const {
+    return policy_.on && graph_.n_nodes > 0 && policy_.doubts(verdict.kind, margin);
+  }
+
+  // Does as the policy says with an unsure vector.
+  Decision doubtful(const Verdict& verdict, double margin, const std::int32_t* q) {
+    if (policy_.holds()) return hold(verdict, margin, q, 0);
+    const std::int64_t missing = policy_.missing_weight;
+    const IncomingVector share = corrections_.share_of(q, missing);
+    const Integer product = corrections_.product_to_join(verdict, share);
+    journal_.record(Code::kWeighed, kFull - missing);
+    const Row row = apply(verdict, {share, missing, journal_.n_vectors}, product, kNothing);
+    arrived(row, q);
+    return {graph_.cluster(row), graph_.number(row), verdict.kind,
+            verdict.similarity,  verdict.threshold,  margin};
+  }
+
+  // Counts and stores a new vector that is in no subcluster.
+  Decision hold(const Verdict& verdict, double margin, const std::int32_t* q,
+                std::int64_t missing_weight) {
+    cluster_sums_.forget_product();
+    if (missing_weight) journal_.record(Code::kWeighed, kFull - missing_weight);
+    journal_.record(Code::kDeferred);
+    members_.deferred();
+    if (vector_store_) vector_store_->append(q, 1);
+    journal_.n_vectors += 1;
+    return {-1, -1, Kind::kHeld, verdict.similarity, verdict.threshold, margin};
   }
 
   // Carries out a verdict. Returns the row that then holds the vector. `product` is that with the sum
@@ -768,6 +830,7 @@ class Engine {
   std::vector<std::size_t> places_;  // of the vectors of a block in the scan of clusters
   std::size_t stored_before_ = 0;    // vectors in the store before the open change
   Kept kept_;
+  Policy policy_;
   bool heals_alone_ = false;
   bool open_ = false;
   bool failed_ = false;  // a call of the open change failed: only `rollback` may follow

@@ -28,7 +28,9 @@ enum class Code : std::uint8_t {
   kMoved = 9,
   kRemoved = 10,
   kVanished = 11,
-  kFlagged = 16
+  kRuled = 14,
+  kFlagged = 16,
+  kDeferred = 39
 };
 inline constexpr std::size_t kEventWidth = 6;  // code, vector, and up to four numbers
 using EventRow = std::array<std::int64_t, kEventWidth>;

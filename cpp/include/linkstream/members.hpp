@@ -47,6 +47,10 @@ class Members {
   void joined(std::int64_t number) {
     if (tracked_) join(slot(number));
   }
+  // The next vector is in no subcluster.
+  void deferred() {
+    if (tracked_) join(kRemoved);
+  }
   void moved(std::int64_t member, std::int64_t number) {
     if (tracked_) put(static_cast<std::size_t>(member), slot(number));
   }
@@ -113,7 +117,7 @@ class Members {
     for (; !moves_.empty(); moves_.pop_back()) take_back(moves_.back());
     for (; !merges_.empty(); merges_.pop_back()) take_back(merges_.back());
     for (std::size_t i = holders_.size(); i-- > n_holders_;) {
-      chains_[holders_[i]].newest = previous_[i];
+      if (holders_[i] != kRemoved) chains_[holders_[i]].newest = previous_[i];
     }
     previous_.resize(n_holders_);
     chains_.resize(n_survivors_);

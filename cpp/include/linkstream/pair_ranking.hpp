@@ -52,6 +52,7 @@ struct Worth {
 
   // Returns a bound of what pairs of at most this size are worth that, by another worth, have `bound`.
   double moved(const Worth& before, double bound, double most) const {
+    if (!of_margin && spread != before.spread) return most;
     if (of_margin || even >= before.even || bound >= most) return bound;
     const double odds = (most / bound - 1.0) * std::exp((even - before.even) / spread);
     return std::max(bound, most / (1.0 + odds));
@@ -263,7 +264,8 @@ class PairRanking {
   bool suffices(const std::vector<RankedPair>& found, const Worth& worth, std::size_t limit) const {
     if (listing_.floor == kNone) return true;
     if (found.size() < limit) return false;
-    if (fresh_ && worth.even == listing_.worth.even) return true;  // equals are in order, too
+    const bool same = worth.even == listing_.worth.even && worth.spread == listing_.worth.spread;
+    if (fresh_ && same) return true;  // equals are in order, too
     double most = 0.0, least = Worth::kInfinity;
     for (Row row = 0; row < table_.size(); ++row) most = std::max(most, table_.size_of(row));
     for (const RankedPair& pair : found) least = std::min(least, pair.worth);

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.adapters.sklearn import LinksClusterer
+from linkstream.adapters.sklearn import LinksClusterer, check_has_model
 from linkstream.clusterer import Links
 from linkstream.engine.events import Split
 from linkstream.errors import ArgumentError
@@ -48,6 +48,16 @@ class LinksTopics(LinksClusterer):
             labels[np.isin(labels, pending)] = -1
         return labels
 
+    @property
+    def probabilities_(self) -> npt.NDArray[np.float64]:
+        """Probability that the topic of each row of the last call is right, as told at its arrival.
+
+        NaN where it is unknown. Without a model of confidence there is no such attribute, and
+        BERTopic has no probabilities.
+        """
+        check_has_model(self)
+        return self._told_
+
     def _parameters(self) -> dict[str, Any]:
         parameters = super()._parameters()
         if all(parameters[name] is None for name in ("preset", "mode", "evidence")):
@@ -58,6 +68,8 @@ class LinksTopics(LinksClusterer):
         first = links.n_vectors
         super()._take(links, X)
         self._first_ = first
+        told = links.last_decisions.probability if links.last_decisions else None
+        self._told_ = np.full(links.n_vectors - first, np.nan) if told is None else told
         return self
 
 

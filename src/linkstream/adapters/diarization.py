@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.adapters.rttm import Turn, check_span, load_rttm, read_rttm, write_rttm
-from linkstream.adapters.timed_labels import TimedLabels, check_delay
-from linkstream.adapters.turns import SegmentTimes, TurnList
+from linkstream.adapters.timed_labels import TimedLabels, check_delay, mean_direction
+from linkstream.adapters.turn_confidence import Told, with_confidence
+from linkstream.adapters.turns import SegmentTimes, Span, TurnList
 from linkstream.errors import ArgumentError, MissingExtraError, NotTrackedError
 from linkstream.turn_model import TimeModel
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyannote.core import Annotation
 
     from linkstream.clusterer import Links
+    from linkstream.engine.decisions import Decision
     from linkstream.store import Store
 
 __all__ = ["Diarizer", "Turn", "load_rttm", "read_rttm", "to_annotation", "turns_of", "write_rttm"]
@@ -96,6 +98,7 @@ class Diarizer:
         self._stale: dict[str, set[int]] = {moment: set() for moment in MOMENTS}
         self._given: list[int] = []
         self._numbers = array("q")  # vector number of each segment
+        self._sure: dict[int, float] = {}  # probability of the decision on a segment, if known
         self._labels = np.empty(0, dtype=np.int64)  # of the last call of current()
         self._speakers = _Speakers(links)
         self._final: list[int] = []
@@ -125,31 +128,71 @@ class Diarizer:
         span = check_span(start, end)
         if self._timed is not None:
             self._timed.check(span, group)
-        decision = self.links.add(embedding, group=group)
-        self._given.append(decision.cluster)
-        self._numbers.append(decision.sequence)
-        changed = self._times.add(span)
-        for stale in self._stale.values():
-            stale.update(changed)
+        return self._take([(span, embedding)], self.links.add(embedding, group=group))
+
+    def add_run(self, segments: Iterable[tuple[float, float, npt.ArrayLike]]) -> list[Turn]:
+        """Add segments of one speaker; return the segments that are final from now on, as `add`.
+
+        For front ends that know where a speaker begins and ends. The clusterer gets one vector,
+        the mean of the embeddings at unit length, and decides once for all segments: they are one
+        observation, one vector to correct or remove, and one subcluster at most. With a delay,
+        evidence of time may still give single segments to another speaker.
+
+        Args:
+            segments: start, end and embedding of each segment, in order of their starts.
+
+        >>> from linkstream import Links
+        >>> diarizer = Diarizer(Links(0.7, 0.6, 0.9))
+        >>> run = [(0.0, 1.5, [1.0, 0.0, 0.1]), (1.5, 3.0, [0.9, 0.3, 0.0])]
+        >>> [turn.speaker for turn in diarizer.add_run(run)]
+        ['speaker-0', 'speaker-0']
+        """
+        heard = [(check_span(start, end), embedding) for start, end, embedding in segments]
+        starts = [span[0] for span, _ in heard]
+        if not heard or starts != sorted(starts):
+            raise ArgumentError(
+                f"a run of {len(heard)} segments" + (" out of order" if heard else ""),
+                expected="at least one segment, in order of their starts",
+                remedy="Sort the segments of a run.",
+            )
+        if self._timed is not None:
+            self._timed.check(heard[0][0], group=None)
+        return self._take(heard, self.links.add(mean_direction([each for _, each in heard])))
+
+    def _take(self, heard: list[tuple[Span, npt.ArrayLike]], decision: Decision) -> list[Turn]:
+        """Add segments with the decision on them; return those that are final from now on."""
+        cluster, sure = decision.cluster, decision.probability
+        for span, embedding in heard:
+            if sure is not None:
+                self._sure[len(self._given)] = sure
+            self._given.append(cluster)
+            self._numbers.append(decision.sequence)
+            changed = self._times.add(span)
+            for stale in self._stale.values():
+                stale.update(changed)
+            if self._timed is not None:
+                self._timed.add(span, embedding, cluster)
         self._update_names()
         if self._timed is None:
-            return [Turn(*span, self._speakers(decision.cluster), decision.cluster)]
-        self._timed.add(span, embedding, decision.cluster)
+            return [Turn(*span, self._speakers(cluster), cluster, sure) for span, _ in heard]
         if self._timed.stale():
             self._timed.follow(self._cluster_ids())
-        return self._make_final(self._timed.settled())
+        return self._make_final(self._timed.settled(self._speakers.named()))
 
     def finish(self) -> list[Turn]:
         """Make all segments final, as at the end of a recording; return those that were not."""
         self._update_names()
-        return self._make_final(self._timed.settled(ended=True)) if self._timed else []
+        if self._timed is None:
+            return []
+        return self._make_final(self._timed.settled(self._speakers.named(), ended=True))
 
     def pending(self) -> list[Turn]:
         """Return the turns of the segments that are not final, by what is known so far."""
-        turns, first = TurnList(self._gap), len(self._final)
-        for place, label in enumerate(self._timed.open_labels() if self._timed else []):
-            turns.put(first + place, self._times.kept[first + place], label)
         self._update_names()
+        turns, first = TurnList(self._gap), len(self._final)
+        labels = self._timed.open_labels(self._speakers.named()) if self._timed else []
+        for segment, label in enumerate(labels, start=first):
+            turns.put(segment, self._times.kept[segment], label)
         return turns.turns(self._speakers)
 
     def _make_final(self, labels: list[int]) -> list[Turn]:
@@ -158,11 +201,15 @@ class Diarizer:
         self._final += labels
         self._stale["final"].update(range(first, len(self._final)))
         return [
-            Turn(*span, self._speakers(label), label)
+            Turn(*span, self._speakers(label), label, self._decided(segment, label))
             for segment, label in enumerate(labels, start=first)
             for span in self._times.kept[segment]
             if label >= 0
         ]
+
+    def _decided(self, segment: int, speaker: int) -> float | None:
+        """Return how probably a speaker is right, if the decision on the segment said so."""
+        return self._sure.get(segment) if self._given[segment] == speaker else None
 
     def instant(self) -> list[Turn]:
         """Return the turns by the IDs as first given, in order of time, with current names."""
@@ -201,7 +248,21 @@ class Diarizer:
                 turns.put(segment, self._times.kept[segment], int(ids[segment]))
                 stale.remove(segment)
         self._update_names()
-        return turns.turns(self._speakers)
+        found = turns.turns(self._speakers)
+        return with_confidence(found, self._told(ids)) if self._sure else found
+
+    def _told(self, ids: Sequence[int] | npt.NDArray[np.int64]) -> Iterator[Told]:
+        """Yield the spans of segments, their speakers, and how probably these are right.
+
+        That is unknown where the speaker is not the cluster that the decision was about.
+        """
+        given = self._given[: len(ids)]
+        decided = self.links.resolve_many(given).tolist()
+        for segment, speaker in enumerate(map(int, ids)):
+            same = speaker in (given[segment], decided[segment])
+            probability = self._sure.get(segment) if same else None
+            for span in self._times.kept[segment]:
+                yield span, speaker, probability
 
     def _ids(self, moment: str) -> Sequence[int] | npt.NDArray[np.int64]:
         """Return the speaker of each segment at a moment; fewer than segments for "final"."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from linkstream.adapters.parameters import THRESHOLDS, make_links, store_parameters
 from linkstream.clusterer import Links
+from linkstream.confidence import Model
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, MissingExtraError, VectorError
 from linkstream.identity.settling import Healing
@@ -53,6 +54,7 @@ class LinksRiver(base.Clusterer):
         max_subclusters: as for `Links`.
         max_idle: as for `Links`.
         keep_vectors: as for `Links`.
+        confidence: as for `Links`; `predict_proba_one` tells nothing without it.
         engine: as for `Links`.
         threads: as for `Links`.
 
@@ -83,6 +85,7 @@ class LinksRiver(base.Clusterer):
         max_subclusters: int | None = None,
         max_idle: int | None = None,
         keep_vectors: bool | None = None,
+        confidence: Model | None = None,
         engine: str = "auto",
         threads: int | None = None,
     ) -> None:
@@ -107,6 +110,17 @@ class LinksRiver(base.Clusterer):
             x: a dictionary of features, or an array.
         """
         return int(self.links.predict(self._vector(x)[1][np.newaxis])[0])
+
+    def predict_proba_one(self, x: Mapping[Hashable, Any] | npt.ArrayLike) -> dict[int, float]:
+        """Return how probably a vector belongs to its best clusters, and −1 for a new one.
+
+        Probabilities sum to 1; the dictionary is empty if they are unknown
+        (`links.confidence.why`). Nothing changes.
+
+        Args:
+            x: a dictionary of features, or an array.
+        """
+        return self.links.predict_proba(self._vector(x)[1][np.newaxis])[0]
 
     def learn_many(self, X: Any) -> None:
         """Cluster vectors in their order, as `learn_one` does; if one is unusable, add none.

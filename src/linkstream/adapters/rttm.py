@@ -1,10 +1,11 @@
 """Read and write RTTM, a text format for who spoke when.
 
-A line has ten fields between blanks: SPEAKER, the recording, channel 1, start, duration, and the
-speaker in the eighth; the others are `<NA>`. In names, blanks and control characters are written as
-`%` and two hexadecimal digits for each byte of UTF-8, as in web addresses: `Ann Lee` becomes
-`Ann%20Lee`. Reading reverses this. So that different names stay different, `<NA>` and a `%` before
-two hexadecimal digits are escaped, too.
+A line has ten fields between blanks: SPEAKER, the recording, channel 1, start, duration, the
+speaker in the eighth, and in the ninth the probability that it is right, if that is known; the
+others are `<NA>`. In names, blanks and control characters are written as `%` and two hexadecimal
+digits for each byte of UTF-8, as in web addresses: `Ann Lee` becomes `Ann%20Lee`. Reading reverses
+this. So that different names stay different, `<NA>` and a `%` before two hexadecimal digits are
+escaped, too.
 """
 
 from __future__ import annotations
@@ -41,12 +42,15 @@ class Turn:
         end: end in seconds.
         speaker: name of the speaker.
         cluster: cluster ID of the speaker; None if it is not known, as in a file.
+        confidence: probability that the speaker is right: that of the decisions on the segments of
+            the turn, weighted by their time; None if it is unknown.
     """
 
     start: float
     end: float
     speaker: str
     cluster: int | None = None
+    confidence: float | None = None
 
     @property
     def duration(self) -> float:
@@ -75,7 +79,7 @@ def write_rttm(turns: Iterable[Turn], *, uri: str = "stream") -> str:
         if end > start:
             lines.append(
                 f"SPEAKER {recording} 1 {_seconds(start)} {_seconds(end - start)} "
-                f"{_EMPTY} {_EMPTY} {speaker} {_EMPTY} {_EMPTY}\n"
+                f"{_EMPTY} {_EMPTY} {speaker} {_told(turn)} {_EMPTY}\n"
             )
     return "".join(lines)
 
@@ -93,7 +97,7 @@ def read_rttm(text: str) -> dict[str, list[Turn]]:
         InputFileError: a line is not a complete SPEAKER line; the message names the line.
 
     >>> read_rttm("SPEAKER monday 1 0.5 1.5 <NA> <NA> Ann%20Lee <NA> <NA>")
-    {'monday': [Turn(start=0.5, end=2.0, speaker='Ann Lee', cluster=None)]}
+    {'monday': [Turn(start=0.5, end=2.0, speaker='Ann Lee', cluster=None, confidence=None)]}
     """
     if not isinstance(text, str):
         raise ArgumentError(
@@ -186,6 +190,17 @@ def _seconds(milliseconds: int) -> str:
     return f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
 
 
+def _told(turn: Turn) -> str:
+    """Return the confidence of a turn for its field."""
+    return _EMPTY if turn.confidence is None else f"{turn.confidence:.4f}"
+
+
+def _confidence(field: str) -> float | None:
+    """Return the confidence in a field; None if there is no number from 0 to 1."""
+    told = float(field) if _NUMBER.fullmatch(field) else math.nan
+    return told if 0.0 <= told <= 1.0 else None
+
+
 def _turn(fields: list[str], number: int) -> tuple[str, Turn]:
     """Return the recording and the turn of a line."""
     if fields[0] != "SPEAKER" or len(fields) not in _FIELDS:
@@ -201,7 +216,8 @@ def _turn(fields: list[str], number: int) -> tuple[str, Turn]:
         end = start + duration  # finer than milliseconds
     if not (math.isfinite(end) and start < end):
         raise _line_error(number, f"start {fields[3]} and duration {fields[4]}")
-    return _unescaped(fields[1]), Turn(start, end, _unescaped(fields[7]))
+    speaker, told = _unescaped(fields[7]), _confidence(fields[8])
+    return _unescaped(fields[1]), Turn(start, end, speaker, confidence=told)
 
 
 def _line_error(number: int, seen: str) -> InputFileError:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from linkstream.adapters.parameters import make_links, store_parameters
 from linkstream.clusterer import Links
+from linkstream.confidence import Model
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, MissingExtraError
 from linkstream.identity.settling import Healing
@@ -16,6 +17,7 @@ from linkstream.space import Space
 
 try:
     from sklearn.base import BaseEstimator, ClusterMixin
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 except ImportError as missing:
     raise MissingExtraError("scikit-learn", extra="sklearn", purpose="The estimator") from missing
@@ -33,6 +35,20 @@ NOT_APPLICABLE = {
         "rows of any dtype that are not zero are accepted"
     )
 }
+
+
+def check_has_model(model: Any) -> bool:
+    """Return whether an estimator has a model of confidence; raise AttributeError if not.
+
+    Args:
+        model: the estimator.
+    """
+    fitted = vars(model).get("links_")
+    if model.confidence is not None or (fitted is not None and fitted.confidence.model is not None):
+        return True
+    raise AttributeError(
+        "predict_proba needs a model: pass confidence=, such as tune(X, y).confidence"
+    )
 
 
 class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
@@ -58,12 +74,14 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
         max_subclusters: as for `Links`.
         max_idle: as for `Links`.
         keep_vectors: as for `Links`.
+        confidence: as for `Links`; `predict_proba` needs it.
         engine: as for `Links`.
         threads: as for `Links`.
 
     Attributes:
         links_: the clusterer, to name, correct, explain and save.
         labels_: current ID of every row since `fit`.
+        classes_: −1 for a new cluster, then the current IDs: the columns of `predict_proba`.
         n_features_in_: number of columns, as scikit-learn defines it.
         feature_names_in_: names of the columns, as scikit-learn defines them.
 
@@ -90,6 +108,7 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
         max_subclusters: int | None = None,
         max_idle: int | None = None,
         keep_vectors: bool | None = None,
+        confidence: Model | None = None,
         engine: str = "auto",
         threads: int | None = None,
     ) -> None:
@@ -130,6 +149,34 @@ class LinksClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # skle
         """
         check_is_fitted(self)
         return self.links_.predict(self._rows(X, reset=False))
+
+    @available_if(check_has_model)  # type: ignore[untyped-decorator,unused-ignore]
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return how probably each row belongs to each of `classes_`; change nothing.
+
+        Probabilities are those of `Links.predict_proba`: of the five best clusters and of a new
+        one; all others are 0. The probability of what `predict` says is that of the decision, and
+        need not be the greatest. A row is NaN where they are unknown (`links_.confidence.why`).
+        Without a model there is no such method.
+
+        Args:
+            X: vectors, one a row.
+        """
+        check_is_fitted(self)
+        found = self.links_.predict_proba(self._rows(X, reset=False))
+        classes = self.classes_
+        shares = np.zeros((len(found), len(classes)))
+        for row, each in enumerate(found):
+            shares[row, np.searchsorted(classes, list(each))] = list(each.values())
+            if not each:
+                shares[row] = np.nan
+        return shares
+
+    @property
+    def classes_(self) -> npt.NDArray[np.int64]:
+        """−1 for a new cluster, then the IDs of all clusters, rising, computed on access."""
+        check_is_fitted(self)
+        return np.array([-1, *(each.id for each in self.links_.clusters())], dtype=np.int64)
 
     @property
     def labels_(self) -> npt.NDArray[np.int64]:

@@ -7,6 +7,7 @@ speaking. Labels of the clusterer that change later (splits, joins, corrections)
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from linkstream.adapters.turns import Span
 from linkstream.errors import ArgumentError, NotTrackedError
-from linkstream.turn_model import LiveLabels, TimeModel, Window, Windows, fixed_point, reestimate
+from linkstream.turn_model import Chapters, LiveLabels, TimeModel, Window, Windows, fixed_point
 
 if TYPE_CHECKING:
     from linkstream.clusterer import Links
@@ -28,7 +29,10 @@ DELAY_MAX = 3600.0
 SHARE_MAX = 0.25
 _EVENTS_MAX = 1000  # more new events than this are not examined one by one
 # Kinds of events that change no label of an earlier segment.
-_LABELS_STAY = {"created", "joined", "linked", "weighed", "grouped", "named", "ignored"}
+_LABELS_STAY = {
+    *("created", "joined", "linked", "weighed", "grouped", "named", "ignored"),
+    *("judged", "compared", "drifted"),
+}
 
 
 class TimedLabels:
@@ -42,8 +46,8 @@ class TimedLabels:
 
     def __init__(self, links: Links | Store, delay: float, model: TimeModel) -> None:
         self._links = links
-        self._model = model
-        self._live = LiveLabels(model, delay)
+        self._live = LiveLabels(model, delay, self._windows)
+        self._chapters = Chapters(model, self._windows)
         self._rows = np.empty((0, 0), dtype=np.int16)  # rounded vectors
         self._milliseconds = array("q")  # that each segment counts for
         self._middles = array("d")
@@ -51,7 +55,6 @@ class TimedLabels:
         self._last_start = 0.0
         self._labels = array("q")  # labels of the clusterer, as far as the model knows them
         self._seen: int | None = None  # events that were examined
-        self._whole: tuple[Integers, tuple[int, ...], Integers] | None = None  # last answer
 
     @property
     def n_final(self) -> int:
@@ -119,29 +122,31 @@ class TimedLabels:
             return True
         return any(event.kind not in _LABELS_STAY for event in fresh)
 
-    def settled(self, *, ended: bool = False) -> list[int]:
-        """Return the labels of segments that have become final, in order."""
-        return self._live.settled(ended=ended)
+    def settled(self, known: list[int], *, ended: bool = False) -> list[int]:
+        """Return the labels of segments that have become final, in order.
 
-    def open_labels(self) -> list[int]:
-        """Return the labels, so far, of the segments that are not final."""
-        return self._live.open_labels()
+        Args:
+            known: clusters with names, which are speakers in any case.
+            ended: whether the recording has ended.
+        """
+        return self._live.settled(known, ended=ended)
+
+    def open_labels(self, known: list[int]) -> list[int]:
+        """Return the labels, so far, of the segments that are not final.
+
+        Args:
+            known: as for `settled`.
+        """
+        return self._live.open_labels(known)
 
     def whole(self, labels: Integers, known: list[int]) -> Integers:
         """Return all labels, re-estimated with the whole recording; −1 stays.
 
         Args:
             labels: present labels of the clusterer.
-            known: clusters with names, which are never removed.
+            known: as for `settled`.
         """
-        key = tuple(known)
-        if self._whole is None or self._whole[1] != key or not _same(self._whole[0], labels):
-            answer = labels.copy()
-            kept = np.flatnonzero(labels >= 0)
-            if len(kept):
-                answer[kept] = reestimate(self._windows(kept), labels[kept], self._model, known=key)
-            self._whole = labels.copy(), key, answer
-        return self._whole[2]
+        return self._chapters.labels(labels, np.array(known, dtype=np.int64))
 
     def _windows(self, kept: Integers) -> Windows:
         middles = np.frombuffer(self._middles, dtype=np.float64)[kept]
@@ -155,6 +160,7 @@ class TimedLabels:
     def _window(self, place: int, end: float) -> Window:
         before = self._middles[max(place - 1, 0)]
         return Window(
+            place,
             self._rows[place].astype(np.float64),
             self._milliseconds[place],
             max(self._middles[place] - before, 0.0),
@@ -170,6 +176,25 @@ class TimedLabels:
         self._rows[n] = vector[0]
 
 
+def mean_direction(embeddings: Sequence[npt.ArrayLike]) -> npt.NDArray[np.float32]:
+    """Return the mean of the embeddings of one speaker, each at unit length.
+
+    Args:
+        embeddings: vectors of one dimension.
+    """
+    rows = [np.asarray(each, dtype=np.float64).reshape(-1) for each in embeddings]
+    sizes = sorted({len(row) for row in rows})
+    lengths = [float(np.linalg.norm(row)) for row in rows]
+    if len(sizes) > 1 or not all(0 < length < np.inf for length in lengths):
+        raise ArgumentError(
+            f"a run with embeddings of dimensions {sizes} and lengths from {min(lengths):g}",
+            expected="finite vectors of one dimension, none of them zero",
+            remedy="Leave out segments without speech.",
+        )
+    total = sum(row / length for row, length in zip(rows, lengths, strict=True))
+    return np.asarray(total, dtype=np.float32)
+
+
 def check_delay(delay: Any) -> float:
     """Return the delay; raise ArgumentError if it is not a number of seconds."""
     number = isinstance(delay, (int, float, np.number)) and not isinstance(delay, bool)
@@ -180,7 +205,3 @@ def check_delay(delay: Any) -> float:
             remedy="It is how long after a segment its speaker becomes final.",
         )
     return float(delay)
-
-
-def _same(one: Integers, other: Integers) -> bool:
-    return len(one) == len(other) and bool(np.array_equal(one, other))

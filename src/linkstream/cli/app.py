@@ -37,6 +37,7 @@ PANELS = {
         "search": "Find vectors by the words and fields of their payloads.",
         "changes": "Show what changed between two moments, in vectors and in clusters.",
         "events": "Show the events of a store, from the beginning or as they happen.",
+        "confidence": "Show whether a store tells probabilities, and whether they hold.",
         "plot": "Draw a store: its graph, its stream, its sizes and its margins.",
     },
     "Correct": {
@@ -44,9 +45,13 @@ PANELS = {
         "merge": "Declare two clusters the same; without arguments, suggest which.",
         "split": "Declare two different; with one cluster, show its weakest links.",
         "move": "Move a vector to another cluster, where it stays.",
+        "accept": "Say what is done with vectors whose decision is unsure.",
+        "held": "List the vectors that wait for a decision, and what they would get.",
+        "assign": "Decide on a vector that is held.",
         "name": "Name or rename a cluster, or remove its name.",
         "enrol": "Add vectors of a known identity as a cluster with a name.",
         "ignore": "Leave a cluster out of suggestions and reviews.",
+        "judge": "Say that the decision on a vector was right, or wrong.",
         "settle": "Show which clusters an offline pass would join and cut; --apply does it.",
         "rebuild": "Show what clustering all vectors again would change; --apply does it.",
         "retract": "Take back one correction; without arguments, list the corrections.",
@@ -78,6 +83,8 @@ COMMANDS = {name: panel for panel, commands in PANELS.items() for name in comman
 _MODULES = {
     **dict.fromkeys(PANELS["Correct"], "corrections"),  # but for those below
     "rebuild": "rebuilding",
+    "judge": "confidence",
+    **dict.fromkeys(("accept", "held", "assign"), "unsure"),
     **dict.fromkeys(("presets", "tune", "calibrate", "diagnose"), "tuning"),
     **dict.fromkeys(("inspect", "explain", "review", "plot"), "queries"),
     **dict.fromkeys(("events", "undo", "redo"), "history"),

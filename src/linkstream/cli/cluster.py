@@ -137,7 +137,9 @@ def _write_decisions(links: Links, source: Source, output: str, advance: Advance
 
 def _decision_record(decision: Decision) -> dict[str, Any]:
     names = ("cluster", "subcluster", "kind", "similarity", "threshold")
-    return {"vector": decision.sequence} | {name: getattr(decision, name) for name in names}
+    return {"vector": decision.sequence} | {
+        name: getattr(decision, name) for name in (*names, "cluster_margin", "probability")
+    }
 
 
 def _show_clusters(links: Links) -> None:
@@ -168,7 +170,7 @@ def _into_store(
         stack.enter_context(stores.noting_rows(store, path))
         stack.enter_context(store.step(outcome.current().command))
         database_rows.check_labels(store, source)
-        write = stack.enter_context(_piece_writer(output))
+        write = stack.enter_context(_piece_writer(output, store))
         stopped = stack.enter_context(until_stopped())
         advance = stack.enter_context(progress_bar("clustering", source, output=output))
         for piece in feed(store, source, name=name, live=live, stopped=stopped):
@@ -186,7 +188,7 @@ def _into_store(
 
 
 @contextmanager
-def _piece_writer(output: str | None) -> Iterator[Callable[[Piece], None]]:
+def _piece_writer(output: str | None, store: Store) -> Iterator[Callable[[Piece], None]]:
     if output is None:
         yield lambda _: None
     elif output.endswith(".npy"):
@@ -196,9 +198,11 @@ def _piece_writer(output: str | None) -> Iterator[Callable[[Piece], None]]:
         with outputs.lines(output) as write:
 
             def write_rows(piece: Piece) -> None:
+                sure = store.how_sure(piece.first_vector, len(piece.ids))
                 for place, cluster in enumerate(piece.ids.tolist()):
                     row, vector = piece.first_row + place, piece.first_vector + place
-                    write({"row": row, "vector": vector, "cluster": cluster})
+                    told = {name: column[place] for name, column in sure.items()}
+                    write({"row": row, "vector": vector, "cluster": cluster, **told})
 
             yield write_rows
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,7 +61,8 @@ def _events(
         found = store.journal.events(since)
         while block := list(islice(found, _AT_ONCE)):
             since = block[-1].sequence + 1
-            yield from zip(block, store.event_keys(block), strict=True)
+            keys = store.event_keys(block)
+            yield from zip(store.with_probabilities(block), keys, strict=True)
         sys.stdout.flush()
         if every is None:
             return
@@ -75,7 +75,12 @@ def _events(
 
 
 def _line(event: Event, key: str | None) -> str:
-    told = (f"{field.name} {_value(event, field.name)}" for field in fields(event)[2:])
+    from linkstream.engine.event_values import numbers_of
+    from linkstream.engine.events import Decided
+
+    told = [f"{name} {_value(event, name)}" for name in numbers_of(event)]
+    if isinstance(event, Decided) and event.probability is not None:
+        told.append(f"probability {event.probability:.3f}")
     line = f"{event.sequence:>8}  vector {event.vector:<8} {event.kind:<10} {', '.join(told)}"
     return line.rstrip() + ("" if key is None else f", id {short(key)!r}")
 
@@ -117,7 +122,8 @@ def undo(
         step = to is None and not vector
         stores.perform(opened, "undo", to=to, own={"step": step})
         record = _counts(opened, before) | {"undone_from": to, "command": _undone_command(opened)}
-    words = f"Undone: {_in_words(record, before)} linkstream redo brings it back."
+        back = " linkstream redo brings it back." if _keeps(opened) else ""
+    words = f"Undone: {_in_words(record, before)}{back}"
     screen.answer(record, words)
 
 
@@ -160,9 +166,16 @@ def _in_words(record: dict[str, Any], before: tuple[int, int]) -> str:
 
 
 def _undone_command(opened: Store) -> str | None:
-    """Return the command whose step a redo brings back; None if there is nothing to redo."""
+    """Return the command that was undone, which a redo brings back; None if there is none."""
+    if not _keeps(opened):
+        return "rebuild"  # nothing else can be undone there
     found = _next(opened.steps(limit=1), undone=True)
     return None if found is None else found.command
+
+
+def _keeps(opened: Store) -> bool:
+    """Return whether a store keeps its vectors, as redo needs."""
+    return opened.track_vectors and opened.keep_vectors
 
 
 def _list_steps(path: Path, limit: int) -> None:

@@ -57,6 +57,13 @@ def migrate(
         Path | None, "With add: the number of each vector, as .npy, instead of --first."
     ] = None,
     id_column: Annotated[str | None, "With add: column of the vectors' own keys, instead."] = None,
+    old: Annotated[
+        Path | None,
+        Option(
+            help="With add, in a store that does not keep its vectors: those of the present "
+            "encoder, one for each vector, as .npy."
+        ),
+    ] = None,
     limit: Annotated[int | None, Option(min=1, help="With missing: how many to show.")] = None,
     yes: Yes = False,
     *,
@@ -73,7 +80,7 @@ def migrate(
     Example: linkstream migrate people.links begin --model encoder-2
     """
     wanted = _thresholds(thresholds, from_clusters=thresholds_from_clusters)
-    given = _Given(store, wanted, space, model, first, numbers, id_column, limit, yes)
+    given = _Given(store, wanted, space, model, first, numbers, id_column, old, limit, yes)
     _check(action, file, given)
     if action == "add":
         assert file is not None, "it was checked"
@@ -93,6 +100,7 @@ class _Given:
     first: int | None
     numbers: Path | None
     id_column: str | None
+    old: Path | None
     limit: int | None
     yes: bool
 
@@ -109,6 +117,7 @@ class _Given:
             "--first": (self.first, "add"),
             "--numbers": (self.numbers, "add"),
             "--id-column": (self.id_column, "add"),
+            "--old": (self.old, "add"),
             "--limit": (self.limit, "missing"),
         }
         return {flag: action for flag, (value, action) in named.items() if value is not None}
@@ -231,10 +240,14 @@ def _add(given: _Given, file: str, options: VectorFileOptions) -> None:
 
     kept = RowOptions(id_column=given.id_column)
     numbers = None if given.numbers is None else _numbers(given.numbers)
+    old = None if given.old is None else _old(given.old)
     with stores.writing(given.store) as opened, options.open(file, kept) as source:
         migration = _under_way(opened)
         taken = rows = 0
-        for block, named in _named(source, given, numbers):
+        tracked = opened.track_vectors
+        for block, named in _named(source, given, numbers, old):
+            if not tracked:
+                named["numbers"] = None
             with naming_rows(source.name, block.first_row):
                 taken += migration.add(block.vectors, **named)
             rows += len(block)
@@ -245,23 +258,26 @@ def _add(given: _Given, file: str, options: VectorFileOptions) -> None:
 
 
 def _named(
-    source: Source, given: _Given, numbers: np.ndarray[Any, Any] | None
+    source: Source,
+    given: _Given,
+    numbers: np.ndarray[Any, Any] | None,
+    old: np.ndarray[Any, Any] | None,
 ) -> Iterator[tuple[Block, dict[str, Any]]]:
     """Yield the blocks of a source, each with the numbers or keys of its items."""
     import numpy as np
 
-    if numbers is not None and source.n not in (None, len(numbers)):
-        seen = f"{source.n:,} vectors and {len(numbers):,} numbers"
-        raise usage_error(seen, "one number for each vector", "Give the numbers of this file.")
+    for each, what in ((numbers, "numbers"), (old, "old vectors")):
+        if each is not None and source.n not in (None, len(each)):
+            seen = f"{source.n:,} vectors and {len(each):,} {what}"
+            raise usage_error(seen, "one for each vector", f"Give the {what} of this file.")
     for block in source:
         rows = np.arange(block.first_row, block.first_row + len(block))
+        before = {} if old is None else {"old": old[rows]}
         if given.id_column is not None:
-            yield block, {"keys": _keys(source, block, given.id_column)}
+            yield block, {"keys": _keys(source, block, given.id_column), **before}
         else:
-            yield (
-                block,
-                {"numbers": (given.first or 0) + rows if numbers is None else numbers[rows]},
-            )
+            named = (given.first or 0) + rows if numbers is None else numbers[rows]
+            yield block, {"numbers": named, **before}
 
 
 def _keys(source: Source, block: Block, column: str) -> list[str]:
@@ -290,5 +306,22 @@ def _numbers(path: Path) -> np.ndarray[Any, Any]:
             f"--numbers {path}, which is no list of numbers",
             "whole numbers in .npy",
             "One number for each vector of the file.",
+        )
+    return found
+
+
+def _old(path: Path) -> np.ndarray[Any, Any]:
+    """Return the vectors in a file."""
+    import numpy as np
+
+    try:
+        found = np.load(path, allow_pickle=False, mmap_mode="r")
+    except (ValueError, EOFError):
+        found = None
+    if not isinstance(found, np.ndarray) or found.ndim != 2:
+        raise usage_error(
+            f"--old {path}, which holds no rows of vectors",
+            "an array of shape (n, dimension) in .npy",
+            "One vector of the present encoder for each vector of the file.",
         )
     return found

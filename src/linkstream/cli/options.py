@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -18,6 +19,7 @@ from linkstream.cli.outcome import usage_error
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from linkstream.clusterer.tuned import Tuned
     from linkstream.io import Source
     from linkstream.paper.thresholds import Thresholds
 
@@ -59,6 +61,7 @@ class ClustererOptions:
     granularity: Annotated[
         str | None, "Level of the preset, such as topics, or 0 (coarse) to 1 (fine)."
     ] = None
+    tuned: Annotated[Path | None, "Instead of thresholds: the file that tune --save wrote."] = None
     mode: Mode = None
     evidence: Annotated[
         str | None, "Compare a vector with the nearest subcluster (nearest) or the whole (cluster)."
@@ -74,6 +77,28 @@ class ClustererOptions:
         int | None, Option(min=1, help="Forget a subcluster after this many vectors elsewhere.")
     ] = None
 
+    @functools.cached_property
+    def _found(self) -> Tuned:
+        """The settings in the file of --tuned."""
+        from linkstream.clusterer.tuned import Tuned
+
+        assert self.tuned is not None, "callers ask whether the option was given"
+        return Tuned.load(self.tuned)
+
+    def _check_only_tuned(self) -> None:
+        """Raise ArgumentError if thresholds or a preset were given beside --tuned."""
+        others = self._given().removeprefix(f"--tuned {self.tuned}").removeprefix(" and ")
+        if others:
+            raise usage_error(
+                f"--tuned {self.tuned} and {others}",
+                "one of them",
+                "The file has thresholds: leave the others out.",
+            )
+
+    @property
+    def _given_thresholds(self) -> list[float]:
+        return [value for value in self._three if value is not None]
+
     @property
     def _three(self) -> tuple[float | None, ...]:
         return self.cluster_similarity, self.subcluster_similarity, self.pair_similarity_max
@@ -87,13 +112,17 @@ class ClustererOptions:
         """
         from linkstream.paper.thresholds import Thresholds
 
+        if self.tuned is not None:
+            self._check_only_tuned()
+            return self._found.thresholds
+
         if self.granularity is not None and self.preset is None:
             raise usage_error(
                 f"--granularity {self.granularity} without --preset",
                 "--preset NAME, whose levels it chooses from",
                 "linkstream presets lists the presets and their levels.",
             )
-        three = [value for value in self._three if value is not None]
+        three = self._given_thresholds
         if self.preset is not None and not three:
             return None
         if self.preset is not None or len(three) < len(_THRESHOLDS):
@@ -108,12 +137,18 @@ class ClustererOptions:
         """Return the same for a store, which has thresholds if it exists already."""
         return self.thresholds() if self._given() else None
 
+    def or_preset(self, preset: str) -> ClustererOptions:
+        """Return these options with a preset, if they have neither thresholds nor a preset."""
+        return self if self._given() else replace(self, preset=preset)
+
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Links` that were given."""
         names = ("granularity", "mode", "evidence", "heal", "max_subclusters", "max_idle")
         given = {name: getattr(self, name) for name in names}
         given["track_vectors"] = False if self.no_track else None
-        return {name: value for name, value in given.items() if value is not None}
+        own = {} if self.tuned is None else self._found.arguments()
+        own.pop("thresholds", None)
+        return own | {name: value for name, value in given.items() if value is not None}
 
     def check_dimension(self, source: Source) -> None:
         """Raise DimensionError if the preset is for vectors of another dimension.
@@ -122,7 +157,9 @@ class ClustererOptions:
         """
         from linkstream import presets
 
-        if self.preset is None or any(value is not None for value in self._three):
+        if self.tuned is not None:
+            self._check_only_tuned()
+        if self.preset is None or self._given_thresholds:
             return
         chosen = presets.preset(self.preset, self.granularity)
         if source.dimension not in (None, chosen.dimension):
@@ -130,7 +167,8 @@ class ClustererOptions:
             raise presets.other_dimension(seen, chosen.space)
 
     def _given(self) -> str:
-        named = {"--preset": self.preset, "--granularity": self.granularity}
+        named = {"--tuned": self.tuned, "--preset": self.preset}
+        named["--granularity"] = self.granularity
         given = [f"{flag} {value}" for flag, value in named.items() if value is not None]
         three = zip(_THRESHOLDS, self._three, strict=True)
         return " and ".join(given + [flag for flag, value in three if value is not None])
@@ -180,6 +218,11 @@ class VectorFileOptions:
         from linkstream.io import read_vectors
 
         return read_vectors(file if file == "-" else Path(file), **asdict(self))
+
+
+def command_with(tuned: Path) -> str:
+    """Return the command that clusters with what a file of `tune --save` has."""
+    return f"linkstream cluster FILE --store people.links --tuned {shlex.quote(str(tuned))}"
 
 
 def cluster_command(thresholds: Thresholds, **options: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,6 @@ from rich.text import Text
 
 from linkstream.cli import outcome, screen
 from linkstream.cli.screen import STDOUT
-
-if TYPE_CHECKING:
-    from linkstream.io import Source
 
 SUFFIXES = (".npy", ".jsonl")
 
@@ -71,6 +68,15 @@ def _header(stream: IO[bytes], n: int) -> None:
     npy.write_array_header_1_0(stream, {"descr": "<i8", "fortran_order": False, "shape": (n,)})
 
 
+class Measured(Protocol):
+    """Rows to read: their number and the share that was read, each None if it is not known."""
+
+    @property
+    def n(self) -> int | None: ...  # noqa: D102
+    @property
+    def progress(self) -> float | None: ...  # noqa: D102
+
+
 class _Count(ProgressColumn):
     """Rows done, and their total if it is known."""
 
@@ -89,7 +95,7 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress_bar(words: str, source: Source, *, output: str | None = None) -> Iterator[Advance]:
+def progress_bar(words: str, source: Measured, *, output: str | None = None) -> Iterator[Advance]:
     """Show a bar over the rows of a source, or over its bytes if their number is not known.
 
     If neither is known: rows so far, their rate, and the time taken. There is no bar if the output

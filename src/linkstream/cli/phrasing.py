@@ -60,7 +60,33 @@ PHRASES = {
     "the path of a file; or, for `linkstream cluster` and open_vectors,": (
         "the path of a file; or, for linkstream cluster,"
     ),
+    "one of held()": "one that linkstream held STORE lists",
+    "a vector that was added alone or in a batch while margins were computed": (
+        "a vector that was added to a store with a model"
+    ),
     # remedies
+    "Use a model, or links.confidence.set_margins(True), before vectors are added.": (
+        "Make the store with --tuned FILE."
+    ),
+    "assign() puts it into a cluster, remove() drops it.": (
+        "linkstream assign puts it into a cluster, linkstream forget --vector drops it."
+    ),
+    "assign() for each, or accept() for all.": (
+        "linkstream assign for each, or linkstream accept STORE for all."
+    ),
+    "move() puts a vector of a cluster elsewhere.": (
+        "linkstream move puts a vector of a cluster elsewhere."
+    ),
+    "accept() without a probability takes": "linkstream accept STORE without a probability takes",
+    "Call accept() without a probability, which takes them, or decide on each.": (
+        "linkstream accept STORE without a probability takes them; or decide on each."
+    ),
+    "Use unsure='weigh', or keep vectors.": "Use --unsure weigh, or keep vectors.",
+    "No decision is certain; new=0 takes every new cluster.": (
+        "No decision is certain; --new 0 takes every new cluster."
+    ),
+    "=; new=0 takes every new cluster. More": ", or --new 0, which takes every new cluster. More",
+    "or Space(dimension=…).": "or make the store with --dimension.",
     "clusters() lists those that are there.": (
         "linkstream inspect STORE lists those that are there."
     ),
@@ -192,6 +218,11 @@ PHRASES = {
         "Give --preset as well, or leave --granularity out."
     ),
     "Check it; open_vectors takes an address as a text, not as a path.": "Check it.",
+    "a file that tune(…).save(path) wrote": "a file that linkstream tune --save wrote",
+    "Tune again, and save the result.": "Make it again: linkstream tune FILE --save tuned.json.",
+    "no model: the links of a tune() have one": (
+        "no model; linkstream cluster --tuned FILE makes a store with one"
+    ),
     "Thresholds belong to an encoder: see docs/how-links-works.md.": (
         "Thresholds belong to an encoder: linkstream presets lists known ones, linkstream tune "
         "finds others."
@@ -267,7 +298,9 @@ _RULES = [
         ),
         (r"^undo\(to=(-?\d+)\)", r"undo --to \1"),
         (r"\bretract\((\d+)\) takes", r"linkstream retract STORE \1 takes"),
-        (r"^(undo|labels)\(\) ", r"\1 "),
+        (r"^(undo|labels|accept)\(\) ", r"\1 "),
+        (r"^accept\(unsure='hold'\)", "holding unsure vectors back"),
+        (r"^(accept|judge)\((.*?)\) ", r"\1 \2 "),
         (r"^name\((\d+), (.*)\) of a cluster that is ", r"the name \2 for cluster \1, which is "),
         (r"^path=", ""),
         (r"^mode: '(\w*)'", r"--heal \1"),

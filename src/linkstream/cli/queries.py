@@ -14,6 +14,7 @@ from typer import Argument, Option
 from linkstream.cli import outcome, screen, stores
 from linkstream.cli.options import Limit, Of, StorePath, VectorFileOptions
 from linkstream.cli.outcome import usage_error
+from linkstream.cli.phrasing import reworded
 from linkstream.cli.terminal_text import harmless, short
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _store(store: Store, limit: int) -> dict[str, Any]:
     clusters = sorted(store.clusters(), key=lambda c: (-c.size, c.id))
     first = max(0, store.journal.n_operations - limit)
     return {
-        "store": store.info(),
+        "store": store.info() | {"confidence": store.confidence.summary()},
         "clusters": [_view(c) for c in clusters[:limit]],
         "operations": [_operation(o) for o in store.journal.operations(since=first)][-limit:],
     }
@@ -106,6 +107,7 @@ def _members(store: Store, cluster: int, limit: int) -> list[dict[str, Any]]:
 def _show_store(record: dict[str, Any], path: Path) -> None:
     console = screen.console()
     info = {name: record["store"].get(name) for name in _FIRST} | record["store"]
+    info["probabilities"] = _how_sure(info.pop("confidence"))
     console.print(screen.pairs(harmless(path), _flat(info)))
     console.print()
     columns = ("ID", "name", "vectors", "subclusters", "first", "last")
@@ -121,6 +123,14 @@ def _show_store(record: dict[str, Any], path: Path) -> None:
         arguments = short(json.dumps(o["arguments"], ensure_ascii=False), 60)
         rows.add_row(str(o["number"]), o["verb"], str(o["vectors"] or ""), arguments)
     console.print(rows)
+
+
+def _how_sure(confidence: dict[str, Any]) -> str:
+    """Return in one line why probabilities are unknown, or what they rest on."""
+    if confidence["why"]:
+        return reworded(f"unknown: {confidence['why']}")
+    drifted = ", but the newest answers contradict them" if confidence["drifted"] else ""
+    return f"from {confidence['identities']} identities, {confidence['answers']} answers{drifted}"
 
 
 def _flat(info: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,16 @@ import typer
 from typer import Option
 
 from linkstream.cli import outcome, screen
-from linkstream.cli.options import Column, Heal, Key, Mode, Picture, Seed, cluster_command
+from linkstream.cli.options import (
+    Column,
+    Heal,
+    Key,
+    Mode,
+    Picture,
+    Seed,
+    cluster_command,
+    command_with,
+)
 from linkstream.cli.phrasing import reworded
 from linkstream.errors import VectorError
 
@@ -102,12 +111,14 @@ def tune(
     ] = None,
     heal: Heal = None,
     rebuild: Annotated[bool, "Also find thresholds for rebuild."] = False,
+    save: Annotated[Path | None, "Write the settings to this .json, for --tuned."] = None,
     picture: Picture = None,
 ) -> None:
     """Find thresholds for an encoder, from labelled vectors.
 
     The search maximises accuracy; with a weight, it maximises 1 minus the weighted errors. Test the
-    result on identities that are not in the file.
+    result on identities that are not in the file. What --save writes has the model of confidence as
+    well: decisions of `linkstream cluster --tuned FILE` tell how probably they are right.
 
     Example: linkstream tune voices.npz --labels y --trials 30 --picture landscape.png
     """
@@ -121,6 +132,8 @@ def tune(
         screen.check_target(picture, screen.PICTURES)
     if mean is not None:
         screen.check_target(mean, (".npy",))
+    if save is not None:
+        screen.check_target(save, (".json",))
     X = read_vectors(file, key=key, column=column)
     y = read_labels(labels, vectors=file, n=len(X))
     kept = f"the trials so far are in {study}; the same command continues with them"
@@ -149,8 +162,11 @@ def tune(
         outcome.note_change(f"{picture} is written")
     if mean is not None and tuned.space.mean is not None:
         np.save(mean, tuned.space.mean, allow_pickle=False)
+    if save is not None:
+        tuned.save(save)
+        outcome.note_change(f"{save} is written")
     if not screen.wrote_json([tuned.to_dict()]):
-        _show_tuned(tuned, mean, picture)
+        _show_tuned(tuned, mean, picture, save)
 
 
 @contextmanager
@@ -170,25 +186,39 @@ def _trial_progress(total: int | None) -> Iterator[search.Progress]:
         yield show
 
 
-def _show_tuned(tuned: TuneResult, mean: Path | None, picture: Path | None) -> None:
+def _show_tuned(
+    tuned: TuneResult, mean: Path | None, picture: Path | None, saved: Path | None
+) -> None:
     console = screen.console()
     rows = screen.table("Thresholds", "", "")
     for name, figure in tuned.rows():
         rows.add_row(name, figure)
     console.print(rows)
+    why = tuned.links().confidence.why
+    told = f"unknown: {why}" if why else f"from {tuned.confidence.identities} identities"
+    console.print(f"\nProbabilities: {told}.", soft_wrap=True)
     console.print("\nTo use them:\n")
-    if tuned.space.mean is None:
-        console.print(
-            f"    {cluster_command(tuned.thresholds, **tuned.candidate.options)}", soft_wrap=True
-        )
-        console.print("\nor, in Python:\n\n    from linkstream import Links")
-    else:
-        console.print("    import numpy\n    from linkstream import Links, Space")
-        console.print(f"    mean = numpy.load({str(mean)!r})")
-    console.print(f"    {tuned.python}\n")
+    for line in _to_use(tuned, mean, saved):
+        console.print(line, soft_wrap=True)
+    console.print()
     console.print("This is the score on the vectors of the file: test on identities held out.")
     if picture is not None:
         console.print(f"Picture: {picture}")
+
+
+def _to_use(tuned: TuneResult, mean: Path | None, saved: Path | None) -> list[str]:
+    """Return a command, if there is one, and lines of Python that use the result of a tuning."""
+    if saved is not None:
+        load = f"links = Tuned.load({str(saved)!r}).links()"
+        python, command = ["from linkstream.tuning import Tuned", load], command_with(saved)
+    elif tuned.space.mean is None:
+        python = ["from linkstream import Links", tuned.python]
+        command = cluster_command(tuned.thresholds, **tuned.candidate.options)
+    else:
+        load = f"mean = numpy.load({str(mean)!r})"
+        python = ["import numpy", "from linkstream import Links, Space", load, tuned.python]
+        return [f"    {line}" for line in python]
+    return [f"    {command}", "", "or, in Python:", "", *(f"    {line}" for line in python)]
 
 
 def calibrate(

@@ -16,7 +16,8 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client import migrations, reads, rebuilds, tables, writes
+from linkstream.adapters.rttm import Turn
+from linkstream.client import migrations, reads, rebuilds, speech, tables, writes
 from linkstream.client.endpoint import (
     CONNECT,
     READ,
@@ -28,9 +29,11 @@ from linkstream.client.endpoint import (
     http_options,
     to_answer,
 )
-from linkstream.client.event_stream import EventFollower
+from linkstream.client.event_stream import EventFollower, Follower
 from linkstream.client.requests import Steps
+from linkstream.client.speech import TurnFollower
 from linkstream.clusterer import Links
+from linkstream.clusterer.confidence import Told
 from linkstream.engine.events import Event
 from linkstream.paper.thresholds import Thresholds
 from linkstream.store import Batch
@@ -151,6 +154,7 @@ class Connection:
     state_hash = Call(reads.state_hash)
     partition_hash = Call(reads.partition_hash)
     predict = Call(reads.predict)
+    predict_proba = Call(reads.predict_proba)
     labels = Call(reads.labels)
     clusters = Call(reads.clusters)
     cluster = Call(reads.cluster)
@@ -174,6 +178,8 @@ class Connection:
     suggest_merges = Call(reads.suggest_merges)
     suggest_splits = Call(reads.suggest_splits)
     corrections = Call(reads.corrections)
+    policy = Call(reads.policy)
+    held = Call(reads.held)
     events = Call(reads.events)
     steps = Call(reads.steps)
     search = Call(tables.search)
@@ -191,10 +197,13 @@ class Connection:
     same = Call(writes.same)
     different = Call(writes.different)
     move = Call(writes.move)
+    accept = Write(Links.accept)
+    assign = Call(writes.assign)
     retract = Write(Links.retract)
     name = Write(Links.name)
     rename = Write(Links.rename)
     ignore = Write(Links.ignore)
+    judge = Write(Links.judge)
     remove = Call(writes.remove)
     forget = Write(Links.forget)
     undo = Call(writes.undo)
@@ -212,9 +221,17 @@ class Connection:
     add_reencoded = Call(migrations.add_reencoded)
     predict_reencoded = Call(migrations.predict_reencoded)
     migration_report = Call(migrations.migration_report)
+    start_finish_migration = Call(migrations.start_finish_migration)
     finish_migration = Call(migrations.finish_migration)
     abandon_migration = Call(migrations.abandon_migration)
     compact = Call(writes.compact)
+
+    # Recordings of speech: documented in speech.py
+
+    add_segments = Call(speech.add_segments)
+    finish_recording = Call(speech.finish_recording)
+    turns = Call(speech.turns)
+    recordings = Call(speech.recordings)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}{self._endpoint}"
@@ -230,6 +247,11 @@ class Client(Connection):
     def thresholds(self) -> Thresholds:
         """The three thresholds, which the service is asked for."""
         return self._run(reads.thresholds)
+
+    @property
+    def confidence(self) -> Told:
+        """The model of probabilities, and why they may be unknown; the service is asked for it."""
+        return self._run(reads.confidence)
 
     def feed(self, batches: Iterable[npt.ArrayLike | Batch]) -> Iterator[Ids]:
         """Add batches one after the other; yield the IDs of each after its commit.
@@ -263,7 +285,18 @@ class Client(Connection):
         """
         return self._follow(EventFollower(since, self._endpoint.retries))
 
-    def _follow(self, follower: EventFollower) -> Iterator[Event]:
+    def follow_turns(self, recording: str, since: int = 0) -> Iterator[Turn]:
+        """Yield the final turns of a recording so far, then each new one; without end.
+
+        A broken connection is opened again, and each turn comes once, as for `follow`.
+
+        Args:
+            recording: its name.
+            since: number of the first turn.
+        """
+        return self._follow(TurnFollower(recording, since, self._endpoint.retries))
+
+    def _follow(self, follower: Follower[T]) -> Iterator[T]:
         while True:
             failure: Outcome | None = None
             check_open(self._http)
@@ -316,6 +349,7 @@ class AsyncClient(Connection):
     _http: httpx.AsyncClient
 
     thresholds = Call(reads.thresholds)
+    confidence = Call(reads.confidence)
 
     async def feed(
         self, batches: Iterable[npt.ArrayLike | Batch] | AsyncIterable[npt.ArrayLike | Batch]
@@ -354,7 +388,16 @@ class AsyncClient(Connection):
         """
         return self._follow(EventFollower(since, self._endpoint.retries))
 
-    async def _follow(self, follower: EventFollower) -> AsyncIterator[Event]:
+    def follow_turns(self, recording: str, since: int = 0) -> AsyncIterator[Turn]:
+        """Yield the final turns of a recording so far, then each new one, as the `Client` does.
+
+        Args:
+            recording: its name.
+            since: number of the first turn.
+        """
+        return self._follow(TurnFollower(recording, since, self._endpoint.retries))
+
+    async def _follow(self, follower: Follower[T]) -> AsyncIterator[T]:
         while True:
             failure: Outcome | None = None
             check_open(self._http)
@@ -363,8 +406,8 @@ class AsyncClient(Connection):
                 async with self._http.stream(**arguments) as response:
                     if response.status_code == 200:
                         async for piece in response.aiter_bytes():
-                            for event in follower.read(piece):
-                                yield event
+                            for value in follower.read(piece):
+                                yield value
                     else:
                         await response.aread()
                         failure = to_answer(response)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 import httpx
 
@@ -16,8 +18,10 @@ from linkstream.client.endpoint import Outcome, Retries, RetryState
 from linkstream.client.errors import AnswerError
 from linkstream.client.requests import Request
 from linkstream.clusterer.checks import whole_number
-from linkstream.engine import events
+from linkstream.engine import event_values
 from linkstream.engine.events import Event
+
+T = TypeVar("T")
 
 MESSAGE_MAX = 1 << 20  # bytes; a message of the service has some hundred
 _END = re.compile(rb"\r\n|\n|\r(?!\Z)")  # the LF of a CR at the end may come with the next piece
@@ -56,14 +60,25 @@ class MessageParser:
             self._size += len(value)
 
 
-class EventFollower:
-    """Keeps the position in a stream of events, and the state of its retries."""
+class Follower(ABC, Generic[T]):
+    """Keeps the position in a stream of numbered values, and the state of its retries.
 
-    def __init__(self, since: int, retries: Retries) -> None:
+    Args:
+        path: path of the stream in the namespace.
+        since: number of the first value.
+        retries: how often a broken connection is opened again.
+    """
+
+    def __init__(self, path: str, since: int, retries: Retries) -> None:
         since = whole_number("since", since, "the first event to tell of", least=0)
+        self._path = path
         self._next = self._first = since
-        self._retry = RetryState(retries, "GET events/stream")
+        self._retry = RetryState(retries, f"GET {path}")
         self._parser = MessageParser()
+
+    @abstractmethod
+    def parse(self, message: bytes) -> Iterator[tuple[int, T]]:
+        """Yield the value of a message with its number, if the message has one."""
 
     def request(self) -> Request:
         """Return the request that opens the stream at the current position."""
@@ -71,16 +86,16 @@ class EventFollower:
         headers = {"Accept": "text/event-stream"}
         if self._next > self._first:
             headers["Last-Event-ID"] = str(self._next - 1)
-        return Request("GET", "events/stream", {"since": self._next}, headers)
+        return Request("GET", self._path, {"since": self._next}, headers)
 
-    def read(self, piece: bytes) -> Iterator[Event]:
-        """Yield the events that end within a piece of the stream, each event once."""
+    def read(self, piece: bytes) -> Iterator[T]:
+        """Yield the values that end within a piece of the stream, each once."""
         self._retry.reset()  # the service is there, even if it sent only a heartbeat
         for message in self._parser.parse(piece):
-            event = _event(message)
-            if event.sequence >= self._next:
-                self._next = event.sequence + 1
-                yield event
+            for number, value in self.parse(message):
+                if number >= self._next:
+                    self._next = number + 1
+                    yield value
 
     def delay_after(self, failure: Outcome | None) -> float:
         """Return the seconds to wait before reopening; raise the error if retries are used up.
@@ -91,9 +106,21 @@ class EventFollower:
         return self._retry.delay_after(ended if failure is None else failure)
 
 
+class EventFollower(Follower[Event]):
+    """Keeps the position in the stream of events."""
+
+    def __init__(self, since: int, retries: Retries) -> None:
+        super().__init__("events/stream", since, retries)
+
+    def parse(self, message: bytes) -> Iterator[tuple[int, Event]]:
+        """Yield the event of a message."""
+        event = _event(message)
+        yield event.sequence, event
+
+
 def _event(message: bytes) -> Event:
     try:
-        return events.from_dict(json.loads(message))
+        return event_values.from_dict(json.loads(message))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise AnswerError(
             f"a message that is no event ({error!s:.200})",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.client import views
+from linkstream.client import rebuilds, views
+from linkstream.client.rebuilds import RebuildJob
 from linkstream.client.requests import Steps, fetch, finite, post, rows_of
-from linkstream.clusterer.migration import target_of, texts
+from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.migration_checks import target_of, texts
 from linkstream.clusterer.verb_values import plain
 from linkstream.identity.migration_report import MigrationReport, MigrationStatus
 from linkstream.paper.thresholds import Thresholds
@@ -55,6 +57,7 @@ def add_reencoded(
     numbers: npt.ArrayLike | None = None,
     *,
     keys: Sequence[str] | None = None,
+    old: npt.ArrayLike | None = None,
 ) -> Steps[int]:
     """Add vectors of the other encoder, in any order; return how many were taken.
 
@@ -64,8 +67,10 @@ def add_reencoded(
         vectors: rows of vectors, not centred.
         numbers: the number of the item of each row.
         keys: the items' own keys instead, which are texts.
+        old: in a namespace that does not keep its vectors, those of the present encoder.
     """
     rows, taken = finite(rows_of(vectors)), 0
+    before = None if old is None else finite(rows_of(old)).tolist()
     named = None if numbers is None else np.asarray(numbers).tolist()
     own = None if keys is None else texts(keys)
     for start in range(0, max(len(rows), 1), _ROWS):
@@ -74,6 +79,7 @@ def add_reencoded(
             "vectors": rows[part].tolist(),
             "numbers": None if named is None else named[part],
             "ids": None if own is None else own[part],
+            **({} if before is None else {"old": before[part]}),
         }
         answer = yield post("migration/vectors", values)
         taken += answer.read(lambda values: int(values["taken"]))
@@ -96,17 +102,54 @@ def migration_report() -> Steps[MigrationReport]:
     return fetch("migration/report", _report, slow=True)
 
 
-def finish_migration() -> Steps[MigrationReport]:
+def start_finish_migration(
+    apply: bool = True, *, hold: bool = False, idempotency_key: str | None = None
+) -> Steps[RebuildJob]:
+    """Start to end the migration while reads and writes go on; return the job.
+
+    The job is a rebuild: `rebuild_job`, `wait_for_rebuild` and `cancel_rebuild` take its ID. Its
+    `result()` is a MigrationReport. It is computed again if something changes meanwhile, three
+    times at most; then it fails with ChangedError.
+
+    Args:
+        apply: whether to go on with the other encoder, or only to tell what would change.
+        hold: if changes keep coming, hold them back during the last computation.
+        idempotency_key: the same call with the same key is one job, which is applied once.
+
+    Raises:
+        NotFoundError: none is under way.
+    """
+    values = {"apply": check_yes_no("apply", apply), "hold": check_yes_no("hold", hold)}
+    answer = yield post("migration/finish", values, key=idempotency_key)
+    return answer.read(RebuildJob.of)
+
+
+def finish_migration(
+    *,
+    hold: bool = False,
+    progress: Callable[[float], object] | None = None,
+    idempotency_key: str | None = None,
+) -> Steps[MigrationReport]:
     """Go on with the other encoder; return what changed. It may take minutes.
 
     An undo takes the change back, but not the end of the migration: add its vectors again then.
+    The service computes it as a job; see `start_finish_migration`.
+
+    Args:
+        hold: if changes keep coming, hold them back during the last computation.
+        progress: called each second with the share of the work that is done.
+        idempotency_key: the same call with the same key is done once; repeat a call whose outcome
+            is unknown with it. The report of one that was done has `rebuild.repeated`.
 
     Raises:
-        NotFoundError: none is under way. After a lost connection, look at `info()`: it may be done.
+        NotFoundError: none is under way.
         ChangedError: vectors keep coming; nothing has changed.
     """
-    answer = yield post("migration/finish", {}, slow=True)
-    return answer.read(_report)
+    job = yield from start_finish_migration(hold=hold, idempotency_key=idempotency_key)
+    done = yield from rebuilds.wait_for_rebuild(job.job, progress)
+    found = done.result()
+    assert isinstance(found, MigrationReport), "the job ends a migration"
+    return found
 
 
 def abandon_migration() -> Steps[MigrationStatus]:

@@ -32,7 +32,10 @@ from linkstream.client.views import (
     VectorView,
 )
 from linkstream.clusterer.checks import check_ids, whole_number
+from linkstream.clusterer.confidence import Told
+from linkstream.clusterer.policies import HeldVector
 from linkstream.clusterer.verbs import Same
+from linkstream.confidence import Policy
 from linkstream.engine.events import Event
 from linkstream.errors import ArgumentError
 from linkstream.explanation import Explanation
@@ -85,6 +88,11 @@ def thresholds() -> Steps[Thresholds]:
     return fetch("thresholds", views.reader(Thresholds))
 
 
+def confidence() -> Steps[Told]:
+    """Return the model of probabilities, and why they may be unknown."""
+    return fetch("confidence", views.read_confidence)
+
+
 def stats() -> Steps[dict[str, Any]]:
     """Return counts and rates since the service started, as plain values."""
     return fetch("stats", dict)
@@ -113,6 +121,17 @@ def predict(X: npt.ArrayLike) -> Steps[npt.NDArray[np.int64]]:
         return np.empty(0, dtype=np.int64)
     answer = yield post_vectors("ask", Sending(rows), {"Accept": BINARY})
     return answer.ids(len(rows))
+
+
+@as_in_links
+def predict_proba(X: npt.ArrayLike, *, limit: int = 5) -> Steps[list[dict[int, float]]]:
+    """As `Links.predict_proba`."""
+    rows = rows_of(X)
+    most = whole_number("limit", limit, "how many clusters to return of each vector")
+    if not len(rows):
+        return []
+    answer = yield post_vectors("predict_proba", Sending(rows), {}, limit=str(most))
+    return answer.read(lambda values: views.read_probabilities(values, len(rows)))
 
 
 @as_in_links
@@ -345,6 +364,18 @@ def suggest_splits(limit: int = 20) -> Steps[list[SplitSuggestion]]:
     """As `Links.suggest_splits`."""
     reader = views.list_reader("splits", SplitSuggestion)
     return fetch("suggestions", reader, limit=limit, slow=True)
+
+
+def policy() -> Steps[Policy]:
+    """Return what is done with unsure vectors; see `accept`."""
+    return fetch("policy", views.reader(Policy))
+
+
+@as_in_links
+def held(*, limit: int = 20, before: int | None = None) -> Steps[list[HeldVector]]:
+    """As `Links.held`."""
+    after = {} if before is None else {"before": before}
+    return fetch("held", views.list_reader("held", HeldVector), limit=limit, **after)
 
 
 # Changes so far

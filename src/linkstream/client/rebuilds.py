@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,11 +14,13 @@ from linkstream.client.requests import Request, Steps, fetch, get, post
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.verbs import Rebuild
 from linkstream.errors import ArgumentError, LinkstreamError
+from linkstream.identity.migration_report import MigrationReport
 from linkstream.identity.rebuild_report import RebuildReport
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
 _WAIT = 20  # seconds that one request waits for the end of a job
+_OFTEN = 1  # if its progress is wanted
 _ID = re.compile(r"[0-9a-f]{1,64}")
 
 
@@ -37,6 +40,8 @@ class RebuildJob:
         before: the first event of the rebuild; None if it was not applied.
         event: the first event after it.
         report: what changes, or has changed; None until it was computed.
+        migration: the whole report if it is the end of a migration, else None; before it was
+            computed it has the status alone.
         error: why it failed; None otherwise.
     """
 
@@ -51,15 +56,30 @@ class RebuildJob:
     before: int | None
     event: int | None
     report: RebuildReport | None
+    migration: MigrationReport | None = None
     error: Any = None
+
+    @classmethod
+    def of(cls, values: Any) -> RebuildJob:
+        """Return the job that plain values describe."""
+        values = dict(values)
+        if (told := values.get("migration")) is not None:
+            rebuild = {} if values["report"] is None else {"rebuild": values["report"]}
+            values["migration"] = {**told, **rebuild}
+        found = views.build(cls, values)
+        return (
+            found if found.error is None else replace(found, error=errors.from_values(found.error))
+        )
 
     @property
     def ended(self) -> bool:
         """Whether it is done, failed or cancelled."""
         return self.state in ("done", "failed", "cancelled")
 
-    def result(self) -> RebuildReport:
-        """Return the report of a job that is done; raise its error if it failed.
+    def result(self) -> RebuildReport | MigrationReport:
+        """Return the report of a job that is done, its `migration` if it has one.
+
+        A job that failed raises its error.
 
         Raises:
             ArgumentError: it is not done.
@@ -69,7 +89,7 @@ class RebuildJob:
         if self.state != "done" or self.report is None:
             seen, remedy = f"a rebuild that is {self.state}", "wait_for_rebuild() waits for it."
             raise ArgumentError(seen, expected="one that is done", remedy=remedy)
-        return self.report
+        return self.migration or self.report
 
 
 def start_rebuild(
@@ -98,12 +118,12 @@ def start_rebuild(
     values = Rebuild(apply, thresholds=thresholds, space=space, vectors=vectors).to_json()
     values["hold"] = check_yes_no("hold", hold)
     answer = yield post("rebuilds", values, key=idempotency_key)
-    return answer.read(_read)
+    return answer.read(RebuildJob.of)
 
 
 def rebuild_jobs() -> Steps[list[RebuildJob]]:
     """Return the rebuild that runs or that ended last, without its report; empty without one."""
-    return fetch("rebuilds", lambda values: [_read(each) for each in values["rebuilds"]])
+    return fetch("rebuilds", lambda values: [RebuildJob.of(each) for each in values["rebuilds"]])
 
 
 def rebuild_job(job: str) -> Steps[RebuildJob]:
@@ -115,21 +135,26 @@ def rebuild_job(job: str) -> Steps[RebuildJob]:
     Raises:
         NotFoundError: the service was restarted since, or another rebuild was started.
     """
-    return fetch(_path(job), _read)
+    return fetch(_path(job), RebuildJob.of)
 
 
-def wait_for_rebuild(job: str) -> Steps[RebuildJob]:
+def wait_for_rebuild(
+    job: str, progress: Callable[[float], object] | None = None
+) -> Steps[RebuildJob]:
     """Wait until a rebuild has ended; return it. Its `result()` is the report.
 
     Args:
         job: the ID of the job.
+        progress: called each second with the share of the work that is done.
 
     Raises:
         NotFoundError: the service was restarted since, or another rebuild was started.
     """
     while True:
-        answer = yield get(_path(job), wait=_WAIT)
-        found = answer.read(_read)
+        answer = yield get(_path(job), wait=_WAIT if progress is None else _OFTEN)
+        found = answer.read(RebuildJob.of)
+        if progress is not None:
+            progress(found.share)
         if found.ended:
             return found
 
@@ -143,7 +168,7 @@ def cancel_rebuild(job: str) -> Steps[RebuildJob]:
         job: the ID of the job.
     """
     answer = yield Request("DELETE", _path(job))
-    return answer.read(_read)
+    return answer.read(RebuildJob.of)
 
 
 def _path(job: object) -> str:
@@ -151,8 +176,3 @@ def _path(job: object) -> str:
         seen, remedy = f"the job {job!r:.80}", "Pass the `job` of what start_rebuild() returned."
         raise ArgumentError(seen, expected="the ID of a job", remedy=remedy)
     return f"rebuilds/{job}"
-
-
-def _read(values: Any) -> RebuildJob:
-    found = views.build(RebuildJob, values)
-    return found if found.error is None else replace(found, error=errors.from_values(found.error))

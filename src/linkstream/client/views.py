@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from linkstream.engine import events
+from linkstream.clusterer.confidence import Told
+from linkstream.confidence import Model
+from linkstream.engine import event_values
 from linkstream.engine.events import Event
 from linkstream.identity.review import Exemplars
 from linkstream.identity.timeline import History
@@ -201,8 +203,8 @@ def _fields(kind: Any) -> list[tuple[str, Any, bool]]:
     """Return the name and type of each field, and whether the field is required."""
     hints = get_type_hints(kind)
     return [
-        (field.name, hints[field.name], field.default is dataclasses.MISSING)
-        for field in dataclasses.fields(kind)
+        (each.name, hints[each.name], each.default is each.default_factory is dataclasses.MISSING)
+        for each in dataclasses.fields(kind)
     ]
 
 
@@ -225,7 +227,7 @@ def _value(expected: Any, value: Any, name: str) -> Any:
     if expected is datetime and isinstance(value, str):
         return to_datetime(microseconds(value))
     if expected is Event:
-        return events.from_dict(value)
+        return event_values.from_dict(value)
     if dataclasses.is_dataclass(expected) and isinstance(expected, type):
         return build(expected, value)
     raise TypeError(f"{value!r:.80} for {name}")
@@ -240,7 +242,26 @@ def _items(inner: tuple[Any, ...], values: list[Any], name: str) -> tuple[Any, .
 
 def read_events(values: Any) -> tuple[list[Event], int]:
     """Read a page of events, and the sequence number at which the next page begins."""
-    return [events.from_dict(each) for each in values["events"]], int(values["next"])
+    return [event_values.from_dict(each) for each in values["events"]], int(values["next"])
+
+
+def read_probabilities(values: Any, n: int) -> list[dict[int, float]]:
+    """Read the probabilities of n vectors."""
+    rows = zip(values["clusters"], values["probabilities"], strict=True)
+    found = [
+        {int(cluster): float(share) for cluster, share in zip(*row, strict=True)} for row in rows
+    ]
+    if len(found) != n:
+        raise TypeError(f"probabilities of {len(found)} vectors for {n}")
+    return found
+
+
+def read_confidence(values: Any) -> Told:
+    """Read what probabilities are told by."""
+    model = values["model"]
+    answered = tuple((float(told), bool(right)) for told, right in values["answered"])
+    known = None if model is None else Model.from_plain(model)
+    return Told(known, str(values["why"]), bool(values["drifted"]), answered)
 
 
 def read_info(values: Any) -> Info:

@@ -88,7 +88,9 @@ def create(
     """
     space, confidence = options.pop("space", None), options.pop("confidence", None)
     values = _thresholds(thresholds, preset) | ({} if space is None else {"space": _space(space)})
-    values |= {} if confidence is None else {"confidence": confidence.to_plain()}
+    if confidence is not None:
+        plain_model = confidence if isinstance(confidence, bool) else confidence.to_plain()
+        values["confidence"] = plain_model
     values |= {name: plain(v) for name, v in options.items() if v is not None}
     answer = yield Request("PUT", "", headers={"Content-Type": JSON}, body=to_json(values))
     return answer.status == 201
@@ -216,6 +218,14 @@ def different(
 def move(vector: Vector, cluster: int, *, idempotency_key: str | None = None) -> Steps[Decision]:
     """As `Links.move`."""
     return _perform(verbs.Move(vector, cluster), idempotency_key)
+
+
+@as_in_links
+def assign(
+    vector: Vector, cluster: int | None = None, *, idempotency_key: str | None = None
+) -> Steps[Decision]:
+    """As `Links.assign`."""
+    return _perform(verbs.Assign(vector, cluster), idempotency_key)
 
 
 @as_in_links

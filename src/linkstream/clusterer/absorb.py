@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import corrections, views
+from linkstream.clusterer.absent import refuse_held
 from linkstream.clusterer.change import Stopped, one_change
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.maintenance import run_maintenance
@@ -44,6 +45,7 @@ def absorb(core: Core, other: object) -> Absorbed:
         )
     _check_same_space(core, source)
     _check_same_tracking(core, source)
+    refuse_held(source, "absorb of a clusterer")
     core.check_room(source.n_vectors)
     start = core.up_to_date_ledger().n_events
     if source.engine is None or not source.n_vectors:
@@ -69,6 +71,7 @@ class _Absorption:
         core, state, first = self.core, self.state, self.core.n_vectors
         engine = core.start_engine(state.dimension)
         engine.note([(events.ABSORBED, len(state.numbers), int(state.counts.sum()))])
+        core.confidence.margins_of.skip(first)
         corrected = is_corrected(state, self.laws)
         numbers = self._add_groups(plain=core.vectors is None and not corrected)
         if corrected:

@@ -12,11 +12,13 @@ from linkstream.clusterer.change import Stopped, one_addition, one_change
 from linkstream.clusterer.checks import check_group
 from linkstream.clusterer.core import Core, Fixed, Float32s
 from linkstream.clusterer.maintenance import run_maintenance
+from linkstream.clusterer.policies import at_point
 from linkstream.engine import events
-from linkstream.engine.contract import JOINED, KINDS, NEW, Decision, Decisions, Engine
+from linkstream.engine.contract import HELD, JOINED, KINDS, NEW, Decision, Decisions, Engine
 from linkstream.engine.forest import FULL
 from linkstream.errors import ArgumentError
 from linkstream.identity import grouping
+from linkstream.identity.held import POINT
 
 _KEPT_ROWS = 500  # keeping the inverse of fewer costs a part of adding them; a store keeps all
 _PIECE = 10_000  # vectors after which the event log is read, if it drops old events
@@ -28,13 +30,13 @@ def add(core: Core, x: npt.ArrayLike, weight: float = 1.0, group: str | None = N
     if full and group is None and core.fast_path and core.engine is not None:
         decision = core.engine.add_one(x)
         if decision is not None:
-            return core.confidence.tell_one(decision) if core.confidence.margins else decision
+            return core.confidence.take_one(decision) if core.confidence.margins else decision
     return _add_alone(core, core.check_row(x), weight, group)
 
 
 @one_addition
 def _add_alone(core: Core, rows: Float32s, weight: float, group: str | None) -> Decision:
-    return core.confidence.tell(_add_rows(core, rows, weight, group)).at(0)
+    return core.confidence.take(_add_rows(core, rows, weight, group)).at(0)
 
 
 def decide_many(
@@ -63,6 +65,7 @@ def _add_batch(
 ) -> tuple[Decisions, npt.NDArray[np.int64]]:
     """Add vectors; return decisions and IDs. After this change no memory is needed any more."""
     core.last_decisions = decisions = _add_rows(core, rows, weight, group)
+    core.confidence.keep(decisions)
     return decisions, decisions.cluster.copy()
 
 
@@ -118,28 +121,40 @@ def _add_fixed(core: Core, engine: Engine, fixed: Fixed) -> Decisions:
 def _add_maintained(core: Core, engine: Engine, fixed: Fixed) -> Decisions:
     """Add vectors up to each point where maintenance is due, and run it there."""
     taken, pieces = 0, _Pieces(engine.n_vectors)
-    stop = core.stop
+    stop, held = core.stop, dict[int, Fixed]()
     while taken < len(fixed) and not (taken and stop is not None and stop()):
         engine = core.running() if core.is_ready else core.ready()
         before = engine.n_vectors
         room = core.limits.room(before, engine.n_subclusters)
         if core.healing is not None and not core.heals_alone:
             room = min(room, core.healing.after(before) - before)
+        if core.policy is not None and core.policy.unsure == "hold":
+            room = min(room, POINT - before % POINT)
         if not core.track_vectors:
             room = min(room, _PIECE)
         pieces.add(engine.add(fixed[taken : taken + room], stop))
+        held |= _held_now(pieces.newest, before, fixed[taken:])
         taken += len(pieces.newest.cluster)
-        if not _maintained(core, before, pieces, healed=core.heals_alone):
+        if not _maintained(core, before, pieces, held, healed=core.heals_alone):
             break
     return pieces.joined()
 
 
-def _maintained(core: Core, before: int, pieces: _Pieces, *, healed: bool = False) -> bool:
+def _held_now(decided: Decisions, first: int, fixed: Fixed) -> dict[int, Fixed]:
+    """Return the vectors of a piece that are held, by number; `first` is that of the first."""
+    places = np.flatnonzero(decided.kind == HELD).tolist()
+    return {first + place: fixed[place] for place in places}
+
+
+def _maintained(
+    core: Core, before: int, pieces: _Pieces, held: dict[int, Fixed], *, healed: bool = False
+) -> bool:
     """Run maintenance after vectors; on Ctrl-C go back to the last complete piece, return False."""
     assert core.change is not None, "vectors are added within a change"
     engine = core.engine
     try:
         run_maintenance(core, before, healed=healed)
+        at_point(core, before, held)
     except Stopped:
         core.change.back_to_mark()
         pieces.drop_unmarked()
@@ -154,7 +169,7 @@ def _add_each(core: Core, rows: Float32s, missing: list[int], group: str | None)
     """Add vectors one by one: each in its group, or with its weight."""
     fixed = core.quantised(rows)
     core.check_room(len(rows))
-    pieces, stop = _Pieces(core.n_vectors), core.stop
+    pieces, stop, held = _Pieces(core.n_vectors), core.stop, dict[int, Fixed]()
     for q, missing_weight in zip(fixed, missing, strict=True):
         if pieces and stop is not None and stop():
             break
@@ -162,12 +177,15 @@ def _add_each(core: Core, rows: Float32s, missing: list[int], group: str | None)
             pieces.add(_asked(core, q, group))
             continue
         engine = core.start_engine(rows.shape[1])
+        if not core.is_ready:
+            engine = core.ready()
         before = engine.n_vectors
         if group is not None:
             pieces.add(_add_together(core, q[np.newaxis], [missing_weight], group))
         else:
             pieces.add(engine.place(q, missing_weight=missing_weight).as_batch())
-            if not _maintained(core, before, pieces):
+            held |= _held_now(pieces.newest, before, q[np.newaxis])
+            if not _maintained(core, before, pieces, held):
                 break
     return pieces.joined()
 
@@ -203,6 +221,7 @@ def _add_together(
     places = grouping.assign(engine, fixed, barred=_mates(core, group))
     text = -1 if group is None else ledger.number(group)
     engine.note([(events.GROUPED, text, len(fixed))])
+    core.confidence.margins_of.skip(before)
     pieces = []
     for q, missing, place in zip(fixed, missing_weights, places, strict=True):
         taken = engine.place(
@@ -213,6 +232,7 @@ def _add_together(
         pieces.append(taken.as_batch())
     core.up_to_date_ledger()
     run_maintenance(core, before, since=before)
+    at_point(core, before)
     return Decisions.joined(pieces)
 
 

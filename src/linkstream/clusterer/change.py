@@ -141,7 +141,7 @@ class Change:
         self._mark: tuple[Engine, Ledger, Mark] | None = None
         self._vectors = core.vectors, core.undone
         self._rest = core.base, core.origin, core.last_decisions
-        self._epochs = core.space, core.epochs, dict(core.former)
+        self._epochs = core.space, core.epochs, dict(core.former), core.before
         self._cut_to: int | None = None
         self._kept_from: Mark | None = None
         self._kept_unread = False
@@ -344,7 +344,7 @@ class Change:
         core.ledger = self._ledger
         core.vectors, core.undone = self._vectors
         core.base, core.origin, core.last_decisions = self._rest
-        core.space, core.epochs, core.former = self._epochs
+        core.space, core.epochs, core.former, core.before = self._epochs
         core.fast_path = core.is_ready = False
         core.engine, self._open, self._ended = self._engine, None, True
 

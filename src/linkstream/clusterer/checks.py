@@ -41,15 +41,24 @@ def check_yes_no(name: str, value: object) -> bool:
 
 def check_ids(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return cluster IDs as an array; raise ArgumentError unless they are a list of integers."""
+    return _integers("IDs", ids, "IDs come from add(), add_many(), labels() or clusters().")
+
+
+def check_numbers(numbers: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
+    """Return numbers of vectors likewise."""
+    return _integers("numbers", numbers, "A vector's number is its place in order of arrival.")
+
+
+def _integers(name: str, values: npt.ArrayLike | None, remedy: str) -> npt.NDArray[np.int64]:
     try:
-        given = np.asarray(ids)
+        given = np.asarray(values)
     except ValueError:  # rows of unequal lengths
         given = np.empty((0, 0))
     if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
         raise ArgumentError(
-            f"IDs of shape {given.shape} and type {given.dtype}",
+            f"{name} of shape {given.shape} and type {given.dtype}",
             expected="a list or 1-D array of integers",
-            remedy="IDs come from add(), add_many(), labels() or clusters().",
+            remedy=remedy,
         )
     wide = given.dtype == np.uint64
     return (np.minimum(given, np.uint64(2**62)) if wide else given).astype(np.int64)

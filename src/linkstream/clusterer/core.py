@@ -16,15 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream import presets
+from linkstream.clusterer import absent
 from linkstream.clusterer.change import UNUSABLE, Change, Interrupts, one_change
-from linkstream.clusterer.confidence import Confidence
+from linkstream.clusterer.confidence import LEARNS_AFTER, Confidence
 from linkstream.clusterer.inverses import Inverses
-from linkstream.engine import choice, door, events
+from linkstream.confidence.policy import Policy
+from linkstream.engine import choice, door
 from linkstream.engine.contract import Decisions, Engine, Requirements, Stop, VectorStore
 from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Integers, State
-from linkstream.epochs import Epochs, FormerVectors, in_space
+from linkstream.epochs import Epochs, Former, FormerVectors, in_space
 from linkstream.errors import (
     ArgumentError,
     DimensionError,
@@ -38,7 +40,6 @@ from linkstream.identity.folding import Base
 from linkstream.identity.following import Follower
 from linkstream.identity.laws import Laws
 from linkstream.identity.ledger import UNKNOWN, Ledger, Rows
-from linkstream.identity.timeline import Timeline
 from linkstream.saving import Saved
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Core:
         rebuild_thresholds: thresholds of rebuilds, if they differ from those of the stream.
         epochs: the spaces that the vectors were in.
         former: vectors of other epochs, by the event of the epoch; for undo and redo.
+        before: what a clusterer that keeps no vectors was before its encoder changed, for undo.
         external_vectors: whether `vectors` belongs to a store, so that the engine must not append.
         ledger: names, aliases, corrections and groups; see `up_to_date_ledger`.
         settles: whether the engine settles clusters while vectors arrive.
@@ -94,10 +96,10 @@ class Core:
         follower: what `changes` has read of the log; None until it is first called.
         event_index: what histories have read of the log; None until one is first asked for.
         progress: what `settle` reports its progress to, unless it is told otherwise.
+        policy: what the engine does with unsure vectors; None if nothing special. See `ready`.
         prepared: a rebuild that was computed before it is applied; see `rebuilding.Prepared`.
-        replays: whether calls are those of a journal; earlier versions took some that are refused.
-        disagreements: the rebuild that ended the last migration, by its event, and where the
-            encoders disagreed.
+        replayed: the events of the call, if it is one of a journal; None if it is new.
+        disagreements: the event that ended the last migration, and where the encoders disagreed.
         shown: vectors of subclusters that questions showed last, with their members and sums.
     """
 
@@ -109,13 +111,14 @@ class Core:
         self.epochs = saved.epochs or Epochs.first(saved.space)
         self.rebuild_thresholds = saved.rebuild_thresholds
         self.former: dict[int, FormerVectors] = {}
+        self.before: Former | None = saved.former
         self.min_size, self.keep_vectors = saved.min_size, saved.keep_vectors
         self.lock = threading.RLock()
         self.change: Change | None = None
         self.last_decisions: Decisions | None = None
         self.progress: Progress | None = None
         self.prepared: Prepared | None = None
-        self.replays = False
+        self.replayed: Integers | None = None
         self.follower: Follower | None = None
         self.disagreements: tuple[int, tuple[Disagreement, ...]] = (-1, ())
         self.shown: dict[int, tuple[Integers, Integers, tuple[int, ...]]] = {}
@@ -128,8 +131,10 @@ class Core:
         self.settles = self.healing is not None and self.healing.as_it_goes
         self._watched = bool(self.limits) or (self.healing is not None and not self.settles)
         self.maintained = self.fast_path = self.heals_alone = self.is_ready = False
-        self.confidence = Confidence(self, saved.confidence)
+        self.confidence = Confidence(self, saved)
         self._required: int | None = None  # revision of the ledger that the engine was told
+        self.policy: Policy | None = None
+        self._policy_told: str | None = None  # the text of the policy that the engine follows
         self.vectors: VectorStore | None = None
         self.external_vectors = False
         self.undone = saved.undone
@@ -159,7 +164,7 @@ class Core:
         engine = self.factory.make(state, None if self.external_vectors else self.vectors)
         self._set_healing(engine)
         engine.set_cluster_margins(self.confidence.margins)
-        self._required = None
+        self._required = self._policy_told = self.policy = None
         return engine
 
     def replace_state(self, state: State) -> Engine:
@@ -216,11 +221,11 @@ class Core:
             self.heals_alone = alone
             if self.engine is not None:
                 self._set_healing(self.engine)
-        self.maintained = (
-            self._watched or not self.track_vectors or self.settles is not self.heals_alone
-        )
+        waits = self._watched or self.settles is not self.heals_alone or self.policy is not None
+        self.maintained = waits or not self.track_vectors
         self.is_ready = not self.settles or self._required == self.ledger.revision
-        plain = self.space.mean is None and not self._watched and self.settles is self.heals_alone
+        self.is_ready = self.is_ready and self._policy_told == self.ledger.policy
+        plain = self.space.mean is None and not waits
         self.fast_path = plain and quiet and self.is_ready
         return self.ledger
 
@@ -236,8 +241,18 @@ class Core:
             self._set_healing(engine)
             engine.require(self.requirements())
             self._required = ledger.revision
+            self._tell_policy(engine)
             self.up_to_date_ledger()
         return engine
+
+    def _tell_policy(self, engine: Engine) -> None:
+        """Tell the engine what to do with unsure vectors: nothing if other settings hold now."""
+        text = self.ledger.policy
+        policy = None if text is None else Policy.from_bounds(text)
+        self.policy = policy if policy is not None and self.confidence.fits(policy) else None
+        engine.set_cluster_margins(self.confidence.margins or self.policy is not None)
+        engine.set_policy(None if self.policy is None else self.policy.doubt)
+        self._policy_told = text
 
     def _set_healing(self, engine: Engine) -> None:
         healing, alone = self.healing, self.heals_alone
@@ -333,25 +348,8 @@ class Core:
         """Return the live cluster that an ID stands for; raise RemovedError if it is gone."""
         cluster = self.resolve(cluster_id)
         if cluster < 0:
-            raise RemovedError(
-                f"cluster {cluster_id}",
-                expected="one that is still there",
-                remedy=f"{self._why_gone(int(cluster_id))}; clusters() lists those that are there.",
-            )
+            raise absent.cluster_error(self, int(cluster_id))
         return cluster
-
-    def _why_gone(self, cluster_id: int) -> str:
-        """Return why an ID stands for no cluster, as far as the event log goes back."""
-        if self.oldest_event() > 0 or self.external_vectors:
-            return "It was forgotten or undone, or all its vectors were removed"
-        cluster = self.ledger.resolve(cluster_id)
-        rows = Timeline.of(self.running().event_rows(0)[1], 0).rows
-        codes = rows[:, 0]
-        if (rows[codes == events.FORGOTTEN, 2] == cluster).any():
-            return "It was forgotten"
-        if (rows[codes == events.VANISHED, 4] == cluster).any():
-            return "All its vectors were removed"
-        return "It was undone"
 
     def check_id(self, cluster_id: int) -> None:
         """Raise UnknownIdError unless this cluster ID was given."""
@@ -375,11 +373,7 @@ class Core:
         self.check_vector(vector)
         node = self.running().holder(int(vector))
         if node < 0:
-            raise RemovedError(
-                f"vector {vector}",
-                expected="one that is still there",
-                remedy="It was removed, or its cluster was forgotten; undo that to restore it.",
-            )
+            raise absent.vector_error(self, int(vector))
         return node
 
     def check_vector(self, vector: int) -> None:
@@ -435,6 +429,7 @@ class Core:
     def use_external_vectors(self, vectors: ExternalVectors | None) -> None:
         """Read vectors by number from a store; None keeps none. Call `recall` before an undo."""
         self.external_vectors, self.vectors = True, vectors
+        self.confidence.alone = LEARNS_AFTER
         self.keep_vectors = vectors is not None
         self.origin = self.empty_state()
         self.base = Base(replace(self.origin, dimension=self.dimension or 0), Ledger())

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_kind, check_name, check_yes_no
 from linkstream.clusterer.core import Core, Fixed
+from linkstream.clusterer.learning import answer, tell_of_drift
 from linkstream.clusterer.maintenance import enforce, run_maintenance
 from linkstream.clusterer.removal import is_hollow, refuse_hollow
+from linkstream.confidence.answers import PAIR
 from linkstream.engine import events
 from linkstream.engine.contract import JOINED, LINKED, NEW, Decision
 from linkstream.engine.corrections import share
@@ -47,7 +49,8 @@ def same(core: Core, a: int, b: int, *, of: str = "vectors") -> None:
         plans = precedence.to_unite_clusters(ledger, clusters, (one[1], other[1]), said, can_leave)
     else:
         plans = precedence.to_unite(ledger, one, other, level, said, can_leave)
-    _enact(core, (events.SAME, int(a), int(b), level), [[one], [other]], plans)
+    told = answer(core, one[1], other[1], level, same=True)
+    _enact(core, (events.SAME, int(a), int(b), level), [[one], [other]], plans, told)
 
 
 @one_change
@@ -68,7 +71,8 @@ def different(core: Core, a: int, b: int, *, of: str = "vectors") -> None:
         plans = precedence.to_part(
             ledger, ones[0], others[0], level, said, lambda *group: _can_leave(core, *group)
         )
-    _enact(core, (events.DIFFERENT, int(a), int(b), level), [ones, others], plans)
+    told = answer(core, ones[0][1], others[0][1], level, same=False)
+    _enact(core, (events.DIFFERENT, int(a), int(b), level), [ones, others], plans, told)
 
 
 @one_change
@@ -177,6 +181,7 @@ def enrol(core: Core, name: str, X: npt.ArrayLike, *, locked: bool = True) -> in
     since = engine.n_events
     cluster = ledger.bearer(name)
     engine.note([(events.ENROLLED, ledger.number(name), len(rows), int(bool(locked)))])
+    core.confidence.margins_of.skip(core.n_vectors)
     nodes = []
     for q in fixed:
         near = nearest_in(engine, q, cluster).target if cluster >= 0 else -1
@@ -239,18 +244,30 @@ def _can_leave(core: Core, vectors: Sequence[int], leaves_others: bool) -> bool:
 
 
 def _enact(
-    core: Core, event: tuple[int, ...], sides: list[list[Subject]], plans: Iterable[Plan]
+    core: Core,
+    event: tuple[int, ...],
+    sides: list[list[Subject]],
+    plans: Iterable[Plan],
+    told: list[tuple[int, ...]],
 ) -> None:
     """Carry out a correction by the first plan that works; `plans` raises if there is no other."""
     for plan in plans:
         try:
-            _try_plan(core, event, sides, plan)
+            _try_plan(core, event, sides, plan, told)
         except LinkstreamError:  # taking a vector out made others merge; rolled back
             continue
+        if told:
+            tell_of_drift(core, PAIR)
         return
 
 
-def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], plan: Plan) -> None:
+def _try_plan(
+    core: Core,
+    event: tuple[int, ...],
+    sides: list[list[Subject]],
+    plan: Plan,
+    told: list[tuple[int, ...]],
+) -> None:
     """Carry out a correction by one plan, or restore everything and raise."""
     rows = [(group, core.kept(group)) for group in plan.leaving]
     assert core.change is not None, "a correction is a change"
@@ -258,7 +275,7 @@ def _try_plan(core: Core, event: tuple[int, ...], sides: list[list[Subject]], pl
     laws = [law for earlier, _ in plan.retracted for law in core.ledger.book.of_event(earlier)]
     freed = core.ledger.nodes_of(laws)
     pins = [(node, vector, side) for side in (0, 1) for vector, node in sides[side]]
-    said = [event, *((events.PINNED, *pin) for pin in pins)]
+    said = [event, *((events.PINNED, *pin) for pin in pins), *told]
     said += [(events.RETRACTED, *earlier, 0) for earlier in plan.retracted]
     core.running().note(said)
     try:

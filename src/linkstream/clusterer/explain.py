@@ -30,7 +30,7 @@ from linkstream.identity import paths, review, settling, suggestions
 from linkstream.identity.event_index import from_numbered
 from linkstream.identity.laws import Laws
 from linkstream.identity.paths import Pair
-from linkstream.identity.review import Exemplars, Question
+from linkstream.identity.review import Exemplars, Odds, Question
 from linkstream.identity.settling import Settlement
 from linkstream.identity.suggestions import MergeSuggestion, SplitSuggestion
 from linkstream.paper.thresholds import Thresholds
@@ -98,7 +98,9 @@ def explain(core: Core, x: npt.ArrayLike, *, limit: int = 5) -> Explanation:
     """Return why a vector would get the answer that it would get."""
     fixed = core.quantised(core.check_row(x))
     limit = whole_number("limit", limit, "how many subclusters to show")
-    return explanation.explain(core.engine, fixed[0], limit=limit)
+    found = explanation.explain(core.engine, fixed[0], limit=limit)
+    told = core.confidence.told_of_kind(found.kind, found.cluster_margin)
+    return found if told is None else replace(found, probability=told)
 
 
 def explain_pair(core: Core, a: int, b: int, *, of: str = "vectors") -> Pair:
@@ -189,9 +191,19 @@ def review_queue(read: Access, limit: int = 20, progress: Progress | None = None
         index, barred = asked
         show = _Show(read)
         asked_for = review.questions(
-            index, barred, show=show, limit=limit, doubts=read(doubts), progress=progress
+            index,
+            barred,
+            show=show,
+            limit=limit,
+            odds=read(_odds),
+            doubts=read(doubts),
+            progress=progress,
         )
         return read(_Telling(asked_for))
+
+
+def _odds(core: Core) -> Odds:
+    return core.confidence.odds_of_pairs()
 
 
 def suggest_merges(

@@ -11,8 +11,9 @@ from linkstream.clusterer import adding, checks, corrections, maintenance, modes
 from linkstream.clusterer.absorb import Absorbed, absorb
 from linkstream.clusterer.confidence import check_model
 from linkstream.clusterer.core import Core
-from linkstream.clusterer.migration import Migration, migrate
-from linkstream.clusterer.reader import LinksReader
+from linkstream.clusterer.correcting import LinksCorrections
+from linkstream.clusterer.migration import Migration
+from linkstream.clusterer.migration_in_memory import migrate
 from linkstream.clusterer.rebuilding import rebuild
 from linkstream.confidence import Model
 from linkstream.engine.contract import Decision, Decisions
@@ -29,7 +30,7 @@ from linkstream.saving import Saved
 from linkstream.space import Space
 
 
-class Links(LinksReader):
+class Links(LinksCorrections):
     """Cluster unit vectors as they arrive (Mansfield et al., "Links").
 
     Vectors are normalised first. Decisions do not depend on batch size, threads, machine or
@@ -64,7 +65,7 @@ class Links(LinksReader):
         max_idle: int | None = None,
         min_size: int = 1,
         rebuild_thresholds: Thresholds | None = None,
-        confidence: Model | None = None,
+        confidence: Model | bool | None = None,
     ) -> None:
         """Make an empty clusterer. Thresholds have no defaults: they belong to an encoder.
 
@@ -77,8 +78,7 @@ class Links(LinksReader):
             threads: threads of the native engine, such as 4; None takes one for each core.
             track_vectors: whether to remember where each vector is, as `labels` and corrections of
                 vectors need. False bounds the memory of an endless stream.
-            keep_vectors: whether to keep vectors, as `move`, `remove` and `undo` need; None does
-                as `track_vectors`.
+            keep_vectors: whether to keep vectors, for `move` and `undo`; None as `track_vectors`.
             mode: "paper", or "best": evidence="cluster", heal="settle", with thresholds for these.
             evidence: what decides on a vector that joins no subcluster: "nearest" (the most
                 similar subcluster) or "cluster" (the sums of clusters); None does as `mode`.
@@ -87,10 +87,9 @@ class Links(LinksReader):
             max_subclusters: most subclusters to keep, such as 100_000; None sets no limit.
             max_idle: vectors after which an unused cluster is forgotten; None sets no limit.
             min_size: vectors that a cluster without a name needs to be more than pending.
-            rebuild_thresholds: those of `rebuild`, as `tune(…, rebuild=True)` finds them; None
-                takes the three above.
-            confidence: model of the probability of decisions, such as `tune(X, y).confidence`, or
-                None; valid for the settings that it was fitted with.
+            rebuild_thresholds: of `rebuild`, as `tune(…, rebuild=True)` finds; None: those above.
+            confidence: model of the probability of decisions, such as `tune(X, y).confidence`,
+                valid for its settings; True learns one from answers; None has none.
         """
         thresholds = Thresholds(cluster_similarity, subcluster_similarity, pair_similarity_max)
         chosen = modes.configuration(mode, evidence, heal)
@@ -104,9 +103,11 @@ class Links(LinksReader):
             min_size=checks.whole_number("min_size", min_size, "how many vectors make a cluster"),
             keep_vectors=checks.check_keep_vectors(keep_vectors, track_vectors=bool(track_vectors)),
             rebuild_thresholds=checks.for_rebuilds(rebuild_thresholds, thresholds),
-            confidence=check_model(confidence),
+            confidence=None if confidence is True else check_model(confidence),
         )
         super().__init__(Core(saved, engine=engine, threads=threads))
+        if confidence is True:
+            self.core.confidence.update()
 
     @classmethod
     def from_thresholds(cls, thresholds: Thresholds, **options: Any) -> Links:
@@ -125,9 +126,8 @@ class Links(LinksReader):
 
         Args:
             name: the preset, such as "ge2e".
-            granularity: how fine the clusters are: the name of a level of the preset, such as
-                "topics", or a number from 0 (few large clusters) to 1 (many small ones). None
-                takes the default level.
+            granularity: the name of a level of the preset, such as "topics", or a number from 0
+                (few large clusters) to 1 (many small ones). None takes the default level.
             options: options of `Links`, which override those of the preset.
 
         >>> Links.preset("arcface").evidence
@@ -204,88 +204,6 @@ class Links(LinksReader):
             locked: whether prototypes take vectors in without drifting.
         """
         return corrections.enrol(self.core, name, X, locked=locked)
-
-    # Corrections
-
-    def same(self, a: int, b: int, *, of: str = "vectors") -> None:
-        """Declare two vectors, subclusters or clusters the same: they share a cluster from now on.
-
-        `same` of clusters ties the identities, not every pair of vectors. It overrides earlier,
-        more general corrections: if those keep `b` away, `b` moves to `a`.
-
-        Args:
-            a: number of the first.
-            b: number of the second.
-            of: what the numbers are: "vectors", "subclusters" or "clusters".
-
-        Raises:
-            ContradictionError: a correction of the same two forbids it; the error names it.
-        """
-        corrections.same(self.core, a, b, of=of)
-
-    def different(self, a: int, b: int, *, of: str = "vectors") -> None:
-        """Declare two vectors, subclusters or clusters different: they never share a cluster.
-
-        If they share one now, the weakest edge between them is cut. Two vectors of one subcluster
-        are separated: `b` goes into a cluster of its own.
-
-        Args:
-            a: number of the first.
-            b: number of the second.
-            of: what the numbers are: "vectors", "subclusters" or "clusters".
-
-        Raises:
-            ContradictionError: a correction of the same two forbids it; the error names it.
-        """
-        corrections.different(self.core, a, b, of=of)
-
-    def move(self, vector: int, cluster: int) -> Decision:
-        """Move a vector, with its share of the sums, into another cluster, where it stays.
-
-        Args:
-            vector: number of the vector.
-            cluster: ID of the cluster.
-        """
-        return corrections.move(self.core, vector, cluster)
-
-    def retract(self, correction: int) -> None:
-        """Take back one correction, and nothing that came after it.
-
-        An edge that only this correction held is tested again. What `different` separated is not
-        joined, and what `move` moved stays.
-
-        Args:
-            correction: number of the correction, from `corrections()` or an error.
-        """
-        corrections.retract(self.core, correction)
-
-    def name(self, cluster: int, name: str, *, claim: bool = False) -> None:
-        """Name a cluster that has no name. Clusters with different names are never joined.
-
-        Args:
-            cluster: ID of the cluster.
-            name: the name, which no other cluster may have.
-            claim: at a split, let the part with the largest subcluster keep ID and name.
-        """
-        corrections.name(self.core, cluster, name, claim=claim)
-
-    def rename(self, cluster: int, name: str | None) -> None:
-        """Change the name of a cluster.
-
-        Args:
-            cluster: ID of the cluster.
-            name: the new name; None removes the name.
-        """
-        corrections.rename(self.core, cluster, name)
-
-    def ignore(self, cluster: int, on: bool = True) -> None:
-        """Leave a cluster out of suggestions and reviews; vectors still join it.
-
-        Args:
-            cluster: ID of the cluster.
-            on: False puts it back.
-        """
-        corrections.ignore(self.core, cluster, on)
 
     # Removal
 
@@ -367,7 +285,7 @@ class Links(LinksReader):
         """Cluster all vectors again: the same set gives the same clusters, whatever its order.
 
         Corrections, groups and prototypes hold. IDs and names stay with most of their vectors. If
-        two names compete, another may move more. Raise NotTrackedError if vectors are not kept.
+        two names compete, another may move more. Where vectors are not kept, it needs `vectors`.
 
         Args:
             apply: whether to apply the proposals.
@@ -380,22 +298,15 @@ class Links(LinksReader):
                 removed vectors are not read. None keeps the vectors.
             progress: as in `settle`.
         """
-        return rebuild(
-            self.core,
-            apply,
-            thresholds=thresholds,
-            space=space,
-            vectors=vectors,
-            progress=progress,
-        )
+        given: dict[str, Any] = {"thresholds": thresholds, "space": space, "vectors": vectors}
+        return rebuild(self.core, apply, **given, progress=progress)
 
     def migrate(
         self, *, space: Space | None = None, thresholds: Thresholds | str | None = None
     ) -> Migration:
         """Begin to change to another encoder; its vectors of the same items come batch by batch.
 
-        Nothing changes until `finish`. The migration is in memory and in no snapshot; a store keeps
-        it in its file. Raise NotTrackedError if vectors are not kept.
+        Nothing changes until `finish`. The migration is in memory; a store keeps it in its file.
 
         Args:
             space: the space of the other encoder; None takes its vectors as they are given.
@@ -407,9 +318,8 @@ class Links(LinksReader):
     def absorb(self, other: Links) -> Absorbed:
         """Add all that another clusterer has; the other stays as it is. All or nothing.
 
-        Its subclusters arrive as groups of vectors, the largest first, under the same tests. Sums
-        are exact. Its corrections, names and prototypes hold here; clusters of one name become
-        one. The answer maps its IDs to those here.
+        Its subclusters arrive as groups of vectors, the largest first, under the same tests. Its
+        corrections, names and prototypes hold here. The answer maps its IDs to those here.
 
         Args:
             other: the other clusterer.

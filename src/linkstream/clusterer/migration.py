@@ -14,23 +14,37 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.checks import check_rebuild_thresholds, check_space, whole_number
-from linkstream.clusterer.core import Core
-from linkstream.clusterer.migrating import Moment, Target, check_kept
-from linkstream.clusterer.rebuilding import Prepared, RebuildSource, rebuild, source_for_read
-from linkstream.clusterer.reencoded import Reencoded, Rows, RowsInMemory
+from linkstream.clusterer.checks import (
+    check_numbers,
+    whole_number,
+)
+from linkstream.clusterer.migrating import Moment
+from linkstream.clusterer.migration_checks import (
+    TRIES,
+    Flags,
+    Kind,
+    kept_changing,
+    nothing_left,
+    texts,
+)
+from linkstream.clusterer.migration_items import Target
+from linkstream.clusterer.rebuilding import Prepared, RebuildSource
+from linkstream.clusterer.reencoded import Reencoded, Rows
 from linkstream.engine import door
 from linkstream.engine.linkage import Progress
 from linkstream.engine.state import Fixed, Integers
 from linkstream.epochs import in_space
-from linkstream.errors import ArgumentError, ChangedError, StoreClosedError, UnknownIdError
+from linkstream.errors import (
+    ArgumentError,
+    ChangedError,
+    NotTrackedError,
+    StoreClosedError,
+    UnknownIdError,
+)
 from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.migration_report import MigrationReport, MigrationStatus
 from linkstream.identity.rebuild_report import RebuildReport
-from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
-
-_TRIES = 5
 
 T = TypeVar("T")
 
@@ -45,6 +59,16 @@ class Host(Protocol):
     target: Target
 
     @property
+    def kind(self) -> Kind:
+        """Whether the clusterer tracks and keeps its vectors."""
+
+    def dimension(self) -> int:
+        """Return the dimension of the present encoder."""
+
+    def present_space(self) -> Space:
+        """Return the space of the present encoder."""
+
+    @property
     def received(self) -> Reencoded:
         """The vectors of the other encoder."""
 
@@ -53,6 +77,12 @@ class Host(Protocol):
 
     def stamp(self) -> tuple[int, int]:
         """Return numbers that differ after each change of the clusterer or of `received`."""
+
+    def n_vectors(self) -> int:
+        """Return the number of vectors that came so far."""
+
+    def holds(self, numbers: Integers) -> Flags:
+        """Return whether each of some vectors that came is there: it was not removed."""
 
     def source(self) -> RebuildSource | None:
         """Return the clusterer at this moment; None if it has no vectors."""
@@ -113,6 +143,7 @@ class Migration:
         numbers: npt.ArrayLike | None = None,
         *,
         keys: Sequence[str] | None = None,
+        old: npt.ArrayLike | None = None,
     ) -> int:
         """Add vectors of the other encoder, in any order; return how many were taken.
 
@@ -121,24 +152,66 @@ class Migration:
 
         Args:
             vectors: rows of vectors, not centred.
-            numbers: the number of the item of each row.
+            numbers: the number of the item of each row. Where vectors are not tracked: None.
             keys: the items' own keys instead, in a store: texts alone, also if they are digits.
+            old: where vectors are not kept, the vectors of the present encoder of the same items:
+                what is missing is translated the better for them. None if they are not at hand;
+                needed where vectors are not tracked.
         """
         host = self._host
         host.check_open()
-        state = self._source_now().state
-        wanted = self._numbers(numbers, keys, state.n_vectors)
-        rows = self._checked(vectors)
-        if len(wanted) != len(rows):
-            raise ArgumentError(
-                f"{len(rows)} vectors and {len(wanted)} numbers or keys",
-                expected="one number or one key for each vector",
-                remedy="Row i of the vectors is the item that number or key i names.",
-            )
-        taken = state.vectors[wanted] >= 0
+        rows, before = self._checked(vectors), None if old is None else self._checked_old(old)
+        if host.kind.tracked:
+            wanted = self._numbers(numbers, keys, host.n_vectors())
+        else:
+            wanted = self._pairs_alone(numbers, keys, rows, before)
+        for each, what in ((rows, "vectors"), (before, "old vectors")):
+            if each is not None and len(wanted) != len(each):
+                raise ArgumentError(
+                    f"{len(each)} {what} and {len(wanted)} numbers or keys",
+                    expected="one number or one key for each vector",
+                    remedy="Row i of the vectors is the item that number or key i names.",
+                )
+        taken = host.holds(wanted)
         if taken.any():
-            host.received.put(wanted[taken], rows[taken])
+            host.received.put(wanted[taken], rows[taken], None if before is None else before[taken])
         return int(np.count_nonzero(taken))
+
+    def _pairs_alone(
+        self,
+        numbers: npt.ArrayLike | None,
+        keys: Sequence[str] | None,
+        rows: Rows,
+        old: Rows | None,
+    ) -> Integers:
+        """Return numbers for new pairs of vectors whose items nobody knows."""
+        if old is None or not (numbers is None and keys is None):
+            raise NotTrackedError(
+                "vectors of a migration by number or key, where vectors are not tracked",
+                expected="vectors, and the old vectors of the same items",
+                remedy="Leave numbers and keys out; pairs of vectors alone are needed.",
+            )
+        if len(rows) != len(old):
+            raise ArgumentError(
+                f"{len(rows)} vectors and {len(old)} old vectors",
+                expected="one old vector for each vector",
+                remedy="Row i of both is the same item.",
+            )
+        first = self._host.received.n_pairs()
+        return np.arange(first, first + len(rows), dtype=np.int64)
+
+    def _checked_old(self, old: npt.ArrayLike) -> Rows:
+        """Return vectors of the present encoder; raise ArgumentError where they are kept."""
+        kind = self._host.kind
+        if kind.kept:
+            raise ArgumentError(
+                "old vectors, where vectors are kept",
+                expected="vectors of the other encoder alone",
+                remedy="Leave the old vectors out: they are known.",
+            )
+        rows = door.vectors(old, dimension=self._host.dimension())
+        in_space(self._host.present_space(), rows)
+        return rows
 
     def _numbers(
         self, numbers: npt.ArrayLike | None, keys: Sequence[str] | None, n: int
@@ -150,7 +223,7 @@ class Migration:
                 expected="one of the two",
                 remedy="Name the item of each row by its number, or by its own key.",
             )
-        wanted = _integers(numbers) if keys is None else self._host.numbers_of(texts(keys))
+        wanted = check_numbers(numbers) if keys is None else self._host.numbers_of(texts(keys))
         unknown = wanted[(wanted < 0) | (wanted >= n)]
         if len(unknown):
             raise UnknownIdError(
@@ -158,10 +231,10 @@ class Migration:
                 expected=f"a number from 0 to {n - 1}",
                 remedy="A vector's number is its place in order of arrival; add it first.",
             )
-        twice = np.flatnonzero(np.bincount(wanted) > 1)
-        if len(twice):
+        each, counts = np.unique(wanted, return_counts=True)
+        if len(each) < len(wanted):
             raise ArgumentError(
-                f"two vectors for item {int(twice[0])}",
+                f"two vectors for item {int(each[counts > 1][0])}",
                 expected="one vector for each item of a call",
                 remedy="Pass the one that is right; a later call replaces it.",
             )
@@ -193,6 +266,12 @@ class Migration:
             limit: how many; None returns all.
         """
         self._host.check_open()
+        if not self._host.kind.tracked:
+            raise NotTrackedError(
+                "the vectors that are missing, where vectors are not tracked",
+                expected="a clusterer that tracks its vectors",
+                remedy="The status says how many pairs came.",
+            )
         n = None if limit is None else whole_number("limit", limit, "how many numbers to return")
         return np.zeros(0, np.int64) if self._present() is None else self._now().missing[:n]
 
@@ -249,14 +328,14 @@ class Migration:
 
     def _steadily(self, work: Callable[[Moment], T]) -> T:
         """Return the result of work at the present moment; begin again if something changes."""
-        for tries_left in range(_TRIES - 1, -1, -1):
+        for tries_left in range(TRIES - 1, -1, -1):
             self._host.check_open()
             now = self._now()
             try:
                 return work(now)
             except ChangedError as error:
                 if not tries_left:
-                    raise _kept_changing(error) from error
+                    raise kept_changing(error) from error
             except Exception:
                 if self._stamp == self._host.stamp() or not tries_left:
                     raise
@@ -281,7 +360,7 @@ class Migration:
         """Return the clusterer at this moment; it is read again after each change of it."""
         found = self._present()
         if found is None:
-            raise _nothing_left()
+            raise nothing_left()
         return found
 
     def _present(self) -> RebuildSource | None:
@@ -295,152 +374,3 @@ class Migration:
             return f"Migration({self.status()})"
         except (ArgumentError, StoreClosedError):
             return "Migration(ended)"
-
-
-def _integers(numbers: npt.ArrayLike | None) -> Integers:
-    try:
-        given = np.asarray(numbers)
-    except ValueError:  # rows of unequal lengths
-        given = np.empty((0, 0))
-    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
-        raise ArgumentError(
-            f"numbers of shape {given.shape} and type {given.dtype}",
-            expected="a list or 1-D array of integers",
-            remedy="A vector's number is its place in order of arrival.",
-        )
-    return given.astype(np.int64)
-
-
-def texts(keys: Sequence[str]) -> list[str]:
-    """Return keys as a list; raise ArgumentError unless each is a text."""
-    found = keys.tolist() if isinstance(keys, np.ndarray) else keys
-    remedy = "Pass keys as texts, such as '17'; the numbers of vectors go into numbers=."
-    if not isinstance(found, (list, tuple)):
-        seen, expected = f"keys of type {type(keys).__name__}", "a list of texts"
-        raise ArgumentError(seen, expected=expected, remedy=remedy)
-    for place, key in enumerate(found):
-        if not isinstance(key, str):
-            seen = f"key {place}, {key!r:.80}, of type {type(key).__name__}"
-            raise ArgumentError(seen, expected="a text for each key", remedy=remedy)
-    return list(found)
-
-
-def nothing_to_migrate() -> ArgumentError:
-    """Return the error for a clusterer without vectors."""
-    return ArgumentError(
-        "a migration of a clusterer without vectors",
-        expected="a clusterer with vectors",
-        remedy="Begin a new clusterer for the other encoder.",
-    )
-
-
-def _nothing_left() -> ArgumentError:
-    """Return the error for a migration whose vectors were all removed."""
-    return ArgumentError(
-        "a migration of a clusterer whose vectors were all removed",
-        expected="a clusterer with vectors",
-        remedy="Abandon the migration, or add vectors first.",
-    )
-
-
-def _kept_changing(error: ChangedError) -> ChangedError:
-    """Return the error for changes during each try of a long call."""
-    return ChangedError(
-        error.seen,
-        expected=f"no change meanwhile in one of {_TRIES} tries",
-        remedy="Nothing has changed and the migration goes on: try again when fewer vectors come.",
-    )
-
-
-def ended() -> ArgumentError:
-    """Return the error for a migration that has ended."""
-    return ArgumentError(
-        "a migration that was finished or abandoned",
-        expected="one that is under way",
-        remedy="Call migrate() to begin another one.",
-    )
-
-
-def target_of(space: Space | None, thresholds: Thresholds | str | None) -> Target:
-    """Return what a migration leads to; raise ArgumentError for values of other types."""
-    check_rebuild_thresholds(thresholds)
-    return Target(check_space(space), thresholds)
-
-
-class _InMemory:
-    """The migration of a `Links`; its vectors are in memory and in no snapshot."""
-
-    def __init__(self, core: Core, target: Target) -> None:
-        self.target = target
-        self._core, self._ended, self._seen = core, False, len(core.cuts)
-        self._rows = RowsInMemory()
-
-    @property
-    def received(self) -> RowsInMemory:
-        """The vectors of the other encoder, without those of vectors that were undone."""
-        cuts = self._core.cuts[self._seen :]
-        if cuts:
-            self._seen += len(cuts)
-            self._rows.cut(min(cuts))
-        return self._rows
-
-    def check_open(self) -> None:
-        """Raise ArgumentError if the migration has ended."""
-        if self._ended:
-            raise ended()
-
-    def stamp(self) -> tuple[int, int]:
-        """Return numbers that differ after each change."""
-        return self._core.running().n_events, self.received.revision
-
-    def source(self) -> RebuildSource | None:
-        """Return the clusterer at this moment."""
-        return source_for_read(self._core, "migrate")
-
-    def fetch(self, numbers: Integers) -> Fixed:
-        """Return vectors of the present encoder by number."""
-        return self._core.kept(numbers)
-
-    def numbers_of(self, keys: Sequence[str]) -> Integers:
-        """Raise ArgumentError: vectors have keys in a store alone."""
-        raise ArgumentError(
-            f"{len(keys)} keys in a clusterer without a store",
-            expected="numbers=",
-            remedy="Vectors have keys of their own in a Store.",
-        )
-
-    def rebuild(
-        self, made: Prepared, stamp: tuple[int, int], found: tuple[Disagreement, ...]
-    ) -> RebuildReport:
-        """Go on with the vectors of the other encoder."""
-        core, wanted = self._core, made.wanted
-        core.prepared = made
-        try:
-            report = rebuild(
-                core,
-                True,
-                thresholds=wanted.thresholds,
-                space=wanted.space,
-                vectors=wanted.vectors,
-            )
-        finally:
-            core.prepared = None
-        core.disagreements = stamp[0], found
-        self.end()
-        return report
-
-    def end(self) -> None:
-        """Drop the vectors that were received."""
-        self._ended = True
-        self._rows.clear()
-
-
-def migrate(
-    core: Core, *, space: Space | None = None, thresholds: Thresholds | str | None = None
-) -> Migration:
-    """Begin a migration to another encoder."""
-    target = target_of(space, thresholds)
-    check_kept(kept=core.track_vectors and core.keep_vectors)
-    if source_for_read(core, "migrate") is None:
-        raise nothing_to_migrate()
-    return Migration(_InMemory(core, target))

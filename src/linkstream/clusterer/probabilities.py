@@ -13,6 +13,7 @@ from linkstream.engine.decisions import NEW
 
 NOWHERE = -1  # stands for a new cluster
 _LEAST = 1e-12
+_BLOCK = 4_096  # vectors that are looked at together
 
 Floats = npt.NDArray[np.float64]
 Probabilities = list[dict[int, float]]
@@ -22,44 +23,53 @@ def predict_proba(core: Core, X: npt.ArrayLike, limit: int = 5) -> Probabilities
     """Return for each vector the best clusters and "new"; see `Links.predict_proba`."""
     rows = core.check_rows(X)
     most = whole_number("limit", limit, "how many clusters to return of each vector")
+    fixed = core.quantised(rows)
     model = core.confidence.holding()
     if model is None or core.engine is None:
         return [{} for _ in rows]
-    return [_of_one(core, model, vector, most) for vector in core.quantised(rows)]
+    blocks = (fixed[first : first + _BLOCK] for first in range(0, len(fixed), _BLOCK))
+    return [each for block in blocks for each in _of_block(core, model, block, most)]
+
+
+def _of_block(
+    core: Core, model: Model, vectors: npt.NDArray[np.int32], limit: int
+) -> Probabilities:
+    """Return the probabilities of some vectors: one question and one scan for all."""
+    engine = core.running()
+    asked = engine.ask(vectors)
+    told = model.probabilities(asked.kind, asked.cluster_margin, core.n_vectors)
+    ids, margins = engine.near_clusters(vectors, limit + 1)
+    held, new = model.curves
+    n = core.n_vectors
+    odds, odds_of_new = _odds(held, margins, n), _odds(new, -margins[:, :1], n)[:, 0]
+    decided = np.where(asked.kind == NEW, NOWHERE, asked.cluster)
+    figures = zip(told.tolist(), odds_of_new.tolist(), strict=True)
+    rows = zip(decided.tolist(), figures, ids.tolist(), odds.tolist(), strict=True)
+    return [_of_one(*row, limit) for row in rows]
 
 
 def _of_one(
-    core: Core, model: Model, vector: npt.NDArray[np.int32], limit: int
+    decided: int, figures: tuple[float, float], ids: list[int], odds: list[float], limit: int
 ) -> dict[int, float]:
-    engine = core.running()
-    asked = engine.ask(vector[np.newaxis])
-    told = float(model.probabilities(asked.kind, asked.cluster_margin)[0])
+    """Share what the decision leaves among the best of the other outcomes, by their odds.
+
+    `figures` are the probability of the decision, and the odds that the vector is new.
+    """
+    told, odds_of_new = figures
     if told != told:
         return {}
-    ids, masses, similarities = engine.wholes(vector)
-    margins = similarities - core.origin.thresholds.edges(masses, np.ones_like(masses))
-    held, new = model.curves
-    odds = _odds(held, margins)
-    outcomes = dict(zip(ids.tolist(), odds.tolist(), strict=True))
-    outcomes[NOWHERE] = float(_odds(new, -margins.max(keepdims=True))[0])
-    decided = NOWHERE if asked.kind[0] == NEW else int(asked.cluster[0])
-    del outcomes[decided]
-    return _shared(decided, told, outcomes, limit)
-
-
-def _shared(decided: int, told: float, outcomes: dict[int, float], limit: int) -> dict[int, float]:
-    """Share what the decision leaves among the best of the other outcomes, by their odds."""
-    clusters = sorted((each for each in outcomes if each != NOWHERE), key=lambda c: -outcomes[c])
-    kept = clusters[: limit - (decided != NOWHERE)]
+    there = zip(ids, odds, strict=True)
+    others = [pair for pair in there if pair[0] not in (decided, NOWHERE)]
+    kept = others[: limit - (decided != NOWHERE)]
     if decided != NOWHERE:
-        kept.append(NOWHERE)
-    whole = sum(outcomes[each] for each in kept)
-    shares = {each: (1.0 - told) * outcomes[each] / whole for each in kept}
+        kept.append((NOWHERE, odds_of_new))
+    whole = sum(each for _, each in kept)
+    shares = {cluster: (1.0 - told) * each / whole for cluster, each in kept}
     found = {decided: told if kept else 1.0, **shares}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _odds(curve: Curve, x: Floats) -> Floats:
+def _odds(curve: Curve, x: Floats, number: int) -> Floats:
     """Return the odds by a curve, also below the range that it was fitted to."""
-    odds: Floats = np.exp(np.clip(curve.intercept + curve.slope * x, -60.0, 60.0))
+    odds: Floats = np.exp(np.clip(curve.log_odds(x, number), -60.0, 60.0))
     return np.maximum(odds, _LEAST)

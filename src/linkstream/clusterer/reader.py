@@ -256,7 +256,8 @@ class LinksReader:
     ) -> Any:
         """Return a table with one row for each vector that is there, in order of arrival.
 
-        Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none).
+        Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none),
+        and with a model of confidence `cluster_margin` and `probability` of the decision.
 
         Args:
             kind: "pandas" for a DataFrame, "arrow" for a pyarrow Table, "numpy" for a dict of

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from linkstream.clusterer import spaces
 from linkstream.clusterer.change import one_change
-from linkstream.clusterer.checks import check_rebuild_thresholds, check_yes_no
+from linkstream.clusterer.checks import check_rebuild_thresholds, check_space, check_yes_no
 from linkstream.clusterer.core import Core
+from linkstream.clusterer.former import former_of
 from linkstream.clusterer.maintenance import enforce
 from linkstream.clusterer.spaces import Fetch, NewSpace
 from linkstream.engine.choice import Factory
@@ -31,6 +32,12 @@ from linkstream.identity.rebuild_ids import Numbering
 from linkstream.identity.rebuild_report import RebuildReport, report_of
 from linkstream.identity.rebuild_rows import LIMIT
 from linkstream.identity.rebuild_search import part_of
+from linkstream.identity.rebuild_sums import (
+    Subclusters,
+    SubclusterSums,
+    clustered_subclusters,
+    exact_sums,
+)
 from linkstream.identity.rebuilding import Partition, Tools
 from linkstream.identity.timeline import Timeline
 from linkstream.paper.thresholds import Thresholds
@@ -49,11 +56,26 @@ class Plan:
     numbering: Numbering
     report: RebuildReport
     thresholds: Thresholds
+    content: Content | Subclusters
+
+    @classmethod
+    def of(
+        cls,
+        partition: Partition,
+        content: Content | Subclusters,
+        source: RebuildSource,
+        thresholds: Thresholds,
+        evidence: ClusterEvidence | None,
+    ) -> Plan:
+        """Return the plan of a partition of a content."""
+        numbering = Numbering.of(partition, source.state, source.ledger.names)
+        report = report_of(partition, numbering, source.state, thresholds)
+        return cls(partition, numbering, replace(report, evidence=evidence), thresholds, content)
 
     @property
     def dimension(self) -> int:
         """Dimension of the vectors that were clustered."""
-        return int(self.partition.content.fixed.shape[1])
+        return int(self.content.fixed.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +100,15 @@ class Wanted:
 
     thresholds: Thresholds | str | None = None
     space: Space | None = None
-    vectors: npt.ArrayLike | None = None
+    vectors: npt.ArrayLike | SubclusterSums | None = None
 
     def equals(self, other: Wanted) -> bool:
         """Return whether the other call is the same; vectors have to be the same object."""
-        alike = (self.thresholds, self.space) == (other.thresholds, other.space)
-        return alike and self.vectors is other.vectors
+        if (self.thresholds, self.space) != (other.thresholds, other.space):
+            return False
+        if isinstance(self.vectors, SubclusterSums):
+            return self.vectors.equals(other.vectors)
+        return self.vectors is other.vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +116,7 @@ class RebuildSource:
     """All that a rebuild needs, except the vectors; `fetch` returns those by number.
 
     `own` are thresholds that rebuilds in the present space take instead of those of the state.
+    `kept` says whether the vectors are kept; otherwise subclusters are clustered, by their sums.
     """
 
     state: State
@@ -98,6 +124,7 @@ class RebuildSource:
     factory: Factory
     space: Space
     own: Thresholds | None = None
+    kept: bool = True
 
     def content(self, fetch: Fetch, progress: Progress | None = None) -> Content:
         """Return the vectors that were not removed."""
@@ -141,18 +168,16 @@ class RebuildSource:
         content = self.content(fetch if new is None else new.fetch(fetch), reading)
         if isinstance(thresholds, str):
             trying, linking = part_of(linking, 0.0, 0.5), part_of(linking, 0.5, 1.0)
-            test, evidence = self._from_clusters(content, keep_join=new is None, progress=trying)
+            test, evidence = self.from_clusters(content, keep_join=new is None, progress=trying)
         else:
             test = thresholds or (self.own if new is None else None) or state.thresholds
         replay = functools.partial(self._replayed, test, linking)
         tools = Tools(self.factory.unions, replay, limit, linking)
         partition = rebuilding.clustered(content, state, self.ledger, test, tools)
-        numbering = Numbering.of(partition, state, self.ledger.names)
-        report = report_of(partition, numbering, state, test)
-        return Plan(partition, numbering, replace(report, evidence=evidence), test)
+        return Plan.of(partition, content, self, test, evidence)
 
-    def _from_clusters(
-        self, content: Content, *, keep_join: bool, progress: Progress | None
+    def from_clusters(
+        self, content: Content, *, keep_join: bool, progress: Progress | None = None
     ) -> tuple[Thresholds, ClusterEvidence]:
         """Return thresholds that the present clusters ask for, and what they rest on."""
         labelled = LabelledClusters.of(content, self.state, self.ledger)
@@ -219,21 +244,6 @@ class Prepared:
         )
 
 
-def memory_needed(
-    n_vectors: int, n_subclusters: int, dimension: int, given: int | None = None
-) -> int:
-    """Return how many bytes `prepare` and `complete` may take; the estimate is rather too high.
-
-    Measured at 64 to 1,024 dimensions and 10,000 to 200,000 vectors: copies of all vectors of 12
-    bytes a coordinate in all, and 48 bytes a coordinate for each row that is compared with others.
-    `given` is the dimension of vectors that the rebuild comes with: they are copied, too, and may
-    all be rows.
-    """
-    if given is not None:
-        return 68 * max(dimension, given) * n_vectors
-    return dimension * (12 * n_vectors + 48 * min(n_vectors, max(LIMIT, n_subclusters)))
-
-
 def prepare(
     source: RebuildSource,
     fetch: Fetch,
@@ -242,9 +252,35 @@ def prepare(
     limit: int = LIMIT,
 ) -> Prepared:
     """Compute a rebuild; nothing changes."""
+    if not source.kept:
+        return _of_sums(source, wanted, progress)
     new = source.new_space(wanted.space, wanted.vectors)
     plan = source.plan(fetch, wanted.thresholds, progress, new=new, limit=limit)
     return Prepared(source, wanted, new, plan)
+
+
+def _of_sums(source: RebuildSource, wanted: Wanted, progress: Progress | None) -> Prepared:
+    """Compute a rebuild of subclusters by their sums in another encoder."""
+    given, test, evidence = wanted.vectors, wanted.thresholds, None
+    if isinstance(given, SubclusterSums):
+        new, sums = NewSpace(check_space(wanted.space), source.space), given.sums
+    else:
+        found = source.new_space(wanted.space, given)
+        assert found is not None, "vectors of another encoder were given"
+        new, content = found, source.content(found.fetch(_none_kept))
+        sums = exact_sums(content, source.state, source.ledger)
+        if isinstance(test, str):
+            test, evidence = source.from_clusters(content, keep_join=False, progress=None)
+    assert not isinstance(test, str), "thresholds for sums alone are found before"
+    items = Subclusters.of(source.state, sums)
+    after = test or source.state.thresholds
+    unite = source.factory.unions
+    partition = clustered_subclusters(items, source.state, source.ledger, after, unite, progress)
+    return Prepared(source, wanted, new, Plan.of(partition, items, source, after, evidence))
+
+
+def _none_kept(numbers: Integers) -> Fixed:
+    raise AssertionError("vectors that are not kept are not read")
 
 
 def complete(made: Prepared) -> Prepared:
@@ -259,16 +295,16 @@ def rebuild(
     *,
     thresholds: Thresholds | str | None = None,
     space: Space | None = None,
-    vectors: npt.ArrayLike | None = None,
+    vectors: npt.ArrayLike | SubclusterSums | None = None,
     progress: Progress | None = None,
     limit: int = LIMIT,
 ) -> RebuildReport:
     """Cluster all kept vectors again; propose what changes, or apply it."""
     check_rebuild_thresholds(thresholds)
     check_yes_no("apply", apply)
-    source = _source(core, "rebuild")
+    source = _source(core, "rebuild", vectors)
     if source is None:
-        if not core.replays:
+        if core.replayed is None:  # earlier versions took what is refused now
             check_nothing_given(thresholds, space, vectors)
         return RebuildReport(applied=bool(apply))
     wanted, made = Wanted(thresholds, space, vectors), core.prepared
@@ -280,19 +316,36 @@ def rebuild(
     return replace(made.plan.report, applied=bool(apply))
 
 
+def _refuse_held(core: Core) -> None:
+    """Raise ArgumentError if vectors are held: nobody knows them in another space."""
+    held = core.up_to_date_ledger().held
+    if held:
+        raise ArgumentError(
+            f"another space while {len(held)} vectors are held",
+            expected="no vector that waits for a decision",
+            remedy="Call accept() without a probability, which takes them, or decide on each.",
+        )
+
+
 def _enter(core: Core, source: RebuildSource, made: Prepared) -> None:
     """Go on in the state after a rebuild."""
     first, new, after = source.state.n_events, made.new, made.after
+    former = None if source.kept else former_of(core)
     if after is None:
         with core.interruptible():
             after = _after(source, made.plan, made.settings)
     else:
         made.settings.told(source)  # the ledger has to know the text on the settings, too
     if new is not None:
-        spaces.enter(core, new, first)
+        _refuse_held(core)
+        spaces.enter(core, new, first, made.plan.dimension)
+    other = new is not None or after.thresholds != core.origin.thresholds
     core.origin = replace(core.origin, thresholds=after.thresholds)
     core.replace_state(after)
     enforce(core, first)
+    core.before = former and former.until(core.running().n_events)
+    if other:
+        core.confidence.margins_of.skip(0)  # margins to the thresholds and the space of before
 
 
 def partition_hash(core: Core) -> str:
@@ -307,9 +360,20 @@ def hash_of(source: RebuildSource | None, fetch: Fetch) -> str:
     return source.partition_hash(fetch)
 
 
-def source_for_read(core: Core, verb: str) -> RebuildSource | None:
-    """Return a source that any thread may use later; None if there are no vectors."""
-    source = _source(core, verb)
+def source_for_read(
+    core: Core, verb: str, vectors: npt.ArrayLike | SubclusterSums | None = None
+) -> RebuildSource | None:
+    """Return a source that any thread may use later; None if there are no vectors.
+
+    `vectors` are those that a rebuild comes with: it needs no others.
+    """
+    source = _source(core, verb, vectors)
+    return source and replace(source, ledger=copy.deepcopy(source.ledger))
+
+
+def own_source(core: Core) -> RebuildSource | None:
+    """Return the same, whether vectors are kept or not; another thread may use it later."""
+    source = _source_of(core)
     return source and replace(source, ledger=copy.deepcopy(source.ledger))
 
 
@@ -337,27 +401,35 @@ def check_nothing_given(
         )
 
 
-def _source(core: Core, verb: str) -> RebuildSource | None:
+def _source_of(core: Core) -> RebuildSource | None:
+    """Return a source, whether vectors are kept or not; None if there are none."""
+    core.check_usable()
+    if core.engine is None or not core.engine.n_subclusters:
+        return None
+    ledger = core.up_to_date_ledger()
+    kept = core.track_vectors and core.keep_vectors
+    return RebuildSource(core.state(), ledger, core.factory, core.space, own_thresholds(core), kept)
+
+
+def _source(
+    core: Core, verb: str, vectors: npt.ArrayLike | SubclusterSums | None = None
+) -> RebuildSource | None:
     """Return the source; None if there are no vectors; NotTrackedError if they are not kept."""
-    if not (core.track_vectors and core.keep_vectors):
+    kept = core.track_vectors and core.keep_vectors
+    given = core.track_vectors and vectors is not None
+    if not (kept or given or isinstance(vectors, SubclusterSums)):
         raise NotTrackedError(
             f"{verb} in a clusterer that does not keep its vectors",
             expected="track_vectors=True and keep_vectors=True",
             remedy="settle() compares subclusters, which every clusterer has.",
         )
-    core.check_usable()
-    if core.engine is None or not core.engine.n_subclusters:
-        return None
-    return RebuildSource(
-        core.state(), core.up_to_date_ledger(), core.factory, core.space, own_thresholds(core)
-    )
+    return _source_of(core)
 
 
 def _after(source: RebuildSource, plan: Plan, wanted: Settings) -> State:
     """Return the state that the events of a rebuild lead to."""
     state, numbering, test = source.state, plan.numbering, wanted.thresholds
     rows = numbering.rows(plan.partition, state, wanted.told(source))
-    timeline = Timeline(rows, state.n_events + np.arange(len(rows)))
     known = state if wanted.new is None else folding.without_sums(state, plan.dimension)
     present = replace(
         known,
@@ -367,5 +439,8 @@ def _after(source: RebuildSource, plan: Plan, wanted: Settings) -> State:
         events=np.concatenate([state.events, rows]),
         n_events=state.n_events + len(rows),
     )
-    content = plan.partition.content
-    return folding.state_after(present, timeline, content, Base(state, source.ledger))
+    base = Base(state, source.ledger)
+    if isinstance(plan.content, Subclusters):
+        return folding.state_of_sums(present, rows, plan.content.fixed, base)
+    timeline = Timeline(rows, state.n_events + np.arange(len(rows)))
+    return folding.state_after(present, timeline, plan.content, base)

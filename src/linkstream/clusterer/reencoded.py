@@ -24,8 +24,17 @@ class Reencoded(Protocol):
     def rows(self, numbers: Integers) -> Rows:
         """Return the vectors of some items that there is one of."""
 
-    def put(self, numbers: Integers, rows: Rows) -> None:
-        """Add vectors; those of the same items before are replaced."""
+    def n_pairs(self) -> int:
+        """Return how many numbers are in use where pairs of vectors alone come."""
+
+    def old_numbers(self) -> Integers:
+        """Return the numbers of items that came with their vector of the old encoder, in order."""
+
+    def old_rows(self, numbers: Integers) -> Rows:
+        """Return the vectors of the old encoder of some items that came with one."""
+
+    def put(self, numbers: Integers, rows: Rows, old: Rows | None = None) -> None:
+        """Add vectors, `old` those of the old encoder; those of the same items are replaced."""
 
 
 class RowsInMemory:
@@ -37,6 +46,7 @@ class RowsInMemory:
 
     def __init__(self) -> None:
         self.revision = 0
+        self._old: RowsInMemory | None = None
         self._rows = np.empty((0, 0), dtype=np.float32)  # more than are used
         self._places: dict[int, int] = {}
 
@@ -52,8 +62,24 @@ class RowsInMemory:
         """Return the vectors of some items that there is one of."""
         return self._rows[[self._places[number] for number in numbers.tolist()]]
 
-    def put(self, numbers: Integers, rows: Rows) -> None:
-        """Add vectors; those of the same items before are replaced."""
+    def n_pairs(self) -> int:
+        """Return how many numbers are in use where pairs of vectors alone come."""
+        return len(self._places)
+
+    def old_numbers(self) -> Integers:
+        """Return the numbers of items that came with their vector of the old encoder, in order."""
+        return np.zeros(0, np.int64) if self._old is None else self._old.numbers()
+
+    def old_rows(self, numbers: Integers) -> Rows:
+        """Return the vectors of the old encoder of some items that came with one."""
+        assert self._old is not None, "they came with one"
+        return self._old.rows(numbers)
+
+    def put(self, numbers: Integers, rows: Rows, old: Rows | None = None) -> None:
+        """Add vectors, `old` those of the old encoder; those of the same items are replaced."""
+        if old is not None:
+            self._old = self._old or RowsInMemory()
+            self._old.put(numbers, old)
         if not self._places:
             self._rows = np.empty((0, rows.shape[1]), dtype=np.float32)
         size = len(self._places)
@@ -75,15 +101,25 @@ class RowsInMemory:
 
     def cut(self, n: int) -> None:
         """Drop the vectors of items from number n on."""
+        if self._old is not None:
+            self._old.cut(n)
         kept = np.array([number for number in self._places if number < n], dtype=np.int64)
         if len(kept) < len(self._places):
-            rows = self.rows(kept)
+            rows, old = self.rows(kept), self._old
             self.clear()
+            self._old = old
             if len(kept):
                 self.put(kept, rows)
 
+    def drop_old(self, *, pairs: bool) -> None:
+        """Drop the vectors of the old encoder, and all if they are `pairs` without an item."""
+        if pairs:
+            self.clear()
+        if self._old is not None:
+            self._old, self.revision = None, self.revision + 1
+
     def clear(self) -> None:
         """Drop all vectors."""
-        self._places = {}
+        self._places, self._old = {}, None
         self._rows = np.empty((0, 0), dtype=np.float32)
         self.revision += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import checks, spaces
+from linkstream.clusterer import checks, former, spaces
 from linkstream.clusterer.change import one_change, one_return
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.core import Core, Fixed
@@ -42,6 +42,8 @@ def remove(
                 expected="its number alone",
                 remedy="Leave the cluster and the weight out: both are stored.",
             )
+        if _drop_held(core, vector):
+            return
         node = core.holder(vector)  # type: ignore[arg-type]
         number = int(vector)  # type: ignore[arg-type]
         q = core.kept([number])[0] if x is None else _given(core, x)
@@ -57,6 +59,15 @@ def remove(
     engine.note([(events.DROPPED, number)])
     engine.withdraw(q, missing_weight=missing_weight, target=node, member=number)
     enforce(core, since)
+
+
+def _drop_held(core: Core, vector: npt.ArrayLike) -> bool:
+    """Drop a vector that is held; return whether it was."""
+    if not (isinstance(vector, (int, np.integer)) and vector in core.up_to_date_ledger().held):
+        return False
+    core.running().note([(events.DROPPED, int(vector))])
+    core.up_to_date_ledger()
+    return True
 
 
 def _given(core: Core, x: npt.ArrayLike) -> Fixed:
@@ -118,6 +129,9 @@ def undo(core: Core, *, to: int | None = None) -> None:
     """Undo the last change, or all changes from the event of sequence number `to` on."""
     if to is not None:
         to = whole_number("to", to, "the event from which on all is undone", least=-(2**40))
+    if former.undoes(core, to):
+        former.take_back(core)
+        return
     _check_log(core, "undo")
     core.up_to_date_ledger()
     inverses = core.inverses.undone(core.running(), to)

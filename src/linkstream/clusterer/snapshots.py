@@ -11,9 +11,11 @@ import numpy as np
 
 from linkstream import saving
 from linkstream.clusterer import views
+from linkstream.clusterer.absent import refuse_held
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.core import Core
+from linkstream.clusterer.former import standing
 from linkstream.clusterer.removal import timeline
 from linkstream.engine import atomic_files
 from linkstream.engine.events import Event
@@ -34,8 +36,11 @@ def saved(core: Core) -> Saved:
         min_size=core.min_size,
         keep_vectors=core.keep_vectors,
         epochs=core.epochs,
-        confidence=core.confidence.model,
+        confidence=core.confidence.given_model,
+        learnt=core.confidence.learnt,
+        margins=core.confidence.margins_of.first(core.n_vectors),
         rebuild_thresholds=core.rebuild_thresholds,
+        former=standing(core),
     )
 
 
@@ -83,6 +88,7 @@ def copied(core: Core) -> Core:
 
 def without_vectors(core: Core) -> Core:
     """Return a copy that knows its clusters but not their vectors."""
+    refuse_held(core, "without_vectors of a clusterer")
     whole = saved(core)
     if whole.ledger.pins:
         raise ArgumentError(
@@ -95,7 +101,7 @@ def without_vectors(core: Core) -> Core:
         whole.state, track_vectors=False, vectors=nothing, events=whole.state.events[:0]
     )
     ledger = replace(copy.deepcopy(whole.ledger), missing_weights={})  # the state holds the weights
-    bare = replace(whole, state=state, ledger=ledger, keep_vectors=False)
+    bare = replace(whole, state=state, ledger=ledger, keep_vectors=False, margins=None, former=None)
     return Core(bare, engine=core.factory.name)
 
 

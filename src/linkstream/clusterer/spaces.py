@@ -92,14 +92,18 @@ def _given(vectors: npt.ArrayLike, space: Space, state: State) -> Fixed:
     return found
 
 
-def enter(core: Core, new: NewSpace, event: int) -> None:
-    """Go on in a new space, which an event begins; the engine must then be replaced."""
-    vectors, before = _vectors(core), core.epochs.last.event
-    n, dimension = core.n_vectors, core.running().dimension
-    after = dimension if new.given is None else new.given.shape[1]
-    epoch = Epoch(event, n, new.space, after, given=new.given is not None)
+def enter(core: Core, new: NewSpace, event: int, after: int) -> None:
+    """Go on in a new space, which an event begins; the engine must then be replaced.
+
+    `after` is the dimension of the vectors in it.
+    """
+    before, n, dimension = core.epochs.last.event, core.n_vectors, core.running().dimension
+    vectors = core.vectors
+    epoch = Epoch(event, n, new.space, after, given=new.given is not None or vectors is None)
     core.epochs = core.epochs.begun(epoch, dimension)
     core.space, core.undone = new.space, None
+    if vectors is None:
+        return
     if core.external_vectors:
         assert isinstance(vectors, ExternalVectors), "a store reads them from its journal"
         core.vectors = vectors.at(core.epochs, new.given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from linkstream.tables.columns import objects
 from linkstream.tables.rows import BLOCK
 
 OWN = ("vector", "cluster", "name")  # columns of the table of vectors
+TOLD = ("cluster_margin", "probability")  # and of its decisions, if margins are computed
 ORDERS = ("id", "size", "recent")
 
 Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 # Vectors
@@ -28,28 +30,53 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Selection:
-    """Vectors that are there, rising, with the cluster of each, and the names of clusters."""
+    """Vectors that are there, rising, with the cluster of each, and the names of clusters.
+
+    `told` has further columns: how sure the decision on each vector was.
+    """
 
     vectors: Integers
     clusters: Integers
     names: Mapping[int, str]
+    told: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of the columns of `blocks`."""
+        return (*OWN, *self.told)
 
     def blocks(self, size: int = BLOCK) -> Iterator[dict[str, Any]]:
-        """Yield the columns `vector`, `cluster` and `name`, `size` rows at a time."""
+        """Yield the columns, `size` rows at a time."""
         for start in range(0, len(self.vectors), size):
             clusters = self.clusters[start : start + size]
             yield {
                 "vector": self.vectors[start : start + size],
                 "cluster": clusters,
                 "name": names_of(self.names, clusters),
+                **{name: column[start : start + size] for name, column in self.told.items()},
             }
 
 
-def select(core: Core, cluster: int | None = None, since: int | None = None) -> Selection:
+def select(
+    core: Core,
+    cluster: int | None = None,
+    since: int | None = None,
+    columns: Sequence[str] | None = None,
+) -> Selection:
     """Return the vectors of one cluster, or of all, from a number on.
 
-    With a cluster, only that cluster is read.
+    With a cluster, only that cluster is read. The columns TOLD are there if they are asked for; if
+    no columns are named, where margins are computed.
     """
+    found = _selected(core, cluster, since)
+    wanted = core.confidence.margins if columns is None else bool({*TOLD} & set(columns))
+    if not wanted:
+        return found
+    told = core.confidence.told_at(found.vectors)
+    return replace(found, told=dict(zip(TOLD, told, strict=True)))
+
+
+def _selected(core: Core, cluster: int | None, since: int | None) -> Selection:
     first = 0 if since is None else whole_number("since", since, "the first vector", least=0)
     names = dict(core.up_to_date_ledger().names)
     if cluster is None:
@@ -70,8 +97,9 @@ def to_frame(
 ) -> Any:
     """Return what `Links.to_frame` returns."""
     check_kind(kind)
-    table = RowTable(OWN, columns)
-    for block in select(core, cluster, since).blocks():
+    chosen = select(core, cluster, since, columns)
+    table = RowTable(chosen.own, columns)
+    for block in chosen.blocks():
         table.add(block)
     return table.frame(kind)
 

@@ -23,6 +23,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "Vectors": {"type": "array", "items": _NUMBERS},
     "Weights": {"anyOf": [{"type": "number"}, _NUMBERS]},
     "VectorNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "ClusterOrNew": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     "VectorOrNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}, _NUMBERS]},
 }
 

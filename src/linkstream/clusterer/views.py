@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,8 @@ import numpy.typing as npt
 from linkstream.clusterer.change import UNUSABLE
 from linkstream.clusterer.checks import check_ids, check_name, whole_number
 from linkstream.clusterer.core import Core
-from linkstream.engine.events import Event, from_rows
+from linkstream.engine.event_values import from_rows
+from linkstream.engine.events import UNDONE, Decided, Event
 from linkstream.engine.state import State
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.identity import timeline
@@ -151,7 +153,44 @@ def events(core: Core, since: int = 0) -> list[Event]:
     if core.engine is None:
         return []
     texts = core.up_to_date_ledger().texts
-    return from_rows(*core.engine.event_rows(since), texts)
+    first, rows = core.engine.event_rows(since)
+    return with_probabilities(core, from_rows(first, rows, texts), _standing(core, rows))
+
+
+def with_probabilities(
+    core: Core, found: list[Event], stands: Callable[[Decided], bool]
+) -> list[Event]:
+    """Return events in which decisions have the probability that they are right, if it is known.
+
+    Args:
+        core: the core.
+        found: events.
+        stands: returns whether an event tells of the present vector of its number.
+    """
+    if core.confidence.holding() is None:
+        return found
+    decided = [(i, e) for i, e in enumerate(found) if isinstance(e, Decided) and stands(e)]
+    numbers = np.array([event.vector for _, event in decided], dtype=np.int64)
+    told = core.confidence.told_at(numbers)[1].tolist()
+    for (place, event), probability in zip(decided, told, strict=True):
+        if probability == probability:
+            found[place] = replace(event, probability=probability)
+    return found
+
+
+def _standing(core: Core, rows: Rows) -> Callable[[Decided], bool]:
+    """Return a function that says whether one of these events stands: numbers are used again.
+
+    Args:
+        core: the core.
+        rows: the newest rows of the log.
+    """
+    if not (rows[:, 0] == UNDONE).any():
+        return lambda event: True
+    oldest = core.oldest_event()
+    log = timeline.Timeline.of(core.running().event_rows(oldest)[1], oldest)
+    sequences = set(log.sequences.tolist())
+    return lambda event: event.sequence in sequences
 
 
 def changes(core: Core, since: int = 0, until: int | None = None) -> Changes:

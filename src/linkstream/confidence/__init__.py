@@ -6,5 +6,6 @@
 
 from linkstream.confidence.curve import Curve
 from linkstream.confidence.model import Check, Examples, Model, Pairs, Setting
+from linkstream.confidence.policy import Policy
 
-__all__ = ["Check", "Curve", "Examples", "Model", "Pairs", "Setting"]
+__all__ = ["Check", "Curve", "Examples", "Model", "Pairs", "Policy", "Setting"]

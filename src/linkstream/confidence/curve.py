@@ -8,7 +8,7 @@ uses sums over the decisions only, and is rounded, so that every machine finds t
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,8 @@ Flags = npt.NDArray[np.bool_]
 RIDGE = 1.0
 ERRORS = 5  # fewest right and fewest wrong decisions that a curve can be fitted to
 SUREST, SUREST_LEAST = 0.05, 50  # the share of the surest decisions, and their least number
-_STEPS, _LONGEST, _SHORT, _NEAR = 100, 4.0, 0.25, 1e-12
-_DIGITS = 9
-SHIFT, FACTOR = 1.0, 0.5  # widths of the priors of α and β in `recalibrated`
-_MOST_LOG_ODDS = 10.0
+_STEPS, _LONGEST, _NEAR = 100, 4.0, 1e-12
+DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,8 @@ class Curve:
         ceiling: the share of right decisions among the surest twentieth, smoothed. No probability
             is greater, as it would rest on the form of the curve alone.
         right, wrong: how many decisions of each kind it was fitted to.
+        per_age, oldest: c and the greatest age of a term c·age of the log odds, which answers add:
+            age is the logarithm of the vectors before, and one.
     """
 
     intercept: float
@@ -45,39 +45,59 @@ class Curve:
     ceiling: float
     right: int
     wrong: int
+    per_age: float = 0.0
+    oldest: float = 0.0
 
     @property
     def is_known(self) -> bool:
         """Whether there were enough right and enough wrong decisions to learn from."""
         return min(self.right, self.wrong) >= ERRORS
 
-    def probabilities(self, x: npt.ArrayLike) -> Floats:
+    def log_odds(self, x: npt.ArrayLike, number: npt.ArrayLike | None = None) -> Floats:
+        """Return the log odds for each x, also outside of the range that was fitted.
+
+        Args:
+            x: a number for each decision.
+            number: the vectors before each; None takes the greatest age.
+        """
+        given = np.asarray(x, dtype=np.float64)
+        odds: Floats = self.intercept + self.slope * given
+        if not self.per_age:
+            return odds
+        age = math.inf if number is None else np.log1p(np.asarray(number, dtype=np.float64))
+        return odds + self.per_age * np.minimum(age, self.oldest)
+
+    def probabilities(self, x: npt.ArrayLike, number: npt.ArrayLike | None = None) -> Floats:
         """Return the probability for each x; NaN if it is unknown.
 
         Above the range that the curve was fitted to the probability is that of its end, which is
         too low rather than too high. Below the range it is unknown.
+
+        Args:
+            x: a number for each decision.
+            number: the vectors before each; None takes the greatest age.
         """
         given = np.asarray(x, dtype=np.float64)
         if not self.is_known:
             return np.full(given.shape, math.nan)
         inside = np.where(given >= self.low, np.minimum(given, self.high), math.nan)
-        sure = sigmoid(self.intercept + self.slope * inside)
+        sure = sigmoid(self.log_odds(inside, number))
         return np.minimum(sure, self.ceiling)
 
     def to_plain(self) -> list[float | int]:
         """Return the numbers of the curve for JSON."""
-        return list(astuple(self))
+        return list(astuple(self))[: 9 if self.per_age else 7]
 
     @classmethod
     def from_plain(cls, numbers: Any) -> Curve:
         """Return the curve of these numbers; raise ValueError if they cannot be those of one."""
-        if not isinstance(numbers, list) or len(numbers) != 7:
+        if not isinstance(numbers, list) or len(numbers) not in (7, 9):
             raise ValueError(f"a curve of {numbers!r:.60}")
         if not all(type(each) in (int, float) and math.isfinite(each) for each in numbers):
             raise ValueError(f"a curve of {numbers!r:.60}")
         intercept, slope, low, high, ceiling = map(float, numbers[:5])
         right, wrong = int(numbers[5]), int(numbers[6])
-        curve = cls(intercept, slope, low, high, ceiling, right, wrong)
+        curve = cls(intercept, slope, low, high, ceiling, right, wrong, *map(float, numbers[7:]))
         if not (curve.slope >= 0 and curve.low <= curve.high and 0 <= curve.ceiling <= 1):
             raise ValueError(f"a curve of {numbers!r:.60}")
         if min(right, wrong) < 0:
@@ -103,55 +123,21 @@ def fit_curve(x: npt.ArrayLike, right: npt.ArrayLike) -> Curve:
     low, high = (float(given.min()), float(given.max())) if n else (0.0, 0.0)
     if min(n_right, n - n_right) == 0:
         return Curve(0.0, 0.0, low, high, _smoothed(n_right, n), n_right, n - n_right)
-    targets = np.where(hit, (n_right + 1) / (n_right + 2), 1 / (n - n_right + 2))
+    targets = smoothed_targets(hit)
     middle, spread = float(given.mean()), float(given.std()) or 1.0
     intercept, slope = _fitted((given - middle) / spread, targets)
     slope /= spread
-    ceiling = _ceiling(given, hit) if slope else _smoothed(n_right, n)
+    ceiling = ceiling_of(given, hit) if slope else _smoothed(n_right, n)
     numbers = (intercept - slope * middle, slope, ceiling)
-    intercept, slope, ceiling = (round(each, _DIGITS) for each in numbers)
+    intercept, slope, ceiling = (round(each, DIGITS) for each in numbers)
     return Curve(intercept, slope, low, high, ceiling, n_right, n - n_right)
 
 
-def recalibrated(curve: Curve, x: npt.ArrayLike, right: npt.ArrayLike) -> Curve:
-    """Return a curve that was fitted elsewhere, corrected by decisions that a person has judged.
-
-    Its log odds z become α + β·z, β ≥ 0, with normal priors around 0 and 1: few answers change
-    little. The ceiling stays.
-
-    Args:
-        curve: the curve, which must be known.
-        x: a number for each decision, as for `fit_curve`.
-        right: whether each decision was right.
-    """
-    given, hit = np.asarray(x, dtype=np.float64), np.asarray(right, dtype=bool)
-    if not len(given):
-        return curve
-    z = np.clip(curve.intercept + curve.slope * given, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
-    shift, factor = 0.0, 1.0
-    for _ in range(_STEPS):
-        odds = sigmoid(shift + factor * z)
-        off, weight = odds - hit, odds * (1.0 - odds)
-        steps = _solved(
-            float(off.sum()) + shift / SHIFT**2,
-            float((off * z).sum()) + (factor - 1.0) / FACTOR**2,
-            float(weight.sum()) + SHIFT**-2,
-            float((weight * z).sum()),
-            float((weight * z * z).sum()) + FACTOR**-2,
-        )
-        longest = max(abs(steps[0]), abs(steps[1]))
-        share = min(1.0, _SHORT / longest) if longest else 0.0
-        shift, factor = shift - share * steps[0], factor - share * steps[1]
-        if longest < _NEAR:
-            break
-    factor = max(factor, 0.0)
-    return replace(
-        curve,
-        intercept=round(shift + factor * curve.intercept, _DIGITS),
-        slope=round(factor * curve.slope, _DIGITS),
-        low=min(curve.low, float(given.min())),
-        high=max(curve.high, float(given.max())),
-    )
+def smoothed_targets(right: Flags) -> Floats:
+    """Return what to fit to instead of 0 and 1, so that few decisions make nothing certain."""
+    n_right = int(right.sum())
+    targets: Floats = np.where(right, (n_right + 1) / (n_right + 2), 1 / (len(right) - n_right + 2))
+    return targets
 
 
 def _fitted(x: Floats, targets: Floats) -> tuple[float, float]:
@@ -186,8 +172,9 @@ def _solved(first: float, second: float, a: float, b: float, c: float) -> tuple[
     return (c * first - b * second) / determinant, (a * second - b * first) / determinant
 
 
-def _ceiling(x: Floats, right: Flags) -> float:
-    surest = np.argsort(-x, kind="stable")[: max(SUREST_LEAST, int(len(x) * SUREST))]
+def ceiling_of(x: Floats, right: Flags, least: int = SUREST_LEAST) -> float:
+    """Return the smoothed share of right decisions among those with the greatest x."""
+    surest = np.argsort(-x, kind="stable")[: max(least, int(len(x) * SUREST))]
     return _smoothed(int(right[surest].sum()), len(surest))
 
 

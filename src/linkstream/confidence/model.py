@@ -5,22 +5,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.confidence.curve import ERRORS, Curve, Flags, Floats, fit_curve, recalibrated
+from linkstream.confidence.answers import FOUNDED, HELD, KEPT, PAIR
+from linkstream.confidence.corrected import age_of, corrected, fit_aged
+from linkstream.confidence.curve import ERRORS, Curve, Flags, Floats, fit_curve
 from linkstream.engine.decisions import NEW
 
 IDENTITIES = 20  # fewest identities that a model is fitted to
-ANSWERS = 200  # fewest answers that a model without a tuning is fitted to
-KEPT = 1_000  # answers
+ANSWERS = 50  # fewest answers to decisions that a model without a tuning is fitted to
+QUESTIONS = 50  # and fewest answers to questions on two clusters
 CHECKED = 20  # fewest answers that a tuning is compared with
 DRIFTED = 3.0  # standard deviations
 
-Answer = tuple[bool, float, bool]  # whether it was new, the cluster margin, whether it was right
+# HELD, FOUNDED or PAIR; the margin; whether right, or the same; the number of vectors before.
+Answer = tuple[int, float, bool, int]
 
 Kinds = npt.NDArray[np.int8]
 _PARTS = {"setting", "held", "new", "same", "identities", "answers"}
@@ -140,6 +143,10 @@ class Check:
         """Whether the probabilities of the tuning no longer hold: more than chance explains."""
         return abs(self.deviation) > DRIFTED
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values for JSON, with `has_drifted`."""
+        return {**asdict(self), "has_drifted": self.has_drifted}
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -151,8 +158,9 @@ class Model:
         new: the curve for new clusters; the margin with its sign changed is its x.
         same: the curve for two clusters to be one identity; their margin is its x.
         identities: number of identities that it was fitted to.
-        answers: decisions that people have judged since: whether it was a new cluster, the cluster
-            margin, and whether it was right; the newest KEPT.
+        answers: what people have answered since, the newest KEPT: whether it is about a vector
+            that was given a cluster, a new cluster or a pair of clusters; the margin; whether the
+            decision was right, or the two are one identity; the number of vectors before.
     """
 
     setting: Setting
@@ -189,37 +197,59 @@ class Model:
     @property
     def is_known(self) -> bool:
         """Whether there were enough identities, or enough answers, to learn from."""
-        return self.identities >= IDENTITIES or len(self.answers) >= ANSWERS
+        return self.identities >= IDENTITIES or self.judged >= ANSWERS
+
+    @property
+    def judged(self) -> int:
+        """How many decisions were judged."""
+        return sum(answer[0] != PAIR for answer in self.answers)
 
     @property
     def curves(self) -> tuple[Curve, Curve]:
         """The curves for vectors that were given a cluster and for new ones, after the answers."""
-        return _corrected(self)
+        return _corrected(self)[:2]
+
+    @property
+    def pair_curve(self) -> Curve | None:
+        """The curve for two clusters after the answers; None if it is unknown."""
+        enough = len(self.answers) - self.judged >= QUESTIONS or self.identities >= IDENTITIES
+        return _corrected(self)[2] if enough else None
 
     @property
     def why(self) -> str:
         """Why some probabilities are unknown; empty if none is but by its margin."""
         if not self.is_known:
             few = f"fitted to {self.identities} identities; {IDENTITIES} or more are needed"
-            return f"{few}, or {ANSWERS} answers, of which there are {len(self.answers)}"
+            return f"{few}, or {ANSWERS} answers, of which there are {self.judged}"
         return "; ".join(
             f"{name}: {curve.right} right and {curve.wrong} wrong; {ERRORS} of each are needed"
             for name, curve in zip(("joined and linked", "new"), self.curves, strict=True)
             if not curve.is_known
         )
 
-    def probabilities(self, kind: Kinds, margin: Floats) -> Floats:
-        """Return the probability that each decision is right; NaN if it is unknown."""
+    def probabilities(
+        self, kind: Kinds, margin: Floats, number: npt.ArrayLike | None = None
+    ) -> Floats:
+        """Return the probability that each decision is right; NaN if it is unknown.
+
+        Args:
+            kind: JOINED, LINKED or NEW.
+            margin: the cluster margin of each.
+            number: the vectors before each; None takes the end of what answers are about.
+        """
         if not self.is_known:
             return np.full(margin.shape, math.nan)
         held, new = self.curves
-        return np.where(kind == NEW, new.probabilities(-margin), held.probabilities(margin))
+        return np.where(
+            kind == NEW, new.probabilities(-margin, number), held.probabilities(margin, number)
+        )
 
     def answered_odds(self) -> tuple[Floats, Flags]:
         """Return what the tuning, uncorrected, tells of the answered decisions; what was right."""
-        margin = np.array([answer[1] for answer in self.answers])
-        is_new = np.array([answer[0] for answer in self.answers], dtype=bool)
-        right = np.array([answer[2] for answer in self.answers], dtype=bool)
+        judged = [answer for answer in self.answers if answer[0] != PAIR]
+        margin = np.array([answer[1] for answer in judged])
+        is_new = np.array([answer[0] == FOUNDED for answer in judged], dtype=bool)
+        right = np.array([answer[2] for answer in judged], dtype=bool)
         if self.identities < IDENTITIES:
             return np.empty(0), right[:0]
         told = np.where(is_new, self.new.probabilities(-margin), self.held.probabilities(margin))
@@ -236,9 +266,8 @@ class Model:
 
     def one_identity(self, margin: Floats) -> Floats:
         """Return the probability that two clusters are one identity; NaN if it is unknown."""
-        if self.identities < IDENTITIES:
-            return np.full(margin.shape, math.nan)
-        return self.same.probabilities(margin)
+        curve = self.pair_curve
+        return np.full(margin.shape, math.nan) if curve is None else curve.probabilities(margin)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model for JSON."""
@@ -270,22 +299,31 @@ def _answers(plain: Any) -> tuple[Answer, ...]:
         raise ValueError("answers of a model that are none")
     for each in plain:
         types = [type(part) for part in each] if isinstance(each, list) else []
-        if types != [bool, float, bool] or not math.isfinite(each[1]):
+        fits = types == [int, float, bool, int] and math.isfinite(each[1])
+        if not fits or not 0 <= each[0] <= PAIR or each[3] < 0:
             raise ValueError(f"an answer of {each!r:.60} in a model")
-    return tuple((is_new, margin, right) for is_new, margin, right in plain)
+    return tuple((about, margin, right, number) for about, margin, right, number in plain)
 
 
 @functools.lru_cache(maxsize=64)
-def _corrected(model: Model) -> tuple[Curve, Curve]:
-    held = [(margin, right) for is_new, margin, right in model.answers if not is_new]
-    new = [(-margin, right) for is_new, margin, right in model.answers if is_new]
-    return _corrected_curve(model, model.held, held), _corrected_curve(model, model.new, new)
+def _corrected(model: Model) -> tuple[Curve, Curve, Curve]:
+    sorts: tuple[list[tuple[float, bool, int]], ...] = ([], [], [])
+    for about, margin, right, number in model.answers:
+        sorts[about].append((-margin if about == FOUNDED else margin, right, number))
+    return (
+        _corrected_curve(model, model.held, sorts[HELD]),
+        _corrected_curve(model, model.new, sorts[FOUNDED]),
+        _corrected_curve(model, model.same, sorts[PAIR], aged=False),
+    )
 
 
-def _corrected_curve(model: Model, curve: Curve, answers: list[tuple[float, bool]]) -> Curve:
+def _corrected_curve(
+    model: Model, curve: Curve, answers: list[tuple[float, bool, int]], *, aged: bool = True
+) -> Curve:
     """Return the curve of a tuning corrected by answers; without one, that of the answers."""
-    x = np.array([margin for margin, _ in answers])
-    right = np.array([hit for _, hit in answers], dtype=bool)
+    x = np.array([margin for margin, _, _ in answers])
+    right = np.array([hit for _, hit, _ in answers], dtype=bool)
+    age = age_of([number for *_, number in answers]) if aged else None
     if model.identities >= IDENTITIES and curve.is_known:
-        return recalibrated(curve, x, right)
-    return fit_curve(x, right)
+        return corrected(curve, x, right, age)
+    return fit_curve(x, right) if age is None else fit_aged(x, right, age)

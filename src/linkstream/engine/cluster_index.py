@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from linkstream.engine.comparison import (
+    SPREAD,
     ClusterRestrictions,
     Comparison,
     Parts,
@@ -106,8 +107,10 @@ class ClusterIndex(Protocol):
     def best_margins(self, limit: int, progress: Progress | None) -> Pairs:
         """Return the pairs with the greatest margins; `progress` may raise to end the search."""
 
-    def best_gains(self, even: float, limit: int, progress: Progress | None) -> Pairs:
-        """Return the pairs with the greatest gains: smaller size × chance(margin − even)."""
+    def best_gains(
+        self, even: float, limit: int, progress: Progress | None, spread: float = SPREAD
+    ) -> Pairs:
+        """Return the pairs with the greatest gains: smaller size × chance of margin − even."""
 
     def figures(self, pairs: Integers) -> Pairs:
         """Return the figures of pairs of clusters that are there, by ID."""
@@ -156,11 +159,13 @@ class StateIndex:
         """Return the pairs with the greatest margins."""
         return self._pairs(self._wholes().best(lambda margins, _, __: margins, limit, progress))
 
-    def best_gains(self, even: float, limit: int, progress: Progress | None = None) -> Pairs:
+    def best_gains(
+        self, even: float, limit: int, progress: Progress | None = None, spread: float = SPREAD
+    ) -> Pairs:
         """Return the pairs with the greatest gains."""
 
         def gains(margins: Floats, ours: Floats, theirs: Floats) -> Floats:
-            return np.minimum(ours, theirs) * chance(margins - even)
+            return np.minimum(ours, theirs) * chance(margins - even, spread)
 
         return self._pairs(self._wholes().best(gains, limit, progress))
 

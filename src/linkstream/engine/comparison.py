@@ -70,9 +70,28 @@ def wholes(state: State, vector: npt.NDArray[np.int32]) -> tuple[Integers, Float
     return totals.ids, totals.masses, np.array(scores)
 
 
-def chance(lead: Floats) -> Floats:
-    """Return the logistic function of margins beyond even odds."""
-    return 1.0 / (1.0 + np.exp(np.clip(-lead / SPREAD, -60.0, 60.0)))
+def near_clusters(
+    state: State, vectors: npt.NDArray[np.int32], limit: int
+) -> tuple[Integers, Floats]:
+    """Return the clusters with the greatest margins to each vector, and these margins."""
+    totals = Totals.of(state)
+    squares = [dot(total, total) for total in totals.sums]
+    apart = [i for i, square in enumerate(squares) if square]
+    thresholds = state.thresholds.edges(totals.masses, np.ones_like(totals.masses))
+    ids = np.full((len(vectors), limit), -1, dtype=np.int64)
+    margins = np.full((len(vectors), limit), np.nan)
+    for row, vector in enumerate(vectors.astype(np.int64)):
+        own = dot(vector, vector)
+        products = [similarity(dot(totals.sums[i], vector), own, squares[i]) for i in apart]
+        found = np.array(products) - thresholds[apart]
+        best = np.argsort(-found, kind="stable")[:limit]
+        ids[row, : len(best)], margins[row, : len(best)] = totals.ids[apart][best], found[best]
+    return ids, margins
+
+
+def chance(lead: Floats, spread: float = SPREAD) -> Floats:
+    """Return the logistic function of margins beyond even odds; e to one `spread` beyond."""
+    return 1.0 / (1.0 + np.exp(np.clip(-lead / spread, -60.0, 60.0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine.cluster_index import ClusterIndex
+from linkstream.engine.decisions import HELD as HELD
 from linkstream.engine.decisions import JOINED as JOINED
 from linkstream.engine.decisions import KINDS as KINDS
 from linkstream.engine.decisions import LINKED as LINKED
@@ -23,7 +24,8 @@ from linkstream.engine.decisions import Decision as Decision
 from linkstream.engine.decisions import Decisions as Decisions
 from linkstream.engine.decisions import Kind as Kind
 from linkstream.engine.forest import TESTED
-from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
+from linkstream.engine.linkage import Blocs, Floats, Progress, Restrictions, Unions
+from linkstream.engine.policy import Doubt
 from linkstream.engine.regroup import Regrouped
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.paper.thresholds import Thresholds
@@ -287,6 +289,13 @@ class Engine(Subclusters, Protocol):
         Vectors that come as sums (`absorb`) have none. Keeps the sums of clusters once it is on.
         """
 
+    def set_policy(self, doubt: Doubt | None) -> None:
+        """Say what to do with new vectors whose decision is unsure; None: nothing special.
+
+        It applies to vectors that the tests place. Margins must be on. The first vector is sure. A
+        vector that is held gets a number, but no subcluster: cluster and subcluster are −1.
+        """
+
     def heal(self) -> None:
         """Settle the clusters that are due with what is near them (engine/healing.py)."""
 
@@ -338,6 +347,19 @@ class Engine(Subclusters, Protocol):
         """Return the IDs of all clusters, in order, their weights and similarities to a vector.
 
         A cluster whose vectors cancel out has similarity −1.
+        """
+
+    def near_clusters(self, vectors: Fixed, limit: int) -> tuple[Integers, Floats]:
+        """Return the clusters with the greatest margins to each vector, and these margins.
+
+        A margin is the similarity to a whole cluster, less s~(k, 1) for its k vectors. Best first
+        (tie: the older); a cluster whose vectors cancel out is left out. Where there are fewer
+        clusters, IDs are −1 and margins NaN. Keeps the sums of clusters from now on; costs one scan
+        of them in the compiled engine.
+
+        Args:
+            vectors: the vectors, in fixed point.
+            limit: how many clusters to return for each vector.
         """
 
     def parts(self, *clusters: int) -> State:

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-Kind = Literal["joined", "linked", "new"]
-KINDS: tuple[Kind, ...] = ("joined", "linked", "new")
-JOINED, LINKED, NEW = range(3)
+Kind = Literal["joined", "linked", "new", "held"]
+KINDS: tuple[Kind, ...] = ("joined", "linked", "new", "held")
+JOINED, LINKED, NEW, HELD = range(4)
 
 Row = tuple[int, int, int, float, float, float]  # the columns of `Decisions`, in order
 
@@ -21,9 +21,10 @@ class Decision:
     """The outcome of one vector.
 
     Attributes:
-        cluster: the ID of the cluster that holds the vector.
-        subcluster: the number of the subcluster that holds the vector.
-        kind: "joined" a subcluster, "linked" to one, or "new": began a cluster.
+        cluster: the ID of the cluster that holds the vector; −1 if it is held.
+        subcluster: the number of the subcluster that holds the vector; −1 if it is held.
+        kind: "joined" a subcluster, "linked" to one, "new": began a cluster, or "held": unsure, and
+            in no cluster yet (`Links.accept`).
         similarity: to J, the most similar subcluster (equation 19). None if no subcluster reaches
             the lowest possible threshold.
         threshold: the threshold that the similarity was compared with, or None.
@@ -53,6 +54,14 @@ class Decision:
         if self.probability is None:
             return batch
         return replace(batch, probability=np.array([self.probability]))
+
+    @property
+    def tested(self) -> Kind:
+        """The kind by the tests alone: of a vector that is held, "linked" or "new"."""
+        if self.kind != "held":
+            return self.kind
+        margin = self.margin
+        return "linked" if margin is not None and margin >= 0.0 else "new"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as plain values for JSON."""
@@ -111,6 +120,12 @@ class Decisions:
         if self.probability is None:
             return part
         return replace(part, probability=self.probability[start : start + length])
+
+    @property
+    def tested(self) -> npt.NDArray[np.int8]:
+        """The kinds by the tests alone: for a vector that is held, LINKED or NEW."""
+        held = np.where(self.similarity >= self.threshold, LINKED, NEW)
+        return np.where(self.kind == HELD, held, self.kind).astype(np.int8)
 
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         figures = self.similarity, self.threshold, self.cluster_margin

@@ -1,44 +1,25 @@
 """Events: every change of the graph, typed, in order, with a sequence number.
 
-The engine writes an event as one row of integers; `from_rows` returns one of the classes below.
+The engine writes an event as a row of integers; `event_values.from_rows` returns a class below.
 Replaying all events on an empty graph gives the same subclusters, edges and cluster IDs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from linkstream.errors import ArgumentError
+from linkstream.engine.event_base import PROBABILITY as PROBABILITY
+from linkstream.engine.event_base import VERSION as VERSION
+from linkstream.engine.event_base import Decided as Decided
+from linkstream.engine.event_base import Event as Event
 
 WIDTH = 6  # code, vector, and up to four numbers
-VERSION = 1  # of the plain values; a change that old readers would misread raises it
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """A change; `vector` is the newest vector at that time, which caused it."""
-
-    kind: ClassVar[str] = "event"  # the name of the class, in lower case
-    texts: ClassVar[tuple[str, ...]] = ()  # fields whose numbers in rows stand for texts
-    sequence: int
-    vector: int
-
-    def __init_subclass__(cls) -> None:
-        cls.kind = cls.__name__.lower()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as plain values for JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"kind": self.kind, "version": VERSION, **values}
-
-
-@dataclass(frozen=True, slots=True)
-class Created(Event):
+class Created(Decided):
     """A vector began a new cluster, with one new subcluster (section 3.3)."""
 
     subcluster: int
@@ -46,7 +27,7 @@ class Created(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Joined(Event):
+class Joined(Decided):
     """A vector joined a subcluster (equation 20)."""
 
     subcluster: int
@@ -54,7 +35,7 @@ class Joined(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Linked(Event):
+class Linked(Decided):
     """A vector began a new subcluster with an edge to `partner` (equation 21)."""
 
     subcluster: int
@@ -376,6 +357,67 @@ class Bound(Event):
     partner: int
 
 
+@dataclass(frozen=True, slots=True)
+class Judged(Event):
+    """A user said whether the decision on vector `member` was right.
+
+    `margin` is the cluster margin of the decision in billionths, `told` the probability that it is
+    right in millionths, by the model at this time (−1: unknown). `verdict`: of a vector that was
+    given a cluster 0 wrong and 1 right, of a new cluster 2 and 3.
+    """
+
+    member: int
+    margin: int
+    told: int
+    verdict: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Event):
+    """The correction before it answers a question on two clusters: whether they are the `same`.
+
+    `margin` is that of the two as wholes, `told` the probability that they are one; as in `judged`.
+    """
+
+    margin: int
+    told: int
+    same: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drifted(Event):
+    """The newest answers contradict the probabilities more than chance explains.
+
+    `about`: 0 of decisions, 1 that two clusters are one identity. `told` and `right` are the mean
+    probability and the share that was right of `answers` answers, in millionths.
+    """
+
+    about: int
+    answers: int
+    told: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred(Event):
+    """The vector is held: it got a number but is in no subcluster until it is decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted(Event):
+    """A user said what is done with unsure vectors from now on; None: nothing special."""
+
+    texts: ClassVar[tuple[str, ...]] = ("policy",)
+    policy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned(Event):
+    """A user decided on the held vector `member`: the next events put it somewhere."""
+
+    member: int
+
+
 # The index of a class is its code in the engine's rows. Append only.
 CLASSES: tuple[type[Event], ...] = (
     *(Created, Joined, Linked, Merged, Severed, Rejoined, Split, United),
@@ -383,12 +425,15 @@ CLASSES: tuple[type[Event], ...] = (
     *(Same, Different, Pinned, Relocated, Dropped, Forgotten, Named, Ignored),
     *(Grouped, Enrolled, Undone, Absorbed, Retracted, Redone),
     *(Rebuilt, Parted, Transferred, Replaced, Bound),
+    *(Judged, Compared, Drifted, Deferred, Accepted, Assigned),
 )
 CREATED, JOINED, LINKED, MERGED, SEVERED, REJOINED, SPLIT, UNITED = range(8)
 WEIGHED, MOVED, REMOVED, VANISHED, TIED, RETIED, HELD, SETTLED, FLAGGED = range(8, 17)
 SAME, DIFFERENT, PINNED, RELOCATED, DROPPED, FORGOTTEN, NAMED, IGNORED = range(17, 25)
 GROUPED, ENROLLED, UNDONE, ABSORBED, RETRACTED, REDONE = range(25, 31)
 REBUILT, PARTED, TRANSFERRED, REPLACED, BOUND = range(31, 36)
+JUDGED, COMPARED, DRIFTED, DEFERRED, ACCEPTED, ASSIGNED = range(36, 42)
+ARRIVALS = (CREATED, JOINED, LINKED, DEFERRED)  # one for each vector
 
 
 def methods(reader: type) -> dict[int, Callable[..., None]]:
@@ -400,51 +445,3 @@ def methods(reader: type) -> dict[int, Callable[..., None]]:
 def row(code: int, vector: int, *numbers: int) -> tuple[int, ...]:
     """Return an event as a row of the engine."""
     return (code, vector, *numbers) + (-1,) * (WIDTH - 2 - len(numbers))
-
-
-def from_rows(
-    first_sequence: int, rows: npt.NDArray[np.int64], texts: Sequence[str] = ()
-) -> list[Event]:
-    """Return events from rows, the first of which has the sequence number given."""
-    return [
-        _from_row(sequence, values, texts)
-        for sequence, values in enumerate(rows.tolist(), first_sequence)
-    ]
-
-
-def from_dict(values: Mapping[str, Any]) -> Event:
-    """Return the event whose `to_dict` gave these values; raise ArgumentError for others."""
-    known = {event.kind: event for event in CLASSES}
-    event = known.get(values.get("kind", ""))
-    if event is None or values.get("version", VERSION) != VERSION:
-        raise ArgumentError(
-            f"an event of kind {values.get('kind')!r}, version {values.get('version', VERSION)!r}",
-            expected=f"version {VERSION}, of kind {', '.join(known)}",
-            remedy="Upgrade linkstream; a newer version may have written the event.",
-        )
-    given = {name: value for name, value in values.items() if name not in ("kind", "version")}
-    wanted = [field.name for field in fields(event)]
-    kinds = {name: (str, type(None)) if name in event.texts else (int,) for name in given}
-    if sorted(given) != sorted(wanted) or any(type(given[n]) not in kinds[n] for n in given):
-        raise ArgumentError(
-            f"a {event.kind!r} event with {given}",
-            expected=f"integers (texts for {event.texts}) for {', '.join(wanted)}",
-            remedy="Pass the result of to_dict() unchanged.",
-        )
-    return event(**given)
-
-
-# For each class: how many numbers follow the code, and which of them name texts.
-_WIDTHS = [len(fields(event)) - 1 for event in CLASSES]
-_TEXTS = [
-    [i for i, field in enumerate(fields(event)[1:]) if field.name in event.texts]
-    for event in CLASSES
-]
-
-
-def _from_row(sequence: int, row: list[int], texts: Sequence[str]) -> Event:
-    code = row[0]
-    values: list[Any] = row[1 : 1 + _WIDTHS[code]]
-    for i in _TEXTS[code]:
-        values[i] = None if values[i] < 0 else texts[values[i]]
-    return CLASSES[code](sequence, *values)

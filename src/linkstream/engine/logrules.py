@@ -6,13 +6,13 @@ The checks are linear in the log and vectorised; they run on every snapshot that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
+from linkstream.engine.event_values import numbers_of
 from linkstream.engine.fixed_point import VECTORS_MAX
 from linkstream.engine.forest import CLAIM, FULL, LOCKED, PINNED
 
@@ -28,8 +28,8 @@ _MEANINGS = {
     "member": VECTOR,
 }
 KINDS_OF_NUMBERS = [
-    [_MEANINGS.get(field.name, NUMBER) for field in fields(event)[2:]]
-    + [NOTHING] * (events.WIDTH - len(fields(event)))
+    [_MEANINGS.get(name, NUMBER) for name in numbers_of(event)]
+    + [NOTHING] * (events.WIDTH - 2 - len(numbers_of(event)))
     for event in events.CLASSES
 ]
 
@@ -43,6 +43,12 @@ _RANGES = {
     **dict.fromkeys(("cuts", "joins", "size", "subclusters", "a", "b"), (0, 2**32)),
     **dict.fromkeys(("moved", "clusters"), (0, 2**32)),
     **dict.fromkeys(("to", "correction", "undone"), (0, 2**62)),
+    "margin": (-3 * 10**9, 3 * 10**9),
+    "told": (-1, 10**6 + 1),
+    "verdict": (0, 4),
+    "right": (0, 10**6 + 1),
+    **dict.fromkeys(("same", "about"), (0, 2)),
+    "answers": (0, 2**32),
 }
 # Fields that name a subcluster, cluster or vector and may be −1: none.
 _OPTIONAL = {
@@ -50,7 +56,6 @@ _OPTIONAL = {
     *((events.Transferred, "member"), (events.Transferred, "origin")),
     *((events.Dropped, "member"), (events.Pinned, "member"), (events.Retracted, "subcluster")),
 }
-_ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
 _BACK = (events.UNDONE, events.RETRACTED, events.REDONE)  # events that name an earlier event
 
 
@@ -66,7 +71,7 @@ def _table(entry: Callable[[type[events.Event], str, int], int], rest: int) -> n
     """Return an entry for each number of a row, by code; `rest` where a class has no field."""
     rows = []
     for event, kinds in zip(events.CLASSES, KINDS_OF_NUMBERS, strict=True):
-        names = [field.name for field in fields(event)[2:]]
+        names = numbers_of(event)
         row = [entry(event, name, kind) for name, kind in zip(names, kinds, strict=False)]
         rows.append(row + [rest] * (events.WIDTH - 2 - len(row)))
     return np.array(rows)
@@ -114,7 +119,7 @@ def _order_fits(log: Rows, n_events: int) -> bool:
     codes = log[:, 0]
     weighed = np.flatnonzero(codes == events.WEIGHED)
     if len(weighed) and (
-        weighed[-1] + 1 == len(log) or not np.isin(codes[weighed + 1], _ARRIVALS).all()
+        weighed[-1] + 1 == len(log) or not np.isin(codes[weighed + 1], events.ARRIVALS).all()
     ):
         return False
     back = np.flatnonzero(np.isin(codes, _BACK))

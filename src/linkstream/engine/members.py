@@ -43,7 +43,7 @@ class Members:
             self._merges.append(absorbed)
 
     def joined(self, number: int, n: int = 1) -> None:
-        """Record that a subcluster holds the next `n` vectors."""
+        """Record that a subcluster holds the next `n` vectors; −1: none does."""
         if self.tracked:
             first = len(self._holders)
             self._holders.extend([number] * n)

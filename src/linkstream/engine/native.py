@@ -5,8 +5,8 @@ It only translates. Its decisions are those of reference.py, bit for bit.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
+from dataclasses import astuple
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -28,6 +28,8 @@ from linkstream.engine.contract import (
 from linkstream.engine.corrections import absent
 from linkstream.engine.door import NORM_MAX, NORM_MIN, check_norms
 from linkstream.engine.forest import TESTED
+from linkstream.engine.kernels import KERNEL_VARIABLE as KERNEL_VARIABLE
+from linkstream.engine.kernels import default_threads, kernel_name
 from linkstream.engine.linkage import (
     UNRESTRICTED,
     Blocs,
@@ -39,12 +41,10 @@ from linkstream.engine.linkage import (
 )
 from linkstream.engine.log import refuse_forgotten
 from linkstream.engine.native_index import NativeIndex
+from linkstream.engine.policy import Doubt
 from linkstream.engine.regroup import Regrouped
 from linkstream.engine.state import FIELDS, Fixed, State
-from linkstream.errors import EngineUnavailableError
 from linkstream.paper.thresholds import Thresholds
-
-KERNEL_VARIABLE = "LINKSTREAM_KERNEL"
 
 NativeVectorStore = _core.VectorStore  # the only store this engine appends to
 
@@ -55,26 +55,6 @@ def _make_room(instances: int) -> None:
 
 
 _make_room(1000)  # takes 0.2 ms
-
-
-def default_threads() -> int:
-    """Return the number of cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
-
-
-def kernel_name() -> str:
-    """Return the kernel that LINKSTREAM_KERNEL names; empty: the fastest of this machine."""
-    name = os.environ.get(KERNEL_VARIABLE, "")
-    if name and name not in _core.kernels():
-        raise EngineUnavailableError(
-            f"{KERNEL_VARIABLE}={name!r}",
-            expected=f"one of {', '.join(_core.kernels())} on this machine",
-            remedy=f"Unset {KERNEL_VARIABLE} to take the fastest.",
-        )
-    return name
 
 
 class NativeEngine:
@@ -237,6 +217,11 @@ class NativeEngine:
         """Compute the cluster margin of each decision from now on, or no longer."""
         self._core.set_cluster_margins(on)
 
+    def set_policy(self, doubt: Doubt | None) -> None:
+        """Say what to do with unsure vectors from now on; see `contract.Engine`."""
+        off = (0.0, 0.0, -1)
+        self._core.set_policy(*(off if doubt is None else astuple(doubt)))
+
     def require(self, requirements: Requirements) -> None:
         """Replace what corrections require of groups; see `contract.Engine`."""
         barred, labels = sorted(requirements.barred), sorted(requirements.labels.items())
@@ -313,6 +298,10 @@ class NativeEngine:
     def wholes(self, vector: Fixed) -> Wholes:
         """Return all clusters, their weights and similarities to a vector."""
         return self._core.wholes(vector[np.newaxis])
+
+    def near_clusters(self, vectors: Fixed, limit: int) -> tuple[Integers, Floats]:
+        """Return the clusters with the greatest margins to each vector; see `contract.Engine`."""
+        return self._core.near_clusters(vectors, min(limit, max(self.n_clusters, 1)))
 
     def event_rows(self, since: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Return the events from sequence `since` on."""

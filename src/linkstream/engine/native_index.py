@@ -45,9 +45,11 @@ class NativeIndex:
         """Return the pairs with the greatest margins, and equals of the last, in any order."""
         return _pairs(self._core.best_margins(min(limit, MOST), progress))
 
-    def best_gains(self, even: float, limit: int, progress: Progress | None = None) -> Pairs:
+    def best_gains(
+        self, even: float, limit: int, progress: Progress | None = None, spread: float = SPREAD
+    ) -> Pairs:
         """Return the pairs with the greatest gains, and about equals of the last, in any order."""
-        return _pairs(self._core.best_gains(even, SPREAD, min(limit, MOST), progress))
+        return _pairs(self._core.best_gains(even, spread, min(limit, MOST), progress))
 
     def figures(self, pairs: Integers) -> Pairs:
         """Return the figures of pairs of clusters that are there, by ID."""

@@ -9,8 +9,7 @@ chosen and why.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -23,22 +22,24 @@ from linkstream.engine.assess import Assess, Verdict
 from linkstream.engine.cluster_index import ClusterIndex, StateIndex
 from linkstream.engine.cluster_margin import ClusterMargin
 from linkstream.engine.cluster_sums import ClusterSums
-from linkstream.engine.comparison import elsewhere, wholes
+from linkstream.engine.comparison import elsewhere, near_clusters, wholes
 from linkstream.engine.contract import Candidate, Requirements, Stop, VectorStore, Wholes
 from linkstream.engine.corrections import Corrections, share
-from linkstream.engine.decisions import JOINED, Decision, Decisions, Row
+from linkstream.engine.decisions import HELD, JOINED, LINKED, Decision, Decisions, Row
 from linkstream.engine.fixed_point import dot
 from linkstream.engine.forest import FULL, TESTED, Node
 from linkstream.engine.graph import Graph, column
 from linkstream.engine.healing import POINT, Healer
 from linkstream.engine.kept_changes import KeptChanges
-from linkstream.engine.linkage import Blocs, Progress, Restrictions, Unions
+from linkstream.engine.linkage import Blocs, Floats, Progress, Restrictions, Unions
 from linkstream.engine.log import EventLog, Journal
 from linkstream.engine.members import Members
 from linkstream.engine.placement import Contribution, Placement
+from linkstream.engine.policy import Doubt, Policy
 from linkstream.engine.regroup import Regroup, Regrouped
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.engine.totals import totals
+from linkstream.engine.transaction import Transaction
 from linkstream.engine.update import Update
 from linkstream.paper.thresholds import Thresholds
 
@@ -70,12 +71,14 @@ class ReferenceEngine:
         self._corrections = Corrections(graph, members, self._placement)
         self._healer = Healer(graph, journal, sums, self._update)
         self._regroup = Regroup(graph, journal, sums)
-        self._heals_alone = self._open = False
+        self._heals_alone = False
+        self._policy = Policy(graph)
         self.can_keep = True  # any change; their number is bounded
         self._absorb = Absorb(graph, journal, members, sums, self._assess, self._placement)
         self._vector_store = vector_store
         self._kept = KeptChanges(graph, members, journal, sums)
-        self._stored_before = 0  # vectors in the store before the open change
+        parts = graph, members, journal, sums, vector_store
+        self._transaction = Transaction(*parts, self._kept)
         self.clusters: ClusterIndex = StateIndex(self.state)
 
     @property
@@ -107,20 +110,11 @@ class ReferenceEngine:
 
     def begin(self) -> None:
         """Begin a change of several calls."""
-        assert not self._open, "changes do not nest"
-        self._graph.begin()
-        self._members.begin()
-        self._journal.begin()
-        self._stored_before = 0 if self._vector_store is None else len(self._vector_store)
-        self._open = True
+        self._transaction.begin()
 
     def commit(self, *, keep: bool = False) -> None:
         """Keep all calls since `begin`; see `contract.Engine`."""
-        self._kept.ends(keep=keep, stored=self._stored_before)
-        self._graph.commit()
-        self._members.commit()
-        self._journal.commit()
-        self._open = False
+        self._transaction.commit(keep=keep)
 
     @property
     def n_kept(self) -> int:
@@ -139,36 +133,14 @@ class ReferenceEngine:
 
     def rollback(self) -> None:
         """Take back all calls since `begin`."""
-        if not self._open:
-            return
-        self._graph.rollback()
-        self._cluster_sums.read()
-        self._members.rollback()
-        self._journal.rollback()
-        if self._vector_store is not None:
-            self._vector_store.cut(self._stored_before)
-        self._open = False
-
-    @contextmanager
-    def _change(self) -> Iterator[None]:
-        """Make a call a change of its own unless a change is open."""
-        if self._open:
-            yield
-            return
-        self.begin()
-        try:
-            yield
-            self.commit()
-        except BaseException:
-            self.rollback()
-            raise
+        self._transaction.rollback()
 
     # Section 3.3: assessing cluster membership
 
     def add(self, rows: Fixed | npt.NDArray[np.float32], stop: Stop | None = None) -> Decisions:
         """Add vectors in order of arrival until `stop` returns True."""
         first, decided = self.n_vectors, list[Row]()
-        with self._change():
+        with self._transaction.change():
             for vector in door.fixed(rows):
                 if stop is not None and decided and stop():
                     break
@@ -194,9 +166,23 @@ class ReferenceEngine:
     def _add_one(self, vector: Fixed) -> Row:
         self._journal.newest = self.n_vectors
         verdict = self._tested(vector)
-        node = self._apply(verdict, Contribution(share(vector, 0), 0, self.n_vectors))
+        missing_weight = self._policy.lacking(verdict)
+        if missing_weight == FULL:
+            return self._hold(verdict, vector)
+        if missing_weight:
+            self._journal.record(events.WEIGHED, FULL - missing_weight)
+        part = Contribution(share(vector, missing_weight), missing_weight, self.n_vectors)
+        node = self._apply(verdict, part)
         self._arrived(node, vector)
         return verdict.row(node.cluster, node.number)
+
+    def _hold(self, verdict: Verdict, vector: Fixed, missing_weight: int = 0) -> Row:
+        """Count and store a new vector that is in no subcluster."""
+        if missing_weight:
+            self._journal.record(events.WEIGHED, FULL - missing_weight)
+        self._journal.record(events.DEFERRED)
+        self._stored(-1, vector)
+        return replace(verdict, kind=HELD).row(-1, -1)
 
     def _apply(self, verdict: Verdict, part: Contribution) -> Node:
         """Carry out a verdict; return the node that then holds the vector."""
@@ -208,11 +194,14 @@ class ReferenceEngine:
 
     def _arrived(self, node: Node, vector: Fixed) -> None:
         """Count and store a new vector that a node holds."""
-        self._members.joined(node.number)
+        self._stored(node.number, vector)
+        self._healer.arrived(node)
+
+    def _stored(self, number: int, vector: Fixed) -> None:
+        self._members.joined(number)
         if self._vector_store is not None:
             self._vector_store.append(vector[np.newaxis])
         self._journal.n_vectors += 1
-        self._healer.arrived(node)
 
     def _ask_one(self, vector: Fixed) -> Row:
         verdict = self._tested(vector)
@@ -234,14 +223,17 @@ class ReferenceEngine:
     ) -> Decision:
         """Place one vector by the tests or by a given outcome; see `contract.Engine`."""
         is_new, journal = member < 0, self._journal
-        with self._change():
+        with self._transaction.change():
             given = self._corrections.given(outcome, target, rule) if outcome >= 0 else None
-            verdict = given or self._tested(vector)
-            number, q = self.n_vectors if is_new else member, share(vector, missing_weight)
-            part = Contribution(q, missing_weight, number)
-            self._corrections.check_sum(verdict, part.share)
+            verdict, number = given or self._tested(vector), self.n_vectors if is_new else member
             if is_new:
                 journal.newest = self.n_vectors
+            lacking = self._policy.lacking(verdict) if is_new and given is None else 0
+            if lacking == FULL:
+                return Decisions.of(number, [self._hold(verdict, vector, missing_weight)]).at(0)
+            missing_weight = max(missing_weight, lacking)
+            part = Contribution(share(vector, missing_weight), missing_weight, number)
+            self._corrections.check_sum(verdict, part.share)
             if is_new and missing_weight:
                 journal.record(events.WEIGHED, FULL - missing_weight)
             node = self._apply(verdict, part)
@@ -249,21 +241,25 @@ class ReferenceEngine:
                 self._arrived(node, vector)
             else:
                 self._members.moved(member, node.number)
+            if not is_new and given is None:
+                self._healer.arrived(node)
+                if verdict.kind == LINKED and verdict.partner:  # the event tells of a pinned edge
+                    journal.record(events.HELD, node.number, verdict.partner.number, verdict.rule)
         return Decisions.of(part.member, [verdict.row(node.cluster, node.number)]).at(0)
 
     def withdraw(self, vector: Fixed, *, missing_weight: int, target: int, member: int) -> None:
         """Take a vector's share out of the subcluster that holds it, exactly."""
-        with self._change():
+        with self._transaction.change():
             self._corrections.withdraw(vector, missing_weight, target, member)
 
     def flag(self, number: int, flags: int) -> None:
         """Set the flags of a subcluster."""
-        with self._change():
+        with self._transaction.change():
             self._placement.flag(self._graph.nodes[number], flags)
 
     def note(self, rows: Iterable[tuple[int, ...]]) -> None:
         """Append events that the engine does not produce itself."""
-        with self._change():
+        with self._transaction.change():
             for code, *numbers in rows:
                 self._journal.record(code, *numbers)
 
@@ -281,7 +277,7 @@ class ReferenceEngine:
         ends = np.array([len(missing_weights)]) if sizes is None else np.cumsum(sizes)
         parts = np.split(missing_weights, ends[:-1])
         first = self.n_vectors
-        with self._change():
+        with self._transaction.change():
             decided = [
                 self._absorbed(*self._absorb(total, part, flags, apart=apart), len(part))
                 for total, part in zip(np.atleast_2d(totals), parts, strict=True)
@@ -300,7 +296,11 @@ class ReferenceEngine:
         """Compute the cluster margin of each decision from now on, or no longer."""
         self._margin.set(on)
 
-    # Healing
+    def set_policy(self, doubt: Doubt | None) -> None:
+        """Say what to do with unsure vectors from now on; see `contract.Engine`."""
+        self._policy.doubt = doubt
+
+    # Healing and settling
 
     def set_healing(
         self, growth: float, steadiness: float, *, alone: bool, final_after: int = 0
@@ -317,10 +317,8 @@ class ReferenceEngine:
 
     def heal(self) -> None:
         """Settle the clusters that are due; see `contract.Engine`."""
-        with self._change():
+        with self._transaction.change():
             self._healer.settle()
-
-    # Settling
 
     def outline(self) -> State:
         """Return the state without sums, vectors and events."""
@@ -346,7 +344,7 @@ class ReferenceEngine:
 
     def regroup(self, given: Regrouped) -> None:
         """Replace the edges and clusters of the subclusters; append the events."""
-        with self._change():
+        with self._transaction.change():
             self._regroup(given)
 
     # Answers and exchange
@@ -407,6 +405,10 @@ class ReferenceEngine:
     def wholes(self, vector: Fixed) -> Wholes:
         """Return all clusters, their weights and similarities to a vector."""
         return wholes(self.state(), vector)
+
+    def near_clusters(self, vectors: Fixed, limit: int) -> tuple[Integers, Floats]:
+        """Return the clusters with the greatest margins to each vector; see `contract.Engine`."""
+        return near_clusters(self.state(), vectors, min(limit, max(self.n_clusters, 1)))
 
     def event_rows(self, since: int) -> tuple[int, Integers]:
         """Return the events from sequence `since` on."""

@@ -7,6 +7,7 @@ digest, equal sets of vectors are in equal order. `partition_hash` is made of di
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,6 +48,14 @@ class Content:
             missing[vector] = weight % FULL
         numbers = np.flatnonzero(state.vectors >= 0)
         return cls(numbers, fixed, missing[numbers])
+
+    @classmethod
+    def of_some(
+        cls, state: State, ledger: Ledger, numbers: Integers, read: Callable[[Integers], Fixed]
+    ) -> Content:
+        """Return some vectors of a state; `read` returns them by number."""
+        missing = [ledger.missing_weights.get(number, 0) % FULL for number in numbers.tolist()]
+        return cls(numbers, read(numbers), np.array(missing, dtype=np.int64))
 
     @classmethod
     def empty(cls) -> Content:

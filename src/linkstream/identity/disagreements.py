@@ -99,18 +99,9 @@ class Sides:
 
     def disagreements(self, flows: tuple[Flow, ...]) -> tuple[Disagreement, ...]:
         """Return the disagreement of each flow, the one with the most vectors first."""
-        pairs = [(flow, *self._sets(flow)) for flow in flows[:MOST]]
+        pairs = [(flow, *sets_of(flow, self.before, self.after)) for flow in flows[:MOST]]
         found = [self._of(flow, ours, theirs) for flow, ours, theirs in pairs if len(theirs)]
         return tuple(found)
-
-    def _sets(self, flow: Flow) -> tuple[Integers, Integers]:
-        """Return the places of the vectors of the two sets."""
-        from_here, there = self.before == flow.cluster, self.after == flow.to
-        ours = from_here & there
-        theirs = (there if flow.kind == JOINED else from_here) & ~ours
-        if not theirs.any():
-            theirs = there & ~ours
-        return np.flatnonzero(ours), np.flatnonzero(theirs)
 
     def _of(self, flow: Flow, ours: Integers, theirs: Integers) -> Disagreement:
         new = [self.content.part(some(places)) for places in (ours, theirs)]
@@ -130,6 +121,16 @@ class Sides:
             similarity=cosine,
             threshold=required,
         )
+
+
+def sets_of(flow: Flow, before: Integers, after: Integers) -> tuple[Integers, Integers]:
+    """Return the places of the items of the two sets, from the cluster of each."""
+    from_here, there = before == flow.cluster, after == flow.to
+    ours = from_here & there
+    theirs = (there if flow.kind == JOINED else from_here) & ~ours
+    if not theirs.any():
+        theirs = there & ~ours
+    return np.flatnonzero(ours), np.flatnonzero(theirs)
 
 
 def _figures(

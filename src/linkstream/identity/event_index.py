@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.engine import events
-from linkstream.engine.events import WIDTH, Event, from_rows
+from linkstream.engine.event_values import from_rows
+from linkstream.engine.events import WIDTH, Event
 from linkstream.engine.logrules import CLUSTER, KINDS_OF_NUMBERS, SUBCLUSTER
 from linkstream.identity.ledger import Rows
 

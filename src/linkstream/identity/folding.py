@@ -19,6 +19,7 @@ from linkstream.engine.comparison import gathered
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import FULL, GIVEN_FLAGS, PINNED, SETTLED, TESTED, Node
 from linkstream.engine.graph import column, columns_of, nodes_of
+from linkstream.engine.log import UNTRACKED_LIMIT
 from linkstream.engine.state import Fixed, Integers, State
 from linkstream.errors import SnapshotError
 from linkstream.identity import records
@@ -96,6 +97,11 @@ class Fold:
         self.holders.append(number)
         self._missing_weight = 0
         self._enrolling = max(self._enrolling - 1, 0)
+
+    def _deferred(self, vector: int, *_: int) -> None:
+        if self._missing_weight:
+            self.missing_weights[vector] = self._missing_weight
+        self._arrived(-1)
 
     def _born(self, member: int, number: int, cluster: int) -> None:
         if self._missing_weight:
@@ -244,6 +250,22 @@ def state_after(present: State, timeline: Timeline, keep: HasVectors, base: Base
         state = _folded(present, timeline, keep, base)
     replace(state, events=state.events[:0]).check()  # the log tells of what is now undone as well
     return state
+
+
+def state_of_sums(present: State, rows: Rows, sums: Integers, base: Base) -> State:
+    """Return the state that events lead to from a base, if no vector changes its subcluster.
+
+    `sums` are those of all subclusters, in order of number.
+    """
+    fold = Fold(SETTLED if present.cluster_evidence else TESTED)
+    fold.begin(base)
+    fold.play(rows)
+    columns = columns_of(fold.nodes)
+    columns["flags"] &= GIVEN_FLAGS
+    log = present.events if present.track_vectors else present.events[-UNTRACKED_LIMIT:]
+    found = replace(present, next_cluster=fold.next_cluster, sums=sums, events=log, **columns)
+    replace(found, events=log[:0]).check()
+    return found
 
 
 def without_sums(present: State, dimension: int) -> State:

@@ -15,6 +15,15 @@ ENROLLED = -1  # the level of what prototypes are to each other: no correction, 
 
 
 @dataclass(slots=True)
+class Pin:
+    """A subcluster, or one of its vectors, that a correction names; `vector` −1: the subcluster."""
+
+    node: int
+    vector: int
+    group: int = -1
+
+
+@dataclass(slots=True)
 class Law:
     """A correction between pins, which are named by number.
 

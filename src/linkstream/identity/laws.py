@@ -67,12 +67,12 @@ class Laws:
     def barred(self, node: int) -> dict[int, str]:
         """Return the subclusters that may not share a cluster with one, and why."""
         said = {other: law.text for others, law in self.said(node) for other in others}
-        return {**self.ledger.mates(node), **said}
+        return {**mates(self.ledger, node), **said}
 
     def bar(self, a: int, b: int) -> Reason:
         """Return what keeps two subclusters apart: a correction before a group."""
         laws = (law for others, law in self.said(a) if b in others)
-        return next(laws, None) or self.ledger.mates(a)[b]
+        return next(laws, None) or mates(self.ledger, a)[b]
 
     def bloc(self, node: int) -> dict[int, tuple[Law, ...]]:
         """Return the subclusters that must stay with one, each with the chain of reasons."""
@@ -108,7 +108,7 @@ class Laws:
         """Yield all pairs of subclusters, one of each side, that must stay apart; oldest first."""
         there = set(others)
         for a in sorted(ones):
-            found = there & self.ledger.mates(a).keys()
+            found = there & mates(self.ledger, a).keys()
             found |= {b for barred, _ in self.said(a) for b in there & barred}
             for b in sorted(found):
                 yield a, b
@@ -157,6 +157,18 @@ class Laws:
         number = {name: i for i, name in enumerate(sorted({n for n in names if n is not None}))}
         found = [-1 if name is None else number[name] for name in names]
         return np.array(found, dtype=np.int64)
+
+
+def mates(ledger: Ledger, node: int) -> dict[int, str]:
+    """Return the subclusters that groups keep apart from this one, and why."""
+    found: dict[int, str] = {}
+    for pin in ledger.at(node):
+        group = ledger.groups[pin.group] if pin.group >= 0 else []
+        for mate in map(ledger.pins.__getitem__, group):
+            if mate is not pin and mate.node != GONE:
+                reason = f"vectors {pin.vector} and {mate.vector} were seen together"
+                found.setdefault(mate.node, reason)
+    return found
 
 
 def blocs(state: State) -> list[list[int]]:

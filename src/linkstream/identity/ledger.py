@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.confidence.answers import NO_ANSWERS, PAIR, Answers, Given, of_decision
 from linkstream.engine import events
 from linkstream.engine.forest import FULL, LOCKED
-from linkstream.identity.lawbook import Law, LawBook
+from linkstream.identity.held import Held
+from linkstream.identity.lawbook import Law, LawBook, Pin
 from linkstream.identity.steps import Steps
 from linkstream.identity.texts import TextNumbers, without_unused
 
@@ -37,15 +39,6 @@ _revisions = count()  # of all ledgers: equal revisions require the same
 
 
 @dataclass(slots=True)
-class Pin:
-    """A subcluster, or one of its vectors, that a correction names; `vector` −1: the subcluster."""
-
-    node: int
-    vector: int
-    group: int = -1
-
-
-@dataclass(slots=True)
 class Ledger:
     """Names, aliases, corrections and groups after the first `n_events` events."""
 
@@ -60,7 +53,10 @@ class Ledger:
     book: LawBook = field(default_factory=LawBook)
     groups: list[list[int]] = field(default_factory=list)  # pins
     keys: dict[str, int] = field(default_factory=dict)  # of groups that several calls add to
+    held: Held = field(default_factory=Held)  # vectors that wait for a decision
+    policy: str | None = None  # on unsure vectors; see clusterer/policies.py
     tracked: bool = True  # whether vectors are known by number
+    answers: Answers = NO_ANSWERS  # of people, which probabilities learn from
     revision: int = field(default_factory=_revisions.__next__, repr=False, compare=False)
     _at: dict[int, list[int]] = field(default_factory=dict)  # node → its pins
     _bearers: dict[str, int] = field(default_factory=dict, repr=False)  # name → its cluster
@@ -119,10 +115,7 @@ class Ledger:
         self.revision = UNKNOWN  # a new one might need memory
 
     def revise(self) -> None:
-        """Count a change of what corrections, groups and names require.
-
-        Plain vectors need none: the engine follows the merges and unions that they bring.
-        """
+        """Count a change of what corrections, groups and names require; plain vectors need none."""
         self.revision = next(_revisions)
 
     @property
@@ -134,7 +127,7 @@ class Ledger:
         """Return an independent copy."""
         twin = copy.copy(self)
         twin.texts, twin.aliases, twin.names = [*self.texts], {**self.aliases}, {**self.names}
-        twin.ignored, twin.locked = {*self.ignored}, {*self.locked}
+        twin.ignored, twin.locked, twin.held = {*self.ignored}, {*self.locked}, self.held.copy()
         twin.missing_weights, twin.keys = {**self.missing_weights}, {**self.keys}
         twin.pins = [Pin(pin.node, pin.vector, pin.group) for pin in self.pins]
         twin.book, twin._bearers = self.book.copy(), {**self._bearers}
@@ -153,11 +146,9 @@ class Ledger:
 
     def drop_unused_texts(self) -> None:
         """Drop names that no cluster has and groups without vectors; keep the numbers of texts."""
-        used = {*self.names.values(), *self.keys}
+        used = {*self.names.values(), *self.keys, self.policy or ""}
         self._steps.assign(self, "texts", without_unused(self.texts, used))
         self._text_numbers = TextNumbers()
-
-    # What it says
 
     def resolve(self, cluster: int) -> int:
         """Return what an ID stands for after all joins; it may be gone."""
@@ -185,17 +176,6 @@ class Ledger:
     def nodes(self, pins: list[int]) -> list[int]:
         """Return the subclusters of pins, without those that are gone."""
         return [self.pins[pin].node for pin in pins if self.pins[pin].node != GONE]
-
-    def mates(self, node: int) -> dict[int, str]:
-        """Return the subclusters that groups keep apart from this one, and why."""
-        found: dict[int, str] = {}
-        for pin in self.at(node):
-            group = self.groups[pin.group] if pin.group >= 0 else []
-            for mate in map(self.pins.__getitem__, group):
-                if mate is not pin and mate.node != GONE:
-                    reason = f"vectors {pin.vector} and {mate.vector} were seen together"
-                    found.setdefault(mate.node, reason)
-        return found
 
     def at(self, node: int) -> list[Pin]:
         """Return the pins on a subcluster, oldest first."""
@@ -232,14 +212,13 @@ class Ledger:
             self._shift(here, node, lambda pin: pin.vector in vectors)
         self.revise()
 
-    # Reading the log
-
     def read(self, rows: Rows, sequences: Rows | None = None) -> None:
         """Read the next events; `sequences` are their numbers, if they are not consecutive."""
         if sequences is None:
             sequences = np.arange(self.n_events, self.n_events + len(rows))
         self.n_events += len(rows)
-        if self._expected or (rows[:, 0] > _FOLLOWED).any():
+        codes = rows[:, 0]
+        if self._expected or ((codes > _FOLLOWED) & (codes != events.DEFERRED)).any():
             self.revise()
         telling = self._telling(rows)
         told = zip(sequences[telling].tolist(), rows[telling].tolist(), strict=True)
@@ -271,8 +250,7 @@ class Ledger:
         if self._first < 0:
             self._first = pin
         else:
-            text = f"enrol({name!r})"
-            law = Law(True, self._since, text)
+            law = Law(True, self._since, f"enrol({name!r})")
             self.book.add(self._steps, law)
             for side, each in enumerate((self._first, pin)):
                 self.book.pin(self._steps, law, side, each)
@@ -335,6 +313,7 @@ class Ledger:
                     self._drop(pin)
         if node == GONE:
             self.book.remove_event(self._steps, correction)
+            self._steps.assign(self, "answers", self.answers.without(correction))
         self.revise()
 
     def _drop(self, pin: int) -> None:
@@ -384,7 +363,17 @@ class Ledger:
             self._steps.pop(self.missing_weights, member)
         self._shift(node, GONE, lambda pin: pin.vector == member >= 0)
 
+    def _deferred(self, _s: int, vector: int, *_: int) -> None:
+        self.held.add(self._steps, vector)
+
+    def _dropped(self, _s: int, _v: int, member: int, *_: int) -> None:
+        self.held.discard(self._steps, member)
+
+    def _accepted(self, _s: int, _v: int, text: int, *_: int) -> None:
+        self._steps.assign(self, "policy", self.texts[text] if text >= 0 else None)
+
     def _moved(self, _s: int, _v: int, member: int, node: int, *_: int) -> None:
+        self.held.discard(self._steps, member)
         if node in self.locked:
             self._steps.put(self.missing_weights, member, FULL)
         self._shift(GONE, node, lambda pin: pin.vector == member)
@@ -421,6 +410,16 @@ class Ledger:
         self.book.pin(self._steps, law, min(side, 1), pin)
         if law.mover >= 0 and side == 0:  # the vector itself, of both laws that its move made
             self.book.pin(self._steps, self.book.newest(1), 0, pin)
+
+    def _judged(self, _s: int, _v: int, *numbers: int) -> None:
+        self._steps.assign(self, "answers", self.answers.plus(of_decision(*numbers)))
+
+    def _compared(self, _s: int, _v: int, margin: int, told: int, same: int, *_: int) -> None:
+        answer = Given(PAIR, margin, told, bool(same), self.book.newest(0).sequence)
+        self._steps.assign(self, "answers", self.answers.plus(answer))
+
+    def _drifted(self, _s: int, _v: int, about: int, *_: int) -> None:
+        self._steps.assign(self, "answers", self.answers.drifted(about))
 
     def _named(self, _s: int, _v: int, cluster: int, text: int, *_: int) -> None:
         if text < 0:

@@ -22,6 +22,7 @@ class MigrationStatus:
         missing: how many it has not.
         dimension: dimension of the other encoder; None until it is known.
         model: model tag of the other encoder's space; None if it has none.
+        pairs: where vectors are not kept, how many came with their vector of the old encoder.
     """
 
     n_vectors: int
@@ -29,6 +30,7 @@ class MigrationStatus:
     missing: int
     dimension: int | None = None
     model: str | None = None
+    pairs: int = 0
 
     @property
     def share(self) -> float:
@@ -42,20 +44,24 @@ class MigrationStatus:
     def __str__(self) -> str:
         model = "" if self.model is None else f" by {self.model}"
         dimension = "" if self.dimension is None else f", dimension {self.dimension}"
+        pairs = f", {self.pairs:,} with their old vector" if self.pairs else ""
         return (
             f"{self.reencoded:,} of {self.n_vectors:,} vectors re-embedded{model} "
-            f"({self.share:.1%}), {self.missing:,} missing{dimension}"
+            f"({self.share:.1%}), {self.missing:,} missing{dimension}{pairs}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationLoss:
-    """What is lost where vectors are translated, measured on pairs held out of the fit.
+    """What is lost by translation, measured on pairs held out of the fit.
+
+    A pair is a vector in both encoders; where vectors are not kept, it may be the sum of a
+    subcluster, of which the other encoder may have seen a part.
 
     Attributes:
-        n_pairs: number of vectors that the map was fitted on.
-        cosine: mean cosine of a translated vector and the re-embedded one.
-        changed: share of vectors for which the present clusters give another answer to the one
+        n_pairs: number of pairs that the map was fitted on.
+        cosine: mean cosine of what was translated and what the other encoder makes of it.
+        changed: share of pairs for which the present clusters give another answer to the one
             than to the other.
     """
 

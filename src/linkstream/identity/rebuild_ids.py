@@ -38,7 +38,7 @@ class Numbering:
     @classmethod
     def of(cls, partition: Partition, state: State, named: Collection[int]) -> Numbering:
         """Return the numbering of a partition; `named` are the clusters with a name."""
-        votes = counted(partition.vector_groups(), partition.clusters)
+        votes = partition.votes(partition.vector_groups(), partition.clusters)
         ids = _kept_ids(partition, votes, named)
         fresh = _sources(votes, ids)
         oldest = _oldest(partition)
@@ -54,8 +54,10 @@ class Numbering:
         `thresholds` is the number of the text on thresholds that change; −1: they do not.
         """
         clusters = np.array([self.ids[group] for group in partition.groups.tolist()], np.int64)
-        moves = self._transfers(partition, state, clusters)
-        vanished = self._vanished(partition, state)
+        moves, vanished = [], []
+        if partition.counts is None:  # else all subclusters stay as they are
+            moves = self._transfers(partition, state, clusters)
+            vanished = self._vanished(partition, state)
         parted = [(events.PARTED, c, self.ids[group]) for group, c in self.fresh.items()]
         replaced = [(events.REPLACED, kept, gone) for gone, kept in sorted(self.gone.items())]
         ties = sorted(tuple(sorted(self.numbers[list(edge)].tolist())) for edge in partition.edges)
@@ -129,6 +131,8 @@ def _oldest(partition: Partition) -> dict[int, int]:
 
 def _numbers(partition: Partition, state: State) -> Integers:
     """Return the number of each new subcluster; new numbers follow in order of it."""
+    if partition.counts is not None:
+        return partition.nodes
     numbers, taken = partition.nodes.copy(), set(partition.nodes.tolist())
     holders = state.vectors[partition.content.numbers]
     votes = counted(partition.owners, holders)

@@ -13,7 +13,7 @@ from linkstream.engine.linkage import Floats, centroids
 from linkstream.engine.state import Integers, State
 from linkstream.identity.cluster_labels import ClusterEvidence
 from linkstream.identity.rebuild_ids import Numbering
-from linkstream.identity.rebuilding import Partition, counted
+from linkstream.identity.rebuilding import Partition
 from linkstream.paper.thresholds import Thresholds
 
 JOINED, SPLIT, MOVED = "joined", "split", "moved"
@@ -127,7 +127,7 @@ def report_of(
     groups, ids = partition.vector_groups(), numbering.ids
     flows = [
         (n, cluster, group)
-        for cluster, group, n in counted(partition.clusters, groups)
+        for cluster, group, n in partition.votes(partition.clusters, groups)
         if ids[group] != cluster
     ]
     flows.sort(key=lambda flow: (-flow[0], flow[1], ids[flow[2]]))
@@ -136,15 +136,22 @@ def report_of(
         Flow(_kind(cluster, group, numbering, partition), cluster, ids[group], n, margin)
         for (n, cluster, group), margin in zip(flows, margins, strict=True)
     ]
-    moved = state.vectors[partition.content.numbers] != numbering.numbers[partition.owners]
     return RebuildReport(
         tuple(told),
-        n_vectors=len(partition.content),
+        n_vectors=partition.n_vectors,
         n_clusters=(len(np.unique(state.clusters)), len(ids)),
         n_subclusters=(len(state.numbers), len(numbering.numbers)),
-        n_transferred=int(np.count_nonzero(moved)),
+        n_transferred=_n_transferred(partition, numbering, state),
         thresholds=thresholds,
     )
+
+
+def _n_transferred(partition: Partition, numbering: Numbering, state: State) -> int:
+    """Return how many vectors change their subcluster."""
+    if partition.counts is not None:
+        return 0
+    held = state.vectors[partition.content.numbers]
+    return int(np.count_nonzero(held != numbering.numbers[partition.owners]))
 
 
 def _kind(cluster: int, group: int, numbering: Numbering, partition: Partition) -> str:
@@ -163,8 +170,7 @@ def _margins(
     if not flows:
         return []
     groups, found = partition.vector_groups(), np.empty(len(flows))
-    known, sizes = np.unique(groups, return_counts=True)
-    size = dict(zip(known.tolist(), sizes.tolist(), strict=True))
+    size = {group: n for group, _, n in partition.votes(groups, np.zeros_like(groups))}
     rest = [g if size[g] > n else partition.homes[cluster] for n, cluster, g in flows]
     for start in range(0, len(flows), _BLOCK):
         part = slice(start, start + _BLOCK)

@@ -106,58 +106,63 @@ class Units:
 
     def restrictions(self, labels: Labels) -> Restrictions:
         """Return which rows may not share a group; `labels` are those of clusters, by ID."""
-        barred = np.array(sorted(self._barred()), dtype=np.int64).reshape(-1, 2)
         found = np.full(self.n_rows, -1, dtype=np.int64)
         np.maximum.at(found, self.vector_rows(), labels.of(self.clusters))
         for unit, name in self.names.items():
             found[self.rows[unit]] = labels.numbers[name]
-        return Restrictions(barred, found)
+        return Restrictions(self._barred(), found)
 
-    def _barred(self) -> set[tuple[int, int]]:
-        """Return the pairs of rows that corrections or groups keep apart, the lower first."""
-        rows = self.rows.tolist()
-        return {
-            (min(rows[a], rows[b]), max(rows[a], rows[b]))
+    def _barred(self) -> Integers:
+        """Return the pairs of rows that corrections or groups keep apart, in order."""
+        return _pairs(self.rows[self._barred_units()])
+
+    def _barred_units(self) -> Integers:
+        """Return the pairs of units that corrections or groups keep apart, in order."""
+        found = [
+            (a, b)
             for relation in self.relations
             if not relation.together
             for a in relation.sides[0]
             for b in relation.sides[1]
             if a != b
-        }
+        ]
+        return _pairs(np.array(found, dtype=np.int64).reshape(-1, 2))
 
     def gathered(self, replay: Replay, labels: Labels, limit: int = LIMIT) -> Units:
-        """Return units of fewer rows: those of single, unrelated vectors gathered by a replay.
+        """Return units of fewer rows: those of single, untied vectors gathered by a replay.
 
-        Vectors of different labels are replayed apart.
+        Vectors of different labels are replayed apart. Of the vectors that a replay puts into one
+        subcluster, those that may not share a cluster stay units of their own.
         """
         if self.n_rows <= limit:
             return self
-        plain = self._plain()
+        single = (self.nodes < 0) & (np.bincount(self.rows) == 1)[self.rows]
         order = np.argsort(self.owners, kind="stable")
-        order = order[plain[self.owners[order]]]  # in the order of the units
+        order = order[single[self.owners[order]]]  # in the order of the units
         leader, apart = np.arange(len(self.nodes)), labels.of(self.clusters[order])
         for label in np.unique(apart).tolist():
             places = order[apart == label]
-            found = replay(self.content, places)
-            _, firsts, crumbs = np.unique(found, return_index=True, return_inverse=True)
-            leader[self.owners[places]] = self.owners[places[firsts]][crumbs]
-        return self._merged(leader, plain)
+            units = self.owners[places]
+            leader[units] = _firsts(replay(self.content, places), units)
+        single[self._clashing(leader)] = False
+        units = np.flatnonzero(single)
+        found = np.arange(len(leader))
+        found[units] = _firsts(leader[units], units)
+        return self._merged(found, single)
 
-    def _plain(self) -> npt.NDArray[np.bool_]:
-        """Return which units are single vectors that nothing ties or keeps apart."""
-        single = np.bincount(self.rows) == 1
-        single[[row for pair in self._barred() for row in pair]] = False
-        plain: npt.NDArray[np.bool_] = (self.nodes < 0) & single[self.rows]
-        return plain
+    def _clashing(self, leader: Integers) -> Integers:
+        """Return the units that may not share a group with another of the same leader."""
+        pairs = self._barred_units()
+        return np.unique(pairs[leader[pairs[:, 0]] == leader[pairs[:, 1]]])
 
-    def _merged(self, leader: Integers, plain: npt.NDArray[np.bool_]) -> Units:
+    def _merged(self, leader: Integers, gathered: npt.NDArray[np.bool_]) -> Units:
         """Return units of which some were gathered into the first of them."""
         kept, new = np.unique(leader, return_inverse=True)
         return replace(
             self,
             owners=new[self.owners],
             nodes=self.nodes[kept],
-            whole=(self.whole | plain)[kept],
+            whole=(self.whole | gathered)[kept],
             names={int(new[unit]): name for unit, name in self.names.items()},
             relations=[each.renumbered(new) for each in self.relations],
         )._tied()
@@ -267,27 +272,41 @@ def _sorted_bytes(digests: Digests) -> bytes:
     return digests[np.lexsort(digests.T[::-1])].astype(">u8").tobytes()
 
 
-def _ranks(digests: Digests, barred: set[tuple[int, int]]) -> Integers:
+def _pairs(pairs: Integers) -> Integers:
+    """Return pairs without their order or repetitions, the lower first."""
+    return np.unique(np.sort(pairs, axis=1), axis=0)
+
+
+def _firsts(labels: Integers, units: Integers) -> Integers:
+    """Return the first of the units that have the label of each."""
+    _, firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return units[firsts][inverse]
+
+
+def _ranks(digests: Digests, barred: Integers) -> Integers:
     """Return the place of each row: by digest, those that are barred after equal ones.
 
     Only barred rows that are equal need the graph of the pairs: digests tell the others apart.
     """
-    named = column({row for pair in barred for row in pair})
+    named = np.unique(barred)
     later = np.zeros(len(digests), dtype=np.int64)
     later[named] = 1
     _, places, counts = np.unique(digests[named], axis=0, return_inverse=True, return_counts=True)
-    alike = set(named[counts[places.reshape(-1)] > 1].tolist())
-    graph = [pair for pair in barred if alike.issuperset(pair)]
-    order = canonical_order(_colours(alike, digests, barred), graph)
+    alike = named[counts[places.reshape(-1)] > 1]
+    ends = np.isin(barred, alike)
+    graph = list(map(tuple, barred[ends.all(axis=1)].tolist()))
+    order = canonical_order(_colours(alike, digests, barred[ends.any(axis=1)]), graph)
     later[order] = 1 + np.arange(len(order))
     return np.argsort(np.lexsort((later, digests[:, 1], digests[:, 0])))
 
 
-def _colours(rows: set[int], digests: Digests, barred: set[tuple[int, int]]) -> dict[int, bytes]:
+def _colours(rows: Integers, digests: Digests, barred: Integers) -> dict[int, bytes]:
     """Return the digests of some rows, each with those of the other rows it is barred from."""
-    told: dict[int, list[bytes]] = {row: [] for row in rows}
-    for pair in barred:
+    told: dict[int, list[bytes]] = {row: [] for row in rows.tolist()}
+    for pair in barred.tolist():
         for one, other in (pair, pair[::-1]):
-            if one in rows and other not in rows:
+            if one in told and other not in told:
                 told[one].append(_sorted_bytes(digests[[other]]))
-    return {row: digest_of(_sorted_bytes(digests[[row]]), *sorted(told[row])) for row in rows}
+    return {
+        row: digest_of(_sorted_bytes(digests[[row]]), *sorted(those)) for row, those in told.items()
+    }

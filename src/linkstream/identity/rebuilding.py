@@ -15,8 +15,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstream.engine.forest import CLAIM, find_root
 from linkstream.engine.linkage import Progress, Restrictions, Unions, Unite
@@ -46,6 +48,22 @@ class Tools:
     progress: Progress | None = None
 
 
+class Items(Protocol):
+    """What is grouped: vectors, or subclusters in place of them."""
+
+    @property
+    def numbers(self) -> Integers:
+        """The numbers of the items."""
+
+    def __len__(self) -> int: ...
+
+    def sums(self, owners: Integers, n: int) -> Integers:
+        """Return n sums: row i is the sum of the items whose owner is i; owner −1 is none."""
+
+    def weights(self) -> npt.NDArray[np.float64]:
+        """Return the weight of each item as the k of the paper's formulas."""
+
+
 @dataclass(frozen=True, slots=True)
 class Partition:
     """Groups of vectors and their subclusters, in canonical order.
@@ -58,19 +76,31 @@ class Partition:
         nodes: of each new subcluster, the present one that it is; −1: that goes by majority.
         edges: the pairs of new subclusters that are tied.
         homes: the group of each present cluster: that of most of its vectors.
+        counts: if subclusters stand in place of vectors, the number of vectors of each; None: each
+            counts one.
     """
 
-    content: Content
+    content: Items
     clusters: Integers
     owners: Integers
     groups: Integers
     nodes: Integers
     edges: list[Pair]
     homes: dict[int, int]
+    counts: Integers | None = None
 
     def vector_groups(self) -> Integers:
         """Return the group of each vector."""
         return self.groups[self.owners]
+
+    def votes(self, ones: Integers, others: Integers) -> list[tuple[int, int, int]]:
+        """Return each pair that two columns of the vectors hold, in order, and how often."""
+        return counted(ones, others, self.counts)
+
+    @property
+    def n_vectors(self) -> int:
+        """Number of vectors."""
+        return len(self.content) if self.counts is None else int(self.counts.sum())
 
 
 def clustered(
@@ -84,7 +114,7 @@ def clustered(
         unions = _united(units, labels, thresholds, tools)
         groups = unions.groups(units.n_rows)
         homes = _homes(units, groups, state)
-        colliding = _colliding(homes, ledger.names)
+        colliding = colliding_names(homes, ledger.names)
         if not colliding:
             break
         labels = replace(labels, clusters=labels.clusters | colliding)
@@ -117,17 +147,20 @@ def _homes(units: Units, groups: Integers, state: State) -> dict[int, int]:
     return {cluster: -claim[2] for cluster, claim in best.items()}
 
 
-def counted(ones: Integers, others: Integers) -> list[tuple[int, int, int]]:
-    """Return each pair that two columns hold, in order, and how often."""
+def counted(
+    ones: Integers, others: Integers, counts: Integers | None = None
+) -> list[tuple[int, int, int]]:
+    """Return each pair that two columns hold, in order, and how often; rows may count several."""
     order = np.lexsort((others, ones))
     a, b = ones[order], others[order]
     changes = (np.diff(a, prepend=-1) != 0) | (np.diff(b, prepend=-1) != 0)
     starts = np.flatnonzero(changes)
-    counts = np.diff(np.append(starts, len(a)))
-    return list(zip(a[starts].tolist(), b[starts].tolist(), counts.tolist(), strict=True))
+    each = np.ones(len(a), dtype=np.int64) if counts is None else counts[order]
+    found = np.add.reduceat(each, starts) if len(starts) else each
+    return list(zip(a[starts].tolist(), b[starts].tolist(), found.tolist(), strict=True))
 
 
-def _colliding(homes: Mapping[int, int], names: Mapping[int, str]) -> dict[int, str]:
+def colliding_names(homes: Mapping[int, int], names: Mapping[int, str]) -> dict[int, str]:
     """Return the named clusters that share their home with one of another name."""
     held: dict[int, list[int]] = {}
     for cluster in names:
@@ -164,7 +197,7 @@ def _with_subclusters(
     nodes[parts[kept]] = units.nodes[kept]
     owners = parts[units.owners]
     sizes = np.bincount(owners, minlength=n).tolist()
-    edges = _edges(parts.tolist(), units.rows.tolist(), unions, sizes)
+    edges = edges_of(parts.tolist(), units.rows.tolist(), unions, sizes)
     return Partition(units.content, units.clusters, owners, part_groups, nodes, edges, homes)
 
 
@@ -183,7 +216,7 @@ def _parts(units: Units, groups: Integers, cut: _Cut) -> Integers:
     return np.unique(leader, return_inverse=True)[1]
 
 
-def _edges(parts: list[int], rows: list[int], unions: Unions, sizes: list[int]) -> list[Pair]:
+def edges_of(parts: list[int], rows: list[int], unions: Unions, sizes: list[int]) -> list[Pair]:
     """Return edges that make the subclusters of each group one tree."""
     tree = list(range(len(sizes)))
     edges: list[Pair] = []

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from linkstream.confidence.answers import Answers
+from linkstream.confidence.policy import Policy
 from linkstream.engine import events, logrules
 from linkstream.engine.forest import FULL, LOCKED
 from linkstream.engine.state import Integers, State, damaged, indices_of
 from linkstream.errors import SnapshotError
 from linkstream.identity import laws
+from linkstream.identity.held import Held
 from linkstream.identity.lawbook import ENROLLED, Law, LawBook
 from linkstream.identity.ledger import CLUSTERS, GONE, KINDS, SPOKEN, VECTORS, Ledger
 from linkstream.identity.texts import is_name
@@ -24,7 +28,11 @@ _KIND = re.compile(rf"(?:same|different)\(\d+, \d+\) of ({'|'.join(KINDS)}), eve
 
 def to_plain(ledger: Ledger) -> dict[str, Any]:
     """Return a ledger, outside of a change, as plain values."""
+    unsure: dict[str, Any] = {"held": list(ledger.held)} if ledger.held else {}
+    if ledger.policy is not None:
+        unsure["policy"] = ledger.policy
     return {
+        **unsure,
         "texts": list(ledger.texts),
         "aliases": sorted(map(list, ledger.aliases.items())),
         "names": sorted(map(list, ledger.names.items())),
@@ -38,6 +46,7 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
         ],
         "groups": [list(group) for group in ledger.groups],
         "keys": sorted(map(list, ledger.keys.items())),
+        **({"answers": ledger.answers.to_plain()} if ledger.answers.given else {}),
     }
 
 
@@ -79,6 +88,7 @@ def signature(ledger: Ledger) -> tuple[Any, ...]:
         [law for law in laws if law[3] and law[4]],
         sorted(group for group in groups if group),
         sorted((key, groups[group]) for key, group in ledger.keys.items() if groups[group]),
+        *([(list(ledger.held), ledger.policy)] if ledger.held or ledger.policy else []),
     )
     return used if any(used) else ()
 
@@ -95,7 +105,10 @@ def _build(values: Any, state: State) -> Ledger:
         book=LawBook(_law(*row) for row in values["laws"]),
         groups=[list(group) for group in values["groups"]],
         keys=dict(values["keys"]),
+        held=Held(values.get("held", [])),
+        policy=values.get("policy"),
         tracked=state.track_vectors,
+        answers=Answers.from_plain(values["answers"]) if "answers" in values else Answers(),
     )
     for node, vector, group in values["pins"]:
         ledger.add_pin(node, vector, group)
@@ -136,6 +149,7 @@ def _numbers_fit(ledger: Ledger, state: State) -> bool:
         and _whole(nodes, GONE, state.free_subcluster)
         and _all_there([node for node in nodes if node != GONE], state.numbers)
         and _whole([pin.vector for pin in ledger.pins], -1, n)
+        and _whole(list(ledger.held), 0, n)
         and _whole([law.mover for law in ledger.laws], -1, n)
         and _whole([law.level for law in ledger.laws], ENROLLED, CLUSTERS + 1)
         and _whole([law.sequence for law in ledger.laws], 0, max(state.n_events, 1))
@@ -212,6 +226,17 @@ def _pins_are_where_their_vectors_are(ledger: Ledger, state: State) -> bool:
     return nodes == state.vectors[[pin.vector for pin in held]].tolist() if held else True
 
 
+def _held_fit(ledger: Ledger, state: State) -> bool:
+    """Return whether held vectors are in no subcluster."""
+    if ledger.held and (state.vectors[list(ledger.held)] != GONE).any():
+        return False
+    try:
+        Policy.from_bounds(ledger.policy)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
+
+
 def _corrections_fit(ledger: Ledger, _state: State) -> bool:
     return all(_sides_fit(ledger, law) for law in ledger.laws)
 
@@ -247,6 +272,7 @@ _RULES = (
     ("IDs that are gone are not live, and every chain of them ends", _chains_end),
     ("subclusters are locked as the state has it", _locks_fit),
     ("weights of vectors add up to those of the state", _weights_fit),
+    ("held vectors are in no subcluster, and the policy can be one", _held_fit),
     ("constraints and groups are between pins, and pins where their vectors are", _pins_fit),
     ("constraints speak of vectors or of wholes, each as it was made", _corrections_fit),
     ("pins and groups agree", _groups_fit),
@@ -293,8 +319,14 @@ def _texts_are_there(log: Integers, n: int) -> bool:
 
 
 def _vectors_came(rows: Integers, n: int) -> bool:
-    arrivals = rows[rows[:, 0] <= events.LINKED, 1]
-    return np.array_equal(arrivals, np.arange(n))
+    return np.array_equal(rows[_arrivals(rows), 1], np.arange(n))
+
+
+def _arrivals(rows: Integers) -> npt.NDArray[np.bool_]:
+    """Return which rows add a vector."""
+    codes = rows[:, 0]
+    arrivals: npt.NDArray[np.bool_] = (codes <= events.LINKED) | (codes == events.DEFERRED)
+    return arrivals
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +388,7 @@ class _Lives:
 
     def holders(self, log: Integers, n: int) -> Integers:
         """Return the subcluster of each vector; −1 if it was removed."""
-        holder: Integers = log[log[:, 0] <= events.LINKED, 2]
+        holder: Integers = log[_arrivals(log), 2]
         codes = self.rare[:, 0]
         changed = self.rare[np.isin(codes, (*_PUTS, events.REMOVED))]
         for code, _, member, number, target, _ in changed.tolist():

@@ -4,7 +4,8 @@ A question is about two clusters that may be one, or about the two parts that an
 together. Its gain is the number of vectors that an answer is expected to correct: those of the
 smaller side, times the probability that the answer differs from the current clusters. That
 probability is logistic in the margin, similarity − s~, of the two sides as wholes. Its midpoint is
-learnt from the answers so far: they show whether the thresholds join too much or too little.
+learnt from the answers so far: they show whether the thresholds join too much or too little. Of
+two clusters it is the curve of a tuning, if there is one, moved by as much.
 Where the encoders of a migration disagree, the mean of both margins takes its place.
 """
 
@@ -31,6 +32,27 @@ SHOWN = 3  # vectors of each side
 _SPARE = 8  # candidates for each question: some may hang on the answer to another
 
 Shown = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """That two clusters are one identity, logistic in their margin.
+
+    Attributes:
+        even: the margin of even odds.
+        spread: how far beyond it the odds are e to one.
+    """
+
+    even: float = 0.0
+    spread: float = SPREAD
+
+    def moved(self, by: float) -> Odds:
+        """Return the odds with even odds at a greater margin."""
+        return Odds(self.even + by, self.spread)
+
+
+NO_ODDS = Odds()  # without a tuning
+
 Show = Callable[[int], Shown]  # vectors to show of a subcluster
 
 
@@ -105,6 +127,7 @@ def questions(
     *,
     show: Show,
     limit: int,
+    odds: Odds = NO_ODDS,
     doubts: Sequence[Doubt] = (),
     progress: Progress | None = None,
 ) -> list[Question]:
@@ -118,6 +141,7 @@ def questions(
         barred: pairs of clusters that corrections keep apart, in order.
         show: returns vectors to look at of a subcluster.
         limit: how many questions.
+        odds: what a tuning tells of two clusters.
         doubts: what the encoders of a migration disagree on.
         progress: called now and then; it may raise to end the search.
     """
@@ -125,7 +149,7 @@ def questions(
     ranked = sorted(
         [
             *(_of_doubt(doubt, even) for doubt in doubts),
-            *_joins(index, even, _SPARE * limit, progress),
+            *_joins(index, odds.moved(even), _SPARE * limit, progress),
             *_cuts(index, even, limit),
         ],
         key=lambda candidate: (-candidate.gain, candidate.kind == "cut", candidate.ends),
@@ -181,10 +205,10 @@ def _of_doubt(doubt: Doubt, even: float) -> _Candidate:
 
 
 def _joins(
-    index: ClusterIndex, even: float, limit: int, progress: Progress | None
+    index: ClusterIndex, odds: Odds, limit: int, progress: Progress | None
 ) -> list[_Candidate]:
-    pairs = index.best_gains(even, limit, progress)
-    gains = pairs.sizes.min(axis=1) * chance(pairs.margin - even)
+    pairs = index.best_gains(odds.even, limit, progress, odds.spread)
+    gains = pairs.sizes.min(axis=1) * chance(pairs.margin - odds.even, odds.spread)
     order = np.lexsort((pairs.clusters[:, 1], pairs.clusters[:, 0], -gains))[:limit]
     columns = (gains, pairs.clusters, pairs.clusters, pairs.sizes)
     return _candidates("join", columns, pairs.similarity, pairs.threshold, order)

@@ -19,11 +19,11 @@ from linkstream.errors import UndoError
 from linkstream.identity.ledger import Rows
 
 # What a person does, and arrivals of vectors; all up to the next of these is one change.
-_ARRIVALS = (events.CREATED, events.JOINED, events.LINKED)
 _BLOCKS = (events.GROUPED, events.ENROLLED, events.ABSORBED)  # several vectors, one change
 _DEEDS = (
     *(events.SAME, events.DIFFERENT, events.RELOCATED, events.DROPPED, events.NAMED),
-    *(events.IGNORED, events.REBUILT, *_BLOCKS, *_ARRIVALS),
+    *(events.IGNORED, events.REBUILT, events.JUDGED, events.ACCEPTED, events.ASSIGNED),
+    *(*_BLOCKS, *events.ARRIVALS),
 )
 _JOINS = (events.United, events.Tied, events.Replaced)
 
@@ -135,7 +135,7 @@ class Timeline:
         block = place - 1
         while block >= 0 and self.rows[block, 0] not in _BLOCKS:
             block -= 1
-        if self.rows[place, 0] in _ARRIVALS:
+        if self.rows[place, 0] in events.ARRIVALS:
             if block >= 0 and n_arrivals(self.rows[block : place + 1]) <= self.rows[block, 3]:
                 return block
             if place and self.rows[place - 1, 0] == events.WEIGHED:
@@ -153,7 +153,7 @@ class Timeline:
 
 def n_arrivals(rows: Rows) -> int:
     """Return how many vectors were added by rows of the log."""
-    return int(np.isin(rows[:, 0], _ARRIVALS).sum())
+    return int(np.isin(rows[:, 0], events.ARRIVALS).sum())
 
 
 def _cut(standing: Stretches, to: int) -> tuple[Stretches, Stretches]:

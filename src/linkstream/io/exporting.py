@@ -38,6 +38,7 @@ PACKINGS = ("npz", "parquet")
 OWN = {"ids": blocks.KEYS, "at": blocks.TIMES}  # arguments of calls, and their tables
 OPTIONS = ("evidence", "track_vectors", "keep_vectors", "max_subclusters", "max_idle", "min_size")
 OF_REBUILDS = "rebuild_thresholds"  # missing if rebuilds have none of their own
+CONFIDENCE = "confidence"  # missing if the store was made without a model
 CLUSTER_FORMATS = {".parquet": "parquet", ".jsonl": "jsonl", ".csv": "csv"}
 
 _ROWS = 4096
@@ -54,9 +55,10 @@ def export(
         store: an open store; it may be read-only.
         target: a name that ends in `.parquet`, `.npz`, `.jsonl` or `.csv` for a table with one row
             for each vector that is not removed: `vector` (its number), `instant` (the ID that was
-            returned when it was added), `cluster` (the ID it has now), `name`, `id` and `time`
-            (its own key and time, as ISO 8601 in UTC), `payload`. Any other name for a folder,
-            which must not exist yet, from which `import_store` makes the same store again.
+            returned when it was added), `cluster` (the ID it has now), `name`, with a model of
+            confidence `cluster_margin` and `probability` (of the decision), `id` and `time` (its
+            own key and time, as ISO 8601 in UTC), `payload`. Any other name for a folder, which
+            must not exist yet, from which `import_store` makes the same store again.
         vectors: whether the table has a column `embedding`, too.
         packing: format of the vectors in the folder, `npz` or `parquet`.
 
@@ -116,6 +118,9 @@ def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
     instants = _instants(store, len(labels))
     names = {cluster.id: cluster.name for cluster in store.clusters()}
     there = np.flatnonzero(labels >= 0)
+    told = store.handle.read(
+        lambda model: tabular.told_of(model, there) if model.links.confidence.margins else {}
+    )
     for start in range(0, max(1, len(there)), _ROWS):
         numbers = there[start : start + _ROWS]
         block: dict[str, Any] = {
@@ -123,6 +128,7 @@ def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
             "instant": instants[numbers],
             "cluster": labels[numbers],
             "name": [names.get(label) for label in labels[numbers].tolist()],
+            **{name: column[start : start + _ROWS] for name, column in told.items()},
             **_own_columns(store.described(numbers)),
             "payload": store.payloads(numbers),
         }
@@ -206,7 +212,7 @@ def _fill(store: Store, folder: Path, packing: str, about: dict[str, Any]) -> No
         "space": plain(first),
         "heal": about["heal"],
         **{name: about[name] for name in OPTIONS},
-        **{name: about[name] for name in (OF_REBUILDS,) if name in about},
+        **{name: about[name] for name in (OF_REBUILDS, CONFIDENCE) if name in about},
         "search": about["search"],
         "operations": last,
         "events": about["events"],
@@ -255,13 +261,17 @@ def _record(operation: Operation) -> dict[str, Any]:
 
 
 def plain_result(answer: Any) -> Any:
-    """Return the result of a call as JSON has it; None if the result is no ID."""
+    """Return the result of a call as JSON has it; None if the result is no ID.
+
+    Without the probability of a decision: the model of confidence tells it again.
+    """
     if isinstance(answer, np.ndarray):
         return answer.tolist()
     if isinstance(answer, int):
         return answer
     fields = getattr(answer, "__dataclass_fields__", {})
-    return {name: getattr(answer, name) for name in fields} if "cluster" in fields else None
+    told = {name: getattr(answer, name) for name in fields if name != "probability"}
+    return told if "cluster" in fields else None
 
 
 def _vectors(store: Store, last: int, dimension: int) -> Iterator[Table]:

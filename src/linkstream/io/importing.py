@@ -14,11 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from linkstream.clusterer.confidence import model_of
 from linkstream.clusterer.verbs import VERBS
 from linkstream.errors import ArgumentError, LinkstreamError, StoreError
 from linkstream.identity.settling import Healing
 from linkstream.io.bytestream import ByteStream
-from linkstream.io.exporting import FORMAT, OF_REBUILDS, OPTIONS, PACKINGS, plain_result
+from linkstream.io.exporting import (
+    CONFIDENCE,
+    FORMAT,
+    OF_REBUILDS,
+    OPTIONS,
+    PACKINGS,
+    plain_result,
+)
 from linkstream.io.opening import open_regular, open_vectors
 from linkstream.io.source import Source
 from linkstream.io.text_files import DECODER
@@ -94,6 +102,8 @@ def _options(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
         options = {name: about[name] for name in OPTIONS}
         options["search"] = about.get("search", False)
         options["thresholds"] = Thresholds(**about["thresholds"])
+        if CONFIDENCE in about:
+            options[CONFIDENCE] = model_of(about[CONFIDENCE])
         if OF_REBUILDS in about:
             options[OF_REBUILDS] = Thresholds(**about[OF_REBUILDS])
         options["heal"] = Healing.read(about["heal"])
@@ -145,7 +155,10 @@ def _check_replay(folder: Path, number: int, record: Any, replay: Callable[[Any]
     """Replay an operation; raise StoreError if its result differs."""
     what = f"operation {number}"
     try:
-        same = record["number"] == number and plain_result(replay(record)) == record["result"]
+        told = record["result"]
+        if isinstance(told, dict):  # earlier versions wrote the probability, which was null
+            told = {name: value for name, value in told.items() if name != "probability"}
+        same = record["number"] == number and plain_result(replay(record)) == told
     except (LinkstreamError, StopIteration, *_BAD_RECORD) as error:
         raise _differs(folder, what, f"it cannot be replayed ({error})") from error
     if not same:

@@ -186,7 +186,7 @@ class _Csv:
     def _cells(self, name: str, column: Column) -> list[Any]:
         if not isinstance(column, np.ndarray):
             return self._target.texts(name, column)
-        return list(map(to_json, column.tolist())) if column.ndim == 2 else column.tolist()
+        return list(map(to_json, column.tolist())) if column.ndim == 2 else _listed(column)
 
     def _write_rows(self, rows: Iterable[Iterable[Any]]) -> None:
         text = StringIO(newline="")
@@ -213,7 +213,7 @@ class _Parquet:
                 arrays.append(pa.FixedSizeListArray.from_arrays(flat, type=field.type))
             else:
                 values = column if isinstance(column, np.ndarray) else self._texts(name, column)
-                arrays.append(pa.array(values, type=field.type))
+                arrays.append(pa.array(values, type=field.type, from_pandas=True))  # NaN: null
         self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
 
 
@@ -287,9 +287,17 @@ def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def json_lines(block: Table) -> Iterator[str]:
     """Return the rows of a block, each as a line of JSON."""
     columns = block.values()
-    lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
+    lists = [_listed(column) if isinstance(column, np.ndarray) else column for column in columns]
     for row in zip(*lists, strict=True):
         yield to_json(dict(zip(block, row, strict=True))) + "\n"
+
+
+def _listed(column: npt.NDArray[Any]) -> list[Any]:
+    """Return the values of an array; None for NaN."""
+    values: list[Any] = column.tolist()
+    if column.dtype.kind != "f" or column.ndim > 1:
+        return values
+    return [None if value != value else value for value in values]
 
 
 def to_json(value: Any) -> str:

@@ -7,7 +7,7 @@ that are matched to no identity, are grey and hatched.
 
 from linkstream.plots.graphs import cluster_graphs, graph
 from linkstream.plots.overviews import margins, sizes, stream
-from linkstream.plots.reliability import reliability
+from linkstream.plots.reliability import confidence, reliability
 from linkstream.plots.speakers import speakers
 from linkstream.plots.style import FAINT, FRAGMENT, INK, PALETTE, new_figure, save
 from linkstream.plots.timelines import demo_picture, timeline
@@ -18,6 +18,7 @@ __all__ = [
     "INK",
     "PALETTE",
     "cluster_graphs",
+    "confidence",
     "demo_picture",
     "graph",
     "margins",

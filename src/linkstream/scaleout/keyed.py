@@ -28,7 +28,8 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import ArrayType, BooleanType, DataType, DoubleType, StringType, StructType
 
 from linkstream.clusterer import Links
-from linkstream.engine.contract import KINDS
+from linkstream.confidence import Model
+from linkstream.engine.contract import KINDS, Decisions
 from linkstream.engine.events import Created, Joined, Linked
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.scaleout import vectors
@@ -38,6 +39,7 @@ from linkstream.store import about
 VECTOR = "vector"  # the column of vectors, in a worker
 PIECE = 2_000  # vectors between two reads of the event log, which is bounded
 RESULTS = ("cluster", "number", "kind", "events")  # columns of a vector that was added
+TOLD = ("cluster_margin", "probability")  # further columns, where there is a model of confidence
 ROW_EVENTS = (Created.kind, Joined.kind, Linked.kind)  # events that the row itself tells
 
 # A digit of the digest is one of these types in 0, 1 or 2 arrays; Spark converts none to another.
@@ -70,6 +72,7 @@ class Plan:
         once: whether a row at or below the last row of its key is dropped.
         mark: whether an unusable vector is marked; otherwise it stops the stream.
         ttl_ms: milliseconds after which a key without vectors is dropped; None for never.
+        model: the model of confidence; None tells no probabilities.
     """
 
     begin: bytes
@@ -78,6 +81,12 @@ class Plan:
     once: bool
     mark: bool
     ttl_ms: int | None
+    model: Model | None = None
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The columns of a vector about how sure its decision is."""
+        return () if self.model is None else TOLD
 
 
 class KeyedLinks(StatefulProcessor):
@@ -123,6 +132,8 @@ class KeyedLinks(StatefulProcessor):
         if held is not None:
             links = Links.from_bytes(bytes(held[0]), threads=1)
             check_settings(self._settings, links, key)
+            if links.confidence.model != self._plan.model:
+                links.confidence.use(self._plan.model)
             return links, held[1], held[2]
         began = None
         if self._plan.ttl_ms is not None:
@@ -183,7 +194,7 @@ def _cluster_piece(links: Links, values: Objects, plan: Plan, key: Any) -> dict[
         good, problems[:] = vectors.usable(links, values)
         added = np.flatnonzero(problems == None)  # noqa: E711 - element by element
         if not len(added):
-            return _expanded({}, added, problems)
+            return _expanded({}, added, problems, plan)
         links.add_many(good)
     decisions = links.last_decisions
     assert decisions is not None, "vectors were added"
@@ -193,10 +204,20 @@ def _cluster_piece(links: Links, values: Objects, plan: Plan, key: Any) -> dict[
         "number": np.arange(first, first + n),
         "kind": _KINDS[decisions.kind],
         "events": _other_events(links, since, first, n),
+        **_how_sure(decisions, plan),
     }
     if added is None:
         return results | {"problem": problems}
-    return _expanded(results, added, problems)
+    return _expanded(results, added, problems, plan)
+
+
+def _how_sure(decisions: Decisions, plan: Plan) -> dict[str, Any]:
+    """Return margins and probabilities; NaN, which Spark reads as null, where unknown."""
+    if plan.model is None:
+        return {}
+    unknown = np.full(len(decisions.cluster), np.nan)
+    probability = unknown if decisions.probability is None else decisions.probability
+    return dict(zip(TOLD, (decisions.cluster_margin, probability), strict=True))
 
 
 def _other_events(links: Links, since: int, first: int, n: int) -> Objects:
@@ -212,9 +233,11 @@ def _other_events(links: Links, since: int, first: int, n: int) -> Objects:
     return others
 
 
-def _expanded(results: dict[str, Any], rows: Integers, problems: Objects) -> dict[str, Any]:
+def _expanded(
+    results: dict[str, Any], rows: Integers, problems: Objects, plan: Plan
+) -> dict[str, Any]:
     """Return the columns of the added rows as columns of all rows."""
-    columns: dict[str, Any] = {name: _nones(len(problems)) for name in RESULTS}
+    columns: dict[str, Any] = {name: _nones(len(problems)) for name in (*RESULTS, *plan.told)}
     for name, values in results.items():
         columns[name][rows] = values
     return columns | {"problem": problems}

@@ -23,6 +23,7 @@ environment.check_packages()
 from pyspark.sql import functions as f  # noqa: E402
 from pyspark.sql.types import (  # noqa: E402 - after the check, which names what is missing
     ArrayType,
+    DoubleType,
     IntegralType,
     LongType,
     StringType,
@@ -40,7 +41,7 @@ from linkstream.scaleout.columns import (  # noqa: E402
     key_column,
 )
 from linkstream.scaleout.corpus import Corpus, check_ids, cluster_rows  # noqa: E402
-from linkstream.scaleout.keyed import RESULTS, VECTOR, KeyedLinks, Plan  # noqa: E402
+from linkstream.scaleout.keyed import RESULTS, TOLD, VECTOR, KeyedLinks, Plan  # noqa: E402
 from linkstream.scaleout.vectors import check_type  # noqa: E402
 
 if TYPE_CHECKING:
@@ -96,13 +97,15 @@ def cluster_by_key(
     Returns:
         The kept columns, and `cluster` (the ID), `number` (the vector's number within its key),
         `kind` (joined, linked or new), `events` (its other events, such as merges and splits, as
-        JSON), and `problem`.
+        JSON), and `problem`. With `confidence=`, or a `begin` that has a model, also
+        `cluster_margin` and `probability` (that the decision is right; null if unknown).
     """
     first = _first_links(thresholds, preset, begin, options)
     keys, vectors = find_columns(stream, key), find_column(stream, vector)
     orders = () if order is None else find_columns(stream, order)
     kept = all_but(stream, vectors) if keep is None else find_columns(stream, keep)
-    _check_columns(keys, orders, kept, vectors)
+    model = first.confidence.model
+    _check_columns(keys, orders, kept, vectors, OUTPUT if model is None else (*OUTPUT, *TOLD))
     passed = WorkerColumns.of((*orders, *kept))
     plan = Plan(
         begin=first.to_bytes(),
@@ -111,6 +114,7 @@ def cluster_by_key(
         once=_checked_once(once, orders),
         mark=_marks(bad),
         ttl_ms=_milliseconds(expire_after),
+        model=model,
     )
     environment.check_session(stream.sparkSession, streams=True)
     inner_keys = [key_column(each).alias(f"key{index}") for index, each in enumerate(keys)]
@@ -124,7 +128,7 @@ def cluster_by_key(
             "None" if plan.ttl_ms is None else "ProcessingTime",
         )
     )
-    output = [f.col(name) for name in OUTPUT if name != "began"]
+    output = [f.col(name) for name in (*RESULTS, *plan.told, "problem")]
     if plan.ttl_ms is not None:
         output.append(f.timestamp_millis("began").alias("began"))
     return results.select(*map(passed.decoded, kept), *output)
@@ -272,6 +276,7 @@ def _check_columns(
     orders: Sequence[FoundColumn],
     kept: Sequence[FoundColumn],
     vector: FoundColumn,
+    output: Sequence[str],
 ) -> None:
     check_type(vector.name, vector.type)
     other = {each.name.lower() for each in (*keys, *orders)}
@@ -282,11 +287,11 @@ def _check_columns(
             expected="a key, and a column of vectors that is neither key nor order",
             remedy="Without a key use a constant column: one clusterer, one task.",
         )
-    taken = sorted(each.name for each in kept if each.name.lower() in OUTPUT)
+    taken = sorted(each.name for each in kept if each.name.lower() in output)
     if taken:
         raise ArgumentError(
             f"columns {', '.join(taken)}, which the result has too",
-            expected=f"other names than {', '.join(OUTPUT)}",
+            expected=f"other names than {', '.join(output)}",
             remedy="Rename them, or leave them out by keep=.",
         )
 
@@ -301,4 +306,6 @@ def _schema(kept: StructType, plan: Plan) -> StructType:
         .add("events", ArrayType(StringType()))
         .add("problem", StringType())
     )
+    for name in plan.told:
+        schema = schema.add(name, DoubleType())
     return schema if plan.ttl_ms is None else schema.add("began", LongType())

@@ -50,6 +50,7 @@ class LiveFeed:
         self.points: deque[tuple[float, int | None, int | None, float]] = deque(maxlen=POINTS)
         self.figures: dict[str, Any] = {}
         self.taken = self.corrections = 0  # vectors and corrections since the start
+        self.undone = 0  # undos and redos, after which vectors have other numbers
         self._sampled = (time.time(), 0)
         self._fresh = True
         self._ring: deque[Frame] = deque(maxlen=CACHED)
@@ -68,6 +69,7 @@ class LiveFeed:
             self.corrections += 1
             if call.verb in ("undo", "redo"):
                 self._noted.clear()  # some of the decisions are undone
+                self.undone += 1
         self._fresh = True
         self.version += 1
         if self._awaited:
@@ -253,9 +255,10 @@ def frame(kind: str, values: Any) -> bytes:
 
 def frames(store: Store, since: int) -> list[Frame]:
     """Return the next events of a store as frames."""
+    found = store.with_probabilities(list(islice(store.journal.events(since), PAGE)))
     return [
         (event.sequence, b"id: %d\n" % event.sequence + frame(event.kind, event.to_dict()))
-        for event in islice(store.journal.events(since), PAGE)
+        for event in found
     ]
 
 

@@ -17,11 +17,22 @@ class Migration(Body):
 
 
 class Reencoded(Body):
-    """Vectors of another encoder, and the numbers of their items, or their own keys."""
+    """Vectors of another encoder, and the numbers of their items, or their own keys.
+
+    `old` are their vectors of the present encoder, where a namespace does not keep them.
+    """
 
     vectors: Rows
     numbers: Annotated[list[Whole], Field(fail_fast=True)] | None = None
     ids: Annotated[list[KeyText], Field(fail_fast=True)] | None = None
+    old: Rows | None = None
+
+
+class Finish(Body):
+    """What the job that ends a migration does."""
+
+    apply: bool = True
+    hold: bool = False
 
 
 class Asked(Body):
@@ -38,6 +49,7 @@ class MigrationStatus(BaseModel):
     missing: int
     dimension: int | None
     model: str | None
+    pairs: int
     share: float
 
 
@@ -47,7 +59,7 @@ class MigrationUnderWay(BaseModel):
     migration: MigrationStatus | None
 
 
-class MigrationAdded(MigrationStatus):
-    """How many vectors were taken, and the status after that."""
+class MigrationAdded(BaseModel):
+    """How many vectors were taken: those of items that are there."""
 
     taken: int

@@ -1,9 +1,10 @@
 """Rebuilds as jobs: computed on a thread of their own while reads and writes go on, then applied.
 
-A job is computed from a copy of the state, as a slow read is, within the same bounds of threads and
-memory. The writer thread then applies the result, if nothing has changed in between. Otherwise the
-job computes it again, `TRIES` times at most. After that it is refused, or, with `hold`, the writer
-thread computes it and other requests of the namespace wait.
+A job is a rebuild, or the end of a migration to another encoder, which is one, too. It is computed
+from a copy of the state, as a slow read is, within the same bounds of threads and memory. The
+writer thread then applies the result, if nothing has changed in between. Otherwise the job computes
+it again, `TRIES` times at most. After that it is refused; with `hold`, the last computation holds
+the writes of other requests back, and reads go on.
 
 A namespace has one job at a time, and the last one that has ended. Jobs are kept in memory alone: a
 service that is stopped or killed forgets them. Applying is one call of the store, which is
@@ -13,23 +14,21 @@ committed as a whole or not at all.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from linkstream.clusterer.rebuilding import memory_needed
-from linkstream.clusterer.verb_values import plain
+from linkstream.clusterer.rebuild_memory import memory_needed
 from linkstream.errors import ChangedError, IdempotencyError, LinkstreamError
-from linkstream.identity.rebuild_report import REPEATED, RebuildReport
+from linkstream.service.rebuild_work import Work
 from linkstream.service.responses import Refusal, error_body, fault, not_found
 from linkstream.service.slow_reads import Cancel
-from linkstream.store.prepared import complete, prepare, refuse_if_changed
-from linkstream.store.write_requests import WriteRequest, request_of
+from linkstream.store.write_requests import WriteRequest
 
 if TYPE_CHECKING:
-    from linkstream.clusterer.verbs import Rebuild
     from linkstream.service.sessions import Session, Sessions
 
 TRIES = 3  # computations, before a job that is to be applied gives up
@@ -43,24 +42,23 @@ class RebuildJob:
     """A rebuild and how far it got.
 
     Attributes:
-        verb: the rebuild; with `apply` it is applied, else it only tells what would change.
+        work: what it computes; with `apply` it is applied, else it only tells what would change.
         key: the idempotency key of the request that started it.
         digest: of the body of that request.
-        wide: the dimension of the vectors that came with it; None: there were none.
+        wide: the dimension of the vectors that come with it; None: there are none.
         hold: whether the last computation may hold other requests back.
         id: what the job is asked for by.
         phase: "waiting", "computing" or "applying"; threads set it.
         outcome: "done", "failed" or "cancelled"; None while it runs.
         share: the share of the present computation that is done.
         tries: how many computations were begun.
-        report: what changes, or has changed.
         events: the first event of the rebuild, and the first after it.
         error: why it failed.
         cancel: whether it is to end.
         ended: set when it has ended.
     """
 
-    verb: Rebuild
+    work: Work
     key: str | None
     digest: bytes
     wide: int | None = None
@@ -70,7 +68,6 @@ class RebuildJob:
     outcome: str | None = None
     share: float = 0.0
     tries: int = 0
-    report: RebuildReport | None = None
     events: tuple[int, int] | None = None
     error: LinkstreamError | None = None
     cancel: Cancel = field(default_factory=Cancel)
@@ -89,9 +86,18 @@ class RebuildJob:
         return self.outcome or self.phase
 
     @property
-    def last_try(self) -> bool:
-        """Whether this is the last computation."""
-        return self.tries >= TRIES
+    def holds(self) -> bool:
+        """Whether the next computation holds other requests back."""
+        return self.hold and self.work.apply and self.tries == TRIES - 1
+
+    def begin(self) -> None:
+        """Note that a computation begins."""
+        self.phase, self.share, self.tries = "computing", 0.0, self.tries + 1
+
+    def progress(self, share: float) -> None:
+        """Note the share of the work that is done; raise Cancelled if the job was cancelled."""
+        self.cancel.check()
+        self.share = share
 
     def end(self, outcome: str, error: LinkstreamError | None = None) -> None:
         """Note how it ended; what comes later does not count."""
@@ -104,18 +110,18 @@ class RebuildJob:
         """Return the job as plain values; `hidden` is removed from the texts of its error."""
         last = self._times[-1] if self.ended.is_set() else time.monotonic()
         before, event = self.events or (None, None)
+        report = self.work.report
         return {
             "job": self.id,
             "state": self.state,
-            "apply": self.verb.apply,
-            "thresholds": plain(self.verb.thresholds),
-            "changes_space": self.verb.space is not None or self.verb.vectors is not None,
+            "apply": self.work.apply,
+            **self.work.described(),
             "share": round(self.share, 4),
             "tries": self.tries,
             "seconds": round(last - self._times[0], 3),
             "before": before,
             "event": event,
-            "report": None if self.report is None else self.report.to_dict(),
+            "report": None if report is None else report.to_dict(),
             "error": None if self.error is None else error_body(self.error, hidden=hidden)["error"],
         }
 
@@ -196,80 +202,86 @@ class RebuildJobs:
     async def _repeated(self, session: Session, job: RebuildJob) -> bool:
         """Return whether its key was used before; then the store gives its first answer."""
         key = job.key
-        if not job.verb.apply or key is None:
+        if not job.work.apply or key is None:
             return False
-        if await session.read(lambda store: store.journal.find(key)) is None:
+        before = await session.read(lambda store: store.journal.find(key))
+        if before is None:
             return False
-        await self._apply(session, job, request_of(job.verb, key=key))
+        request = job.work.repeat(key, before)
+        if request is not None:
+            await self._apply(session, job, request)
+        else:
+            job.events = before.first_event, before.first_event + len(before.events)
         return True
 
     async def _compute(self, session: Session, job: RebuildJob, memory: int) -> None:
         """Compute the rebuild, and apply it if that is wanted, until nothing comes between."""
         while True:
-            request = request_of(job.verb, key=job.key)
+            holding = job.holds
+            held = session.gate.held() if holding else contextlib.nullcontext()
             try:
-                async with self._turns:
-                    await self._prepare(session, job, request, memory)
-                if job.verb.apply:
-                    await self._apply(session, job, request)
+                async with self._turns, held:
+                    request = await self._prepare(session, job, memory)
+                    if request is not None:
+                        await self._apply(session, job, request, holding=holding)
                 return
-            except ChangedError:
-                if job.last_try:
-                    raise
+            except ChangedError as error:
+                if job.tries >= TRIES:
+                    raise _overtaken(error, job) from error
                 job.phase, job.share = "waiting", 0.0
 
-    async def _prepare(
-        self, session: Session, job: RebuildJob, request: WriteRequest, memory: int
-    ) -> None:
-        """Compute the rebuild as a slow read."""
+    async def _prepare(self, session: Session, job: RebuildJob, memory: int) -> WriteRequest | None:
+        """Compute the rebuild as a slow read; return what applies it."""
+        made: list[WriteRequest | None] = []
 
         def work(cancel: Cancel) -> bytes:
-            def report(share: float) -> None:
+            def progress(share: float) -> None:
                 cancel.check()
-                job.share = share
+                job.progress(share)
 
-            job.phase, job.tries = "computing", job.tries + 1
-            try:
-                job.report = prepare(session.store.handle, request, report)
-                if job.verb.apply:
-                    complete(request)
-            except ChangedError:
-                if not (job.hold and job.last_try):  # else the writer thread computes it
-                    raise
+            job.begin()
+            made.append(job.work.prepare(session.store.handle, job.key, progress))
             return b""
 
         never = asyncio.Event().wait  # a job has no client that could go
         key = job.id, job.tries
         await self._sessions.slow.ask(session, key, work, memory, never)
+        return made[0]
 
-    async def _apply(self, session: Session, job: RebuildJob, request: WriteRequest) -> None:
+    async def _apply(
+        self, session: Session, job: RebuildJob, request: WriteRequest, *, holding: bool = False
+    ) -> None:
         """Let the writer thread apply the rebuild."""
         job.phase = "applying"
-        if not (job.hold and job.last_try):
-            refuse_if_changed(request)
         _end_if_cancelled(job, request)
         size = 0 if request.rows is None else request.rows.nbytes
-        call = await session.write(request, size)
-        job.report = call.answer or REPEATED
+        call = await session.write(request, size, holding=holding)
         job.events = call.events
+        await session.read(lambda store: job.work.applied(store.handle, call))
 
 
 def _end_if_cancelled(job: RebuildJob, request: WriteRequest) -> None:
-    """Let the writer thread end the work if the job was cancelled."""
+    """Let the writer thread refuse the request if the job was cancelled."""
     refuse = request.check
 
     def check(event: int) -> None:
-        report(job.share)
-        if refuse is not None:
-            refuse(event)
-
-    def report(share: float) -> None:
         if job.cancel():
             seen, remedy = "a rebuild that was cancelled", "Start another one."
             raise Refusal(409, "running", seen, expected="one that goes on", remedy=remedy)
-        job.share = share
+        if refuse is not None:
+            refuse(event)
 
-    request.check, request.progress = check, report
+    request.check = check
+
+
+def _overtaken(error: ChangedError, job: RebuildJob) -> ChangedError:
+    """Return the error for a namespace that changed during each try."""
+    again = "with `hold`, which holds changes back meanwhile" if job.work.apply else "later"
+    return ChangedError(
+        error.seen,
+        expected=f"no change during one of {TRIES} computations",
+        remedy=f"Nothing was done. Start it again {again}.",
+    )
 
 
 def _same(known: RebuildJob, job: RebuildJob) -> RebuildJob:

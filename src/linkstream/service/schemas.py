@@ -105,7 +105,9 @@ class Namespace(Body):
     max_idle: Annotated[int, Field(ge=1, le=2**53)] | None = None
     min_size: Annotated[int, Field(ge=1, le=2**31)] | None = None
     rebuild_thresholds: Thresholds | None = None
-    confidence: dict[str, Any] | None = Field(None, description="a model, as `to_plain` gives it")
+    confidence: dict[str, Any] | bool | None = Field(
+        None, description="a model, as `to_plain` gives it; true learns one from answers"
+    )
     search: StrictBool | None = None
 
 
@@ -128,6 +130,7 @@ _TYPES: dict[str, Any] = {
     "Vector | None": Numbers | None,
     "VectorNumber": Whole | KeyText,
     "VectorOrNumber": Whole | KeyText | Numbers,
+    "ClusterOrNew": Annotated[int, Field(ge=-1, le=2**53)] | None,
     "Weights": Numbers | None,
     "Vectors | None": Rows | None,
     "Thresholds | None": Thresholds | None,
@@ -253,7 +256,7 @@ class Decision(BaseModel):
 
     cluster: int
     subcluster: int
-    kind: Literal["joined", "linked", "new"]
+    kind: Literal["joined", "linked", "new", "held"]
     similarity: float | None
     threshold: float | None
     margin: float | None
@@ -270,13 +273,18 @@ class Done(BaseModel):
 
 
 class Job(BaseModel):
-    """A rebuild and how far it got; `report` is there when it was computed."""
+    """A rebuild and how far it got; `report` is there when it was computed.
+
+    `migration` has the rest of the report of the end of a migration: `status`, `loss` and
+    `disagreements`; null for other rebuilds.
+    """
 
     job: str
     state: Literal["waiting", "computing", "applying", "done", "failed", "cancelled"]
     apply: bool
     thresholds: dict[str, float] | str | None
     changes_space: bool
+    migration: dict[str, Any] | None
     share: float
     tries: int
     seconds: float

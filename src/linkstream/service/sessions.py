@@ -26,9 +26,11 @@ from linkstream.service.health import Health
 from linkstream.service.live import LiveFeed
 from linkstream.service.projection import Projection
 from linkstream.service.rebuild_jobs import RebuildJobs
+from linkstream.service.recordings import Recordings
 from linkstream.service.responses import Refusal, busy, not_found, too_many
 from linkstream.service.settings import Settings
 from linkstream.service.slow_reads import Cancel, SlowReads
+from linkstream.service.write_gate import WriteGate
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest
 
@@ -87,19 +89,29 @@ class Session:
         self.load = Load()
         self.live = LiveFeed(self)
         self.projection = Projection()
+        self.gate = WriteGate()
         self.serial = next(_serials)
         self._sessions = sessions
         self._reads = 0
         self._reading = asyncio.Semaphore(READERS // 2)  # leaves threads for other namespaces
 
-    async def write(self, call: WriteRequest, size: int = 0) -> WriteRequest:
-        """Do a call of the store; return it with its answer after the commit."""
+    async def write(
+        self, call: WriteRequest, size: int = 0, *, holding: bool = False
+    ) -> WriteRequest:
+        """Do a call of the store; return it with its answer after the commit.
+
+        Args:
+            call: the call.
+            size: the bytes of memory that it takes.
+            holding: whether it belongs to the job that holds other writes back.
+        """
         size += _PER_CALL
         self._sessions.check_queue(self)
         self._sessions.reserve(self, size)
         self.load.calls += 1
         try:
-            await self._send(call)
+            async with contextlib.nullcontext() if holding else self.gate.passing():
+                await self._send(call)
             if call.error is not None:
                 raise call.error
         except StoreClosedError as error:
@@ -130,6 +142,11 @@ class Session:
                 return await self._sessions.run_read(lambda: work(self.store))
         finally:
             self._reads -= 1
+
+    async def change(self, work: Callable[[Store], T]) -> T:
+        """Change what is not in the journal, in a thread."""
+        async with self.gate.passing():
+            return await self.read(work)
 
     @property
     def version(self) -> int:
@@ -182,6 +199,7 @@ class Sessions:
     started: float = field(default_factory=time.time)
     slow: SlowReads = field(init=False)
     rebuilds: RebuildJobs = field(init=False)
+    recordings: Recordings = field(init=False)
     loop: asyncio.AbstractEventLoop = field(init=False)
     completions: CompletionQueue = field(init=False)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -194,6 +212,7 @@ class Sessions:
     def __post_init__(self) -> None:
         self.slow = SlowReads(self.settings)
         self.rebuilds = RebuildJobs(self)
+        self.recordings = Recordings(self)
         self.health = Health(self.settings.data)
 
     async def start(self) -> None:
@@ -355,6 +374,7 @@ class Sessions:
         """Sample each open namespace every second, for the charts of the dashboard."""
         while True:
             await asyncio.sleep(1.0)
+            self.recordings.sweep()
             for session in list(self.open.values()):
                 with contextlib.suppress(LinkstreamError, Refusal):
                     await session.live.sample()

@@ -155,6 +155,8 @@ class Settings:
         slow_bytes: most memory for all slow reads together, by estimate.
         connections_max: most connections at a time.
         event_readers_max: most connections that follow events.
+        recordings_max: most recordings of speech in memory, see http-api.md.
+        recording_idle_seconds: seconds after which an unused recording leaves the memory.
         idle_seconds: seconds that a connection may stay open between two requests.
         stop_seconds: seconds from the signal to stop until the process has ended.
         threads: threads of each store's engine; None, or "all" in a file, for every core.
@@ -183,6 +185,8 @@ class Settings:
     slow_bytes: int = _setting(_BYTES, 2 * _GIB)
     connections_max: int = _setting(_COUNT, 1_024)
     event_readers_max: int = _setting(_COUNT, 64)
+    recordings_max: int = _setting(_COUNT, 256)
+    recording_idle_seconds: float = _setting(_seconds, 900.0)
     idle_seconds: float = _setting(_seconds, 15.0)
     stop_seconds: float = _setting(_seconds, 20.0)
     threads: int | None = _setting(_threads, 1)

@@ -58,7 +58,7 @@ def of(links: Links, *, keep: bool) -> About:
 
 def _confidence(links: Links) -> About:
     """Return the model of confidence that a clusterer was made with, if there is one."""
-    model = links.confidence.model
+    model = links.confidence.given_model
     return {} if model is None else {_CONFIDENCE: model.to_plain()}
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.engine.events import Event
+from linkstream.clusterer import views
+from linkstream.engine.events import Decided, Event
 from linkstream.store import own_columns
 from linkstream.store.keyed import KeyedVectors, Vector, Vectors
 from linkstream.store.model import Model
@@ -117,6 +118,56 @@ def event_keys(self: StoreReader, events: Sequence[Event]) -> list[str | None]:
         events: events of this store.
     """
     return self.handle.read(lambda model: _event_keys(model, events))
+
+
+def with_probabilities(self: StoreReader, events: Sequence[Event]) -> list[Event]:
+    """Return events in which decisions have the probability that they are right, if it is known.
+
+    The probability is that of the decision at its time, by the present model (docs/confidence.md).
+
+    Args:
+        events: events of this store.
+    """
+    return self.handle.read(lambda model: _with_probabilities(model, list(events)))
+
+
+def how_sure(self: StoreReader, first: int, n: int) -> dict[str, list[float | None]]:
+    """Return `cluster_margin` and `probability` of the decisions on some vectors; None for unknown.
+
+    Without a model of confidence the answer is empty.
+
+    Args:
+        first: the number of the first vector.
+        n: how many vectors.
+    """
+    numbers = np.arange(first, first + n, dtype=np.int64)
+    margin, probability = self.handle.read(lambda model: _told_at(model, numbers))
+    if margin is None:
+        return {}
+    columns = {"cluster_margin": margin, "probability": probability}
+    return {
+        name: [None if figure != figure else figure for figure in column.tolist()]
+        for name, column in columns.items()
+    }
+
+
+def _told_at(model: Model, numbers: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+    confidence = model.links.confidence
+    return confidence.told_at(numbers) if confidence.margins else (None, None)
+
+
+def _with_probabilities(model: Model, events: list[Event]) -> list[Event]:
+    core = model.links.core
+    if core.confidence.holding() is None:
+        return events
+    numbers = {each.vector for each in events if isinstance(each, Decided)}
+    with model.steady():
+        began = _beginnings(model, {n for n in numbers if n < model.links.n_vectors})
+
+    def stands(event: Decided) -> bool:
+        return event.vector in began and began[event.vector] <= event.sequence
+
+    return views.with_probabilities(core, events, stands)
 
 
 def _event_keys(model: Model, events: Sequence[Event]) -> list[str | None]:

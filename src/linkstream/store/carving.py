@@ -131,6 +131,7 @@ class Carver:
         try:
             length, start = _varint(page, start)
             key, start = _varint(page, start)
+            key -= 2**64 if key >= 2**63 else 0  # nine bytes of a number below 0
             if key in seen or not 0 < length <= self._file_size + len(self._frames) * self.size:
                 return None
             payload = self._payload(page, start, length)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from linkstream.clusterer import checks
 from linkstream.clusterer.verb_docs import signature
 from linkstream.clusterer.verbs import VERBS
+from linkstream.confidence import Policy
 from linkstream.engine.contract import Decision
 from linkstream.engine.events import WIDTH
 from linkstream.engine.fixed_point import DIMENSION_MAX
@@ -373,6 +374,8 @@ def encoded(answer: Any) -> bytes:
         if answer.cluster_margin is None:  # the first version knew none
             del told["cluster_margin"]
         return json.dumps(told).encode()
+    if isinstance(answer, Policy):
+        return json.dumps(answer.bounds).encode()
     return json.dumps(answer if isinstance(answer, int) else None).encode()
 
 
@@ -381,4 +384,6 @@ def decoded(operation: Operation) -> Any:
     if operation.verb in IDS:
         return np.frombuffer(operation.result, dtype="<i8").astype(np.int64)
     answer = json.loads(operation.result)
+    if operation.verb == "accept":
+        return Policy.from_bounds(answer)
     return Decision(**answer) if isinstance(answer, dict) else answer

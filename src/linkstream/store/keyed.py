@@ -44,6 +44,15 @@ class KeyedVectors:
                 return number
         return None
 
+    def among(self, keys: Sequence[str]) -> list[int | None]:
+        """Return the vector that has each key; None for a key that no vector has."""
+        lines = [own_columns.check_key(key) for key in keys]
+        likely = self.index.keys.has(own_columns.hashes_of(lines)).tolist()
+        return [
+            self.with_key(line) if maybe else None
+            for line, maybe in zip(lines, likely, strict=True)
+        ]
+
     def _is_there(self, number: int) -> bool:
         if not 0 <= number < self.links.n_vectors:
             return False

@@ -315,6 +315,8 @@ def _reencoded(connection: sqlite3.Connection, model: Model) -> npt.NDArray[np.i
     found = reencoded.load(connection, model.path)
     if found is None:
         return np.empty(0, dtype=np.int64)
+    if not model.links.track_vectors:
+        return found.numbers(None, 0)
     items = found.numbers(model.index, model.links.n_vectors)
     return items[model.links.labels()[items] >= 0]
 

@@ -8,8 +8,8 @@ the other. The functions that take a model run on the writer thread.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,19 +17,32 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import rebuilding
-from linkstream.clusterer.migrating import Target, check_kept
-from linkstream.clusterer.migration import Migration, ended, nothing_to_migrate, target_of
+from linkstream.clusterer.migrating import Moment
+from linkstream.clusterer.migration import Migration
+from linkstream.clusterer.migration_checks import (
+    Flags,
+    Kind,
+    ended,
+    held,
+    nothing_left,
+    nothing_to_migrate,
+    target_of,
+)
+from linkstream.clusterer.migration_items import Target
 from linkstream.clusterer.rebuilding import Prepared, RebuildSource
 from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import Rebuild
+from linkstream.engine.linkage import Progress
 from linkstream.errors import ArgumentError, ChangedError
 from linkstream.identity.disagreements import Disagreement
 from linkstream.identity.migration_report import MigrationReport
 from linkstream.identity.rebuild_report import RebuildReport
+from linkstream.identity.rebuild_sums import SubclusterSums
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.store import about, reencoded, write_requests
 from linkstream.store.handle import StoreHandle
+from linkstream.store.index import Index
 from linkstream.store.model import Model
 from linkstream.store.prepared import changed, complete
 from linkstream.store.reencoded import Reencoding
@@ -59,7 +72,6 @@ def migrate(
     def begin(connection: sqlite3.Connection, model: Model) -> None:
         found = _reencoding(handle, model)
         if found is None:
-            check_kept(kept=model.links.track_vectors and model.links.keep_vectors)
             if not model.links.n_subclusters:
                 raise nothing_to_migrate()
             reencoded.begin(connection, handle.path, target)
@@ -73,15 +85,79 @@ def migrate(
     return made
 
 
-def finish(handle: StoreHandle) -> tuple[MigrationReport, WriteRequest]:
-    """Finish the migration that is under way; also return the request that did it."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a migration, computed at one event.
+
+    Attributes:
+        report: what it would change.
+        event: the number of events by then.
+    """
+
+    report: MigrationReport
+    event: int
+
+    def applied(self, handle: StoreHandle, answer: RebuildReport) -> MigrationReport:
+        """Return the report after it was applied; reviews ask about disagreements from then on."""
+        _keep_disagreements(handle, (self.event, self.report.disagreements))
+        return replace(self.report, rebuild=answer)
+
+
+def prepare_end(
+    handle: StoreHandle, progress: Progress, *, apply: bool, key: str | None = None
+) -> tuple[Ending, WriteRequest | None]:
+    """Compute the end of the migration under way on the thread of the caller; nothing changes.
+
+    With `apply`, also return the request that applies it, which is refused if anything changes
+    meanwhile.
+
+    Args:
+        handle: the store, which may go on meanwhile.
+        progress: called with the share of the work that is done; it may raise to end the work.
+        apply: whether to return that request.
+        key: the idempotency key of that request.
+
+    Raises:
+        ChangedError: the vectors could not be read, since the store has changed.
+    """
+    advance = _Forward(progress)
+    host = _host_of(handle, advance)
+    stamp, source = host.stamp(), host.source()
+    if source is None:
+        raise nothing_left()
+    try:
+        now = Moment(source, host.fetch, host.received, host.target)
+        report = now.report(advance)
+    except Exception as error:
+        if host.stamp() == stamp:
+            raise
+        raise changed(stamp[0], host.stamp()[0]) from error
+    moment = source.state.n_events, stamp[1]
+    made = host.request(now.made(), moment, report.disagreements, key) if apply else None
+    return Ending(report, moment[0]), made
+
+
+class _Forward:
+    """Passes a share on, and the greatest so far instead of a smaller one."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._share = progress, 0.0
+
+    def __call__(self, share: float) -> None:
+        self._share = max(self._share, share)
+        self._progress(self._share)
+
+
+def _host_of(handle: StoreHandle, progress: Progress | None = None) -> _Host:
+    """Return the host of the migration that is under way; raise ArgumentError without one."""
     found = handle.read(lambda model: _reencoding(handle, model))
     if found is None:
         raise ended()
-    host = _Host(handle, found.number, found.target)
-    report = Migration(host).finish()
-    assert host.request is not None, "it was submitted"
-    return report, host.request
+    return _Host(handle, found.number, found.target, progress)
+
+
+def _keep_disagreements(handle: StoreHandle, found: tuple[int, tuple[Disagreement, ...]]) -> None:
+    handle.read_core(lambda core: setattr(core, "disagreements", found))
 
 
 def _another(there: Target) -> ArgumentError:
@@ -104,7 +180,12 @@ def _reencoding(handle: StoreHandle, model: Model) -> Reencoding | None:
 
 def _dimension(model: Model, found: Reencoding) -> int | None:
     """Return the dimension of the vectors whose items are there; None if there are none."""
-    return found.dimension if len(found.numbers(model.index, model.links.n_vectors)) else None
+    return found.dimension if found.has_any(_index(model), model.links.n_vectors) else None
+
+
+def _index(model: Model) -> Index | None:
+    """Return where vectors are found by number; None if they are not tracked."""
+    return model.index if model.links.track_vectors else None
 
 
 def _other_dimension(seen: int, found: Reencoding) -> ChangedError:
@@ -125,7 +206,17 @@ class _Received:
     def numbers(self) -> Integers:
         """Return the numbers that there is a vector of, in order."""
         return self._host.read(
-            lambda model, found: found.numbers(model.index, model.links.n_vectors)
+            lambda model, found: found.numbers(_index(model), model.links.n_vectors)
+        )
+
+    def n_pairs(self) -> int:
+        """Return how many numbers are in use where pairs of vectors alone come."""
+        return self._host.read(lambda model, found: len(found.numbers(None, 0)))
+
+    def old_numbers(self) -> Integers:
+        """Return the numbers of items that came with their vector of the present encoder."""
+        return self._host.read(
+            lambda model, found: found.with_old(model.links.core.epochs.last.event)
         )
 
     def dimension(self) -> int | None:
@@ -134,29 +225,41 @@ class _Received:
 
     def rows(self, numbers: Integers) -> Rows:
         """Return the vectors of some items that there is one of, in order of number."""
+        return self._read(reencoded.rows, numbers)
+
+    def old_rows(self, numbers: Integers) -> Rows:
+        """Return the vectors of the present encoder that some items came with, likewise."""
+        return self._read(reencoded.old_rows, numbers)
+
+    def _read(self, read: Callable[..., Rows], numbers: Integers) -> Rows:
         path = self._host.path
         pieces = [
             self._host.read(
-                lambda model, found, some=some: reencoded.rows(  # type: ignore[misc]
+                lambda model, found, some=some: read(  # type: ignore[misc]
                     model.connection, path, found.number, some
                 )
             )
-            for some in _pieces(numbers)
+            for some in self._host.pieces(numbers)
         ]
         return np.concatenate(pieces)
 
-    def put(self, numbers: Integers, rows: Rows) -> None:
-        """Add vectors; those of the same items before are replaced."""
-        self._host.put(numbers, rows)
+    def put(self, numbers: Integers, rows: Rows, old: Rows | None = None) -> None:
+        """Add vectors, `old` those of the present encoder; those before are replaced."""
+        self._host.put(numbers, rows, old)
 
 
 class _Host:
     """A store whose migration of a number is under way."""
 
-    def __init__(self, handle: StoreHandle, number: int, target: Target) -> None:
+    def __init__(
+        self,
+        handle: StoreHandle,
+        number: int,
+        target: Target,
+        progress: Progress | None = None,
+    ) -> None:
         self.target = target
-        self._handle, self._number = handle, number
-        self.request: WriteRequest | None = None  # the rebuild at the end
+        self._handle, self._number, self._progress = handle, number, progress
 
     @property
     def path(self) -> Path:
@@ -179,6 +282,19 @@ class _Host:
             raise ended()
         return found
 
+    @property
+    def kind(self) -> Kind:
+        """Whether the store tracks and keeps its vectors."""
+        return self._handle.read_core(Kind.of)
+
+    def dimension(self) -> int:
+        """Return the dimension of the present encoder."""
+        return self._handle.read_core(lambda core: core.running().dimension)
+
+    def present_space(self) -> Space:
+        """Return the space of the present encoder."""
+        return self._handle.read_core(lambda core: core.space)
+
     def check_open(self) -> None:
         """Raise ArgumentError if the migration has ended."""
         self.read(lambda model, found: None)
@@ -187,24 +303,38 @@ class _Host:
         """Return numbers that differ after each change."""
         return self.read(lambda model, found: (model.n_events, found.revision))
 
+    def n_vectors(self) -> int:
+        """Return the number of vectors that came so far."""
+        return self._handle.read(lambda model: model.links.n_vectors)
+
+    def holds(self, numbers: Integers) -> Flags:
+        """Return whether each of some vectors that came is there."""
+        return self._handle.read_core(lambda core: held(core, numbers))
+
     def source(self) -> RebuildSource | None:
         """Return the clusterer at this moment."""
-        work = lambda core: rebuilding.source_for_read(core, "migrate")  # noqa: E731
-        return self._handle.read_core(work)
+        return self._handle.read_core(rebuilding.own_source)
 
     def fetch(self, numbers: Integers) -> Fixed:
         """Return vectors of the present encoder by number."""
         pieces = [
             self._handle.read_core(lambda core, some=some: core.kept(some))  # type: ignore[misc]
-            for some in _pieces(numbers)
+            for some in self.pieces(numbers)
         ]
         return np.concatenate(pieces)
+
+    def pieces(self, numbers: Integers) -> Iterator[Integers]:
+        """Yield numbers a few at a time; `progress` may raise in between to end the work."""
+        for start in range(0, max(len(numbers), 1), _ROWS):
+            if self._progress is not None:
+                self._progress(0.0)
+            yield numbers[start : start + _ROWS]
 
     def numbers_of(self, keys: Sequence[str]) -> Integers:
         """Return the numbers of vectors by their own keys."""
         return self._handle.read(lambda model: model.keyed.numbers(list(keys)))
 
-    def put(self, numbers: Integers, rows: Rows) -> None:
+    def put(self, numbers: Integers, rows: Rows, old: Rows | None) -> None:
         """Write vectors of the other encoder; those of items that are gone are left out."""
 
         def write(connection: sqlite3.Connection, model: Model) -> int:
@@ -213,12 +343,14 @@ class _Host:
                 if _dimension(model, found) is not None:
                     raise _other_dimension(rows.shape[1], found)
                 reencoded.clear(connection, found)
-            places = np.flatnonzero(numbers < model.links.n_vectors)
-            items = numbers[places]
+            places, items, origins = _items(model, found, numbers)
             if not len(items):
                 return 0
-            origins = model.index.operations_of(items)
             size = reencoded.write(connection, found.number, items, origins, rows[places])
+            if old is not None:
+                epochs = np.full(len(items), reencoded.mark(model.links.core.epochs.last.event))
+                size += reencoded.write(connection, found.number, -1 - items, epochs, old[places])
+                found.note_old(items, epochs)
             found.note(items, origins, rows.shape[1])
             return size
 
@@ -229,25 +361,36 @@ class _Host:
         self, made: Prepared, stamp: tuple[int, int], found: tuple[Disagreement, ...]
     ) -> RebuildReport:
         """Go on with the vectors of the other encoder, and drop those of the migration."""
+        answer: RebuildReport = self._handle.submit(self.request(made, stamp, found)).result()
+        _keep_disagreements(self._handle, (stamp[0], found))
+        return answer
+
+    def request(
+        self,
+        made: Prepared,
+        stamp: tuple[int, int],
+        found: tuple[Disagreement, ...],
+        key: str | None = None,
+    ) -> WriteRequest:
+        """Return the request that does it, if nothing has changed since the stamp."""
         handle, wanted = self._handle, made.wanted
         verb = Rebuild(
             True, thresholds=wanted.thresholds, space=wanted.space, vectors=wanted.vectors
         )
-        request = write_requests.request_of(verb)
-        request.prepared = replace(made, wanted=replace(wanted, vectors=request.rows))
+        request = write_requests.request_of(verb, key=key)
+        if not isinstance(wanted.vectors, SubclusterSums):
+            wanted = replace(wanted, vectors=request.rows)
+        request.prepared = replace(made, wanted=wanted)
         complete(request)
-        request.check, disagreements = self._check_for(stamp), (stamp[0], found)
+        request.check = self._check_for(stamp)
 
         def drop(connection: sqlite3.Connection) -> None:
             reencoded.end(connection, handle.path)
-            about.set_disagreements(connection, handle.path, disagreements)
+            about.set_disagreements(connection, handle.path, (stamp[0], found))
             handle.reencoding = None
 
         request.within = drop
-        self.request = handle.submit(request)
-        answer: RebuildReport = self.request.result()
-        handle.read_core(lambda core: setattr(core, "disagreements", disagreements))
-        return answer
+        return request
 
     def _check_for(self, stamp: tuple[int, int]) -> Callable[[int], None]:
         """Return what raises ChangedError, on the writer thread, if something has changed."""
@@ -273,5 +416,15 @@ class _Host:
         handle.change(drop)
 
 
-def _pieces(numbers: Integers) -> list[Integers]:
-    return [numbers[start : start + _ROWS] for start in range(0, len(numbers), _ROWS)] or [numbers]
+def _items(
+    model: Model, found: Reencoding, numbers: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Return the places of items that are there, their numbers, and what brought each."""
+    if not model.links.track_vectors:
+        first = len(found.numbers(None, 0))
+        places = np.arange(len(numbers), dtype=np.int64)
+        return places, first + places, np.ones_like(places)
+    places = np.flatnonzero(numbers < model.links.n_vectors)
+    items = numbers[places]
+    origins = [model.index.holding(item)[0] for item in items.tolist()]
+    return places, items, np.array(origins, dtype=np.int64)

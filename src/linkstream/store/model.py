@@ -110,7 +110,7 @@ class Model:
         if operation.verb not in VERBS:
             raise damaged(self.path, f"{what}: an unknown verb")
         before, core = (self.links.n_vectors, self.n_events), self.links.core
-        core.replays = True
+        core.replayed = operation.events
         try:
             with distrusted(self.path, what):
                 answer, events = self._perform(operation.verb, operation.arguments, rows)
@@ -119,7 +119,7 @@ class Model:
         except LinkstreamError as error:
             raise damaged(self.path, f"{what} cannot be done again: {error}") from error
         finally:
-            core.replays = False
+            core.replayed = None
         if (
             before != (operation.first_vector, operation.first_event)
             or not np.array_equal(events, operation.events)

@@ -33,7 +33,7 @@ def prepare(store: StoreHandle, request: WriteRequest, progress: Progress) -> Re
     verb = cast("Rebuild", VERBS["rebuild"].from_journal(request.arguments, request.rows))
     wanted = Wanted(verb.thresholds, verb.space, verb.vectors)
     request.seen = store.read(lambda model: model.n_events)
-    source = store.read_core(lambda core: rebuilding.source_for_read(core, "rebuild"))
+    source = store.read_core(lambda core: rebuilding.source_for_read(core, "rebuild", verb.vectors))
     if source is None:
         rebuilding.check_nothing_given(verb.thresholds, verb.space, verb.vectors)
         return RebuildReport()

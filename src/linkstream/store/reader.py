@@ -22,7 +22,8 @@ from linkstream.clusterer.confidence import Told
 from linkstream.clusterer.migration import Migration
 from linkstream.clusterer.rebuilding import RebuildSource
 from linkstream.clusterer.verb_docs import documentation
-from linkstream.engine.events import Event, from_rows
+from linkstream.engine.event_values import from_rows
+from linkstream.engine.events import Event
 from linkstream.errors import NotTrackedError
 from linkstream.identity.paths import Pair
 from linkstream.identity.review import Exemplars, Question
@@ -154,6 +155,8 @@ class StoreReader:
         """The model of probabilities, and why they may be unknown."""
         return self.handle.read(lambda model: model.links.confidence.told())
 
+    policy = _property_of_links("policy")
+    held = _as_in_links(Links.held)
     labels = _as_in_links(Links.labels)
     members = _as_in_links(Links.members)
     cluster = _as_in_links(Links.cluster)
@@ -233,7 +236,7 @@ class StoreReader:
         Args:
             since: the sequence number of the first event.
         """
-        return list(self.journal.events(since))
+        return self.with_probabilities(list(self.journal.events(since)))
 
     def vectors(self, numbers: Vectors) -> npt.NDArray[np.float32]:
         """Return vectors by number, one a row, as they were given.
@@ -262,6 +265,8 @@ class StoreReader:
     described = by_key.described
     between = by_key.between
     event_keys = by_key.event_keys
+    with_probabilities = by_key.with_probabilities
+    how_sure = by_key.how_sure
 
     def steps(self, limit: int = 20) -> list[Step]:
         """Return the steps that `undo(step=True)` would undo, the newest first.

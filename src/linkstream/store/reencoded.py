@@ -4,6 +4,10 @@ The description of the store says that a migration is under way, with its number
 earlier one, which a repair may find, have another number. A row also names the operation that
 brought the vector of the item, so that it does not count for another vector that got its number
 after an undo. A lost row does no harm: its item is missing again.
+
+Where a store does not keep its vectors, an item may come with its vector of the present encoder:
+in a row of its own, under the number −1 − item, with the epoch of that encoder in place of the
+operation. Where vectors are not tracked, pairs of vectors are numbered as they come.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer.migrating import Target
-from linkstream.clusterer.migration import target_of
+from linkstream.clusterer.migration_checks import target_of
+from linkstream.clusterer.migration_items import Target
 from linkstream.clusterer.verb_values import plain
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -44,6 +48,9 @@ class Reencoding:
         operations: of each item, by number, the operation that brought the vector that was
             re-embedded; 0: none was.
         dimension: dimension of the other encoder; None: nothing came yet.
+        first: the lowest number of an item that a vector came for; None: nothing came yet.
+        epochs: of each item, by number, the epoch of its vector of the present encoder, as `mark`
+            gives it; 0: none came.
         revision: a number that no other state has.
     """
 
@@ -51,23 +58,59 @@ class Reencoding:
     target: Target
     operations: Integers
     dimension: int | None
+    first: int | None = None
+    epochs: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     revision: int = field(default_factory=lambda: next(_revisions))
 
-    def numbers(self, index: Index, n_vectors: int) -> Integers:
-        """Return the items that were re-embedded, in order."""
+    def numbers(self, index: Index | None, n_vectors: int) -> Integers:
+        """Return the items that were re-embedded, in order; without an index, all pairs."""
+        if index is None:
+            return np.flatnonzero(self.operations)
         found = np.flatnonzero(self.operations[:n_vectors])
         there: Integers = found[self.operations[found] == index.operations_of(found)]
         return there
 
+    def with_old(self, epoch: int) -> Integers:
+        """Return the items that came with their vector of the encoder of an epoch."""
+        return np.flatnonzero(self.epochs == mark(epoch))
+
+    def has_any(self, index: Index | None, n_vectors: int) -> bool:
+        """Return whether any item was re-embedded.
+
+        An undo takes the last vectors, so that the first item of all mostly decides.
+        """
+        first = self.first
+        if first is None or (index is not None and first >= n_vectors):
+            return False
+        is_there = index is None or index.holding(first)[0] == self.operations[first]
+        return bool(is_there) or len(self.numbers(index, n_vectors)) > 0
+
     def note(self, numbers: Integers, operations: Integers, dimension: int) -> None:
         """Record vectors that were written."""
-        size = int(numbers.max()) + 1
-        if size > len(self.operations):
-            grown = np.zeros(max(size, 2 * len(self.operations)), dtype=np.int64)
-            grown[: len(self.operations)] = self.operations
-            self.operations = grown
-        self.operations[numbers] = operations
+        self.operations = _with(self.operations, numbers, operations)
+        first = int(numbers.min())
+        self.first = first if self.first is None else min(first, self.first)
         self.dimension, self.revision = dimension, next(_revisions)
+
+    def note_old(self, numbers: Integers, epochs: Integers) -> None:
+        """Record vectors of the present encoder that were written."""
+        self.epochs = _with(self.epochs, numbers, epochs)
+
+
+def _with(column: Integers, numbers: Integers, values: Integers) -> Integers:
+    """Return a column with values at some numbers, longer if need be."""
+    size = int(numbers.max(initial=-1)) + 1
+    if size > len(column):
+        grown = np.zeros(max(size, 2 * len(column)), dtype=np.int64)
+        grown[: len(column)] = column
+        column = grown
+    column[numbers] = values
+    return column
+
+
+def mark(epoch: int) -> int:
+    """Return a number above 0 for the event of an epoch."""
+    return epoch + 2
 
 
 def load(connection: sqlite3.Connection, path: Path) -> Reencoding | None:
@@ -80,6 +123,8 @@ def load(connection: sqlite3.Connection, path: Path) -> Reencoding | None:
     columns = f"SELECT number, operation FROM {REENCODED_TABLE} ORDER BY number"
     found = np.array(connection.execute(columns).fetchall(), dtype=np.int64).reshape(-1, 2)
     made = Reencoding(number, target, np.zeros(0, dtype=np.int64), None)
+    old, found = found[found[:, 0] < 0], found[found[:, 0] >= 0]
+    made.note_old(-1 - old[:, 0], old[:, 1])
     if len(found):
         with distrusted(path, "a vector of a migration"):
             dimension = rows(connection, path, number, found[:1, 0]).shape[1]
@@ -136,6 +181,7 @@ def clear(connection: sqlite3.Connection, found: Reencoding) -> None:
     """Drop the vectors of a migration that goes on: undone calls brought all of their items."""
     connection.execute(f"DELETE FROM {REENCODED_TABLE}")
     found.operations, found.dimension = np.zeros(0, dtype=np.int64), None
+    found.first, found.epochs = None, np.zeros(0, dtype=np.int64)
 
 
 def keep(connection: sqlite3.Connection, items: Integers) -> None:
@@ -144,7 +190,7 @@ def keep(connection: sqlite3.Connection, items: Integers) -> None:
         return
     query = f"SELECT number FROM {REENCODED_TABLE}"
     found = np.array([number for (number,) in connection.execute(query)], dtype=np.int64)
-    gone = np.setdiff1d(found, items, assume_unique=True)
+    gone = found[~np.isin(np.where(found < 0, -1 - found, found), items)]
     delete = f"DELETE FROM {REENCODED_TABLE} WHERE number = ?"
     connection.executemany(delete, ((number,) for number in gone.tolist()))
 
@@ -172,6 +218,11 @@ def rows(connection: sqlite3.Connection, path: Path, migration: int, numbers: In
     return np.stack(found).astype(np.float32)
 
 
+def old_rows(connection: sqlite3.Connection, path: Path, migration: int, numbers: Integers) -> Rows:
+    """Return the vectors of the present encoder that items, in order, came with."""
+    return rows(connection, path, migration, -1 - numbers[::-1])[::-1]
+
+
 def _check(path: Path, row: tuple[Any, ...], migration: int) -> None:
     if not intact(REENCODED_TABLE, row) or row[1] != migration:
         raise damaged(path, f"the vector of a migration for item {row[0]}")
@@ -184,7 +235,7 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
         return
     for row in connection.execute(f"SELECT * FROM {REENCODED_TABLE}"):
         _check(path, row, found.number)
-        if len(row[3]) != 4 * (found.dimension or 0):
+        if row[0] >= 0 and len(row[3]) != 4 * (found.dimension or 0):
             raise damaged(path, f"the vector of a migration for item {row[0]}")
 
 
@@ -197,5 +248,5 @@ def salvage(connection: sqlite3.Connection, path: Path, last: int, described: bo
     if found is None:
         connection.execute(f"DROP TABLE {REENCODED_TABLE}")
         return
-    delete = f"DELETE FROM {REENCODED_TABLE} WHERE migration != ? OR operation > ?"
+    delete = f"DELETE FROM {REENCODED_TABLE} WHERE migration != ? OR number >= 0 AND operation > ?"
     connection.execute(delete, (found["number"], last))

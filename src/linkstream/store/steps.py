@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkstream.clusterer import Links, removal
+from linkstream.clusterer import Links, former, removal
 from linkstream.errors import ArgumentError
 from linkstream.identity.timeline import Taken, Timeline, n_arrivals
 from linkstream.store.journal import ADDING, Journal, Operation
@@ -65,6 +65,9 @@ def kept(
     if engine is None:
         return None
     links.core.up_to_date_ledger()
+    before = former.standing(links.core)
+    if before is not None and _is_its_step(journal, newest, before.first, arguments):
+        return {"to": None}
     if not arguments.get("step"):
         return arguments if inverses.undone(engine, arguments.get("to")) else None
     event = inverses.newest_event(engine)
@@ -75,6 +78,14 @@ def kept(
         operation = journal.operation(operation.step.first)
     to = operation.first_event
     return {"to": to} if inverses.beginning_at(engine, to) else None
+
+
+def _is_its_step(journal: Journal, newest: int, first: int, arguments: dict[str, Any]) -> bool:
+    """Return whether an undo takes back the one call that began with an event."""
+    if not arguments.get("step"):
+        return arguments.get("to") in (None, first)
+    step = journal.holding(first, newest).step
+    return step is None or journal.operation(step.first).first_event == first
 
 
 def last(links: Links, journal: Journal, newest: int) -> int:
@@ -88,9 +99,18 @@ def listed(links: Links, journal: Journal, newest: int, limit: int) -> list[Step
     """Return steps, the newest first: those that can be redone, then up to `limit` others."""
     if links.dimension is None:
         return []
+    before = former.standing(links.core)
+    if before is not None:
+        return [_call(journal.holding(before.first, newest), before.first)][:limit]
     timeline = removal.timeline(links.core, "undo")
     again = [_joined(list(_steps(taken, journal, newest))) for taken in timeline.taken]
     return again + list(islice(_steps(timeline, journal, newest), limit))
+
+
+def _call(operation: Operation, event: int) -> Step:
+    """Return the step of a call that added no vectors."""
+    command = operation.verb if operation.step is None else operation.step.command
+    return Step(number=operation.number, command=command, calls=1, vectors=0, event=event)
 
 
 def coming_back(links: Links, journal: Journal, newest: int) -> Iterator[Operation]:

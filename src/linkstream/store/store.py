@@ -21,6 +21,7 @@ from linkstream.clusterer.verbs import (
     Add,
     AddGroup,
     AddMany,
+    Assign,
     Different,
     Enrol,
     Move,
@@ -271,10 +272,19 @@ class Store(StoreReader):
         verb = Remove(vector, x=x, cluster=cluster, weight=weight)
         self._perform(verb, key=idempotency_key)
 
+    @documented
+    def assign(
+        self, vector: Vector, cluster: int | None = None, *, idempotency_key: str | None = None
+    ) -> Decision:
+        """As `Links.assign`."""
+        return cast("Decision", self._perform(Assign(vector, cluster), key=idempotency_key))
+
+    accept = _writing(Links.accept)
     retract = _writing(Links.retract)
     name = _writing(Links.name)
     rename = _writing(Links.rename)
     ignore = _writing(Links.ignore)
+    judge = _writing(Links.judge)
     forget = _writing(Links.forget)
     redo = _writing(Links.redo)
 

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import tabular
-from linkstream.clusterer.tabular import OWN, Selection
+from linkstream.clusterer.tabular import Selection
 from linkstream.errors import UnknownIdError
 from linkstream.identity.changes import Changes
 from linkstream.tables import Column, RowTable, check_format, check_kind, encoded, make_frame
 
 if TYPE_CHECKING:
+    from linkstream.store.model import Model
     from linkstream.store.reader import StoreReader
 
 BLOCK = 8_192  # rows that are read together; other calls run between two blocks
@@ -35,13 +36,15 @@ def to_frame(
 ) -> Any:
     """As `Links.to_frame`.
 
-    Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none), `id`
+    Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none),
+    `cluster_margin` and `probability` (of the decision, where there is a model of confidence), `id`
     and `time` (the vector's own, in UTC), and one for each field of payloads: see docs/tables.md.
     Clusters are those of one moment; the rest is read after it, in blocks, while others may write.
     """
     check_kind(kind)
-    table = RowTable((*OWN, "id", "time"), columns)
-    for block in _blocks(self, table, _chosen(self, cluster, since)):
+    chosen = _chosen(self, cluster, since, columns)
+    table = RowTable((*chosen.own, "id", "time"), columns)
+    for block in _blocks(self, table, chosen):
         table.add(block)
     return table.frame(kind)
 
@@ -60,12 +63,18 @@ def encoded_rows(
     Until these are known, the parts are empty.
     """
     check_format(form)
-    table = RowTable((*OWN, "id", "time"), columns, keep=False)
-    chosen = _chosen(store, cluster, since)
+    chosen = _chosen(store, cluster, since, columns)
+    table = RowTable((*chosen.own, "id", "time"), columns, keep=False)
     for block in _blocks(store, table, chosen) if table.reads_payloads else ():
         table.add(block)
         yield b""
     yield from encoded(_columns(store, table, chosen), form)
+
+
+def told_of(model: Model, vectors: Integers) -> dict[str, Any]:
+    """Return how sure the decisions on vectors were, as columns by name."""
+    told = model.links.confidence.told_at(vectors)
+    return dict(zip(tabular.TOLD, told, strict=True))
 
 
 def _columns(store: StoreReader, table: RowTable, chosen: Selection) -> Iterator[dict[str, Column]]:
@@ -84,8 +93,12 @@ def encoded_clusters(store: StoreReader, form: str, **options: Any) -> Iterator[
     yield from encoded(iter([found]), form)
 
 
-def _chosen(store: StoreReader, cluster: int | None, since: int | None) -> Selection:
-    return store.handle.read(lambda model: tabular.select(model.links.core, cluster, since))
+def _chosen(
+    store: StoreReader, cluster: int | None, since: int | None, columns: Sequence[str] | None
+) -> Selection:
+    return store.handle.read(
+        lambda model: tabular.select(model.links.core, cluster, since, columns)
+    )
 
 
 def _blocks(store: StoreReader, table: RowTable, chosen: Selection) -> Iterator[dict[str, Any]]:

@@ -189,7 +189,7 @@ def request_of(
     n = 0 if rows is None else len(rows)
     attached = attached_to(n, payloads, at, ids)
     request = WriteRequest(verb=verb.verb, arguments=arguments, attached=attached, key=key)
-    request.named = verb.keys()
+    request.named, request.found = verb.keys(), dict.fromkeys(verb.found, "")
     if isinstance(arguments.get("thresholds"), str):
         request.found = {"thresholds": arguments["thresholds"]}
     for key_of_vector in request.named.values():

@@ -16,7 +16,10 @@ import numpy.typing as npt
 
 from linkstream.errors import ArgumentError
 
-RESERVED = ("vector", "id", "time", "cluster", "name", "payload")
+RESERVED = (
+    *("vector", "id", "time", "cluster", "name", "payload"),
+    *("cluster_margin", "probability"),
+)
 PREFIX = "payload."
 FIELDS_MAX = 1_000
 _EXACT = 2**53  # whole numbers up to here are exact as floats

@@ -13,7 +13,13 @@ from linkstream.tables.columns import Column, PayloadColumns, fields_for
 from linkstream.tables.frames import make_frame
 
 BLOCK = 65_536  # rows that are read together
-_TYPES = {"vector": "int64", "cluster": "int64", "time": "datetime64[us]"}
+_TYPES = {
+    "vector": "int64",
+    "cluster": "int64",
+    "time": "datetime64[us]",
+    "cluster_margin": "float64",
+    "probability": "float64",
+}
 
 Integers = npt.NDArray[np.int64]
 
@@ -66,7 +72,7 @@ class RowTable:
 
     def columns(self) -> dict[str, Column]:
         """Return the columns by name, in order."""
-        found = {name: Column(_joined(name, blocks)) for name, blocks in self._blocks.items()}
+        found = {name: _column(name, blocks) for name, blocks in self._blocks.items()}
         if self.reads_payloads:
             found |= self._payloads.columns()
         if self._wanted is None:
@@ -91,6 +97,12 @@ class RowTable:
                 remedy="Leave it out, or leave out columns= to see all columns there are.",
             )
         return Column.of_texts([])
+
+
+def _column(name: str, blocks: list[npt.NDArray[Any]]) -> Column:
+    """Return a column of all blocks; numbers that are NaN are missing."""
+    values = _joined(name, blocks)
+    return Column(values, np.isnan(values) if values.dtype.kind == "f" else None)
 
 
 def _joined(name: str, blocks: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -6,6 +6,7 @@ shows vectors at several levels of granularity, and `diagnose` tests vectors and
 
 from __future__ import annotations
 
+from linkstream.clusterer.tuned import Tuned
 from linkstream.tuning.calibration import Calibration, calibrate
 from linkstream.tuning.diagnosis import Diagnosis, diagnose
 from linkstream.tuning.findings import Finding
@@ -20,6 +21,7 @@ __all__ = [
     "Level",
     "Levels",
     "TuneResult",
+    "Tuned",
     "calibrate",
     "diagnose",
     "levels",

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import Links
+from linkstream.clusterer.tuned import space_to_dict
 from linkstream.errors import ArgumentError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.presets import Preset
@@ -25,7 +26,8 @@ from linkstream.tuning import granularity, grid
 from linkstream.tuning.grid import GridRuns, Partitions
 from linkstream.tuning.inputs import CalibrationData, Pairs, check_whole_number
 from linkstream.tuning.measurements import Floats
-from linkstream.tuning.result import THRESHOLD_NAMES, space_to_dict, text_table
+from linkstream.tuning.pair_evidence import PairEvidence
+from linkstream.tuning.result import THRESHOLD_NAMES, text_table
 
 CASES_MIN = 10  # pairs or groups
 _FOLDS = 5
@@ -88,6 +90,7 @@ class Calibration:
         preset: the preset that the thresholds are a granularity of; None without one.
         granularity: the place on the line of the preset, from 0 (coarse) to 1 (fine); None
             without a preset, or if undecided.
+        evidence: the likelihood ratio that two vectors are one identity; None without pairs.
     """
 
     thresholds: Thresholds | None
@@ -98,6 +101,7 @@ class Calibration:
     space: Space
     preset: str | None = None
     granularity: float | None = None
+    evidence: PairEvidence | None = None
 
     @property
     def decided(self) -> bool:
@@ -134,6 +138,7 @@ class Calibration:
             "space": space_to_dict(self.space),
             "preset": self.preset,
             "granularity": self.granularity,
+            "evidence": None if self.evidence is None else self.evidence.to_dict(),
             "advice": self.advice,
         }
 
@@ -280,7 +285,16 @@ def _from_pairs(trial: _Trial) -> Calibration:
         f"Chosen by {len(same)} pairs of one identity, checked with {len(different)} of two. "
         "More pairs make the intervals narrower."
     )
-    return trial.decided(best, false_merge, false_split, advice)
+    found = trial.decided(best, false_merge, false_split, advice)
+    return replace(found, evidence=_evidence(data))
+
+
+def _evidence(data: CalibrationData) -> PairEvidence:
+    rows = data.sample.astype(np.float64)
+    similarities = (
+        (rows[pairs[:, 0]] * rows[pairs[:, 1]]).sum(axis=1) for pairs in (data.same, data.different)
+    )
+    return PairEvidence.of(*similarities)
 
 
 def _from_structure(trial: _Trial) -> Calibration:

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkstream.clusterer import Links
+from linkstream.clusterer.tuned import Tuned
 from linkstream.confidence import Model
-from linkstream.identity.settling import Healing
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 from linkstream.tuning import studies
@@ -119,6 +119,34 @@ class TuneResult:
             options += f", rebuild_thresholds=Thresholds({_figures(self.rebuild_thresholds)})"
         return f"links = Links({figures}{space}{options})"
 
+    @property
+    def tuned(self) -> Tuned:
+        """The settings without the figures, to be saved."""
+        chosen = self.candidate
+        return Tuned(
+            chosen.thresholds,
+            chosen.space,
+            chosen.options,
+            self.rebuild_thresholds,
+            self.confidence,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Store.open` and `Client.create` that give these settings."""
+        return self.tuned.arguments()
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the adapters for scikit-learn, river and BERTopic."""
+        return self.tuned.parameters()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the settings to a file, with the model of confidence; `Tuned.load` reads it.
+
+        Args:
+            path: the file, such as `tuned.json`.
+        """
+        self.tuned.save(path)
+
     def links(self, **options: Any) -> Links:
         """Return a clusterer with these thresholds, space and options, and with the confidence.
 
@@ -131,13 +159,7 @@ class TuneResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all figures by name, as plain values for JSON."""
         return {
-            "thresholds": asdict(self.thresholds),
-            "rebuild_thresholds": self.rebuilds and asdict(self.rebuilds.thresholds),
-            "space": space_to_dict(self.space),
-            "options": {
-                name: asdict(value) if isinstance(value, Healing) else value
-                for name, value in self.candidate.options.items()
-            },
+            **self.tuned.to_dict(),
             "objective": self.objective.name,
             "score": self.score,
             "instant": self.instant,
@@ -149,7 +171,6 @@ class TuneResult:
             "spread": self.spread._asdict(),
             "n_trials": self.n_trials,
             "python": self.python,
-            "confidence": self.confidence.to_plain(),
         }
 
     def text(self) -> str:
@@ -215,11 +236,6 @@ _NAMES = (
 
 def _figures(thresholds: Thresholds) -> str:
     return ", ".join(f"{value:g}" for value in asdict(thresholds).values())
-
-
-def space_to_dict(space: Space) -> dict[str, Any]:
-    """Return a space as plain values for JSON."""
-    return {"mean": None if space.mean is None else space.mean.tolist(), "model": space.model}
 
 
 def text_table(rows: Sequence[tuple[str, str]]) -> str:

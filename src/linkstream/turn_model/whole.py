@@ -38,6 +38,10 @@ class Windows:
     milliseconds: Floats
     gaps: Floats
 
+    def at(self, places: Integers) -> Windows:
+        """Return the windows at some places, with their gaps as they are."""
+        return Windows(self.rows[places], self.milliseconds[places], self.gaps[places])
+
 
 def reestimate(
     windows: Windows,

@@ -2,7 +2,8 @@
  * The shell of the page: shows one view of one namespace.
  *
  * The address names both: `#/live?in=voices`, `#/map`, `#/cluster`, `#/cluster/17`, `#/review`,
- * `#/thresholds`, `#/rebuild`. Without `in` the page shows the last namespace, or the first one.
+ * `#/thresholds`, `#/turns/monday`, `#/rebuild`, `#/confidence`. Without `in` the page shows the last
+ * namespace, or the first one.
  *
  * A view is a module that exports
  *
@@ -43,9 +44,12 @@ const VIEWS = [
   { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4" },
   { path: "map", title: "Map", icon: `M6 18 12 6l6 9${ring(4, 18)}${ring(10, 6)}${ring(16, 15)}` },
   { path: "cluster", title: "Clusters", icon: "M4 6h16M4 12h16M4 18h10" },
+  { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
   { path: "rebuild", title: "Rebuild", under: "cluster" }, // reached from the clusters; no tab
+  { path: "held", title: "Held vectors", under: "review" },
+  { path: "confidence", title: "How sure", under: "review" }, // from the review and the decisions
 ];
 const AGAIN = 2_000; // milliseconds between two requests while there is no namespace
 const LAST = "linkstream-namespace";

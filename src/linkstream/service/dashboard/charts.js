@@ -258,22 +258,55 @@ function summed(values) {
  * Draw a similarity on a scale with the threshold in the middle.
  * @param {number} similarity
  * @param {number} threshold
+ * @param {string} [by] the encoder that sees it so
  * @returns {HTMLElement}
  */
-export function gauge(similarity, threshold) {
+export function gauge(similarity, threshold, by = "") {
   const margin = similarity - threshold;
+  const words = `Similarity ${figure(similarity)}, threshold ${figure(threshold)}: ` +
+    `${figure(Math.abs(margin))} ${margin < 0 ? "below" : "above"} it`;
+  return scale(
+    margin,
+    by ? `${capital(by)}: ${words}` : words,
+    by && `${by}: `,
+    "similarity ",
+    el("strong", {}, figure(similarity)),
+    ", threshold ",
+    el("strong", {}, figure(threshold)),
+  );
+}
+
+/**
+ * Draw a margin on the same scale, where its similarity is not known any more.
+ * @param {number} margin
+ * @param {string} by the encoder that saw it so
+ * @returns {HTMLElement}
+ */
+export function marginGauge(margin, by) {
+  const side = margin < 0 ? "below" : "above";
+  return scale(
+    margin,
+    `${capital(by)}: ${figure(Math.abs(margin))} ${side} its threshold`,
+    `${by}: `,
+    el("strong", {}, figure(Math.abs(margin))),
+    ` ${side} its threshold`,
+  );
+}
+
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
+
+/** Return a scale around a threshold with a mark, a label for screen readers, and a caption. */
+function scale(margin, label, ...caption) {
   const share = Math.max(-1, Math.min(1, margin / REACH));
   const middle = GAUGE_WIDTH / 2;
   const at = middle + share * (middle - 12);
   const side = margin < 0 ? "under" : "over";
-  const words = `Similarity ${figure(similarity)}, threshold ${figure(threshold)}: ` +
-    `${figure(Math.abs(margin))} ${margin < 0 ? "below" : "above"} it`;
   return el(
     "figure",
     { class: "gauge" },
     svg(
       "svg",
-      { viewBox: `0 0 ${GAUGE_WIDTH} ${GAUGE_HEIGHT}`, role: "img", "aria-label": words },
+      { viewBox: `0 0 ${GAUGE_WIDTH} ${GAUGE_HEIGHT}`, role: "img", "aria-label": label },
       svg("rect", { class: "gauge-low", x: 0, y: 16, width: middle, height: 8, rx: 4 }),
       svg("rect", { class: "gauge-high", x: middle, y: 16, width: middle, height: 8, rx: 4 }),
       svg("line", { class: `gauge-reach ${side}`, x1: middle, x2: at, y1: 20, y2: 20 }),
@@ -284,14 +317,7 @@ export function gauge(similarity, threshold) {
       "figcaption",
       { class: "gauge-feet figures" },
       el("span", {}, "different"),
-      el(
-        "span",
-        {},
-        "similarity ",
-        el("strong", {}, figure(similarity)),
-        ", threshold ",
-        el("strong", {}, figure(threshold)),
-      ),
+      el("span", {}, ...caption),
       el("span", {}, "same"),
     ),
   );

@@ -133,7 +133,8 @@ export function actions(context, id, cluster) {
   );
 }
 
-function nameForm(id, cluster, run, close) {
+/** Return the form for the name of a cluster; it calls `run` with the correction. */
+export function nameForm(id, cluster, run, close) {
   const input = el("input", {
     id: "new-name",
     maxlength: 200,

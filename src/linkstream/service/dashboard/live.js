@@ -5,7 +5,7 @@
 
 import { button, el, figure, number, short } from "./elements.js";
 import { timeChart } from "./charts.js";
-import { addLine, card, chip, empty, marginBar, payloadLine } from "./parts.js";
+import { addLine, card, chip, empty, marginBar, payloadLine, percent, unknown } from "./parts.js";
 
 const ROWS = 60; // decisions shown
 const POINTS = 600; // of the charts
@@ -53,6 +53,7 @@ class Live {
     this.fresh = []; // decisions not drawn yet, oldest first
     this.left = 0; // decisions that are not shown
     this.names = new Map();
+    this.sure = { why: "", identities: null }; // what is known of probabilities
     this.stats = null;
     this.dirty = false;
     this.paused = false;
@@ -92,7 +93,12 @@ class Live {
       { href: this.context.link("cluster"), class: "small-text" },
       "All clusters",
     );
-    const tools = el("span", { class: "buttons middle" }, this.more, this.pause);
+    const sure = el(
+      "a",
+      { href: this.context.link("confidence"), class: "small-text" },
+      "How sure?",
+    );
+    const tools = el("span", { class: "buttons middle" }, this.more, sure, this.pause);
     this.parts = [
       el("div", { class: "live-head" }, el("h1", {}, "Live"), this.state),
       el("dl", { class: "tiles" }, ...tiles),
@@ -210,7 +216,19 @@ class Live {
       el("span", { class: `tag ${tone}`, title: meaning }, decision.kind),
       chip(this.context, cluster, this.names.get(cluster) ?? null),
       el("span", { class: "evidence", title: evidence }, marginBar(decision.margin)),
+      this.probability(decision),
       el("span", { class: "quiet line" }, short(payloadLine(decision.payload), 60)),
+    );
+  }
+
+  /** Return the probability that a decision is right; its title says why it is unknown. */
+  probability({ probability }) {
+    const known = Number.isFinite(probability);
+    const title = known ? "Probability that the decision is right" : unsureTitle(this.sure);
+    return el(
+      "span",
+      { class: `sure figures ${known ? "" : "quiet"}`, title },
+      percent(probability),
     );
   }
 
@@ -221,10 +239,13 @@ class Live {
     this.looked = performance.now();
     this.sizesAt = this.stats.events;
     try {
-      const [recent, big] = await Promise.all([
+      const [recent, big, sure] = await Promise.all([
         this.context.get("clusters", { order: "recent", limit: 100 }),
         this.context.get("clusters", { order: "size", limit: 6 }),
+        this.context.get("confidence", { brief: true }),
       ]);
+      this.sure = sure;
+      this.rows.classList.toggle("told", sure.identities !== null);
       recent.clusters.concat(big.clusters).forEach(({ id, name }) => this.names.set(id, name));
       this.rename();
       this.drawSizes(big.clusters);
@@ -235,6 +256,8 @@ class Live {
     for (const row of /** @type {Iterable<HTMLElement>} */ (this.rows.children)) {
       const id = Number(row.dataset.cluster);
       row.querySelector(".chip").replaceWith(chip(this.context, id, this.names.get(id) ?? null));
+      const unsure = /** @type {HTMLElement} */ (row.querySelector(".sure.quiet"));
+      if (unsure) unsure.title = unsureTitle(this.sure);
     }
   }
 
@@ -253,6 +276,8 @@ class Live {
     }));
   }
 }
+
+const unsureTitle = (sure) => `Probability ${short(unknown(sure), 300)}`;
 
 /** Insert a rate of 0 for pauses, for which the service sends no points. */
 function withPauses(points) {

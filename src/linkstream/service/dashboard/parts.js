@@ -174,6 +174,19 @@ export function marginBar(margin) {
   return el("span", { class: "margin" }, bar, el("span", { class: "figures" }, signed(margin)));
 }
 
+/** Return a probability in per cent; certainty is never claimed. */
+export function percent(probability) {
+  if (!Number.isFinite(probability)) return "–";
+  if (probability >= 0.995) return "> 99 %";
+  if (probability < 0.005) return "< 1 %";
+  return `${Math.round(100 * probability)} %`;
+}
+
+/** Return in words what a probability that is not known rests on. */
+export function unknown({ why }) {
+  return why ? `unknown: ${why}` : "unknown for this margin";
+}
+
 /** Return the payload of a vector: a picture, a text, or fields. */
 export function payload(context, value) {
   if (value === null || value === undefined) return el("span", { class: "quiet" }, "no payload");

@@ -3,32 +3,29 @@
  *
  * The service runs a rebuild as a job (POST …/rebuilds). This view starts it, shows how far it is, and
  * can leave and come back meanwhile: the job goes on. Applying computes it again, for what is there
- * by then; Undo takes the whole back.
+ * by then; Undo takes the whole back. The end of a migration to another encoder is a job of the same
+ * kind (POST …/migration/finish); migration.js has what is shown of it alone.
  */
 
-import { button, counted, el, figure, foreign, number } from "./elements.js";
-import { card, chip, empty, marginBar } from "./parts.js";
+import { button, el, figure, foreign, number } from "./elements.js";
+import { flowList, named } from "./flows.js";
+import { card, empty } from "./parts.js";
 import { takeBack } from "./corrections.js";
+import { disagreements, facts, MigrationCard, ordered, SEEN, warning } from "./migration.js";
 
 const LISTED = 40; // changes whose clusters are looked up and shown
 const WAIT = 0.5; // seconds that the service waits for the end of a job before it tells how far it is
+const AGAIN = 1_000; // milliseconds until the next try while the service does not answer
 const RUNNING = ["waiting", "computing", "applying"];
 const PHASES = {
   waiting: "Waiting for its turn",
   computing: "Computing; vectors and questions go on meanwhile",
   applying: "Applying",
 };
-const KINDS = {
-  joined: { title: "joined", words: "all its vectors join" },
-  split: { title: "parted", words: "some vectors become a new cluster" },
-  moved: { title: "moved", words: "some vectors move" },
-};
-
-/**
- * @typedef {{kind: "joined"|"split"|"moved", cluster: number, to: number, vectors: number,
- *   margin: number}} Flow
- */
-
+const OVERTAKEN =
+  "Something changed during each of three computations, so that the result did not fit. Nothing was done.";
+const HOLDING =
+  "Changes can be held back: vectors and corrections then wait until it is done, and reads go on.";
 /**
  * @param {HTMLElement} root
  * @param {import("./app.js").Context} context
@@ -36,18 +33,45 @@ const KINDS = {
 export async function show(root, context) {
   const view = new Rebuild(context);
   root.append(...view.parts);
-  await view.resume();
+  await Promise.all([view.migration.watch(), view.resume()]);
 }
 
 /** Whether this view can apply a preview; one in another space needs its vectors again. */
 const canApply = ({ apply, changes_space: changes, thresholds, report }) =>
   !apply && !changes && (report.flows.length > 0 || thresholds !== null);
 
+/** What the parts of the view are called: of a rebuild, and of the end of a migration. */
+const WORDS = {
+  rebuild: {
+    running: "Rebuilding",
+    before: "What would change",
+    after: "What has changed",
+    done: "Rebuilt.",
+    what: "the rebuild",
+    hold: "Hold changes back and rebuild",
+  },
+  migration: {
+    running: "Going on with the other encoder",
+    before: "What the end would change",
+    after: "What the other encoder has changed",
+    done: "The other encoder is in use.",
+    what: "the end of the migration. What was re-embedded has to be added again",
+    hold: "Hold changes back and finish",
+  },
+};
+const wordsOf = (job) => (job.migration ? WORDS.migration : WORDS.rebuild);
+
 class Rebuild {
   constructor(context) {
     this.context = context;
     this.may = context.may("write");
     this.names = new Map(); // of clusters, by ID; null: none
+    this.payloads = new Map(); // of the vectors that stand for disagreements
+    this.migration = new MigrationCard(
+      context,
+      (body) => this.start(body, "migration/finish"),
+      () => this.forget(),
+    );
     this.build();
   }
 
@@ -72,6 +96,7 @@ class Rebuild {
       el(
         "div",
         { class: "rebuild-body" },
+        this.migration.root,
         card(
           "Cluster all vectors again",
           {},
@@ -103,6 +128,14 @@ class Rebuild {
     else this.idle();
   }
 
+  /** Forget what was shown of a migration that was abandoned. */
+  async forget() {
+    const { rebuilds } = await this.context.get("rebuilds");
+    if (!rebuilds[0]?.migration) return;
+    await this.context.remove(`rebuilds/${rebuilds[0].job}`);
+    this.idle();
+  }
+
   idle() {
     this.stage.replaceChildren(
       el(
@@ -122,12 +155,13 @@ class Rebuild {
 
   /**
    * Start a job and follow it to its end.
-   * @param {{apply?: boolean, hold?: boolean, thresholds: object|string|null}} body
+   * @param {{apply?: boolean, hold?: boolean, thresholds?: object|string|null}} body
+   * @param {string} route
    */
-  async start(body) {
+  async start(body, route = "rebuilds") {
     this.busy(true);
     try {
-      const { job } = await this.context.post("rebuilds", body);
+      const { job } = await this.context.post(route, body);
       await this.follow(job);
     } catch (error) {
       this.context.report(error);
@@ -142,6 +176,7 @@ class Rebuild {
   busy(on) {
     this.preview.disabled = on || !this.may;
     this.thresholds.disabled = on || !this.may;
+    this.migration.busy(on);
   }
 
   /** Show a job until it has ended. */
@@ -151,12 +186,31 @@ class Rebuild {
       let job = await this.context.get(`rebuilds/${id}`);
       while (RUNNING.includes(job.state) && !this.context.signal.aborted) {
         this.drawRunning(job);
-        job = await this.context.get(`rebuilds/${id}`, { wait: WAIT });
+        job = await this.look(id);
       }
       if (!this.context.signal.aborted) await this.drawEnded(job);
+    } catch (error) {
+      if (error.status !== 404 || !this.bar) throw error;
+      this.drawForgotten();
     } finally {
       this.bar = null;
       this.busy(false);
+    }
+    await this.migration.load();
+  }
+
+  /** Look at a job that runs; while the service does not answer, say so and try again. */
+  async look(id) {
+    for (;;) {
+      try {
+        return await this.context.get(`rebuilds/${id}`, { wait: WAIT });
+      } catch (error) {
+        if (error.kind !== "network" && error.status !== 503) throw error;
+        this.phase.textContent = "The service does not answer; trying again.";
+        this.say(this.phase.textContent);
+        await new Promise((done) => setTimeout(done, AGAIN));
+        if (this.context.signal.aborted) throw error;
+      }
     }
   }
 
@@ -170,7 +224,7 @@ class Rebuild {
       const cancel = button("Cancel", () => this.cancel(job.job), { disabled: !this.may });
       this.stage.replaceChildren(
         card(
-          job.apply ? "Rebuilding" : "Preview",
+          job.apply ? wordsOf(job).running : "Preview",
           { more: cancel, class: "rebuild-running" },
           el("div", { class: "progress" }, this.bar, this.count),
           this.phase,
@@ -179,7 +233,7 @@ class Rebuild {
     }
     this.bar.value = job.share;
     this.count.textContent = `${Math.floor(100 * job.share)} % · ${job.seconds.toFixed(1)} s`;
-    const again = job.tries > 1 ? `; vectors came meanwhile, try ${job.tries}` : "";
+    const again = job.tries > 1 ? `; something changed meanwhile, try ${job.tries}` : "";
     this.phase.textContent = `${PHASES[job.state]}${again}.`;
     this.say(`${PHASES[job.state]}.`);
   }
@@ -208,50 +262,80 @@ class Rebuild {
     } else await this.drawReport(job);
   }
 
+  /** Say what became of a job that the service does not know any more. */
+  drawForgotten() {
+    this.stage.replaceChildren(
+      card(
+        "The service was started again",
+        { class: "problem" },
+        el(
+          "p",
+          {},
+          "It forgets what was being computed. What was to be changed has been changed as a whole or not at all: the clusters and their history show which.",
+        ),
+        el("div", { class: "buttons" }, button("Start over", () => this.idle())),
+      ),
+    );
+    this.say("The service was started again.");
+  }
+
   drawFailed(job) {
     const { seen, remedy, kind } = job.error;
-    const again = () => this.start({ apply: true, hold: true, thresholds: job.thresholds });
-    const held = kind === "changed" && this.may && !job.changes_space &&
-      button("Hold changes back and rebuild", again, { class: "main" });
+    const again = () =>
+      job.migration
+        ? this.start({ apply: true, hold: true }, "migration/finish")
+        : this.start({ apply: true, hold: true, thresholds: job.thresholds });
+    const can = job.apply && (job.migration || !job.changes_space);
+    const held = kind === "changed" && this.may && can &&
+      button(wordsOf(job).hold, again, { class: "main" });
+    const words = held ? [OVERTAKEN, HOLDING] : [foreign(seen), foreign(remedy)];
     this.stage.replaceChildren(
       card(
         "That did not work",
         { class: "problem" },
-        el("p", {}, foreign(seen)),
-        el("p", { class: "quiet" }, foreign(remedy)),
+        el("p", {}, words[0]),
+        el("p", { class: "quiet" }, words[1]),
         held && el("div", { class: "buttons" }, held),
       ),
     );
-    this.say("The rebuild did not work.");
+    this.say("That did not work.");
   }
 
   async drawReport(job) {
-    const { report } = job;
+    const { report, migration } = job;
     const flows = report.flows.slice(0, LISTED);
-    await this.lookUp(flows, job.apply);
+    const words = wordsOf(job);
+    const doubts = ordered(migration?.disagreements ?? []);
+    await Promise.all([this.lookUp(flows, doubts, job.apply), this.lookAt(doubts)]);
     if (this.context.signal.aborted) return;
     this.stage.replaceChildren(
       card(
-        job.apply ? "What has changed" : "What would change",
+        job.apply ? words.after : words.before,
         { more: this.buttons(job), class: "rebuild-report" },
         this.counts(job),
-        this.named(flows),
-        flows.length ? this.list(flows) : el("p", {}, "Every vector stays where it is."),
+        migration && !job.apply && warning(migration),
+        named(this.context, flows, this.names),
+        flows.length
+          ? flowList(this.context, flows, this.names)
+          : el("p", {}, "Every vector stays where it is."),
         report.flows.length > LISTED &&
           el(
             "p",
             { class: "quiet" },
             `And ${number(report.flows.length - LISTED)} smaller changes.`,
           ),
-        canApply(job) &&
+        disagreements(this.context, doubts, this.names, this.payloads, job.apply),
+        (canApply(job) || (migration && !job.apply)) &&
           el(
             "p",
             { class: "quiet small-text" },
-            "Applying computes this again, for what is there by then. Undo takes all of it back.",
+            migration
+              ? "Finish computes this again, for what is there by then. Undo takes all of it back."
+              : "Applying computes this again, for what is there by then. Undo takes all of it back.",
           ),
       ),
     );
-    this.say(job.apply ? "Rebuilt." : "The preview is ready.");
+    this.say(job.apply ? words.done : "The preview is ready.");
   }
 
   buttons(job) {
@@ -260,10 +344,10 @@ class Rebuild {
     const undo = button("Undo", async () => {
       undo.disabled = true;
       try {
-        const done = { before: job.before, event: job.event, words: "the rebuild" };
+        const done = { before: job.before, event: job.event, words: wordsOf(job).what };
         if (!(await takeBack(this.context, done))) return;
         await this.context.remove(`rebuilds/${job.job}`).catch(() => {});
-        this.context.say("Taken back: the rebuild");
+        this.context.say(`Taken back: ${done.words}`);
         this.names.clear();
         this.idle();
       } catch (error) {
@@ -281,81 +365,56 @@ class Rebuild {
     return button("Apply", () => this.start({ apply: true, thresholds: shown }), { class: "main" });
   }
 
-  counts({ report, thresholds }) {
+  counts({ report, thresholds, migration }) {
     const [before, after] = report.n_clusters;
     const sum = (kind) => report.flows.filter((flow) => flow.kind === kind).length;
     const moved = report.flows.filter((flow) => flow.kind !== "joined")
       .reduce((total, flow) => total + flow.vectors, 0);
-    const facts = [
+    const told = [
       ["Clusters", `${number(before)} → ${number(after)}`],
       ["Joined", number(sum("joined"))],
       ["Parted", number(sum("split"))],
       ["Vectors that move", `${number(moved)} of ${number(report.n_vectors)}`],
     ];
-    if (thresholds !== null) {
+    if (migration) told.push(...facts(migration));
+    if (thresholds !== null || migration) {
       const three = Object.values(report.thresholds).map((value) => figure(value));
-      facts.push(["T_c, T_s, T_p", three.join(" · ")]);
+      told.push(["T_c, T_s, T_p", three.join(" · ")]);
     }
     return el(
       "dl",
       { class: "rebuild-counts" },
-      ...facts.map(([name, value]) =>
+      ...told.map(([name, value]) =>
         el("div", {}, el("dt", { class: "quiet" }, name), el("dd", { class: "figures" }, value))
       ),
     );
   }
 
-  /** Return the names that the changes concern. */
-  named(flows) {
-    const ids = [...new Set(flows.flatMap((flow) => [flow.cluster, flow.to]))];
-    const some = ids.filter((id) =>
-      this.names.get(id) !== undefined && this.names.get(id) !== null
-    );
-    if (!some.length) return null;
-    return el(
-      "p",
-      { class: "rebuild-names" },
-      el("span", { class: "quiet" }, "Names concerned: "),
-      ...some.map((id) => chip(this.context, id, this.names.get(id))),
-    );
-  }
-
-  list(flows) {
-    return el("ul", { class: "rebuild-flows" }, ...flows.map((flow) => this.row(flow)));
-  }
-
-  /** @param {Flow} flow */
-  row(flow) {
-    const { title, words } = KINDS[flow.kind];
-    const fresh = flow.kind === "split" && !this.names.has(flow.to);
-    return el(
-      "li",
-      { data: { kind: flow.kind } },
-      el("span", { class: "tag", title: words }, title),
-      el(
-        "span",
-        { class: "who" },
-        chip(this.context, flow.cluster, this.names.get(flow.cluster) ?? null),
-        el("span", { "aria-label": "to" }, "→"),
-        fresh
-          ? el("span", { class: "quiet" }, "a new cluster")
-          : chip(this.context, flow.to, this.names.get(flow.to) ?? null),
-      ),
-      el("span", { class: "figures" }, counted(flow.vectors, "vector")),
-      marginBar(flow.margin),
-    );
-  }
-
   /** Look up the names of the clusters that changes are about; new ones exist once applied. */
-  async lookUp(flows, applied) {
+  async lookUp(flows, doubts, applied) {
     this.names.clear();
     const wanted = flows.flatMap((flow) =>
       flow.kind === "split" && !applied ? [flow.cluster] : [flow.cluster, flow.to]
     );
-    await Promise.all([...new Set(wanted)].map(async (id) => {
+    const others = doubts.map(({ kind, clusters: [from, to] }) => (kind === "joined" ? to : from));
+    await Promise.all([...new Set([...wanted, ...others])].map(async (id) => {
       try {
         const { cluster } = await this.context.get(`clusters/${id}`, { brief: true });
         if (cluster && cluster.id === id) this.names.set(id, cluster.name);
+      } catch (error) {
+        if (error.status !== 404 && error.status !== 410) throw error;
+      }
+    }));
+  }
+
+  /** Look up what the vectors are that stand for disagreements. */
+  async lookAt(doubts) {
+    this.payloads.clear();
+    const vectors = doubts.slice(0, SEEN).flatMap((each) => each.vectors);
+    await Promise.all([...new Set(vectors)].map(async (vector) => {
+      try {
+        const { payload, id } = await this.context.get(`vectors/${vector}`);
+        this.payloads.set(vector, payload ?? id);
       } catch (error) {
         if (error.status !== 404 && error.status !== 410) throw error;
       }

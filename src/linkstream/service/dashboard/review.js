@@ -4,9 +4,10 @@
  */
 
 import { button, counted, el, foreign, number, slot } from "./elements.js";
-import { gauge } from "./charts.js";
-import { addLine, chip, empty, payload } from "./parts.js";
+import { gauge, marginGauge } from "./charts.js";
+import { addLine, chip, empty, payload, percent, unknown } from "./parts.js";
 import { correct, takeBack } from "./corrections.js";
+import { differ } from "./migration.js";
 
 const ASKED = 50; // questions fetched
 const KEYS = {
@@ -19,6 +20,7 @@ const KEYS = {
   " ": "skip",
   "?": "help",
 };
+const DOUBTED = "The migration to another encoder has changed whether they are together";
 /** @type {[string[], string][]} */
 const HELP = [
   [["S", "→"], "They are the same"],
@@ -49,6 +51,7 @@ class Review {
     this.skipped = new Set();
     this.busy = false;
     this.question = null;
+    this.sure = { why: "", identities: null }; // what is known of probabilities
     this.build();
   }
 
@@ -73,6 +76,8 @@ class Review {
         { class: "review-head" },
         el("h1", {}, "Review"),
         el("div", { class: "progress" }, this.progress, this.count),
+        el("a", { href: this.context.link("held"), class: "small-text" }, "Held vectors"),
+        el("a", { href: this.context.link("confidence"), class: "small-text" }, "How sure?"),
         el("div", { class: "buttons" }, this.undoButton, this.helpButton),
       ),
       this.help,
@@ -162,7 +167,11 @@ class Review {
   }
 
   async load(words = "") {
-    const { questions } = await this.context.get("review", { limit: ASKED });
+    const [{ questions }, sure] = await Promise.all([
+      this.context.get("review", { limit: ASKED }),
+      this.context.get("confidence", { brief: true }),
+    ]);
+    this.sure = sure;
     const open = questions.filter((question) => !this.skipped.has(named(question)));
     this.question = open[0] ?? null;
     this.undoButton.disabled = !this.answers.length;
@@ -181,6 +190,7 @@ class Review {
 
   asked(question) {
     const join = question.kind === "join";
+    const doubted = Number.isFinite(question.before);
     const label = { "aria-label": "Question", tabindex: "-1", data: { pair: named(question) } };
     const gain = counted(Math.max(Math.round(question.gain), 1), "vector");
     return el(
@@ -194,10 +204,24 @@ class Review {
           {},
           join ? "Are these two clusters the same?" : "Do these two parts belong together?",
         ),
-        el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster"),
+        el(
+          "span",
+          { class: "tags" },
+          el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster"),
+          doubted &&
+            el(
+              "span",
+              { class: "tag warn", title: DOUBTED },
+              differ(question.before, question.margin)
+                ? "the encoders disagree"
+                : "changed with the encoder",
+            ),
+        ),
       ),
       el("div", { class: "sides" }, this.side(question, 0), this.side(question, 1)),
-      gauge(question.similarity, question.threshold),
+      doubted && marginGauge(question.before, "old encoder"),
+      gauge(question.similarity, question.threshold, doubted ? "new encoder" : ""),
+      join && this.sameIdentity(question),
       el(
         "div",
         { class: "answers" },
@@ -206,6 +230,21 @@ class Review {
         this.button("same", "Same", "→", "answer yes"),
       ),
       el("p", { class: "quiet small-text gain" }, `An answer is expected to correct ${gain}.`),
+    );
+  }
+
+  /** Return the probability that two clusters are one identity, or why it is unknown. */
+  sameIdentity({ probability }) {
+    if (Number.isFinite(probability)) {
+      const words = "Probability that they are one identity: ";
+      return el("p", { class: "same-identity" }, words, el("strong", {}, percent(probability)));
+    }
+    if (this.sure.identities === null) return null;
+    return el(
+      "p",
+      { class: "same-identity quiet" },
+      "Probability that they are one identity ",
+      foreign(unknown(this.sure)),
     );
   }
 

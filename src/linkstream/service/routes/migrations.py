@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any
 
 import numpy as np
@@ -9,17 +10,20 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from linkstream.clusterer.migration import Migration
-from linkstream.clusterer.rebuilding import memory_needed
+from linkstream.clusterer.rebuild_memory import memory_needed
 from linkstream.engine import door
-from linkstream.errors import StoreClosedError
+from linkstream.identity.migration_report import MigrationStatus
 from linkstream.paper.thresholds import Thresholds
 from linkstream.service import migration_schemas, requests, schemas
+from linkstream.service.rebuild_jobs import RebuildJob
+from linkstream.service.rebuild_work import EndOfMigration
 from linkstream.service.responses import json_bytes, json_response, not_found
-from linkstream.service.routing import Here, N, route, sessions_of, settings_of
+from linkstream.service.routes.rebuilds import started
+from linkstream.service.routing import Here, N, key_of, route, sessions_of, settings_of
 from linkstream.service.sessions import Session
 from linkstream.service.slow_reads import Cancel
 from linkstream.space import Space
-from linkstream.store import Store, migrating
+from linkstream.store import Store
 
 router = APIRouter()
 
@@ -43,7 +47,7 @@ async def migrate(request: Request, session: Here) -> Response:
     def work(store: Store) -> dict[str, Any]:
         return store.migrate(space=space, thresholds=test).status().to_dict()
 
-    return json_response(await session.read(work))
+    return json_response(await session.change(work))
 
 
 def _space(request: Request, given: schemas.Space) -> Space:
@@ -89,13 +93,12 @@ async def add_reencoded(request: Request, session: Here) -> Response:
     """Add vectors of the other encoder, by number or by their own keys."""
     body: Any = await requests.json_body(request, settings_of(request), migration_schemas.Reencoded)
     rows = _rows(request, body.vectors)
+    old = None if body.old is None else _rows(request, body.old)
 
     def work(store: Store) -> dict[str, Any]:
-        found = _of(store)
-        taken = found.add(rows, body.numbers, keys=body.ids)
-        return {"taken": taken, **found.status().to_dict()}
+        return {"taken": _of(store).add(rows, body.numbers, keys=body.ids, old=old)}
 
-    return json_response(await session.read(work))
+    return json_response(await session.change(work))
 
 
 @route(
@@ -129,26 +132,26 @@ async def migration_report(request: Request, session: Here) -> Response:
     "POST",
     f"{N}/migration/finish",
     "write",
-    body=schemas.Empty,
-    answer=dict[str, Any],
+    body=migration_schemas.Finish,
+    answer=schemas.Job,
+    status=202,
 )
 async def finish_migration(request: Request, session: Here) -> Response:
-    """Go on with the other encoder; answer with what changed once it is durable."""
-    await requests.json_body(request, settings_of(request), schemas.Empty)
-    await session.read(_of)  # refuse before long work if there is none
-    await _check_memory(request, session)
+    """Start a job that ends the migration while reads and writes go on; answer with the job."""
+    body: Any = await requests.json_body(request, settings_of(request), migration_schemas.Finish)
+    key = key_of(request)
+    status = await session.read(lambda store: _status_for_end(store, key))
+    digest = hashlib.sha256(f"end {body.apply} {body.hold}".encode()).digest()
+    work = EndOfMigration(status, apply=body.apply)
+    wide = None if status is None else status.dimension or 0
+    return await started(request, session, RebuildJob(work, key, digest, wide, hold=body.hold))
 
-    def work() -> Any:
-        found, call = migrating.finish(session.store.handle)
-        return json_bytes(found.to_dict()), call
 
-    try:
-        body, call = await sessions_of(request).run_in_thread(work)
-    except StoreClosedError as error:
-        sessions_of(request).drop(session, error)
-        raise
-    session.live.note(call)
-    return Response(body, media_type="application/json")
+def _status_for_end(store: Store, key: str | None) -> MigrationStatus | None:
+    """Return the status; None if the migration was ended under this key."""
+    if store.migration() is None and key is not None and store.journal.find(key) is not None:
+        return None
+    return _of(store).status()
 
 
 @route(
@@ -169,7 +172,7 @@ async def abandon_migration(request: Request, session: Here) -> Response:
         found.abandon()
         return status
 
-    return json_response(await session.read(work))
+    return json_response(await session.change(work))
 
 
 def _of(store: Store) -> Migration:

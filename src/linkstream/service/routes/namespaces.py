@@ -13,7 +13,8 @@ from starlette.responses import Response
 from linkstream import Space, Thresholds, __version__
 from linkstream.clusterer.confidence import model_of
 from linkstream.errors import ArgumentError
-from linkstream.service import requests, schemas
+from linkstream.plots.reliability import bins
+from linkstream.service import confidence_schemas, requests, schemas
 from linkstream.service.responses import Refusal, json_bytes, json_response
 from linkstream.service.routing import Here, N, Namespace, grant_of, route, sessions_of, settings_of
 from linkstream.service.sessions import Session
@@ -117,6 +118,23 @@ async def thresholds(session: Here) -> Response:
     return json_response({**about["thresholds"], **kept})
 
 
+@route(router, "GET", f"{N}/confidence", "read", answer=confidence_schemas.Confidence)
+async def confidence(
+    session: Here,
+    brief: Annotated[bool, Query(description="Without single answers and the model.")] = False,
+) -> Response:
+    """Return why probabilities may be unknown, what they rest on, and whether they hold."""
+    told = await session.read(lambda store: store.confidence)
+    told_and_right = [np.array(column) for column in zip(*told.answered, strict=True)]
+    found = {
+        **told.summary(),
+        "bins": [each._asdict() for each in bins(*told_and_right)] if told.answered else [],
+        "answered": [] if brief else [list(each) for each in told.answered],
+        "model": None if told.model is None or brief else told.model.to_plain(),
+    }
+    return json_response(found)
+
+
 @route(router, "GET", "/metrics", "read", opened="open_metrics")
 async def metrics(request: Request) -> Response:
     """Return metrics for Prometheus."""
@@ -135,7 +153,7 @@ def _options(body: schemas.Namespace, settings: Any) -> dict[str, Any]:
         chosen["thresholds"] = Thresholds(**body.thresholds.model_dump())
     if body.rebuild_thresholds is not None:
         chosen["rebuild_thresholds"] = Thresholds(**body.rebuild_thresholds.model_dump())
-    if body.confidence is not None:
+    if isinstance(body.confidence, dict):
         chosen["confidence"] = model_of(body.confidence)
     if body.space is not None:
         mean = body.space.mean

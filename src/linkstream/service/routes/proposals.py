@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from linkstream.clusterer.rebuilding import memory_needed
+from linkstream.clusterer.rebuild_memory import memory_needed
 from linkstream.clusterer.verbs import Rebuild, Settle
 from linkstream.service.responses import json_bytes
 from linkstream.service.routing import Here, N, route

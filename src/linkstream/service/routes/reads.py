@@ -389,6 +389,6 @@ def _map(store: Store, projection: Projection, cancel: Cancel) -> dict[str, Any]
 
 
 def _page(store: Store, since: int, limit: int) -> dict[str, Any]:
-    found = list(islice(store.journal.events(since), limit))
+    found = store.with_probabilities(list(islice(store.journal.events(since), limit)))
     following = found[-1].sequence + 1 if found else since
     return {"events": [event.to_dict() for event in found], "next": following}

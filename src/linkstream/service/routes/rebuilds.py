@@ -1,4 +1,7 @@
-"""Routes of rebuilds that run as jobs: start one, ask how far it is, cancel it."""
+"""Routes of rebuilds that run as jobs: start one, ask how far it is, cancel it.
+
+The route that ends a migration starts such a job, too; see `routes.migrations`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from starlette.responses import Response
 
 from linkstream.service import requests, schemas
 from linkstream.service.rebuild_jobs import RebuildJob
+from linkstream.service.rebuild_work import RebuildWork
 from linkstream.service.responses import hidden_prefix, json_bytes, json_response
 from linkstream.service.routing import Here, N, key_of, route, sessions_of, settings_of
+from linkstream.service.sessions import Session
 from linkstream.store.write_requests import request_of
 
 WAIT_MAX = 30.0  # seconds that a request may wait for the end of a job
@@ -41,9 +46,14 @@ async def start_rebuild(request: Request, session: Here) -> Response:
     requests.check_size(rows, settings)
     digest = hashlib.sha256(json.dumps([verb.to_json(), body.hold]).encode()).digest()
     wide = None if rows is None else rows.shape[1]
-    job = RebuildJob(verb, key, digest, wide, hold=body.hold)
+    job = RebuildJob(RebuildWork(verb), key, digest, wide, hold=body.hold)
+    return await started(request, session, job)
+
+
+async def started(request: Request, session: Session, job: RebuildJob) -> Response:
+    """Start a job; answer with it and its address."""
     job = await sessions_of(request).rebuilds.start(session, job)
-    address = f"{request.url.path}/{job.id}"
+    address = f"/v1/namespaces/{session.name}/rebuilds/{job.id}"
     return await _answer(request, job, status=202, headers={"Location": address})
 
 
@@ -51,8 +61,7 @@ async def start_rebuild(request: Request, session: Here) -> Response:
 async def rebuilds(request: Request, session: Here) -> Response:
     """Return the rebuild that runs or that ended last, without its report."""
     found = sessions_of(request).rebuilds.of(session.name)
-    told = [{**_plain(request, job), "report": None} for job in found]
-    return json_response({"rebuilds": told})
+    return json_response({"rebuilds": [_brief(_plain(request, job)) for job in found]})
 
 
 @route(router, "GET", f"{N}/rebuilds/{{job}}", "read", answer=schemas.Job)
@@ -77,6 +86,12 @@ async def cancel_rebuild(request: Request, session: Here, job: str) -> Response:
     """Cancel a rebuild, or forget one that has ended; answer with its last state."""
     found = sessions_of(request).rebuilds.cancel(session.name, job)
     return await _answer(request, found)
+
+
+def _brief(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a job without what may be long."""
+    migration = job["migration"] and {**job["migration"], "disagreements": []}
+    return {**job, "report": None, "migration": migration}
 
 
 def _plain(request: Request, job: RebuildJob) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -15,7 +15,7 @@ from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError, UndoError
 from linkstream.identity.rebuild_report import REPEATED
 from linkstream.identity.settling import Settlement
-from linkstream.service import requests, schemas
+from linkstream.service import confidence_schemas, policy_schemas, requests, schemas
 from linkstream.service.requests import ARROW, JSON, NPY, RAW, VectorBody, header, query
 from linkstream.service.responses import json_response
 from linkstream.service.routes.proposals import propose
@@ -53,7 +53,8 @@ def _events(call: WriteRequest) -> dict[str, Any]:
 # The answer of each verb: its schema in /openapi.json, and how it is made.
 ANSWERS: dict[str, tuple[type[BaseModel], Answer]] = {
     **dict.fromkeys((name for name in VERBS if name not in _ELSEWHERE), (schemas.Done, _events)),
-    "move": (schemas.Decision, lambda call: call.answer.to_dict()),
+    **dict.fromkeys(("move", "assign"), (schemas.Decision, lambda call: call.answer.to_dict())),
+    "accept": (policy_schemas.Policy, lambda call: call.answer.to_dict()),
     "enrol": (schemas.ClusterId, lambda call: {"cluster": call.answer}),
 }
 
@@ -170,12 +171,42 @@ async def add_group(request: Request, session: Here) -> Response:
 async def ask(request: Request, session: Here) -> Response:
     """Return the cluster that each vector would get; −1 for a new one. Nothing changes."""
     body = await requests.vector_body(request, settings_of(request), alone=True)
+    _check_alone(body)
+    ids = await session.read(lambda store: store.predict(body.rows))
+    return _ids(request, None, ids)
+
+
+@route(
+    router,
+    "POST",
+    f"{N}/predict_proba",
+    "read",
+    body=_content("add_many", "add"),
+    answer=confidence_schemas.Probabilities,
+    extra={"parameters": [_DIMENSION]},
+)
+async def predict_proba(
+    request: Request,
+    session: Here,
+    limit: Annotated[
+        int, Query(ge=1, le=1000, description="Clusters of each vector, beside new.")
+    ] = 5,
+) -> Response:
+    """Return the clusters that each vector may belong to, with probabilities; −1 for a new one."""
+    body = await requests.vector_body(request, settings_of(request), alone=True)
+    _check_alone(body)
+    found = await session.read(lambda store: store.predict_proba(body.rows, limit=limit))
+    clusters = [list(each) for each in found]
+    shares = [list(each.values()) for each in found]
+    return json_response({"clusters": clusters, "probabilities": shares})
+
+
+def _check_alone(body: VectorBody) -> None:
+    """Raise ArgumentError if more than vectors came with a request that stores nothing."""
     sent = (*body.columns.values(), body.group)
     if any(each is not None for each in sent) or body.weights != 1.0:
         seen = "payloads, times, keys, weights or a group in a request that stores nothing"
         raise ArgumentError(seen, expected="vectors alone", remedy="Leave the other fields out.")
-    ids = await session.read(lambda store: store.predict(body.rows))
-    return _ids(request, None, ids)
 
 
 async def _add(request: Request, session: Session, verb: Verb, body: VectorBody) -> Response:
