@@ -30,6 +30,9 @@
  * @property {(scope: "read"|"write"|"admin") => boolean} may  whether the token allows a scope
  * @property {(view: string, ...parts: any[]) => string} link  address of a view, for href
  * @property {(view: string, ...parts: any[]) => void} navigate
+ * @property {(values: Object<string, any>) => void} keep
+ *   write values into the query of the address, so that the same address shows the same; empty
+ *   ones are removed. The view is not shown again.
  * @property {() => void} refresh  show this view again
  * @property {typeof say} say  show a note for some seconds
  * @property {(error: any) => void} report  show a note with an error and its remedy
@@ -178,6 +181,7 @@ function contextOf(parts, query, signal) {
       }),
     may: (scope) => allowed(scope, namespace),
     navigate: (view, ...to) => go(link(view, ...to)),
+    keep: (values) => keep(values, signal),
     refresh: render,
   };
 }
@@ -185,6 +189,18 @@ function contextOf(parts, query, signal) {
 function go(hash) {
   if (location.hash === hash) render();
   else location.hash = hash;
+}
+
+/** Write values into the query of the address; the view stays as it is. */
+function keep(values, signal) {
+  if (signal.aborted) return;
+  const [path, old] = location.hash.split("?");
+  const query = new URLSearchParams(old);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === null || value === undefined || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  history.replaceState(null, "", `${path}?${query}`);
 }
 
 /** Return a blob URL that is released when the view is left. */
