@@ -133,7 +133,7 @@ def judge(job: Job) -> dict[str, Any]:
 def of_pairs(model: Model, found: tuple[Pairs, ...]) -> dict[str, Any]:
     """Return how well the model tells which clusters are one identity."""
     every = Pairs.joined(list(found))
-    told = model.one_identity(every.margin)
+    told = model.one_identity(every.margin, every.smaller)
     known = np.isfinite(told)
     if not known.any() or len(set(every.same[known].tolist())) < 2:
         return {}

@@ -21,7 +21,8 @@ from linkstream.confidence.model import (
 )
 from linkstream.engine.decisions import JOINED, LINKED, NEW
 
-PAIRS = Pairs(np.linspace(-0.5, 0.1, 200), np.arange(200) % 200 > 120)
+SIZES = np.arange(200) % 7 + 1  # of the smaller clusters
+PAIRS = Pairs(np.linspace(-0.5, 0.1, 200), SIZES, np.arange(200) % 200 > 120)
 SETTING = Setting((0.7, 0.6, 0.9), "nearest", "none", "0123")
 
 
@@ -127,14 +128,29 @@ def test_a_model_survives_json_and_wrong_parts_are_refused():
 
 def test_two_clusters_are_one_identity_the_more_likely_the_greater_their_margin():
     model = Model.fit(examples(), PAIRS, SETTING)
-    told = model.one_identity(np.array([-0.6, -0.5, -0.2, 0.1, 0.3]))
+    told = model.one_identity(np.array([-0.6, -0.5, -0.2, 0.1, 0.3]), np.ones(5))
     assert np.isnan(told[0])
     assert (np.diff(told[1:]) >= 0).all()
     assert told[1] < 0.2 < 0.8 < told[-1]
     few = Model.fit(examples(identities=IDENTITIES - 1), PAIRS, SETTING)
-    assert np.isnan(few.one_identity(np.zeros(2))).all()
+    assert np.isnan(few.one_identity(np.zeros(2), np.ones(2))).all()
     both = Pairs.joined([PAIRS, PAIRS])
     assert (len(both.margin), both.same.sum()) == (400, 2 * PAIRS.same.sum())
+
+
+def test_two_large_clusters_of_one_margin_are_less_often_one_where_the_tuning_saw_it():
+    margin = np.tile(np.linspace(-0.3, 0.1, 100), 2)
+    smaller = np.repeat([1, 30], 100)
+    same = margin > np.where(smaller == 1, -0.2, 0.0)
+    model = Model.fit(examples(), Pairs(margin, smaller, same), SETTING)
+    small, usual, large, larger = model.one_identity(np.full(4, -0.1), [1, 5, 30, 10**6])
+    assert small > 0.8 > usual > 0.2 > large >= larger > 0.0
+    assert model.same.even == pytest.approx(-0.1, abs=0.02)  # of the usual size
+    assert Model.from_plain(model.to_plain()) == model
+    right = [(2, float(m), bool(s), int(k)) for m, s, k in zip(margin, same, smaller, strict=True)]
+    again = model.answered(right).one_identity(np.full(2, -0.1), [1, 30])
+    assert again[0] > small
+    assert again[1] < large
 
 
 def shifted(n, seed):
@@ -188,7 +204,7 @@ def test_without_a_tuning_only_many_answers_make_a_model():
     model = empty.answered(given)
     assert model.is_known
     assert error(model, shifted(4000, seed=7)) < 0.08
-    assert np.isnan(model.one_identity(np.zeros(2))).all()
+    assert np.isnan(model.one_identity(np.zeros(2), np.ones(2))).all()
     assert Model.from_plain(model.to_plain()) == model
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -189,13 +189,14 @@ class Confidence:
         Args:
             about: HELD, FOUNDED or PAIR.
             margin: the cluster margin of a decision, or that of two clusters.
-            number: the number of the vector of a decision.
+            number: the number of the vector of a decision; of two clusters, the vectors of the
+                smaller one.
         """
         model = self._look()
         if model is None:
             return UNTOLD
         if about == PAIR:
-            found = float(model.one_identity(np.array([margin]))[0])
+            found = float(model.one_identity(np.array([margin]), [number])[0])
         else:
             kind = np.array([NEW if about == FOUNDED else NEW - 1], dtype=np.int8)
             found = float(model.probabilities(kind, np.array([margin]), [number])[0])
@@ -302,17 +303,21 @@ class Confidence:
         unknown = np.full(len(vectors), np.nan)
         return margin, unknown if model is None else model.probabilities(kind, margin, vectors)
 
-    def one_identity(self, margins: npt.ArrayLike) -> list[float | None]:
-        """Return the probability that two clusters are one identity, by the margin of each pair.
+    def one_identity(
+        self, margins: npt.ArrayLike, sizes: Sequence[tuple[int, int]]
+    ) -> list[float | None]:
+        """Return the probability that two clusters are one identity, for each pair.
 
         Args:
             margins: similarity of two clusters as wholes less s~, as in `suggest_merges`.
+            sizes: the numbers of their vectors.
         """
         given = np.asarray(margins, dtype=np.float64)
         model = self._look()
         if model is None:
             return [None] * len(given)
-        return [None if p != p else p for p in model.one_identity(given).tolist()]
+        told = model.one_identity(given, [min(two) for two in sizes])
+        return [None if p != p else p for p in told.tolist()]
 
     def odds_of_pairs(self) -> Odds:
         """Return the odds that two clusters are one, by the tuning; the usual ones without."""
@@ -320,7 +325,7 @@ class Confidence:
         curve = None if model is None or model.identities < IDENTITIES else model.same
         if curve is None or not curve.is_known or not curve.slope:
             return NO_ODDS
-        return Odds(-curve.intercept / curve.slope, 1.0 / curve.slope)
+        return Odds(curve.even, 1.0 / curve.slope)
 
     def _look(self) -> Model | None:
         """Return the model if it holds; look again if a setting has changed."""
@@ -365,10 +370,7 @@ def _judged(decisions: object, right: object) -> list[Answer]:
 
 
 def _plain(some: Iterable[Given]) -> list[Answer]:
-    return [
-        (each.about, each.margin / MARGINS, each.right, 0 if each.about == PAIR else each.of)
-        for each in some
-    ]
+    return [(each.about, each.margin / MARGINS, each.right, each.number) for each in some]
 
 
 def check_model(model: Model | bool | None) -> Model | None:

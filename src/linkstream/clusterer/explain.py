@@ -225,7 +225,8 @@ class _Telling(Generic[Q]):
     questions: list[Q]
 
     def __call__(self, core: Core) -> list[Q]:
-        told = core.confidence.one_identity([each.margin for each in self.questions])
+        margins = [each.margin for each in self.questions]
+        told = core.confidence.one_identity(margins, [each.sizes for each in self.questions])
         return [
             each
             if isinstance(each, Question) and not _is_plain_join(each)

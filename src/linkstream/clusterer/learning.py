@@ -55,11 +55,13 @@ def answer(core: Core, one: int, other: int, level: int, *, same: bool) -> list[
     clusters = engine.cluster_of(one), engine.cluster_of(other)
     if level != SUBCLUSTERS or not core.confidence.margins or clusters[0] == clusters[1]:
         return []
-    margin = _margin(engine.parts(clusters[0]), engine.parts(clusters[1]))
+    parts = engine.parts(clusters[0]), engine.parts(clusters[1])
+    margin = _margin(*parts)
     if margin is None:
         return []
-    told = _told(core, events.COMPARED, PAIR, margin)
-    return [(events.COMPARED, round(margin * MARGINS), told, int(same))]
+    smaller = min(int(part.counts.sum()) for part in parts)
+    told = _told(core, events.COMPARED, PAIR, margin, smaller)
+    return [(events.COMPARED, round(margin * MARGINS), told, int(same), smaller)]
 
 
 def tell_of_drift(core: Core, about: int) -> None:

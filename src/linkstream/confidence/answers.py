@@ -27,6 +27,7 @@ class Given:
         told: the probability that was told when the answer was given, in millionths, or UNTOLD.
         right: whether the decision was right, or whether the two clusters are one identity.
         of: the vector of the decision, or the number of the correction that is the answer.
+        smaller: number of vectors of the smaller of two clusters; 0 for a decision.
     """
 
     about: int
@@ -34,21 +35,27 @@ class Given:
     told: int
     right: bool
     of: int
+    smaller: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number of vectors that gives the age of the answer."""
+        return self.smaller if self.about == PAIR else self.of
 
     def to_plain(self) -> list[int]:
         """Return the numbers of the answer for JSON."""
-        return [self.about, self.margin, self.told, int(self.right), self.of]
+        return [self.about, self.margin, self.told, int(self.right), self.of, self.smaller]
 
     @classmethod
     def from_plain(cls, numbers: Any) -> Given:
         """Return the answer of these numbers; raise ValueError if they cannot be those of one."""
-        if not _whole(numbers, 5):
+        if not _whole(numbers, 6):
             raise ValueError(f"an answer of {numbers!r:.60}")
-        about, margin, told, right, of = numbers
-        fits = about in (HELD, FOUNDED, PAIR) and abs(margin) <= 3 * MARGINS and of >= 0
+        about, margin, told, right, of, smaller = numbers
+        fits = about in (HELD, FOUNDED, PAIR) and abs(margin) <= 3 * MARGINS and of >= 0 <= smaller
         if not (fits and UNTOLD <= told <= TOLD and right in (0, 1)):
             raise ValueError(f"an answer of {numbers!r:.60}")
-        return cls(about, margin, told, bool(right), of)
+        return cls(about, margin, told, bool(right), of, smaller)
 
 
 def of_decision(member: int, margin: int, told: int, verdict: int) -> Given:

@@ -2,7 +2,9 @@
 
 Answers come from one stream, and decisions change while a stream goes on: the more identities were
 seen, the more often a new cluster is wrong. So the log odds also have a term for age, the logarithm
-of the number of vectors before. Sums are over the answers only, and results are rounded.
+of the number of vectors before. Of two clusters the same term has the vectors of the smaller one:
+large clusters that are alike are less often one identity. Sums are over the answers only, and
+results are rounded.
 """
 
 from __future__ import annotations
@@ -33,7 +35,11 @@ _STEPS, _LONGEST, _NEAR = 200, 0.25, 1e-12
 
 
 def age_of(number: npt.ArrayLike) -> Floats:
-    """Return the age of decisions: the logarithm of the vectors before, and one."""
+    """Return the age of decisions: the logarithm of the vectors before, and one.
+
+    Args:
+        number: the vectors before each decision, or those of the smaller of two clusters.
+    """
     age: Floats = np.log1p(np.asarray(number, dtype=np.float64))
     return age
 
@@ -55,8 +61,9 @@ def corrected(
     given, hit = np.asarray(x, dtype=np.float64), np.asarray(right, dtype=bool)
     if not len(given):
         return curve
-    z = np.clip(curve.intercept + curve.slope * given, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
     ages = np.zeros(len(given)) if age is None else np.asarray(age, dtype=np.float64)
+    z = curve.intercept + curve.slope * given + curve.per_age * ages
+    z = np.clip(z, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
     middle = float(ages.mean())
     columns = [np.ones(len(given)), z, ages - middle]
     priors = [(0.0, SHIFT**-2), (1.0, FACTOR**-2), (0.0, AGE**-2)]
@@ -70,13 +77,14 @@ def corrected(
         slope=round(factor * curve.slope, DIGITS),
         low=min(curve.low, float(given.min())),
         high=max(curve.high, float(given.max())),
-        per_age=round(per_age, DIGITS),
-        oldest=round(float(ages.max()) + BEYOND, DIGITS),
+        per_age=round(per_age + factor * curve.per_age, DIGITS),
+        oldest=round(max(float(ages.max()) + BEYOND, curve.oldest), DIGITS),
+        usual=curve.usual if curve.per_age else round(middle, DIGITS),
     )
 
 
 def fit_aged(x: npt.ArrayLike, right: npt.ArrayLike, age: npt.ArrayLike) -> Curve:
-    """Return the curve of answers alone, as `fit_curve` with a term for age.
+    """Return a curve as `fit_curve`, with a term for age: of answers alone, or of two clusters.
 
     Args:
         x: a number for each answer; higher must mean surer.
@@ -105,6 +113,7 @@ def fit_aged(x: npt.ArrayLike, right: npt.ArrayLike, age: npt.ArrayLike) -> Curv
         ceiling=round(ceiling_of(surest, hit, least), DIGITS),
         per_age=round(per_age, DIGITS),
         oldest=round(float(ages.max()) + BEYOND, DIGITS),
+        usual=round(middle, DIGITS),
     )
 
 

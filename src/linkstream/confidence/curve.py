@@ -34,8 +34,9 @@ class Curve:
         ceiling: the share of right decisions among the surest twentieth, smoothed. No probability
             is greater, as it would rest on the form of the curve alone.
         right, wrong: how many decisions of each kind it was fitted to.
-        per_age, oldest: c and the greatest age of a term c·age of the log odds, which answers add:
-            age is the logarithm of the vectors before, and one.
+        per_age, oldest, usual: c, the greatest and the mean age of a term c·age of the log odds:
+            age is the logarithm of one more than a number of vectors. Of decisions it is that of
+            the vectors before, and answers add the term; of two clusters that of the smaller one.
     """
 
     intercept: float
@@ -47,6 +48,7 @@ class Curve:
     wrong: int
     per_age: float = 0.0
     oldest: float = 0.0
+    usual: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -67,6 +69,11 @@ class Curve:
         age = math.inf if number is None else np.log1p(np.asarray(number, dtype=np.float64))
         return odds + self.per_age * np.minimum(age, self.oldest)
 
+    @property
+    def even(self) -> float:
+        """The x of even odds, at the usual age; the slope must not be 0."""
+        return -(self.intercept + self.per_age * self.usual) / self.slope
+
     def probabilities(self, x: npt.ArrayLike, number: npt.ArrayLike | None = None) -> Floats:
         """Return the probability for each x; NaN if it is unknown.
 
@@ -86,12 +93,12 @@ class Curve:
 
     def to_plain(self) -> list[float | int]:
         """Return the numbers of the curve for JSON."""
-        return list(astuple(self))[: 9 if self.per_age else 7]
+        return list(astuple(self))[: 10 if self.per_age else 7]
 
     @classmethod
     def from_plain(cls, numbers: Any) -> Curve:
         """Return the curve of these numbers; raise ValueError if they cannot be those of one."""
-        if not isinstance(numbers, list) or len(numbers) not in (7, 9):
+        if not isinstance(numbers, list) or len(numbers) not in (7, 9, 10):
             raise ValueError(f"a curve of {numbers!r:.60}")
         if not all(type(each) in (int, float) and math.isfinite(each) for each in numbers):
             raise ValueError(f"a curve of {numbers!r:.60}")

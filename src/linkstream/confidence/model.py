@@ -22,7 +22,8 @@ QUESTIONS = 50  # and fewest answers to questions on two clusters
 CHECKED = 20  # fewest answers that a tuning is compared with
 DRIFTED = 3.0  # standard deviations
 
-# HELD, FOUNDED or PAIR; the margin; whether right, or the same; the number of vectors before.
+# HELD, FOUNDED or PAIR; the margin; whether right, or the same; the number of vectors before, or
+# those of the smaller of two clusters.
 Answer = tuple[int, float, bool, int]
 
 Kinds = npt.NDArray[np.int8]
@@ -107,10 +108,12 @@ class Pairs:
 
     Attributes:
         margin: similarity of the two as wholes, less s~(k, k').
+        smaller: number of vectors of the smaller one.
         same: whether the majorities of both are one identity.
     """
 
     margin: Floats
+    smaller: npt.NDArray[np.int64]
     same: Flags
 
     @classmethod
@@ -118,6 +121,7 @@ class Pairs:
         """Concatenate the pairs of several runs."""
         return cls(
             np.concatenate([part.margin for part in parts]),
+            np.concatenate([part.smaller for part in parts]),
             np.concatenate([part.same for part in parts]),
         )
 
@@ -156,11 +160,13 @@ class Model:
         setting: what the model is valid for.
         held: the curve for vectors that joined or were linked; the margin is its x.
         new: the curve for new clusters; the margin with its sign changed is its x.
-        same: the curve for two clusters to be one identity; their margin is its x.
+        same: the curve for two clusters to be one identity; their margin is its x, and the number
+            of vectors of the smaller one gives its age.
         identities: number of identities that it was fitted to.
         answers: what people have answered since, the newest KEPT: whether it is about a vector
             that was given a cluster, a new cluster or a pair of clusters; the margin; whether the
-            decision was right, or the two are one identity; the number of vectors before.
+            decision was right, or the two are one identity; the number of vectors before, or of
+            the smaller of the two.
     """
 
     setting: Setting
@@ -190,7 +196,7 @@ class Model:
             setting,
             fit_curve(examples.margin[held], examples.right[held]),
             fit_curve(-examples.margin[new], examples.right[new]),
-            fit_curve(pairs.margin, pairs.same),
+            fit_aged(pairs.margin, pairs.same, age_of(pairs.smaller)),
             examples.identities,
         )
 
@@ -264,10 +270,17 @@ class Model:
         deviation = float(right.sum() - told.sum()) / max(spread, 1e-9)
         return Check(len(told), float(told.mean()), float(right.mean()), deviation)
 
-    def one_identity(self, margin: Floats) -> Floats:
-        """Return the probability that two clusters are one identity; NaN if it is unknown."""
+    def one_identity(self, margin: Floats, smaller: npt.ArrayLike) -> Floats:
+        """Return the probability that two clusters are one identity; NaN if it is unknown.
+
+        Args:
+            margin: the margin of each two as wholes.
+            smaller: number of vectors of the smaller of each two.
+        """
         curve = self.pair_curve
-        return np.full(margin.shape, math.nan) if curve is None else curve.probabilities(margin)
+        if curve is None:
+            return np.full(margin.shape, math.nan)
+        return curve.probabilities(margin, smaller)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model for JSON."""
@@ -313,17 +326,15 @@ def _corrected(model: Model) -> tuple[Curve, Curve, Curve]:
     return (
         _corrected_curve(model, model.held, sorts[HELD]),
         _corrected_curve(model, model.new, sorts[FOUNDED]),
-        _corrected_curve(model, model.same, sorts[PAIR], aged=False),
+        _corrected_curve(model, model.same, sorts[PAIR]),
     )
 
 
-def _corrected_curve(
-    model: Model, curve: Curve, answers: list[tuple[float, bool, int]], *, aged: bool = True
-) -> Curve:
+def _corrected_curve(model: Model, curve: Curve, answers: list[tuple[float, bool, int]]) -> Curve:
     """Return the curve of a tuning corrected by answers; without one, that of the answers."""
     x = np.array([margin for margin, _, _ in answers])
     right = np.array([hit for _, hit, _ in answers], dtype=bool)
-    age = age_of([number for *_, number in answers]) if aged else None
+    age = age_of([number for *_, number in answers])
     if model.identities >= IDENTITIES and curve.is_known:
         return corrected(curve, x, right, age)
-    return fit_curve(x, right) if age is None else fit_aged(x, right, age)
+    return fit_aged(x, right, age)

@@ -377,11 +377,13 @@ class Compared(Event):
     """The correction before it answers a question on two clusters: whether they are the `same`.
 
     `margin` is that of the two as wholes, `told` the probability that they are one; as in `judged`.
+    `smaller` is the number of vectors of the smaller one.
     """
 
     margin: int
     told: int
     same: int
+    smaller: int
 
 
 @dataclass(frozen=True, slots=True)

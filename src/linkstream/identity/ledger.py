@@ -414,8 +414,8 @@ class Ledger:
     def _judged(self, _s: int, _v: int, *numbers: int) -> None:
         self._steps.assign(self, "answers", self.answers.plus(of_decision(*numbers)))
 
-    def _compared(self, _s: int, _v: int, margin: int, told: int, same: int, *_: int) -> None:
-        answer = Given(PAIR, margin, told, bool(same), self.book.newest(0).sequence)
+    def _compared(self, _s: int, _v: int, margin: int, told: int, same: int, smaller: int) -> None:
+        answer = Given(PAIR, margin, told, bool(same), self.book.newest(0).sequence, smaller)
         self._steps.assign(self, "answers", self.answers.plus(answer))
 
     def _drifted(self, _s: int, _v: int, about: int, *_: int) -> None:

@@ -74,7 +74,8 @@ def confidence(model: Model | None, answered: Sequence[tuple[float, bool]]) -> F
     axes = figure.add_subplot(1, 2, 2)
     for place, (name, curve, sign) in enumerate(() if model is None else _curves(model)):
         x = np.linspace(curve.low, curve.high, 200)
-        p = np.minimum(sigmoid(curve.intercept + curve.slope * x), curve.ceiling)
+        usual = np.expm1(curve.usual)  # vectors: of two clusters, those of the smaller one
+        p = np.minimum(sigmoid(curve.log_odds(x, usual)), curve.ceiling)
         label = f"{name}: {curve.right:,} yes, {curve.wrong:,} no"
         style = "-" if curve.is_known else ":"
         axes.plot(sign * x, p, color=PALETTE[place], linestyle=style, label=label)

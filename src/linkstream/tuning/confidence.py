@@ -47,7 +47,9 @@ def pairs(links: Links, y: Labels) -> Pairs:
     suggested = links.suggest_merges(limit=PAIRS)
     who = {cluster: _majority(links, cluster, len(y), y) for cluster in np.unique(links.labels())}
     same = [who[each.clusters[0]] == who[each.clusters[1]] for each in suggested]
-    return Pairs(np.array([each.margin for each in suggested]), np.array(same, dtype=bool))
+    margin = np.array([each.margin for each in suggested])
+    smaller = np.array([min(each.sizes) for each in suggested], dtype=np.int64)
+    return Pairs(margin, smaller, np.array(same, dtype=bool))
 
 
 def judged(links: Links, X: Vectors, y: Labels) -> Examples:
