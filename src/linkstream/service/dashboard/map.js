@@ -108,9 +108,9 @@ class MapView {
   }
 
   start() {
-    this.schemes = globalThis.matchMedia("(prefers-color-scheme: dark)");
+    this.schemes = document;
     this.recolour = () => this.picture.recolour();
-    this.schemes.addEventListener("change", this.recolour);
+    this.schemes.addEventListener("theme-changed", this.recolour);
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.frame);
     followPointer(this.canvas, this);
@@ -121,7 +121,7 @@ class MapView {
     clearTimeout(this.timer);
     clearTimeout(this.asking);
     this.sizes?.disconnect();
-    this.schemes?.removeEventListener("change", this.recolour);
+    this.schemes?.removeEventListener("theme-changed", this.recolour);
     this.picture.stop();
     this.ended = true;
   }
