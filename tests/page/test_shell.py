@@ -144,19 +144,19 @@ def test_a_chosen_theme_is_kept_and_is_there_before_anything_is_drawn(people, op
     page = open_page(people.url, dark=False)
     page.get_by_role("button", name="Settings").click()
     page.get_by_role("radio", name="Dark").check()
-    ground = "getComputedStyle(document.documentElement).backgroundColor"
-    assert page.evaluate(ground) == "rgb(16, 20, 27)"
+    root = page.locator("html")
+    expect(root).to_have_css("background-color", "rgb(16, 20, 27)")
     page.route("**/page/app.js", lambda route: route.abort())
     page.reload()
-    assert page.evaluate(ground) == "rgb(16, 20, 27)"
+    expect(root).to_have_css("background-color", "rgb(16, 20, 27)")
     page.unroute("**/page/app.js")
     page.reload()
     page.get_by_role("button", name="Settings").click()
     expect(page.get_by_role("radio", name="Dark")).to_be_checked()
     page.get_by_role("radio", name="System").check()
-    page.wait_for_function(f"{ground} === 'rgb(245, 246, 248)'")
+    expect(root).to_have_css("background-color", "rgb(245, 246, 248)")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{ground} === 'rgb(16, 20, 27)'")
+    expect(root).to_have_css("background-color", "rgb(16, 20, 27)")
 
 
 def test_signing_out_forgets_the_token(tmp_path, open_page):
