@@ -176,8 +176,10 @@ export function noNamespace(limited) {
   return el(
     "section",
     { class: "card narrow" },
-    empty(
-      "No namespace yet",
+    el(
+      "div",
+      { class: "empty" },
+      el("h1", {}, "No namespace yet"),
       el(
         "p",
         {},
