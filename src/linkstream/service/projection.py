@@ -216,7 +216,7 @@ class _Arrivals:
         """
         starts, sizes = self.regions()
         gap = _GAP + _radius(_GROWTH * mean_size) if len(starts) < _CROWD else _NARROW_GAP
-        rooms = np.rint(gap + _radius(sizes))
+        rooms = np.rint(gap + _radius(sizes.astype(np.float64)))
         rows = [self.rows[start] for start in starts.tolist()]
         return dict(zip(rows, rooms.astype(np.int64).tolist(), strict=True))
 

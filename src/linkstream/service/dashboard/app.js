@@ -158,6 +158,7 @@ async function open(module, view, parts, query) {
   try {
     cleanup = await module.show(root, contextOf(parts, query, leaving.signal));
     failures = 0;
+    renew();
   } catch (error) {
     if (leaving.signal.aborted || isAbort(error)) return;
     throw error;
@@ -293,17 +294,18 @@ function listNamespaces(namespaces, chosen) {
   const begin = VIEWS.some(({ path }) => path === "begin");
   picker.replaceChildren(
     ...namespaces.map(({ name, vectors }) =>
-      el("option", { value: name }, `${name} · ${number(vectors)}`)
+      el("option", { value: name }, vectors === null ? name : `${name} · ${number(vectors)}`)
     ),
     ...(begin ? [el("hr"), el("option", { value: NEW }, "New namespace…")] : []),
   );
   picker.disabled = !namespaces.length;
   if (chosen) picker.value = chosen;
   picker.title = chosen ? `Namespace ${chosen}, with its number of vectors` : "Namespace";
-  listed = performance.now();
+  const known = namespaces.find(({ name }) => name === chosen)?.vectors !== null;
+  listed = known ? performance.now() : -Infinity; // a namespace has counts once it is in use
 }
 
-let listed = 0;
+let listed = -Infinity;
 
 /** Ask for the sizes of the namespaces again, unless they are new or the list is open. */
 async function renew() {
