@@ -47,7 +47,10 @@ SPREAD = """(canvas) => {
 }"""
 # How many pixels have the red of a picture.
 RED = """(canvas) => {
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const { width, height } = canvas;
+  const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  const { data } = copy.getImageData(0, 0, width, height);
   let found = 0;
   for (let at = 0; at < data.length; at += 4) {
     if (data[at] > 240 && data[at + 1] < 40 && data[at + 2] < 50) found += 1;

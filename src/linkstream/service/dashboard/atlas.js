@@ -39,10 +39,11 @@ export class Atlas {
   take(answer, now, { singles = true, turned = false } = {}) {
     const first = this.version < 0;
     const before = { index: this.index, born: this.born };
-    const { nodes, edges } = pick(answer, singles);
+    answer.singles ??= singlesOf(answer.nodes);
+    const { nodes, edges } = singles ? answer : without(answer, answer.singles);
     this.version = answer.version;
     this.leftOut = answer.left_out ?? 0;
-    this.singles = singlesOf(answer.nodes).size;
+    this.singles = answer.singles.size;
     this.size = nodes.subcluster.length;
     this.subcluster = nodes.subcluster;
     this.cluster = nodes.cluster;
@@ -204,11 +205,8 @@ export function singlesOf({ cluster, count }) {
   return new Set([...vectors].filter(([, all]) => all === 1).map(([id]) => id));
 }
 
-/** Return the nodes and edges of an answer, with or without clusters of a single vector. */
-function pick(answer, singles) {
-  const { nodes, edges } = answer;
-  if (singles) return answer;
-  const out = singlesOf(nodes); // they have no edges
+/** Return the nodes and edges of an answer without some clusters, which have no edges. */
+function without({ nodes, edges }, out) {
   const kept = nodes.cluster.map((id) => !out.has(id));
   let next = 0;
   const place = kept.map((keep) => (keep ? next++ : -1));

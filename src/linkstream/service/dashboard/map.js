@@ -215,9 +215,8 @@ class MapView {
   /** Take an answer of the service into the atlas and show it. */
   draw(answer) {
     this.answer = answer;
-    if (this.singles === null) {
-      this.singles = singlesOf(answer.nodes).size <= DUST;
-    }
+    answer.singles = singlesOf(answer.nodes);
+    this.singles ??= answer.singles.size <= DUST;
     const lit = this.picture.lit >= 0 ? this.atlas.subcluster[this.picture.lit] : null;
     this.turned ??= this.turn(answer.nodes);
     const wanted = { singles: this.singles, turned: this.turned };

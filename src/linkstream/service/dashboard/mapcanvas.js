@@ -12,6 +12,7 @@ import { drawLabels } from "./maplabels.js";
 const CLOSEST = 90; // most pixels between two cells
 const FITTED = 56; // the same where all subclusters are shown at once
 const MARGIN = 44; // pixels around the subclusters
+const TOOLS = 44; // pixels at the right that the buttons take
 export const SMALLEST = 1.15; // radius in pixels
 const FINEST = 0.75; // the same in a large cluster, where edges must stay visible
 const CROWD = 12; // a cluster of more subclusters is large
@@ -107,14 +108,15 @@ export class MapCanvas {
     const high = bounds.bottom - bounds.top + 2;
     const margin = Math.min(MARGIN, 0.06 * this.width);
     const scale = Math.min(
-      (this.width - 2 * margin) / wide,
+      (this.width - 2 * margin - TOOLS) / wide,
       (this.height - 2 * margin) / high,
       closest,
     );
+    const fitting = Math.max(scale, 0.05);
     return {
-      x: (bounds.left + bounds.right) / 2,
+      x: (bounds.left + bounds.right) / 2 + TOOLS / 2 / fitting,
       y: (bounds.top + bounds.bottom) / 2,
-      scale: Math.max(scale, 0.05),
+      scale: fitting,
     };
   }
 
