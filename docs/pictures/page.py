@@ -72,7 +72,7 @@ def show(page: Page, url: str, view: str) -> None:
     page.goto(f"{url}/#/{view}?in=people")
     page.locator("main .view h1").first.wait_for()
     page.wait_for_timeout(1_500)
-    page.locator(READY).first.wait_for(state="detached")
+    page.locator(READY).first.wait_for(state="hidden")
     name = "page-one.png" if "/" in view else f"page-{view}.png"
     page.screenshot(path=IMG / name, animations="disabled")
 

@@ -125,7 +125,7 @@ def shown(page: Page, url: str, view: str, namespace: str) -> float:
     begin = time.perf_counter()
     page.goto(f"{url}/#/{view}?in={namespace}", wait_until="commit")
     page.locator(CONTENT).first.wait_for(timeout=PATIENCE)
-    page.locator(READY).first.wait_for(state="detached", timeout=PATIENCE)
+    page.locator(READY).first.wait_for(state="hidden", timeout=PATIENCE)
     return time.perf_counter() - begin
 
 
