@@ -42,7 +42,8 @@ COMPARED = 24_000  # largest subclusters with which a new region is compared
 _SKETCH = 256  # dimensions after a random projection, enough to find a neighbour
 _BLOCK = 256
 _GAP = 2.5  # free cells around a new region, besides those that it may grow into
-_NARROW_GAP, _CROWD = 1.4, 3_000  # the gap if this many regions start at once
+_NARROW_GAP, _SEVERAL = 1.4, 300  # the gap if this many regions start at once
+_CROWD = 3_000  # so many that most of them are gathered
 _CAREFUL = 1_500  # regions with most vectors, which then get a place of their own
 _GROWTH = 4.0  # size to which a new region may grow, in mean sizes
 
@@ -215,7 +216,7 @@ class _Arrivals:
         `mean_size` is the mean number of subclusters of the regions on the map.
         """
         starts, sizes = self.regions()
-        gap = _GAP + _radius(_GROWTH * mean_size) if len(starts) < _CROWD else _NARROW_GAP
+        gap = _GAP + _radius(_GROWTH * mean_size) if len(starts) < _SEVERAL else _NARROW_GAP
         rooms = np.rint(gap + _radius(sizes.astype(np.float64)))
         rows = [self.rows[start] for start in starts.tolist()]
         return dict(zip(rows, rooms.astype(np.int64).tolist(), strict=True))

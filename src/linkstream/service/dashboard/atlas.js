@@ -2,17 +2,19 @@
  * The data of the map: positions, sizes and colours. This module does not draw.
  *
  * Positions come from the service; the position of a subcluster never changes. The radius of a disc
- * is proportional to the square root of the count. Where two discs would overlap, both shrink in
+ * is proportional to the square root of the count, and larger where there is room. Where two discs would overlap, both shrink in
  * proportion until they fit.
  */
 
-const LARGEST = 0.85; // radius of the largest subcluster; cells are 1 apart
+const LARGEST = 0.85; // radius of the largest subcluster where cells are 1 apart
+const WIDEST = 2.2; // and where there is much room
+const ROOM = 0.42; // radius of the largest as a share of the mean distance of subclusters
 const SINGLE = 0.27; // largest radius of a single vector, so that edges stay visible
 const LEAST = 0.15; // smallest radius
 const GAP = 0.92; // share of the distance between two subclusters that their discs may fill
 const COARSE = 2; // cell width of the grid that finds neighbours
 const SLOTS = 12; // colours
-const COLOURED = 1_000; // largest clusters that get a colour; the others are grey
+const COLOURED = 3_000; // largest clusters that get a colour; the others are grey
 export const GREY = SLOTS;
 const FADE = 900; // milliseconds in which a new subcluster appears
 const BURST = 2_000; // more new subclusters than this appear at once, without fading
@@ -24,6 +26,7 @@ export class Atlas {
     this.clusters = new Map();
     this.names = new Map();
     this.newest = 0;
+    this.largest = LARGEST;
     this.singles = 0; // clusters of one vector, drawn or not
     this.index = new Map(); // subcluster → index in the arrays
     this.born = new Float64Array(0);
@@ -92,10 +95,14 @@ export class Atlas {
       bounds.bottom = Math.max(bounds.bottom, this.y[i]);
       most = Math.max(most, this.count[i]);
     }
-    const unit = Math.min(SINGLE, LARGEST / Math.sqrt(most));
+    const area = Math.PI / 4 * (bounds.right - bounds.left + 2) * (bounds.bottom - bounds.top + 2);
+    const room = this.size ? ROOM * Math.sqrt(area / this.size) : 0;
+    this.largest = Math.min(Math.max(LARGEST, room), WIDEST);
+    const wider = this.largest / LARGEST;
+    const unit = Math.min(SINGLE * wider, this.largest / Math.sqrt(most));
     this.wanted = Float64Array.from(
       this.count,
-      (count) => Math.max(unit * Math.sqrt(count), LEAST),
+      (count) => Math.max(unit * Math.sqrt(count), LEAST * wider),
     );
     this.radius = this.wanted.slice();
     for (let i = 0; i < this.size; i += 1) this.makeRoom(i);
@@ -161,7 +168,7 @@ export class Atlas {
   /** Return the subcluster within `slack` of a point of the map, or −1. */
   at(x, y, slack, least = 0) {
     let [best, found] = [slack, -1];
-    for (const square of around(x, y, LARGEST + slack)) {
+    for (const square of around(x, y, this.largest + slack)) {
       for (const i of this.grid.get(square) ?? []) {
         const off = Math.hypot(this.x[i] - x, this.y[i] - y) - Math.max(this.radius[i], least);
         if (off < best) [best, found] = [off, i];

@@ -5,6 +5,7 @@ import { button, el, foreign, harmless, short, signed, slot } from "./elements.j
 const PASSES = 6_000; // milliseconds that a note is shown
 const JSON_KIND = '-H "Content-Type: application/json"';
 const bearer = (wanted) => (wanted ? ' -H "Authorization: Bearer $TOKEN"' : "");
+const LONG = 500; // characters of a command that may need to be scrolled
 const WIDEST = 0.3; // the margin that fills half of a bar
 
 /**
@@ -56,8 +57,9 @@ export function command(line) {
       say("This browser does not allow copying; select the line instead.", { tone: "bad" });
     }
   };
+  const long = line.length > LONG ? { tabindex: "0" } : {}; // scrolls
   const copy = button("Copy", run, { class: "small", "aria-label": "Copy the command" });
-  return el("div", { class: "command" }, el("pre", {}, el("code", {}, line)), copy);
+  return el("div", { class: "command" }, el("pre", long, el("code", {}, line)), copy);
 }
 
 /**
@@ -200,11 +202,28 @@ export function noNamespace(limited) {
   );
 }
 
-/** Return the command that adds one vector. */
+/** Return the command that adds one vector; the first one sets the dimension. */
 export function addLine(context) {
-  const body = '{"vector": [0.1, 0.2, 0.3, 0.4], "payload": {"text": "hello"}}';
-  const url = `${location.origin}/v1/namespaces/${context.namespace}/vectors`;
-  return command(`curl ${url}${bearer(context.api.token)} ${JSON_KIND} -d '${body}'`);
+  const payload = '"payload": {"text": "hello"}';
+  return postLine(context, "vectors", `{"vector": ${exampleVector(null)}, ${payload}}`);
+}
+
+/** Return the JSON of a vector of a dimension (null: any), for a command. */
+export function exampleVector(dimension) {
+  const numbers = Array.from({ length: dimension ?? 4 }, (_, at) => (at === 0 ? 1 : 0.1));
+  return `[${numbers.join(", ")}]`;
+}
+
+/** Return the command that sends a body to a route of the namespace; it runs as it is copied. */
+export function postLine(context, route, body) {
+  const url = `${location.origin}/v1/namespaces/${context.namespace}/${route}`;
+  const line = command(`curl ${url}${bearer(context.api.token)} ${JSON_KIND} -d '${body}'`);
+  return context.api.token === null ? line : el(
+    "div",
+    { class: "stack" },
+    line,
+    el("p", { class: "quiet small-text" }, "Set the variable TOKEN to your token first."),
+  );
 }
 
 /** Return a link to a cluster, with its colour and its name or ID. */
