@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from page.served import HOSTILE, around, direction
+from linkstream.service.running import background
+from linkstream.service.settings import Settings
+from page.served import HOSTILE, Served, around, direction, png
 
 CANVAS = "canvas.map-canvas"
 MANY = 20_000
@@ -28,6 +30,32 @@ PAINTED = """(canvas) => {
   }
   const many = [...colours.values()].filter((count) => count > 50);
   return { painted: painted / (width * height), colours: many.length };
+}"""
+# Which share of the width and of the height the painted pixels span.
+SPREAD = """(canvas) => {
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  const [xs, ys] = [[], []];
+  for (let at = 0; at < width * height; at += 1) {
+    if (data[4 * at + 3] < 40) continue;
+    xs.push(at % width);
+    ys.push(Math.floor(at / width));
+  }
+  const span = (all) => all.reduce((m, v) => Math.max(m, v), 0) -
+    all.reduce((m, v) => Math.min(m, v), 1e9);
+  return [span(xs) / width, span(ys) / height];
+}"""
+# How many pixels have the red of a picture.
+RED = """(canvas) => {
+  const { width, height } = canvas;
+  const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  const { data } = copy.getImageData(0, 0, width, height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at] > 240 && data[at + 1] < 40 && data[at + 2] < 50) found += 1;
+  }
+  return found;
 }"""
 # Milliseconds of each of forty frames while the wheel turns.
 FRAMES = """async (canvas) => {
@@ -70,8 +98,11 @@ def spot(page, served, subcluster):
     canvas = settled(page)
     box = canvas.bounding_box()
     x, y, scale = (float(canvas.get_attribute(f"data-{name}")) for name in ("x", "y", "scale"))
-    right = (nodes["x"][place] - x) * scale + box["width"] / 2
-    down = (-nodes["y"][place] - y) * scale + box["height"] / 2
+    east, north = nodes["x"][place], nodes["y"][place]
+    if canvas.get_attribute("data-turned") == "true":
+        east, north = north, east
+    right = (east - x) * scale + box["width"] / 2
+    down = (-north - y) * scale + box["height"] / 2
     return box["x"] + right, box["y"] + down
 
 
@@ -137,14 +168,13 @@ def test_points_keep_their_positions_when_vectors_arrive(served, open_page):
     canvas = settled(page)
     nodes = served.get("map")["nodes"]
     mine = nodes["subcluster"][nodes["cluster"].index(first)]
-    before = spot(page, served, mine)
+    spot(page, served, mine)
     served.add(around(direction(0, 0, 0, 1.0), 3, seed=5))
     expect(canvas).to_have_attribute("data-drawn", str(len(nodes["subcluster"]) + 1))
     after = served.get("map")["nodes"]
     kept = len(nodes["subcluster"])
     assert (after["x"][:kept], after["y"][:kept]) == (nodes["x"], nodes["y"])
-    assert spot(page, served, mine) == pytest.approx(before, abs=0.5)
-    page.mouse.move(*before)
+    page.mouse.move(*spot(page, served, mine))
     expect(page.locator(".map-tip")).to_have_attribute("data-subcluster", str(mine))
 
 
@@ -267,3 +297,83 @@ def test_on_a_phone_a_tap_shows_a_subcluster_with_a_link(served, browser):
     link.tap()
     expect(page).to_have_url(re.compile(rf"#/cluster/{first}\b"))
     context.close()
+
+
+def test_five_clusters_use_the_canvas(served, open_page, shoot):
+    served.make()
+    for axis in range(5):
+        served.add(around(direction(*(float(at == axis) for at in range(axis + 1))), 3, seed=axis))
+    for size in ({}, {"width": 360, "height": 740}):
+        page = open_page(served.url, "map", **size)
+        canvas = settled(page)
+        expect(canvas).to_have_attribute("data-nodes", "5")
+        shown = canvas.evaluate(SPREAD)
+        assert max(shown) > 0.6, shown
+        assert min(shown) > 0.25, shown
+        shoot(page, f"map-five-{size.get('width', 1280)}")
+
+
+def test_a_search_flies_to_a_cluster_and_is_kept_in_the_address(served, open_page):
+    *_, last = some(served)
+    served.post("name", {"cluster": last, "name": "Ann"})
+    page = open_page(served.url, "map")
+    canvas = settled(page)
+    before = canvas.get_attribute("data-scale")
+    page.get_by_role("searchbox").fill("an")
+    expect(page.locator(".map-row")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"find=an"))
+    expect(canvas).not_to_have_attribute("data-scale", before)
+    settled(page)
+    at = [canvas.get_attribute(f"data-{axis}") for axis in "xy"]
+    page.reload()
+    expect(page.get_by_role("searchbox")).to_have_value("an")
+    for axis, value in zip("xy", at, strict=True):
+        expect(settled(page)).to_have_attribute(f"data-{axis}", value)
+    page.get_by_role("searchbox").fill("nobody")
+    expect(page.get_by_text("No cluster on the map has this ID")).to_be_visible()
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator(".map-row")).to_have_count(3)
+    expect(canvas).to_have_attribute("data-scale", before)
+
+
+def test_single_vectors_can_be_left_out(served, open_page):
+    some(served)
+    for axis in (5, 6):
+        served.add(around(direction(*(float(at == axis) for at in range(axis + 1))), 1))
+    page = open_page(served.url, "map")
+    expect(settled(page)).to_have_attribute("data-nodes", "5")
+    page.get_by_label("2 single vectors").uncheck()
+    expect(settled(page)).to_have_attribute("data-nodes", "3")
+    expect(page).to_have_url(re.compile(r"singles=hidden"))
+    page.reload()
+    expect(settled(page)).to_have_attribute("data-nodes", "3")
+    page.get_by_label("2 single vectors").check()
+    expect(settled(page)).to_have_attribute("data-nodes", "5")
+
+
+def test_exemplars_are_drawn_on_their_clusters(tmp_path, open_page, shoot):
+    (tmp_path / "red.png").write_bytes(png(60, 60, (250, 10, 20)))
+    settings = Settings(data=tmp_path / "data", port=0, threads=1, images=tmp_path)
+    with background(settings) as url:
+        served = Served(url.rstrip("/")).make()
+        first = served.add(around(direction(1.0), 6))[0]
+        other = served.add(around(direction(0, 1.0), 5, seed=1))[0]
+        page = open_page(served.url, "thresholds")
+        payloads = {first: {"image": "red.png"}, other: {"text": "Where is my parcel?"}}
+
+        def answer(route):
+            body = served.get("clusters?order=size")
+            for each in body["clusters"]:
+                each["exemplars"] = [{"vector": 0, "key": None, "payload": payloads[each["id"]]}]
+            route.fulfill(json=body)
+
+        page.route("**/clusters?*exemplars=1*", answer)
+        page.goto(f"{served.url}/#/map")
+        canvas = settled(page)
+        for _ in range(200):
+            red = canvas.evaluate(RED)
+            if red > 200:
+                break
+            page.wait_for_timeout(50)
+        assert red > 200
+        shoot(page, "map-exemplars")

@@ -224,3 +224,29 @@ def test_a_removed_region_frees_its_cells():
     grid.retain(set())
     grid.start_region(4, None, room=4)
     assert grid.points([4])[0] == 0
+
+
+def test_very_many_clusters_are_laid_out_apart_and_stay():
+    rng = np.random.default_rng(6)
+    n = 4_000
+    rows = rng.standard_normal((n, 16))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    clusters = np.arange(n)
+    clusters[1:1_200:3] = clusters[0:1_200:3]  # some have two subclusters
+    edges = [(i, i + 1) for i in range(0, 1_200, 3)]
+    counts = rng.integers(1, 50, n)
+    state, projection = made(rows, clusters, counts, edges), Projection()
+    before = projection.update(replace(state, **{k: getattr(state, k)[: n - 5] for k in ROWS}))
+    points = np.column_stack([before.x, before.y])
+    order = np.argsort(points[:, 0])
+    near = [
+        np.linalg.norm(points[a] - points[b])
+        for place, a in enumerate(order)
+        for b in order[place + 1 : place + 60]
+        if points[b, 0] - points[a, 0] < 1.7 and before.cluster[a] != before.cluster[b]
+    ]
+    assert min(near) > 1.7
+    assert np.ptp(before.x) > 1.2 * np.ptp(before.y)
+    after = places(projection.update(state))
+    assert all(after[number] == place for number, place in places(before).items())
+    assert len(after) == n

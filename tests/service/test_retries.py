@@ -90,6 +90,7 @@ BAD = {
     "too long": "k" * 256,
     "much too long": "k" * 20_000,
     "a tab": "a\tb",
+    "a space within": "a b",
     "letters beyond": "\xff\xfe",
 }
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from linkstream import __version__
 from linkstream.errors import LinkstreamError
-from linkstream.service import requests
+from linkstream.service.invalid import invalid
 from linkstream.service.metrics import Metrics
 from linkstream.service.middleware import AddFastPath, SecurityMiddleware
 from linkstream.service.responses import Refusal, error_response, hidden_prefix
@@ -64,7 +64,7 @@ def create_app(settings: Settings, *, sessions: Sessions | None = None) -> Servi
         version=__version__,
         description=ABOUT,
         lifespan=lifespan,
-        docs_url=None,  # that page loads scripts from other sites
+        docs_url=None,  # that page loads scripts from other sites; ours is routes/swagger.py
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -100,7 +100,7 @@ async def _library_error(request: Request, error: Exception) -> Response:
 
 async def _invalid_request(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return error_response(requests.invalid(error.errors()[0]))
+    return error_response(invalid(error.errors()[0]))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

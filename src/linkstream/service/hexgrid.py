@@ -5,6 +5,8 @@ cells between its own are used too, at distances of a half and then a quarter. A
 integer, so that a step in some direction is an addition. `claims` holds the owner of each whole
 cell within one step of an occupied cell. No region uses a cell that another claims, so there is
 always a strip of empty cells between two regions.
+
+Distances from the centre are those of an ellipse that is STRETCH times as wide as high.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ _TURN = math.pi * (3.0 - math.sqrt(5.0))  # the golden angle spreads directions 
 _NARROW = (0.0, 0.12, -0.12)  # deviations from a direction in a search, in radians
 _WIDE = (0.0, 0.4, -0.4, 0.8, -0.8, 1.2, -1.2)
 _SECTORS = 64  # of directions
+STRETCH = 1.6  # width of the map over its height: screens are wider than high
 _HEIGHT = math.sqrt(3.0) / 2.0  # of a row
 _SEVERAL = -1
 
@@ -141,6 +144,23 @@ class HexGrid:
         self._sizes.append(0)
         self._occupy(number, cell, len(self._firsts) - 1)
 
+    def gather_regions(self, wanted: list[tuple[int, int]]) -> None:
+        """Start many regions in belts around all others.
+
+        Args:
+            wanted: the subcluster that starts each region, and its distance to the next such one.
+        """
+        left = [each for each in wanted if not self._restore(each[0])]
+        inner = max(map(_distance, self._claims), default=0.0)
+        for spacing in sorted({spacing for _, spacing in left}, reverse=True):
+            numbers = [number for number, each in left if each == spacing]
+            inner += spacing
+            for number, cell in zip(numbers, _belt(spacing, inner, len(numbers)), strict=True):
+                self._firsts.append(cell)
+                self._sizes.append(0)
+                self._occupy(number, cell, len(self._firsts) - 1)
+                inner = max(inner, _distance(cell))
+
     def extend_region(self, number: int, beside: int) -> None:
         """Add a subcluster to a region, as near as possible to one of its subclusters.
 
@@ -204,14 +224,14 @@ class HexGrid:
         room, good = wanted
         sector = (int(angle / math.tau * _SECTORS) % _SECTORS, room)
         x, y = _point(cell)
-        start = max(0, int(self._rims.get(sector, 0.0) - math.hypot(x, y)) - 3)
-        ways = [(math.cos(angle + turn), math.sin(angle + turn)) for turn in turns]
+        start = max(0, int(self._rims.get(sector, 0.0) - _distance(cell)) - 3)
+        ways = [(STRETCH * math.cos(angle + turn), math.sin(angle + turn)) for turn in turns]
         for far in range(start, _HALF):
             for dx, dy in ways:
                 r = round((y + far * dy) / _HEIGHT)
                 there = cell_at(WHOLE * round(x + far * dx - r / 2.0), WHOLE * r)
                 if good(there):
-                    self._rims[sector] = math.hypot(*_point(there))
+                    self._rims[sector] = _distance(there)
                     return there
         raise AssertionError("the plane has no end")
 
@@ -260,10 +280,32 @@ def _point(cell: Cell) -> tuple[float, float]:
     return (q + r / 2.0) / WHOLE, r * _HEIGHT / WHOLE
 
 
+def _distance(cell: Cell) -> float:
+    """Return the distance of a cell from the centre, as half the height of its ellipse."""
+    x, y = _point(cell)
+    return math.hypot(x / STRETCH, y)
+
+
 def _bearing(cell: Cell) -> float:
     """Return the direction of a cell from the centre of the map."""
     x, y = _point(cell)
-    return math.atan2(y, x)
+    return math.atan2(y, x / STRETCH)
+
+
+def _belt(spacing: int, inner: float, count: int) -> list[Cell]:
+    """Return whole cells around an ellipse, `spacing` apart, the nearest first."""
+    area = count * spacing * spacing * _HEIGHT / (math.pi * STRETCH)
+    outer = math.sqrt(inner * inner + area) + 2 * spacing
+    high = int(outer / (_HEIGHT * spacing)) + 1
+    wide = int(STRETCH * outer / spacing) + high // 2 + 1
+    r, q = np.mgrid[-high : high + 1, -wide : wide + 1]
+    x, y = (q + r / 2.0) * spacing, r * _HEIGHT * spacing
+    far = np.hypot(x / STRETCH, y)
+    chosen = np.flatnonzero((far >= inner).ravel())
+    chosen = chosen[np.argsort(far.ravel()[chosen], kind="stable")[:count]]
+    step = WHOLE * spacing
+    cells: list[Cell] = (r.ravel()[chosen] * step * _ROW + q.ravel()[chosen] * step).tolist()
+    return cells
 
 
 def _squared(cell: Cell, other: Cell) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -45,6 +46,8 @@ _OWN_SITE = frozenset((b"same-origin", b"none"))
 
 _BEFORE, _AFTER = N.split("{namespace}")[0], "/vectors"
 
+_CSP = SECURITY_HEADERS[0][0]
+
 Handler = Callable[[Request], Awaitable[Response]]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -66,35 +69,34 @@ class SecurityMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 500
-
-        async def respond(message: Any) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                given = message.setdefault("headers", [])
-                message["headers"] = [*given, *SECURITY_HEADERS]
-                if not any(name == b"cache-control" for name, _ in given):
-                    message["headers"].append((b"cache-control", b"no-store"))
-            await send(message)
-
+        start, answer = time.perf_counter(), _Answer(send, head=scope["method"] == "HEAD")
+        if answer.head:
+            scope = {**scope, "method": "GET"}  # the server sends no body
         try:
             self._check(scope)
-            await self._app(scope, receive, respond)
+            await self._app(scope, receive, answer)
+        except _HeadAnswered:
+            pass
         except LinkstreamError as error:
-            await error_response(error, hidden=self._hidden)(scope, receive, respond)
+            await self._refuse(error_response(error, hidden=self._hidden), scope, receive, answer)
         except ClientDisconnect:
-            status = 499  # the client has gone
+            answer.status = 499  # the client has gone
         except asyncio.CancelledError:
-            status = 499
+            answer.status = 499
             if not _stopping(scope):
                 raise
             # The service stops and has closed the connection: uvicorn would log a traceback.
         except Exception:
             _log.exception("%s %s", scope["method"], scope["path"])
-            await error_response(fault("a fault of the service"))(scope, receive, respond)
+            await self._refuse(
+                error_response(fault("a fault of the service")), scope, receive, answer
+            )
         finally:
-            self._metrics.answered(scope, status, time.perf_counter() - start)
+            self._metrics.answered(scope, answer.status, time.perf_counter() - start)
+
+    async def _refuse(self, error: Response, scope: Any, receive: Receive, answer: _Answer) -> None:
+        with contextlib.suppress(_HeadAnswered):
+            await error(scope, receive, answer)
 
     def _check(self, scope: Any) -> None:
         headers: dict[bytes, bytes] = {}
@@ -121,6 +123,35 @@ class SecurityMiddleware:
             seen = f"Host {host!r:.100}"
             remedy = "Use the address of the service, or add the name to allowed_hosts."
             raise Refusal(403, "host", seen, expected="a host name of the service", remedy=remedy)
+
+
+class _HeadAnswered(Exception):  # noqa: N818  # not a failure
+    """Ends the work on an answer to HEAD, whose headers have been sent."""
+
+
+class _Answer:
+    """Sends the messages of an answer, with the headers of every answer.
+
+    The answer to HEAD ends where its body would begin, also if the body is a stream.
+    """
+
+    def __init__(self, send: Send, *, head: bool) -> None:
+        self._send, self.head, self.status = send, head, 500
+
+    async def __call__(self, message: Any) -> None:
+        """Send a message."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            given = message.setdefault("headers", [])
+            names = {name.lower() for name, _ in given}
+            own = SECURITY_HEADERS[1:] if _CSP in names else SECURITY_HEADERS  # that of /docs
+            message["headers"] = [*given, *own]
+            if b"cache-control" not in names:
+                message["headers"].append((b"cache-control", b"no-store"))
+        elif self.head:
+            await self._send({"type": "http.response.body", "body": b""})
+            raise _HeadAnswered
+        await self._send(message)
 
 
 class AddFastPath:

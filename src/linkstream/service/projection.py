@@ -11,6 +11,9 @@ the cell as long as it exists.
   subcluster to which it is most similar, if that similarity is at least Thresholds.lowest, so that
   a fragment lies beside the cluster it may belong to. Otherwise it lies as near to the centre as
   there is room, in a direction that follows from its number.
+* If **very many regions** start at once, as after a restart, those with the fewest vectors are
+  gathered in belts around the others, the widest regions inside. Finding a neighbour for each would
+  take most of the time of the map.
 * A removed subcluster leaves its cell. If an undo brings it back it gets the cell again if free.
 * Regions do not change when clusters split or join: the colours show the clusters.
 
@@ -39,7 +42,9 @@ COMPARED = 24_000  # largest subclusters with which a new region is compared
 _SKETCH = 256  # dimensions after a random projection, enough to find a neighbour
 _BLOCK = 256
 _GAP = 2.5  # free cells around a new region, besides those that it may grow into
-_NARROW_GAP, _CROWD = 1.4, 3_000  # the gap if this many regions start at once
+_NARROW_GAP, _SEVERAL = 1.4, 300  # the gap if this many regions start at once
+_CROWD = 3_000  # so many that most of them are gathered
+_CAREFUL = 1_500  # regions with most vectors, which then get a place of their own
 _GROWTH = 4.0  # size to which a new region may grow, in mean sizes
 
 Integers = npt.NDArray[np.int64]
@@ -99,6 +104,7 @@ class Projection:
         shown = self._shown(state, placed)
         if shown.sum() > placed.sum():
             arrivals = _Arrivals.of(state, placed, shown)
+            arrivals.choose(state.counts)
             self._place(state, arrivals, _most_similar(state, arrivals, check or _no_check))
         return self._layout(state, shown)
 
@@ -112,14 +118,23 @@ class Projection:
     def _place(self, state: State, arrivals: _Arrivals, beside: dict[int, int]) -> None:
         """Give arrivals their cells; `beside` has the rows that new regions lie beside."""
         grid, numbers = self.grid, state.numbers.tolist()
-        rooms = arrivals.rooms(grid.mean_size)
-        for row, above in zip(arrivals.rows, arrivals.above, strict=True):
+        rooms, gathered = arrivals.rooms(grid.mean_size), arrivals.gathered
+        own = [*zip(arrivals.rows, arrivals.above, strict=True)]
+        for place, (row, above) in enumerate(own):
+            if gathered[place]:
+                continue
             if above >= 0:
                 grid.extend_region(numbers[row], numbers[above])
             else:
                 near = beside.get(row)
                 similar = None if near is None else numbers[near]
                 grid.start_region(numbers[row], similar, room=rooms[row])
+        late = [own[place] for place in np.flatnonzero(gathered).tolist()]
+        spacing = arrivals.spacing()
+        grid.gather_regions([(numbers[row], spacing[row]) for row, above in late if above < 0])
+        for row, above in late:
+            if above >= 0:
+                grid.extend_region(numbers[row], numbers[above])
 
     def _layout(self, state: State, shown: npt.NDArray[np.bool_]) -> Layout:
         numbers = state.numbers[shown]
@@ -147,6 +162,8 @@ class _Arrivals:
     rows: list[int] = field(default_factory=list)  # rows that need one
     # For each of `rows`, the row it is linked to, which comes earlier; −1 starts a region.
     above: list[int] = field(default_factory=list)
+    # For each of `rows`, whether its region is gathered in a belt; empty before `choose`.
+    gathered: list[bool] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -170,15 +187,37 @@ class _Arrivals:
                 arrivals.walk([row], linked, left)
         return arrivals
 
+    def regions(self) -> tuple[Integers, Integers]:
+        """Return where in `rows` new regions start, and how many subclusters they have."""
+        starts = np.flatnonzero(np.array(self.above, dtype=np.int64) < 0)
+        return starts, np.diff(np.append(starts, len(self.above)))
+
+    def choose(self, counts: Integers) -> None:
+        """Choose the regions to gather: none, or of very many those with the fewest vectors."""
+        starts, sizes = self.regions()
+        late = np.zeros(len(starts), dtype=bool)
+        if len(starts) >= _CROWD:
+            vectors = np.add.reduceat(counts[np.array(self.rows)], starts)
+            late[np.argsort(-vectors, kind="stable")[_CAREFUL:]] = True
+        first = len(self.rows) - int(sizes.sum())  # rows of regions that have a place
+        self.gathered.extend([False] * first + np.repeat(late, sizes).tolist())
+
+    def spacing(self) -> dict[int, int]:
+        """Return how far apart regions in a belt must start, so that there are cells between."""
+        starts, sizes = self.regions()
+        apart = (2 + np.ceil(1.24 * np.sqrt(sizes) - 1.0)).astype(np.int64)
+        apart[sizes == 1] = 2
+        rows = [self.rows[start] for start in starts.tolist()]
+        return dict(zip(rows, apart.tolist(), strict=True))
+
     def rooms(self, mean_size: float) -> dict[int, int]:
         """Return the room that each new region needs, so that it fits and can grow.
 
         `mean_size` is the mean number of subclusters of the regions on the map.
         """
-        starts = np.flatnonzero(np.array(self.above) < 0)
-        sizes = np.diff(np.append(starts, len(self.above)))
-        gap = _GAP + _radius(_GROWTH * mean_size) if len(starts) < _CROWD else _NARROW_GAP
-        rooms = np.rint(gap + _radius(sizes))
+        starts, sizes = self.regions()
+        gap = _GAP + _radius(_GROWTH * mean_size) if len(starts) < _SEVERAL else _NARROW_GAP
+        rooms = np.rint(gap + _radius(sizes.astype(np.float64)))
         rows = [self.rows[start] for start in starts.tolist()]
         return dict(zip(rows, rooms.astype(np.int64).tolist(), strict=True))
 
@@ -210,8 +249,11 @@ def _no_check() -> None:
 
 def _most_similar(state: State, arrivals: _Arrivals, check: Check) -> dict[int, int]:
     """For each row that starts a region, find the most similar earlier row, if similar enough."""
-    order = np.array(arrivals.there + arrivals.rows, dtype=np.int64)
-    starts = len(arrivals.there) + np.flatnonzero(np.array(arrivals.above) < 0)
+    careful = ~np.array(arrivals.gathered, dtype=bool)
+    new_rows = np.array(arrivals.rows, dtype=np.int64)[careful]
+    order = np.concatenate([np.array(arrivals.there, dtype=np.int64), new_rows])
+    begins = np.array(arrivals.above, dtype=np.int64)[careful] < 0
+    starts = len(arrivals.there) + np.flatnonzero(begins)
     if not len(starts):
         return {}
     known = np.arange(len(order))  # indices of the rows to compare with

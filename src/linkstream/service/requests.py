@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from linkstream.engine import door
 from linkstream.errors import ArgumentError, VectorError
 from linkstream.io import ALL, Block, open_vectors
+from linkstream.service.invalid import invalid
 from linkstream.service.responses import Refusal, too_large
 from linkstream.service.schemas import BODIES
 from linkstream.service.sessions import SESSION, Session, Sessions
@@ -37,7 +38,6 @@ HEADERS = "linkstream.headers"  # key of the headers in the scope, set by the mi
 # Limits on JSON that would take much more memory than bytes, such as lists of empty lists.
 MARKS_MAX = {b"[": 100_000, b"{": 100_000, b":": 100_000, b",": 2_000_000}
 CELLS_MAX = 1 << 20  # values of payload columns in one body
-_UNSAID = ("body", "query", "Thresholds")  # parts of a place that no client has written
 _LONG = 1 << 16  # bytes; longer bodies are parsed in a thread, one at a time
 
 M = TypeVar("M", bound=BaseModel)
@@ -220,16 +220,7 @@ def validate(values: Any, model: type[M]) -> M:
     try:
         return model.model_validate(values, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise invalid(first) from None
-
-
-def invalid(problem: Any) -> ArgumentError:
-    """Return the error for the first problem that pydantic found."""
-    place = ".".join(str(part) for part in problem["loc"] if part not in _UNSAID)
-    seen = f"{place or 'the body'!s:.100}: {problem['msg']!s:.200}"
-    remedy = "Correct the request; nothing has changed."
-    return ArgumentError(seen, expected="the schema of this route in /openapi.json", remedy=remedy)
+        raise invalid(error.errors(include_url=False)[0]) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

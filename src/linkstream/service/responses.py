@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -100,15 +101,14 @@ def fault(seen: str) -> Refusal:
 def error_body(error: LinkstreamError, *, hidden: str = "") -> dict[str, Any]:
     """Return the JSON body of an error; its kind is the name of the class, such as unknown-id.
 
-    The path prefix `hidden` is removed from its texts.
+    The folder `hidden` is removed from its texts, in any form of its path.
     """
     name = _WORDS.sub("-", type(error).__name__.removesuffix("Error")).lower()
     values: dict[str, Any] = {
         "kind": error.kind if isinstance(error, Refusal) else name,
     }
     for each in ("seen", "expected", "remedy"):
-        words = getattr(error, each)
-        values[each] = words.replace(hidden, "") if hidden else words
+        values[each] = without_folder(getattr(error, each), hidden)
     if isinstance(error, VectorError):
         values["row"] = error.row
     if isinstance(error, KeyTakenError):
@@ -117,6 +117,25 @@ def error_body(error: LinkstreamError, *, hidden: str = "") -> dict[str, Any]:
         values["chain"] = list(error.chain)
         values["correction"] = error.correction
     return {"error": values}
+
+
+def without_folder(words: str, folder: str) -> str:
+    """Remove the path of a folder from a text; a path of a file in it becomes its name."""
+    if not folder:
+        return words
+    inside, itself = _paths(folder)
+    return itself.sub("the data folder", inside.sub("", words))
+
+
+@lru_cache(maxsize=16)
+def _paths(folder: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of the path of a folder before a name, and alone."""
+    given = folder.rstrip(os.sep)
+    forms = {given, os.path.abspath(given), os.path.realpath(given)} - {"", "."}
+    either = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+    before = r"(?<![\w./-])(?:\./)?"
+    alone = re.compile(rf"{before}(?:{either})(?![\w-]|\.\w)")
+    return re.compile(rf"{before}(?:{either}){re.escape(os.sep)}+(?=[\w.-])"), alone
 
 
 def hidden_prefix(settings: Settings) -> str:

@@ -5,6 +5,7 @@ The declaration is enforced, and /openapi.json is made from it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from ipaddress import ip_address
@@ -15,6 +16,7 @@ from fastapi import Path as InPath
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from linkstream.errors import ArgumentError
 from linkstream.service import requests, schemas
 from linkstream.service.requests import header
 from linkstream.service.responses import Refusal
@@ -34,6 +36,8 @@ _KEY = {
     "description": "The same call with the same key is done once and has the same answer.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
+
+_KEYS = re.compile(r"[!-~]{1,255}")
 
 Handler = Callable[..., Awaitable[Any]]
 Namespace = Annotated[
@@ -211,5 +215,16 @@ def inline(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def key_of(request: Request) -> str | None:
-    """Return the idempotency key of a request."""
-    return header(request, b"idempotency-key")
+    """Return the idempotency key of a request; refuse one with blanks or other characters.
+
+    Two clients or proxies may treat blanks within a value differently, so that one key would
+    become two.
+    """
+    key = header(request, b"idempotency-key")
+    if key is not None and not _KEYS.fullmatch(key := key.strip(" \t")):
+        raise ArgumentError(
+            f"Idempotency-Key {key!r:.80}",
+            expected="1 to 255 printable ASCII characters without blanks",
+            remedy="Use a new key for each call, such as a UUID, and the same key to retry a call.",
+        )
+    return key

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from linkstream.service.sessions import Sessions
 
 HEAD_MAX = 64 << 10  # bytes of a request before its body
+_LEFT_MAX = 8 << 20  # bytes of a refused head that are read, so that the client sees the answer
 _GRACE = 0.1  # seconds to read bytes that arrived while the event loop was busy
 _ACCEPTS = 8  # connections accepted in one turn of the event loop
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -55,6 +56,7 @@ class Protocol(HttpToolsProtocol):
     _sending: asyncio.TimerHandle | None = None
     _head: int | None = None  # bytes received of an unfinished head
     _answering: RequestResponseCycle | None = None
+    _left: int | None = None  # bytes of a refused head that may still come
 
     def connection_made(self, transport: Any) -> None:
         """Accept a connection, or refuse it if there are too many."""
@@ -70,6 +72,11 @@ class Protocol(HttpToolsProtocol):
         """Parse bytes of a request; limit the size of its head."""
         if self.transport.is_closing():
             return
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                self.transport.abort()
+            return
         if self._receiving is None:
             self._start_timer()
         super().data_received(data)
@@ -79,7 +86,8 @@ class Protocol(HttpToolsProtocol):
                 seen = f"a head of more than {HEAD_MAX} bytes"
                 remedy = "Send long values in the body."
                 expected = "a shorter head"
-                self._refuse(Refusal(431, "too-large", seen, expected=expected, remedy=remedy))
+                refusal = Refusal(431, "too-large", seen, expected=expected, remedy=remedy)
+                self._refuse(refusal, wait=True)
 
     def on_message_begin(self) -> None:
         """Start the timer; a request may begin in the same bytes in which another ended."""
@@ -163,7 +171,7 @@ class Protocol(HttpToolsProtocol):
         self._receiving = None
         if self.transport.is_closing():
             return
-        if self.cycle is not None and self.cycle.response_started:
+        if self._left is not None or (self.cycle is not None and self.cycle.response_started):
             self.transport.close()  # answered before the whole request was read
             return
         seen = f"a request that was incomplete after {seconds:g} s"
@@ -171,8 +179,13 @@ class Protocol(HttpToolsProtocol):
         remedy = "Send smaller requests, or raise receive_seconds."
         self._refuse(Refusal(408, "too-slow", seen, expected=expected, remedy=remedy))
 
-    def _refuse(self, error: Refusal) -> None:
-        """Send an error and close the connection."""
+    def _refuse(self, error: Refusal, *, wait: bool = False) -> None:
+        """Send an error and close the connection.
+
+        With `wait`, the rest of what the client sends is read and dropped, until the client closes
+        or the time of the request is over: else the system resets the connection, and a client that
+        is still sending never sees the answer.
+        """
         body = json.dumps(error_body(error)).encode()
         head = [
             f"HTTP/1.1 {error.status} {_REASONS[error.status]}".encode(),
@@ -185,7 +198,11 @@ class Protocol(HttpToolsProtocol):
         head += [f"{name.lower()}: {value}".encode() for name, value in error.headers.items()]
         self._cancel_requests()
         self.transport.write(b"\r\n".join([*head, b"", b""]) + body)
-        self.transport.close()
+        if wait and self.transport.can_write_eof():
+            self._left = _LEFT_MAX
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
 
 class Server(uvicorn.Server):

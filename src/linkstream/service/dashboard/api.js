@@ -9,6 +9,8 @@ const KEY = "linkstream-token";
 const TRIES = 3; // attempts of a write, all with the same Idempotency-Key
 const FIRST_WAIT = 500; // milliseconds before the first reconnection
 const LONGEST_WAIT = 15_000;
+const PASSING = [429, 503]; // statuses that say: later
+const LASTING = new Set(["damaged-store"]); // needs the operator
 
 /**
  * @typedef {{kind: string, seen: string, expected?: string, remedy?: string, chain?: object}}
@@ -22,8 +24,9 @@ export class Problem extends Error {
   /**
    * @param {ErrorBody} error
    * @param {number} [status] HTTP status, 0 if there was no answer
+   * @param {number} [after] seconds of Retry-After, 0 if there was none
    */
-  constructor(error, status = 0) {
+  constructor(error, status = 0, after = 0) {
     super(error.seen);
     this.name = "Problem";
     this.status = status;
@@ -32,6 +35,12 @@ export class Problem extends Error {
     this.expected = error.expected ?? "";
     this.remedy = error.remedy ?? "";
     this.chain = error.chain ?? null;
+    this.after = after;
+  }
+
+  /** Whether the same request may succeed later without anyone doing anything. */
+  get passes() {
+    return this.kind === "network" || (PASSING.includes(this.status) && !LASTING.has(this.kind));
   }
 
   /** Return any thrown value as a Problem. */
@@ -81,7 +90,7 @@ export class Api {
       } catch (error) {
         const again = ["network", "busy", "too-many"].includes(error.kind);
         if (!again || tried === TRIES) throw error;
-        await pause(400 * 2 ** tried, signal);
+        await pause(Math.max(400 * 2 ** tried, 1_000 * error.after), signal);
       }
     }
   }
@@ -129,7 +138,7 @@ export class Api {
         kind: "network",
         seen: "The service does not answer.",
         expected: "a running service",
-        remedy: "Check that linkstream serve is running; this page retries by itself.",
+        remedy: "Check that linkstream serve is running and that you are online.",
       });
     }
     if (answer.ok) return answer;
@@ -140,12 +149,13 @@ export class Api {
 }
 
 async function problemOf(answer) {
+  const after = Number(answer.headers.get("Retry-After")) || 0;
   try {
-    return new Problem((await answer.json()).error, answer.status);
+    return new Problem((await answer.json()).error, answer.status, after);
   } catch {
     const seen = `The service answered ${answer.status} without an error message.`;
     const remedy = "Look at the log of the service.";
-    return new Problem({ kind: "answer", seen, remedy }, answer.status);
+    return new Problem({ kind: "answer", seen, remedy }, answer.status, after);
   }
 }
 

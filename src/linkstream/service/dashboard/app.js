@@ -1,16 +1,18 @@
 /**
  * The shell of the page: shows one view of one namespace.
  *
- * The address names both: `#/live?in=voices`, `#/map`, `#/cluster`, `#/cluster/17`, `#/review`,
- * `#/thresholds`, `#/turns/monday`, `#/rebuild`, `#/confidence`. Without `in` the page shows the last
- * namespace, or the first one.
+ * The address names both: `#/cluster?in=voices`, `#/cluster/17`, `#/review`, `#/live`, `#/map`,
+ * `#/turns/monday`, `#/thresholds`, `#/rebuild`, `#/confidence`. Without `in` the page shows the last
+ * namespace, or the first one, and writes it into the address.
  *
  * A view is a module that exports
  *
  *     export async function show(root, context) { …; return cleanup }
  *
  * `root` is an empty element of the main landmark. The shell calls `cleanup` (optional) when it
- * leaves the view. If a view throws a Problem (api.js), the shell shows it with its remedy.
+ * leaves the view. Until the view has content, the shell shows a skeleton of its `shape`. If a view
+ * throws a Problem (api.js), the shell shows it with its remedy, and tries again by itself where
+ * that may help. A read that takes longer than a second is shown with a button to cancel it.
  *
  * @typedef {object} Context
  * @property {string} namespace
@@ -18,8 +20,8 @@
  * @property {URLSearchParams} query
  * @property {AbortSignal} signal  aborts when the view is left
  * @property {Api} api  for routes outside of a namespace
- * @property {(route: string, query?: object) => Promise<any>} get
- *   GET of a route of the namespace: get("clusters", {limit: 10})
+ * @property {(route: string, query?: object, how?: {quiet?: boolean}) => Promise<any>} get
+ *   GET of a route of the namespace: get("clusters", {limit: 10}); quiet: one that nobody waits for
  * @property {(route: string, body?: object) => Promise<any>} post  POST with an Idempotency-Key
  * @property {(route: string) => Promise<any>} remove  DELETE of a route of the namespace
  * @property {(path: string) => Promise<string>} picture
@@ -39,23 +41,33 @@
  */
 
 import { Api, isAbort, Problem } from "./api.js";
-import { counted, el, short, svg } from "./elements.js";
-import { noNamespace, problemPanel, say, tokenForm } from "./parts.js";
+import { el, number, short, svg } from "./elements.js";
+import { fillMenu } from "./menu.js";
+import { countdown, noNamespace, problemPanel, say, skeleton, tokenForm } from "./parts.js";
+import { watched } from "./working.js";
 
 const ring = (x, y) => `M${x} ${y}a2 2 0 1 0 4 0 2 2 0 1 0-4 0`;
+const MAP_ICON = `M6 18 12 6l6 9${ring(4, 18)}${ring(10, 6)}${ring(16, 15)}`;
+const PEOPLE_ICON = "M4 20c0-4 3-6 6-6s6 2 6 6M10 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 1 0 0 7" +
+  "M16 14.5c2.5 .2 4 2 4 5.5M15.5 4.5a3.5 3.5 0 0 1 0 6.2";
+// One line each, in the order of the tabs; the first is the default. `under`: no tab of its own.
 const VIEWS = [
-  { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4" },
-  { path: "map", title: "Map", icon: `M6 18 12 6l6 9${ring(4, 18)}${ring(10, 6)}${ring(16, 15)}` },
-  { path: "cluster", title: "Clusters", icon: "M4 6h16M4 12h16M4 18h10" },
-  { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13" },
-  { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
+  { path: "cluster", title: "People", icon: PEOPLE_ICON, shape: "cards" },
+  { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5", shape: "page" },
+  { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4", shape: "page" },
+  { path: "map", title: "Map", icon: MAP_ICON, shape: "canvas" },
+  { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13", shape: "rows" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
-  { path: "rebuild", title: "Rebuild", under: "cluster" }, // reached from the clusters; no tab
+  { path: "rebuild", title: "Rebuild", under: "cluster" },
   { path: "held", title: "Held vectors", under: "review" },
-  { path: "confidence", title: "How sure", under: "review" }, // from the review and the decisions
+  { path: "confidence", title: "How sure", under: "review" },
 ];
 const AGAIN = 2_000; // milliseconds between two requests while there is no namespace
+const STALE = 60_000; // milliseconds until the sizes of the namespaces are asked for again
+const BLANK = 120; // milliseconds that a view may take before its skeleton is shown
+const WAITS = [3, 5, 10, 15, 30]; // seconds until the page tries again by itself
 const LAST = "linkstream-namespace";
+const NEW = "\n"; // the entry "New namespace…" of the picker; no name of a namespace
 const RANKS = ["read", "write", "admin"];
 
 const main = document.getElementById("main");
@@ -66,6 +78,7 @@ let shown = { end: () => {} };
 let scopes = { "*": "admin" };
 let turn = 0;
 let asking = false; // whether the token form is shown
+let failures = 0; // in a row
 
 /** Parse the address. */
 function route(hash = location.hash) {
@@ -91,6 +104,7 @@ function link(view, ...parts) {
 
 async function render() {
   if (asking) return;
+  tabs.hidden = false;
   const mine = ++turn;
   shown.end();
   const { view, parts, query } = route();
@@ -104,7 +118,13 @@ async function render() {
     if (mine !== turn) return;
     markTab(view);
     const module = await import(`./${view.path}.js`);
-    if (mine === turn) await open(module, view, parts, query);
+    if (mine !== turn) return;
+    if (query.get("in") !== picker.value || !location.hash.startsWith(`#/${view.path}`)) {
+      query.set("in", picker.value);
+      const path = [view.path, ...parts].map(encodeURIComponent).join("/");
+      history.replaceState(null, "", `#/${path}?${query}`);
+    }
+    await open(module, view, parts, query);
   } catch (error) {
     if (mine === turn && !isAbort(error) && error.status !== 401) fail(error);
   }
@@ -133,13 +153,17 @@ async function open(module, view, parts, query) {
   const again = main.querySelector(".view") !== null;
   main.style.minHeight = `${main.offsetHeight}px`; // keeps the page from jumping while the view loads
   main.replaceChildren(root);
+  const filled = placeholder(root, view, leaving.signal);
   document.title = `${view.title} · ${short(picker.value, 30)} · linkstream`;
   try {
     cleanup = await module.show(root, contextOf(parts, query, leaving.signal));
+    failures = 0;
+    renew();
   } catch (error) {
     if (leaving.signal.aborted || isAbort(error)) return;
     throw error;
   } finally {
+    filled();
     main.style.minHeight = "";
   }
   if (leaving.signal.aborted) {
@@ -148,9 +172,39 @@ async function open(module, view, parts, query) {
   } else if (again && document.activeElement === document.body) main.focus({ preventScroll: true });
 }
 
+/** Show a skeleton until the view has content; return a function that removes it. */
+function placeholder(root, view, signal) {
+  const node = el(
+    "div",
+    {},
+    el("p", { class: "unseen", role: "status" }, `Loading ${view.title}…`),
+    skeleton(view.shape),
+  );
+  const timer = setTimeout(() => root.childElementCount || root.before(node), BLANK);
+  const changes = new MutationObserver(() => done());
+  const done = () => {
+    clearTimeout(timer);
+    changes.disconnect();
+    node.remove();
+  };
+  changes.observe(root, { childList: true });
+  signal.addEventListener("abort", done, { once: true });
+  return done;
+}
+
+/** Show an error; try again by itself where that may help. */
 function fail(error) {
+  const problem = Problem.of(error);
   shown.end();
-  main.replaceChildren(problemPanel(Problem.of(error), render));
+  if (!problem.passes) {
+    main.replaceChildren(problemPanel(problem, render));
+    return;
+  }
+  const wait = Math.max(problem.after, WAITS[Math.min(failures, WAITS.length - 1)]);
+  failures += 1;
+  const { node, stop } = countdown(wait, render);
+  shown = { end: stop };
+  main.replaceChildren(problemPanel(problem, render, node));
 }
 
 /** @returns {Context} */
@@ -171,7 +225,10 @@ function contextOf(parts, query, signal) {
     link,
     say,
     report,
-    get: (path, wanted) => api.get(base + path, wanted, signal),
+    get: (path, wanted, { quiet = false } = {}) => {
+      const send = (until) => api.get(base + path, wanted, until);
+      return quiet || wanted?.wait ? send(signal) : watched(send, signal);
+    },
     post: (path, body) => api.post(base + path, body),
     remove: (path) => api.remove(base + path),
     picture: (path) => lent(api.picture(base + path, signal), signal),
@@ -223,19 +280,44 @@ async function loadNamespaces(wanted) {
   const names = namespaces.map((namespace) => namespace.name);
   const liked = [wanted, picker.value, sessionStorage.getItem(LAST)];
   const chosen = liked.find((name) => names.includes(name));
-  picker.replaceChildren(
-    ...namespaces.map(({ name, vectors }) =>
-      el("option", { value: name, title: counted(vectors, "vector") }, name)
-    ),
-  );
-  picker.disabled = names.length === 0;
+  listNamespaces(namespaces, chosen ?? names[0]);
   if (!names.length) return false;
-  picker.value = chosen ?? names[0];
   if (wanted && wanted !== picker.value) {
     say(`There is no namespace ${short(wanted)} that your token may read.`, { tone: "bad" });
   }
   sessionStorage.setItem(LAST, picker.value);
   return true;
+}
+
+/** List the namespaces with their sizes, and the way to a new one. */
+function listNamespaces(namespaces, chosen) {
+  const begin = VIEWS.some(({ path }) => path === "begin");
+  picker.replaceChildren(
+    ...namespaces.map(({ name, vectors }) =>
+      el("option", { value: name }, vectors === null ? name : `${name} · ${number(vectors)}`)
+    ),
+    ...(begin ? [el("hr"), el("option", { value: NEW }, "New namespace…")] : []),
+  );
+  picker.disabled = !namespaces.length;
+  if (chosen) picker.value = chosen;
+  picker.title = chosen ? `Namespace ${chosen}, with its number of vectors` : "Namespace";
+  const known = namespaces.find(({ name }) => name === chosen)?.vectors !== null;
+  listed = known ? performance.now() : -Infinity; // a namespace has counts once it is in use
+}
+
+let listed = -Infinity;
+
+/** Ask for the sizes of the namespaces again, unless they are new or the list is open. */
+async function renew() {
+  const fresh = performance.now() - listed < STALE;
+  if (fresh || document.hidden || asking || document.activeElement === picker) return;
+  listed = performance.now();
+  try {
+    const { namespaces } = await api.get("/v1/namespaces");
+    if (namespaces.some(({ name }) => name === picker.value)) {
+      listNamespaces(namespaces, picker.value);
+    }
+  } catch { /* The next request of the view says what is wrong. */ }
 }
 
 /** Show the token form. Ignore refusals of a token that was replaced meanwhile. */
@@ -245,6 +327,10 @@ function askForToken(problem, sent) {
   shown.end();
   api.token = null;
   turn += 1;
+  tabs.hidden = true;
+  picker.replaceChildren();
+  picker.disabled = true;
+  document.title = "linkstream";
   main.replaceChildren(tokenForm(sent ? problem : null, (token) => {
     asking = false;
     api.token = token;
@@ -269,20 +355,41 @@ function markTab(current) {
     tab.href = link(tab.dataset.view);
     if (tab.dataset.view === (current.under ?? current.path)) {
       tab.setAttribute("aria-current", "page");
+      const [left, right] = [tab.offsetLeft, tab.offsetLeft + tab.offsetWidth];
+      if (left < tabs.scrollLeft || right > tabs.scrollLeft + tabs.clientWidth) {
+        tabs.scrollLeft = (left + right - tabs.clientWidth) / 2; // a phone shows some of the tabs
+      }
     } else tab.removeAttribute("aria-current");
   }
 }
 
-function start() {
-  picker.addEventListener("change", () => {
-    const { view } = route();
+function choose() {
+  const { view } = route();
+  if (picker.value !== NEW) {
     location.hash = link(view.path);
-  });
+    return;
+  }
+  picker.value = sessionStorage.getItem(LAST);
+  location.hash = link("begin");
+}
+
+function start() {
+  picker.addEventListener("change", choose);
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();
     main.focus();
   });
+  fillMenu(document.getElementById("menu"), {
+    signedIn: () => api.token !== null,
+    signOut: () => {
+      sessionStorage.removeItem(LAST);
+      askForToken(null, api.token);
+    },
+  });
   globalThis.addEventListener("hashchange", render);
+  document.addEventListener("visibilitychange", renew);
+  for (const moment of ["focus", "online"]) globalThis.addEventListener(moment, renew);
+  setInterval(renew, STALE);
   render();
 }
 

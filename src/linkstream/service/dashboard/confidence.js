@@ -6,7 +6,7 @@
  */
 
 import { counted, el, figure, foreign, number, signed, svg } from "./elements.js";
-import { card, command, empty, percent } from "./parts.js";
+import { card, empty, percent, postLine } from "./parts.js";
 
 const SIZE = 320; // of the diagram, with its margins
 const [LEFT, TOP, RIGHT, BOTTOM] = [44, 12, 308, 276]; // of the square from 0 to 1
@@ -100,9 +100,7 @@ function reliability(context, { bins, identities }) {
     );
   }
   if (!bins.length) {
-    const url = `${location.origin}/v1/namespaces/${context.namespace}/judge`;
-    const token = context.api.token ? ' -H "Authorization: Bearer $TOKEN"' : "";
-    const body = '{"vector": 17, "right": true}';
+    const body = '{"vector": 0, "right": true}';
     return el(
       "section",
       { class: "card", "aria-label": "Reliability" },
@@ -113,7 +111,7 @@ function reliability(context, { bins, identities }) {
           { class: "quiet" },
           "Say of decisions as they come, or at random, whether they were right:",
         ),
-        command(`curl ${url}${token} -H "Content-Type: application/json" -d '${body}'`),
+        postLine(context, "judge", body),
       ),
     );
   }

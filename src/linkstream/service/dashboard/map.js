@@ -2,20 +2,26 @@
  * Map: the subclusters in the plane, at the positions that the service assigned to them.
  *
  * Zoom by wheel or pinch, move by dragging, point at a subcluster to see it, click to open its
- * cluster. The keyboard has arrows, +, − and 0, and a list beside the map with the same clusters.
+ * cluster. The keyboard has arrows, +, − and 0, and a list beside the map with the same clusters. A
+ * search flies to the largest cluster that it finds. The address keeps the search (`find`) and
+ * whether clusters of a single vector are drawn (`singles`).
  */
 
-import { Atlas } from "./atlas.js";
-import { called, counted, el, foreign, number, short, slot } from "./elements.js";
+import { Atlas, singlesOf } from "./atlas.js";
+import { counted, el, foreign, number, slot } from "./elements.js";
 import { MapCanvas } from "./mapcanvas.js";
+import { Faces } from "./mapfaces.js";
 import { followPointer } from "./pointer.js";
-import { addLine, card, empty, payload } from "./parts.js";
+import { MapTip } from "./maptip.js";
+import { addLine, card, empty } from "./parts.js";
 
 const EVERY = 1_000; // milliseconds between two requests of the map, at least
 const SHARE = 8; // and at least this many times the duration of the last request
 const LISTED = 40; // clusters in the list
-const HOVER = 90; // milliseconds of pointing before a request
-const SHOWN = 3; // vectors shown of a subcluster
+const FACES = 20_000; // milliseconds between two requests of exemplars, at least
+const DUST = 5_000; // more single vectors than this are left out at first
+const TYPING = 250; // milliseconds from the last keystroke to the flight
+const AROUND = 4; // cells shown around a cluster that was searched
 
 /**
  * @param {HTMLElement} root
@@ -26,6 +32,7 @@ export async function show(root, context) {
   await view.load();
   root.append(...view.parts);
   view.start();
+  view.find(true);
   context.stream("live", { stats: (stats) => view.hear(stats), changed: () => view.due() });
   return () => view.stop();
 }
@@ -35,7 +42,10 @@ class MapView {
     this.context = context;
     this.atlas = new Atlas();
     this.cost = 0;
-    this.told = new Map(); // answers of the service by subcluster
+    this.turned = null; // whether the axes are exchanged; null before the first map
+    this.found = null; // the cluster that the search has found
+    this.facesAt = -FACES; // when the exemplars were asked for
+    this.singles = { shown: true, hidden: false }[context.query.get("singles")] ?? null;
     this.build();
   }
 
@@ -49,7 +59,7 @@ class MapView {
       "aria-label": "Map of the subclusters",
       "aria-describedby": "map-help",
     });
-    this.tip = el("div", { class: "map-tip", hidden: true, role: "status" });
+    this.tip = new MapTip(this);
     const tool = (label, title, run) =>
       el("button", { type: "button", title, "aria-label": title, on: { click: run } }, label);
     this.tools = el(
@@ -59,9 +69,34 @@ class MapView {
       tool("−", "Zoom out", () => this.picture.zoom(1 / 1.5)),
       tool("⤢", "Show all", () => this.fit()),
     );
-    this.frame = el("div", { class: "map-frame" }, this.canvas, this.tools, this.tip);
+    this.frame = el("div", { class: "map-frame" }, this.canvas, this.tools, this.tip.root);
     this.list = el("ol", { class: "map-list", "aria-label": "The biggest clusters on the map" });
-    this.more = el("p", { class: "quiet small-text" });
+    this.more = el("p", { class: "quiet small-text", role: "status" });
+    this.search = el("input", {
+      id: "map-search",
+      type: "search",
+      placeholder: "Name or ID",
+      autocomplete: "off",
+      maxlength: 200,
+      value: this.context.query.get("find") ?? "",
+      on: { input: () => this.typed() },
+    });
+    const searched = (event) => {
+      event.preventDefault();
+      this.find(true);
+    };
+    this.finder = el(
+      "form",
+      { class: "map-finder", role: "search", on: { submit: searched } },
+      el("label", { class: "unseen", for: "map-search" }, "Fly to a cluster, by name or ID"),
+      this.search,
+    );
+    this.switch = el("input", {
+      type: "checkbox",
+      on: { change: () => this.chooseSingles(this.switch.checked) },
+    });
+    this.switchText = el("span", {});
+    this.switched = el("label", { class: "switch" }, this.switch, this.switchText);
     this.nothing = el("section", { class: "card", hidden: true });
     this.body = el(
       "div",
@@ -95,22 +130,24 @@ class MapView {
           class: "map-side",
           more: el("a", { href: this.context.link("cluster"), class: "small-text" }, "All"),
         },
+        this.finder,
         this.list,
         this.more,
       ),
     );
     this.parts = [
-      el("div", { class: "map-head" }, el("h1", {}, "Map"), this.summary),
+      el("div", { class: "map-head" }, el("h1", {}, "Map"), this.summary, this.switched),
       this.nothing,
       this.body,
     ];
-    this.picture = new MapCanvas(this.canvas, this.atlas);
+    this.faces = new Faces(this.context, () => this.picture.renew());
+    this.picture = new MapCanvas(this.canvas, this.atlas, this.faces);
   }
 
   start() {
-    this.schemes = globalThis.matchMedia("(prefers-color-scheme: dark)");
+    this.schemes = document;
     this.recolour = () => this.picture.recolour();
-    this.schemes.addEventListener("change", this.recolour);
+    this.schemes.addEventListener("theme-changed", this.recolour);
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.frame);
     followPointer(this.canvas, this);
@@ -119,9 +156,10 @@ class MapView {
 
   stop() {
     clearTimeout(this.timer);
-    clearTimeout(this.asking);
+    this.tip.hide();
+    clearTimeout(this.typing);
     this.sizes?.disconnect();
-    this.schemes?.removeEventListener("change", this.recolour);
+    this.schemes?.removeEventListener("theme-changed", this.recolour);
     this.picture.stop();
     this.ended = true;
   }
@@ -131,6 +169,11 @@ class MapView {
     if (!width || !height) return;
     const first = !this.picture.width;
     this.picture.resize(width, height);
+    if (!first && this.high !== height > width) {
+      this.turned = null; // a phone that was turned
+      if (this.answer) this.draw(this.answer);
+    }
+    this.high = height > width;
     if (this.atlas.size && (first || !this.own)) {
       this.picture.go(this.picture.view(this.atlas.bounds), 0);
     }
@@ -158,16 +201,45 @@ class MapView {
 
   async load() {
     const start = performance.now();
-    const answer = await this.context.get("map");
+    const answer = await this.context.get("map", {}, { quiet: this.atlas.size > 0 });
     if (this.ended) return;
     const had = this.atlas.size;
-    const lit = this.picture.lit >= 0 ? this.atlas.subcluster[this.picture.lit] : null;
-    this.atlas.take(answer, performance.now());
+    this.draw(answer);
     this.cost = performance.now() - start;
+    if (this.atlas.size && this.picture.width) this.keepInSight(had);
+    if (performance.now() - this.facesAt < FACES) return;
+    this.facesAt = performance.now();
+    this.faces.load().catch(() => {}); // the map is complete without them
+  }
+
+  /** Take an answer of the service into the atlas and show it. */
+  draw(answer) {
+    this.answer = answer;
+    answer.singles = singlesOf(answer.nodes);
+    this.singles ??= answer.singles.size <= DUST;
+    const lit = this.picture.lit >= 0 ? this.atlas.subcluster[this.picture.lit] : null;
+    this.turned ??= this.turn(answer.nodes);
+    const wanted = { singles: this.singles, turned: this.turned };
+    this.atlas.take(answer, performance.now(), wanted);
     this.picture.lit = lit === null ? -1 : this.atlas.index.get(lit) ?? -1;
     this.tell();
     this.picture.renew();
-    if (this.atlas.size && this.picture.width) this.keepInSight(had);
+  }
+
+  /** Return whether the map fills the canvas better if its axes are exchanged. */
+  turn({ x, y }) {
+    const span = (values) => {
+      const [least, most] = values.reduce(
+        ([low, high], value) => [Math.min(low, value), Math.max(high, value)],
+        [Infinity, -Infinity],
+      );
+      return most - least + 3;
+    };
+    const width = this.frame.clientWidth || globalThis.innerWidth; // not shown before the first map
+    const height = this.frame.clientHeight || 0.7 * globalThis.innerHeight;
+    const [wide, tall] = [span(x), span(y)];
+    const scale = Math.min(width / wide, height / tall);
+    return x.length > 0 && Math.min(width / tall, height / wide) > 1.05 * scale;
   }
 
   /** Zoom out if something new is outside of the view, unless the user moved the map. */
@@ -180,7 +252,7 @@ class MapView {
 
   tell() {
     const { atlas } = this;
-    const bare = atlas.size === 0;
+    const bare = atlas.size === 0 && !atlas.singles;
     if (bare && !this.nothing.childElementCount) {
       this.nothing.append(
         empty(
@@ -193,6 +265,9 @@ class MapView {
     this.nothing.hidden = !bare;
     this.body.hidden = bare;
     const left = atlas.leftOut ? `; ${number(atlas.leftOut)} more are not drawn` : "";
+    this.switch.checked = this.singles;
+    this.switched.hidden = bare || !atlas.singles;
+    this.switchText.textContent = counted(atlas.singles, "single vector");
     this.summary.textContent = bare
       ? ""
       : `${counted(atlas.size, "subcluster")} in ${counted(atlas.clusters.size, "cluster")}${left}`;
@@ -200,6 +275,7 @@ class MapView {
     Object.assign(this.canvas.dataset, {
       nodes: String(atlas.size),
       edges: String(atlas.a.length),
+      turned: String(this.turned),
       clusters: String(atlas.clusters.size),
       version: String(atlas.version),
     });
@@ -209,15 +285,47 @@ class MapView {
   fillList() {
     const focused = /** @type {HTMLElement} */ (document.activeElement);
     const held = this.list.contains(focused) ? focused.dataset.id : null;
+    const found = this.atlas.search(this.search.value);
     this.list.replaceChildren(
-      ...this.atlas.ranked.slice(0, LISTED).map((cluster) => this.listed(cluster)),
+      ...found.slice(0, LISTED).map((cluster) => this.listed(cluster)),
     );
     if (held) {
       const row = this.list.querySelector(`[data-id="${Number(held)}"]`);
       /** @type {HTMLElement|null} */ (row)?.focus();
     }
-    const rest = this.atlas.ranked.length - LISTED;
-    this.more.textContent = rest > 0 ? `and ${counted(rest, "smaller cluster")}` : "";
+    const rest = found.length - LISTED;
+    if (!found.length && this.search.value) {
+      this.more.textContent = "No cluster on the map has this ID, or this text in its name.";
+    } else this.more.textContent = rest > 0 ? `and ${counted(rest, "smaller cluster")}` : "";
+  }
+
+  typed() {
+    clearTimeout(this.typing);
+    this.fillList();
+    this.typing = setTimeout(() => this.find(), TYPING);
+  }
+
+  /** Fly to the largest cluster that the search finds; `again` also if it is the same as before. */
+  find(again = false) {
+    clearTimeout(this.typing);
+    const words = this.search.value.trim();
+    this.context.keep({ find: words });
+    const found = words ? this.atlas.search(words)[0]?.id ?? null : null;
+    if (found === this.found && !again) return;
+    const before = this.found;
+    this.found = this.picture.chosen = found;
+    if (found !== null) {
+      this.own = true;
+      this.picture.go(this.picture.view(this.atlas.extent(found, AROUND)));
+    } else if (before !== null) this.fit();
+    this.picture.ask();
+  }
+
+  chooseSingles(shown) {
+    this.singles = shown;
+    this.context.keep({ singles: shown ? "shown" : "hidden" });
+    this.draw(this.answer);
+    if (this.atlas.size) this.fit();
   }
 
   listed(cluster) {
@@ -251,7 +359,7 @@ class MapView {
 
   /** Show a cluster of the list on the map. */
   choose(id) {
-    this.picture.chosen = id;
+    this.picture.chosen = id ?? this.found;
     if (id !== null) {
       const bounds = this.atlas.extent(id);
       if (!this.picture.holds(bounds)) {
@@ -287,81 +395,19 @@ class MapView {
       this.picture.lit = place;
       this.picture.ask();
       this.canvas.classList.toggle("pointing", place >= 0);
-      clearTimeout(this.asking);
-      if (place < 0) this.tip.hidden = true;
-      else this.describe(place);
+      if (place < 0) this.tip.hide();
+      else this.tip.describe(place);
     }
     return place;
   }
 
   leave() {
-    clearTimeout(this.asking);
     this.picture.lit = -1;
-    this.tip.hidden = true;
+    this.tip.hide();
     this.picture.ask();
   }
 
   open(place) {
     this.context.navigate("cluster", this.atlas.cluster[place]);
-  }
-
-  describe(place) {
-    const subcluster = this.atlas.subcluster[place];
-    const known = this.told.get(subcluster);
-    this.showTip(place, known);
-    this.asking = setTimeout(async () => {
-      try {
-        const answer = await this.context.get(`subclusters/${subcluster}`);
-        this.told.set(subcluster, answer);
-        if (this.told.size > 500) this.told.delete(this.told.keys().next().value);
-        const now = this.atlas.index.get(subcluster);
-        if (now !== undefined && now === this.picture.lit) this.showTip(now, answer);
-      } catch (error) {
-        if (error.status !== 404 && error.status !== 410) this.context.report(error);
-      }
-    }, HOVER);
-  }
-
-  showTip(place, answer) {
-    const { atlas } = this;
-    const id = atlas.cluster[place];
-    const cluster = atlas.clusters.get(id);
-    const vectors = (answer?.vectors ?? []).slice(0, SHOWN);
-    this.tip.replaceChildren(
-      el(
-        "p",
-        { class: `map-tip-head ${cluster.colour < 12 ? slot(id) : "rest"}` },
-        el("span", { class: "dot", "aria-hidden": "true" }),
-        el(
-          "a",
-          { href: this.context.link("cluster", id), tabindex: "-1" },
-          cluster.name === null ? called(id, null) : foreign(cluster.name, 40),
-        ),
-      ),
-      el(
-        "p",
-        { class: "quiet small-text figures" },
-        `subcluster ${number(atlas.subcluster[place])} · ${
-          counted(atlas.count[place], "vector")
-        } of ${number(cluster.vectors)}`,
-      ),
-      ...vectors.map((each) =>
-        el("div", { class: "map-tip-row" }, payload(this.context, each.payload))
-      ),
-    );
-    this.tip.dataset.subcluster = short(atlas.subcluster[place]);
-    this.tip.hidden = false;
-    const [right, down] = this.picture.screen(atlas.x[place], atlas.y[place]);
-    const beside = right > this.picture.width / 2;
-    this.tip.classList.toggle("to-left", beside);
-    this.tip.style.setProperty("--right", `${Math.round(right)}px`);
-    this.tip.style.setProperty(
-      "--down",
-      `${Math.round(Math.min(Math.max(down, 70), this.picture.height - 70))}px`,
-    );
-    this.tip.style.setProperty(
-      "--off",
-      `${Math.round(Math.max(atlas.radius[place] * this.picture.camera.scale, 2) + 12)}px`,
-    );
   }
 }

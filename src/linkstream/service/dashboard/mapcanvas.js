@@ -10,8 +10,9 @@ import { colourOf, styleOf } from "./elements.js";
 import { drawLabels } from "./maplabels.js";
 
 const CLOSEST = 90; // most pixels between two cells
-const FITTED = 42; // the same where all subclusters are shown at once
+const FITTED = 56; // the same where all subclusters are shown at once
 const MARGIN = 44; // pixels around the subclusters
+const TOOLS = 44; // pixels at the right that the buttons take
 export const SMALLEST = 1.15; // radius in pixels
 const FINEST = 0.75; // the same in a large cluster, where edges must stay visible
 const CROWD = 12; // a cluster of more subclusters is large
@@ -23,10 +24,12 @@ export class MapCanvas {
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {import("./atlas.js").Atlas} atlas
+   * @param {import("./mapfaces.js").Faces} faces
    */
-  constructor(canvas, atlas) {
+  constructor(canvas, atlas, faces) {
     this.canvas = canvas;
     this.atlas = atlas;
+    this.faces = faces;
     this.pen = canvas.getContext("2d");
     this.sheet = document.createElement("canvas");
     this.ink = this.sheet.getContext("2d");
@@ -49,6 +52,7 @@ export class MapCanvas {
     this.colours[GREY] = styleOf("--cluster-rest");
     this.paper = styleOf("--card");
     this.text = styleOf("--ink");
+    this.quiet = styleOf("--quiet");
     this.font = getComputedStyle(document.body).fontFamily;
     this.drawn = null;
     this.ask();
@@ -100,17 +104,19 @@ export class MapCanvas {
 
   /** Return the camera that shows the given bounds. */
   view(bounds, closest = FITTED) {
-    const wide = bounds.right - bounds.left + 3;
-    const high = bounds.bottom - bounds.top + 3;
+    const wide = bounds.right - bounds.left + 2;
+    const high = bounds.bottom - bounds.top + 2;
+    const margin = Math.min(MARGIN, 0.06 * this.width);
     const scale = Math.min(
-      (this.width - 2 * MARGIN) / wide,
-      (this.height - 2 * MARGIN) / high,
+      (this.width - 2 * margin - TOOLS) / wide,
+      (this.height - 2 * margin) / high,
       closest,
     );
+    const fitting = Math.max(scale, 0.05);
     return {
-      x: (bounds.left + bounds.right) / 2,
+      x: (bounds.left + bounds.right) / 2 + TOOLS / 2 / fitting,
       y: (bounds.top + bounds.bottom) / 2,
-      scale: Math.max(scale, 0.05),
+      scale: fitting,
     };
   }
 
@@ -248,7 +254,7 @@ export class MapCanvas {
     const seen = this.visible(now);
     this.edges(now);
     this.nodes(seen);
-    drawLabels(this);
+    drawLabels(this, this.faces.draw(this), this.faces.texts);
     this.drawn = { ...this.camera };
     this.took = performance.now() - start;
     Object.assign(this.canvas.dataset, { drawn: String(seen.count), took: this.took.toFixed(1) });

@@ -5,6 +5,7 @@ import { button, el, foreign, harmless, short, signed, slot } from "./elements.j
 const PASSES = 6_000; // milliseconds that a note is shown
 const JSON_KIND = '-H "Content-Type: application/json"';
 const bearer = (wanted) => (wanted ? ' -H "Authorization: Bearer $TOKEN"' : "");
+const LONG = 500; // characters of a command that may need to be scrolled
 const WIDEST = 0.3; // the margin that fills half of a bar
 
 /**
@@ -56,12 +57,18 @@ export function command(line) {
       say("This browser does not allow copying; select the line instead.", { tone: "bad" });
     }
   };
+  const long = line.length > LONG ? { tabindex: "0" } : {}; // scrolls
   const copy = button("Copy", run, { class: "small", "aria-label": "Copy the command" });
-  return el("div", { class: "command" }, el("pre", {}, el("code", {}, line)), copy);
+  return el("div", { class: "command" }, el("pre", long, el("code", {}, line)), copy);
 }
 
-/** Return a panel with an error and its remedy; the button calls `again`. */
-export function problemPanel(problem, again) {
+/**
+ * Return a panel with an error and its remedy; the button calls `again`.
+ * @param {import("./api.js").Problem} problem
+ * @param {() => void} again
+ * @param {import("./elements.js").Child} [waiting]  says when the page tries again by itself
+ */
+export function problemPanel(problem, again, waiting = null) {
   const rows = [
     ["Seen", problem.seen],
     ["Expected", problem.expected],
@@ -72,13 +79,59 @@ export function problemPanel(problem, again) {
   for (const [name, words] of rows) {
     if (words) list.append(el("dt", {}, name), el("dd", {}, foreign(words)));
   }
+  const label = waiting ? "Try now" : "Try again";
   return el(
     "section",
-    { class: "card problem", role: "alert" },
-    el("h1", {}, "That did not work"),
-    list,
-    el("div", { class: "buttons" }, button("Try again", again, { class: "main" })),
+    { class: "card problem narrow", "aria-label": "Error" },
+    el("div", { role: "alert" }, el("h1", {}, title(problem)), list),
+    waiting && el("p", { class: "quiet" }, waiting),
+    el("div", { class: "buttons" }, button(label, again, { class: "main" })),
   );
+}
+
+function title({ kind, passes }) {
+  if (kind === "network") return "The service cannot be reached";
+  if (kind === "cancelled") return "Cancelled";
+  return passes ? "The service is busy" : "That did not work";
+}
+
+/**
+ * Count down seconds in words, then call `run`. Ended by `stop`.
+ * @param {number} seconds
+ * @param {() => void} run
+ */
+export function countdown(seconds, run) {
+  const node = el("span", { class: "figures" });
+  const until = performance.now() + 1_000 * seconds;
+  const tell = () => {
+    const left = Math.ceil((until - performance.now()) / 1_000);
+    node.textContent = `The page tries again by itself in ${Math.max(left, 1)} s.`;
+    if (left > 0) return;
+    stop();
+    run();
+  };
+  const stop = () => {
+    clearInterval(beat);
+    globalThis.removeEventListener("online", now);
+  };
+  const now = () => {
+    stop();
+    run();
+  };
+  const beat = setInterval(tell, 250);
+  globalThis.addEventListener("online", now);
+  tell();
+  return { node, stop };
+}
+
+/**
+ * Return grey shapes in place of content that is loading.
+ * @param {"page"|"cards"|"rows"|"canvas"} [shape]
+ * @param {number} [count]
+ */
+export function skeleton(shape = "page", count = 8) {
+  const pieces = Array.from({ length: shape === "canvas" ? 1 : count }, () => el("div"));
+  return el("div", { class: `skeleton ${shape}`, "aria-hidden": "true" }, ...pieces);
 }
 
 /** Return the form that asks for a token; `problem` is why the last token was refused. */
@@ -102,9 +155,10 @@ export function tokenForm(problem, submit) {
     el(
       "p",
       { class: "quiet", id: "token-help" },
-      "The token stays in this tab until you close it. Create one with:",
+      "The token stays in this tab until you close it or sign out. Whoever runs the service makes ",
+      "tokens; this says how:",
     ),
-    command("linkstream token create DATA --scope '*=write'"),
+    command("linkstream token create --help"),
     el("div", { class: "buttons" }, el("button", { class: "main", type: "submit" }, "Open")),
   );
   form.addEventListener("submit", (event) => {
@@ -124,8 +178,10 @@ export function noNamespace(limited) {
   return el(
     "section",
     { class: "card narrow" },
-    empty(
-      "No namespace yet",
+    el(
+      "div",
+      { class: "empty" },
+      el("h1", {}, "No namespace yet"),
       el(
         "p",
         {},
@@ -146,11 +202,28 @@ export function noNamespace(limited) {
   );
 }
 
-/** Return the command that adds one vector. */
+/** Return the command that adds one vector; the first one sets the dimension. */
 export function addLine(context) {
-  const body = '{"vector": [0.1, 0.1, …], "payload": {"text": "hello"}}';
-  const url = `${location.origin}/v1/namespaces/${context.namespace}/vectors`;
-  return command(`curl ${url}${bearer(context.api.token)} ${JSON_KIND} -d '${body}'`);
+  const payload = '"payload": {"text": "hello"}';
+  return postLine(context, "vectors", `{"vector": ${exampleVector(null)}, ${payload}}`);
+}
+
+/** Return the JSON of a vector of a dimension (null: any), for a command. */
+export function exampleVector(dimension) {
+  const numbers = Array.from({ length: dimension ?? 4 }, (_, at) => (at === 0 ? 1 : 0.1));
+  return `[${numbers.join(", ")}]`;
+}
+
+/** Return the command that sends a body to a route of the namespace; it runs as it is copied. */
+export function postLine(context, route, body) {
+  const url = `${location.origin}/v1/namespaces/${context.namespace}/${route}`;
+  const line = command(`curl ${url}${bearer(context.api.token)} ${JSON_KIND} -d '${body}'`);
+  return context.api.token === null ? line : el(
+    "div",
+    { class: "stack" },
+    line,
+    el("p", { class: "quiet small-text" }, "Set the variable TOKEN to your token first."),
+  );
 }
 
 /** Return a link to a cluster, with its colour and its name or ID. */

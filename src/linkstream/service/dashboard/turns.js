@@ -5,7 +5,7 @@
 
 import { button, called, counted, el, figure, foreign, number, slot, svg } from "./elements.js";
 import { correct, nameForm, offerUndo } from "./corrections.js";
-import { card, chip, command, empty } from "./parts.js";
+import { card, chip, empty, exampleVector, postLine } from "./parts.js";
 
 const BEAT = 250; // milliseconds between two drawings
 const AGAIN = 3_000; // milliseconds between two requests for the estimated turns
@@ -64,7 +64,7 @@ async function showList(root, context) {
       el("span", { class: "quiet figures" }, `${clock(each.seconds)} · ${told(each)}`),
     )
   );
-  const body = rows.length ? el("ul", { class: "turns-list" }, ...rows) : nothing(context);
+  const body = rows.length ? el("ul", { class: "turns-list" }, ...rows) : await nothing(context);
   root.append(
     el("h1", {}, "Turns"),
     card("Recordings", {}, body),
@@ -72,13 +72,16 @@ async function showList(root, context) {
   );
 }
 
-function nothing(context) {
-  const url = `${location.origin}/v1/namespaces/${context.namespace}/turns/monday`;
-  const body = '{"vectors": [[0.1, 0.1, …]], "times": [[0.0, 1.6]]}';
+async function nothing(context) {
+  const { dimension } = await context.get("stats");
   return empty(
     "No recording in memory",
-    el("p", {}, "Who spoke when: send segments of speech with their times."),
-    command(`curl ${url} -H "Content-Type: application/json" -d '${body}'`),
+    el("p", {}, "Who spoke when: send segments of speech with their times. One, for a try:"),
+    postLine(
+      context,
+      "turns/monday",
+      `{"vectors": [${exampleVector(dimension)}], "times": [[0, 1.6]]}`,
+    ),
   );
 }
 

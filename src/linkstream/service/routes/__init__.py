@@ -10,6 +10,7 @@ from linkstream.service.routes import (
     proposals,
     reads,
     rebuilds,
+    swagger,
     tables,
     turns,
     vectors,
@@ -32,6 +33,7 @@ def router() -> APIRouter:
         turns,
         namespaces,
         page,
+        swagger,
     ):
         routes.include_router(module.router)
     return routes

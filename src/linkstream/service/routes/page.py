@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from linkstream.service.assets import Asset, assets
 from linkstream.service.responses import not_found, too_large
 from linkstream.service.routing import Here, N, route, sessions_of, settings_of
 
-KINDS = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
 PICTURES = {
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
@@ -33,17 +26,17 @@ router = APIRouter()
 
 
 @router.get("/", include_in_schema=False)
-async def page() -> Response:
+async def page(request: Request) -> Response:
     """Return the dashboard."""
-    return parts()["index.html"]
+    return parts()["index.html"].answer(request)
 
 
 @router.get("/page/{name}", include_in_schema=False)
-async def part(name: str) -> Response:
+async def part(request: Request, name: str) -> Response:
     """Return a file of the dashboard."""
     if name not in parts():
         raise not_found(f"no {name!r:.100}", "a file of the dashboard", "Open / instead.")
-    return parts()[name]
+    return parts()[name].answer(request)
 
 
 @route(router, "GET", f"{N}/images/{{path:path}}", "read")
@@ -55,17 +48,9 @@ async def image(request: Request, session: Here, path: str) -> Response:
     return await sessions_of(request).run_in_thread(lambda: picture(folder, path))
 
 
-@lru_cache(maxsize=1)
-def parts() -> dict[str, Response]:
-    """Return all files of the dashboard, read once."""
-    folder = files("linkstream.service") / "dashboard"
-    found = {}
-    for part in folder.iterdir():
-        kind = KINDS.get(Path(part.name).suffix)
-        if kind is not None:
-            headers = {"Cache-Control": "no-cache"}
-            found[part.name] = Response(part.read_bytes(), media_type=kind, headers=headers)
-    return found
+def parts() -> dict[str, Asset]:
+    """Return all files of the dashboard."""
+    return assets("linkstream.service", "dashboard")
 
 
 def picture(folder: Path, path: str) -> Response:

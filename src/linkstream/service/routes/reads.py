@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from linkstream.clusterer import Cluster
+from linkstream.clusterer.core import Core
 from linkstream.engine.comparison import edge_figures
 from linkstream.errors import RemovedError, UnknownIdError
 from linkstream.service import margins, requests, schemas
@@ -325,24 +326,30 @@ def _members(store: Store, cluster: int, limit: int, before: int | None) -> dict
 
 
 def _subcluster(store: Store, number: int) -> dict[str, Any]:
-    state = store.state()
+    cluster, members = store.handle.read_core(lambda core: _held(core, number))
+    state = store.cluster_state(cluster)
     row = int(np.searchsorted(state.numbers, number))
-    if row == len(state.numbers) or state.numbers[row] != number:
-        seen = f"subcluster {number}"
-        remedy = "It may have merged with another; see the map for those that exist."
-        raise UnknownIdError(seen, expected="an existing subcluster", remedy=remedy)
-    cluster = int(state.clusters[row])
-    name = store.cluster(cluster).name
-    members = np.flatnonzero(state.vectors == number)[::-1][:SHOWN].tolist()
     return {
         "subcluster": number,
         "cluster": cluster,
-        "name": name,
+        "name": store.cluster(cluster).name,
         "count": int(state.counts[row]),
         "first_seen": int(state.first_seen[row]),
         "last_seen": int(state.last_seen[row]),
         "vectors": with_payloads(store, members),
     }
+
+
+def _held(core: Core, number: int) -> tuple[int, list[int]]:
+    """Return the cluster of a subcluster, and its newest vectors."""
+    cluster = -1 if core.engine is None else core.running().cluster_of(number)
+    if cluster < 0:
+        seen = f"subcluster {number}"
+        remedy = "It may have merged with another; see the map for those that exist."
+        raise UnknownIdError(seen, expected="an existing subcluster", remedy=remedy)
+    if not core.track_vectors:
+        return cluster, []
+    return cluster, core.running().held_by(number, SHOWN, 2**62).tolist()
 
 
 def _questions(store: Store, cancel: Cancel, limit: int) -> list[dict[str, Any]]:
@@ -372,7 +379,8 @@ def _names(store: Store, clusters: set[int]) -> dict[int, str | None]:
 def _map(store: Store, projection: Projection, cancel: Cancel) -> dict[str, Any]:
     layout: Layout = projection.update(store.state(), check=cancel.check)
     cancel.check()
-    names = {str(each.id): each.name for each in store.clusters() if each.name is not None}
+    given = store.handle.read_core(lambda core: dict(core.up_to_date_ledger().names))
+    names = {str(cluster): name for cluster, name in given.items()}
     return {
         "version": store.n_events,
         "nodes": {

@@ -1,0 +1,13 @@
+/** Starts Swagger UI (/docs) on the description of the service. The token is not kept. */
+
+const { SwaggerUIBundle } = /** @type {any} */ (globalThis);
+
+SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#docs",
+  deepLinking: true,
+  docExpansion: "none",
+  filter: true,
+  persistAuthorization: false,
+  validatorUrl: null,
+});
