@@ -148,7 +148,19 @@ class Timeline:
             return bool(self.rows[place, 4])  # asked for
         if code == events.FORGOTTEN:
             return not self.rows[place, 3]  # a person's word
+        if code == events.RELOCATED and place:  # the pins of the vector before it end with side 0
+            return not (self.rows[place - 1, [0, 4]] == (events.PINNED, 0)).all()
+        if code == events.DROPPED and self.rows[place, 2] >= 0:
+            return not self._is_listed(place)
         return code in _DEEDS
+
+    def _is_listed(self, place: int) -> bool:
+        """Return whether a removed vector is one of several: a row of −1 is before the first."""
+        while place and self.rows[place - 1, 0] == events.DROPPED:
+            place -= 1
+            if self.rows[place, 2] < 0:
+                return True
+        return False
 
 
 def n_arrivals(rows: Rows) -> int:
