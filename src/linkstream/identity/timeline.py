@@ -221,12 +221,16 @@ class History:
             "survivor": self.survivor,
         }
 
-    def __str__(self) -> str:
-        return "\n".join(
-            f"event {event.sequence}, vector {event.vector}: "
-            f"{_line(self.cluster, event, born=place > 0)}"
+    def words(self) -> list[str]:
+        """Return what each chapter says, without its number."""
+        return [
+            str(_line(self.cluster, event, born=place > 0))
             for place, event in enumerate(self.chapters)
-        )
+        ]
+
+    def __str__(self) -> str:
+        lines = zip(self.chapters, self.words(), strict=True)
+        return "\n".join(f"event {e.sequence}, vector {e.vector}: {words}" for e, words in lines)
 
 
 def history_of(cluster: int, log: Iterable[Event]) -> History:

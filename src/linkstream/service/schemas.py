@@ -318,26 +318,6 @@ class ClusterId(BaseModel):
     cluster: int
 
 
-class Cluster(BaseModel):
-    """A cluster; `subclusters` is their number."""
-
-    id: int
-    size: int
-    subclusters: int
-    name: str | None
-    first_seen: int
-    last_seen: int
-    pending: bool
-    ignored: bool
-
-
-class Clusters(BaseModel):
-    """A page of clusters, and how many there are in all."""
-
-    total: int
-    clusters: list[Cluster]
-
-
 class Named(BaseModel):
     """A vector, its own key and its own time as ISO 8601 in UTC."""
 

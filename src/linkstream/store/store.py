@@ -262,7 +262,7 @@ class Store(StoreReader):
         idempotency_key: str | None = None,
     ) -> Decision | list[Decision]:
         """As `Links.move`."""
-        return cast("Any", self._perform(Move(vector, cluster), key=idempotency_key))
+        return self._perform(Move(vector, cluster), key=idempotency_key)  # type: ignore[no-any-return]
 
     @documented
     def remove(

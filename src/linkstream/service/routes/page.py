@@ -27,7 +27,14 @@ PICTURES = {
     ".webp": "image/webp",
     ".gif": "image/gif",
 }
-PICTURE_MAX = 16 << 20  # bytes
+SOUNDS = {
+    ".wav": "audio/wav",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".mp3": "audio/mpeg",
+}
+MEDIA = {**PICTURES, **SOUNDS}
+MEDIA_MAX = 16 << 20  # bytes of a picture, or of a part of a sound
 
 router = APIRouter()
 
