@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -145,7 +146,7 @@ def shown(
     for start in range(0, len(clusters) if limit else 0, _AT_ONCE):
         check()
         some = clusters[start : start + _AT_ONCE]
-        chosen |= store.handle.read_core(lambda core, some=some: _central(core, some, limit))
+        chosen |= store.handle.read_core(partial(_central, clusters=some, limit=limit))
     check()
     numbers = [number for each in chosen.values() for number in each]
     try:
