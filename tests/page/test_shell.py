@@ -124,6 +124,6 @@ def test_leaving_a_view_ends_its_stream(people, open_page):
     ended: list[str] = []
     page.on("requestfailed", lambda request: ended.append(request.url))
     page.get_by_role("link", name="Clusters", exact=True).click()
-    expect(page.locator(".cluster-row")).to_have_count(3)
+    expect(page.locator(".person")).to_have_count(3)
     people.add(around(direction(1.0), 1))
     assert any(url.endswith("/live") for url in ended)

@@ -109,7 +109,12 @@ function figures(cluster) {
     "dl",
     { class: "tiles" },
     ...tiles.map(([title, value]) =>
-      el("div", { class: "tile small" }, el("dt", {}, title), el("dd", {}, value))
+      el(
+        "div",
+        { class: "tile small" },
+        el("dt", {}, title),
+        el("dd", { class: title.endsWith("seen") && "words" }, value),
+      )
     ),
   );
 }
@@ -119,7 +124,9 @@ function story(context, { chapters }) {
   const add = (some) => list.append(...some.map((chapter) => line(context, chapter)));
   const newest = [...chapters].reverse();
   add(newest.slice(0, STORY));
-  const box = card("History", {}, list);
+  const timed = chapters.some(({ time }) => time);
+  const by = el("span", { class: "quiet small-text" }, "by the newest vector of then");
+  const box = card("History", { more: timed && by }, list);
   if (newest.length > STORY) {
     const rest = () => {
       add(newest.slice(STORY));

@@ -4,8 +4,15 @@ import { number } from "./elements.js";
 
 /** Format the time of the newest vector of a cluster, or its number if vectors have no times. */
 export function lastSeen({ time, last_seen: newest }) {
-  if (!time) return `newest is vector ${number(newest)}`;
-  return `last seen ${moment(time)}`;
+  return time ? `last seen ${day(time)}` : `newest is vector ${number(newest)}`;
+}
+
+/** Format the day of a time. */
+export function day(time) {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime())
+    ? String(time)
+    : date.toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
 /** Format a time in the words of the reader's country. */

@@ -4,7 +4,7 @@ import { button, called, counted, el, figure, foreign, slot } from "./elements.j
 import { chip, percent, thumbs, whenSeen } from "./parts.js";
 import { offerUndo } from "./corrections.js";
 import { giveName, nameField } from "./naming.js";
-import { lastSeen } from "./moments.js";
+import { lastSeen, moment } from "./moments.js";
 import { onPick } from "./selection.js";
 
 const AT_ONCE = 2; // questions about similar clusters at a time
@@ -26,7 +26,7 @@ export function personCard(context, cluster, list) {
     el("div", { class: "person-head" }, pick(list, id, who), title(context, cluster, list)),
     el(
       "p",
-      { class: "quiet small-text figures" },
+      { class: "quiet small-text figures", title: cluster.time && moment(cluster.time) },
       `${counted(cluster.size, "vector")} · ${lastSeen(cluster)}`,
       ...tags(cluster),
     ),
