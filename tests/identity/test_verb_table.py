@@ -19,7 +19,8 @@ ARRAYS = {"Vector", "Vectors", "Weights", "VectorOrNumber"}
 
 def annotation_of(each):
     kinds = {**dict.fromkeys(ARRAYS, "npt.ArrayLike"), "VectorNumber": "int"}
-    kinds["ClusterOrNew"] = "int | None"
+    kinds |= {"ClusterOrNew": "int | None", "AnyCluster": "int"}
+    kinds["VectorNumbers"] = "int | Sequence[int]"
     parts = [kinds.get(part, part) for part in each.type.split(" | ")]
     return " | ".join(parts)
 
@@ -72,6 +73,12 @@ CALLS = {  # the arguments of a call, those that the journal stores, and the num
     "same": ({"a": 1, "b": 2}, {"a": 1, "b": 2, "of": "vectors"}, 0),
     "different": ({"a": 1, "b": 2, "of": "clusters"}, {"a": 1, "b": 2, "of": "clusters"}, 0),
     "move": ({"vector": 1, "cluster": np.int64(2)}, {"vector": 1, "cluster": 2}, 0),
+    "move of several": (
+        {"vector": np.array([1, 3]), "cluster": -1},
+        {"vector": [1, 3], "cluster": -1},
+        0,
+    ),
+    "remove of several": ({"vector": (1, np.int64(3))}, {"vector": [1, 3]}, 0),
     "accept": (
         {"probability": 0.95},
         {"probability": 0.95, "new": None, "unsure": "hold", "weight": 0.5},

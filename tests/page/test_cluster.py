@@ -35,7 +35,11 @@ def test_hostile_names_and_payloads_are_text_everywhere_and_run_nothing(served, 
         served.post("name", {"cluster": cluster, "name": name})
     served.add(around(direction(1.0, -0.9), 1, noise=0.01))  # nobody's: a question about the first
     page = open_page(served.url, "live")
-    places = {"live": ".decision .foreign", "cluster": ".cluster-row .foreign"}
+    places = {
+        "live": ".decision .foreign",
+        "cluster": ".person-link .foreign",
+        "cluster?as=table": ".cluster-row .foreign",
+    }
     for view, names in places.items():
         page.goto(f"{served.url}/#/{view}")
         expect(page.locator(names)).to_have_count(len(HOSTILE))
@@ -74,7 +78,7 @@ def test_an_edge_is_separated_and_put_back(arc, open_page, shoot):
     assert cluster["subclusters"] >= 3
     page = open_page(arc.url, f"cluster/{cluster['id']}")
     expect(page.locator(".tree-node")).to_have_count(cluster["subclusters"])
-    expect(page.locator(".tree-edge")).to_have_count(cluster["subclusters"] - 1)
+    expect(page.locator(".tree .tree-edge")).to_have_count(cluster["subclusters"] - 1)
     page.locator(".tree-grip").last.click(force=True)
     expect(page.locator(".edge-row[aria-pressed=true]")).to_have_count(1)
     shoot(page, "cluster-arc")
@@ -93,6 +97,9 @@ def test_two_clusters_are_joined_by_choosing_the_other(served, open_page):
     served.post("name", {"cluster": other, "name": "Bob"})
     page = open_page(served.url, f"cluster/{one}")
     page.get_by_role("button", name="Join with").click()
+    expect(page.locator(".join-own .thumb")).to_have_count(6)
+    expect(page.locator(".choice").first).to_have_accessible_name("Join: Bob, 6 vectors")
+    expect(page.locator(".target").first.locator(".thumb")).to_have_count(4)
     page.get_by_label("The same as").fill("bob")
     expect(page.locator(".choice")).to_have_count(1)
     page.locator(".choice").click()
@@ -112,7 +119,7 @@ def test_forgetting_asks_first(served, open_page):
     assert len(served.clusters()) == 3
     page.get_by_role("button", name="Forget").click()
     page.get_by_role("button", name="Forget it").click()
-    expect(page.locator(".cluster-row")).to_have_count(2)
+    expect(page.locator(".person")).to_have_count(2)
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("h1")).to_have_text(f"Cluster {one}")
     assert len(served.clusters()) == 3
@@ -134,7 +141,7 @@ def test_the_list_is_searched_and_its_members_are_paged(served, open_page):
     one, _ = two_alike(served)
     served.add(around(direction(1.0), 40, seed=3))
     served.post("name", {"cluster": one, "name": "Ann"})
-    page = open_page(served.url, "cluster")
+    page = open_page(served.url, "cluster?as=table")
     expect(page.locator(".cluster-row")).to_have_count(3)
     page.get_by_label("Search").fill("an")
     expect(page.locator(".cluster-row")).to_have_count(1)
@@ -161,8 +168,98 @@ def test_a_picture_of_the_folder_is_shown_and_a_missing_one_is_reported(tmp_path
         expect(page.get_by_text("no picture: gone.png")).to_be_visible()
 
 
-def test_an_unknown_id_is_reported_with_its_remedy(served, open_page):
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("abc", "no ID of a cluster"), ("99", "that no cluster has had"), ("<b>", "no ID")],
+)
+def test_an_address_without_a_cluster_is_explained_in_plain_words(
+    address, words, served, open_page
+):
+    served.make().add(around(direction(1.0), 2))
+    page = open_page(served.url, f"cluster/{address}")
+    expect(page.get_by_role("alert")).to_contain_text(words)
+    page.get_by_role("link", name="Show all clusters").click()
+    expect(page.locator(".person")).to_have_count(1)
+
+
+def test_a_cluster_that_was_forgotten_shows_its_history(served, open_page):
     served.make()
-    page = open_page(served.url, "cluster/99")
-    expect(page.get_by_role("alert")).to_contain_text("That did not work")
-    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    one, _ = two_alike(served)
+    served.post("forget", {"cluster": one})
+    page = open_page(served.url, f"cluster/{one}")
+    expect(page.locator("h1")).to_have_text(f"Cluster {one} is gone")
+    expect(page.locator(".story")).to_contain_text("forgotten")
+
+
+@pytest.fixture
+def mixed(served):
+    """Serve two clusters, the first with two vectors that belong to the second."""
+    served.make()
+    one, other = two_alike(served)
+    served.post("move", {"vector": [6, 7], "cluster": one})
+    return served, one, other
+
+
+def members(page):
+    return page.locator(".member")
+
+
+def test_several_vectors_move_to_the_nearest_cluster_in_one_step(mixed, open_page, shoot):
+    served, one, other = mixed
+    page = open_page(served.url, f"cluster/{one}")
+    expect(members(page)).to_have_count(8)
+    expect(page.get_by_role("button", name="Move to")).to_be_disabled()
+    page.get_by_label("Select vector 7", exact=True).click()
+    page.get_by_label("Select vector 6", exact=True).click(modifiers=["Shift"])
+    expect(page.locator(".member.selected")).to_have_count(2)
+    page.get_by_role("button", name="Move to").click()
+    expect(page.locator(".choice").first).to_have_accessible_name(
+        f"Move here: ID {other}, 4 vectors"
+    )
+    shoot(page, "cluster-move")
+    page.locator(".choice").first.click()
+    expect(members(page)).to_have_count(6)
+    assert {c["id"]: c["size"] for c in served.clusters()}[other] == 6
+    page.get_by_role("button", name="Undo").click()
+    expect(members(page)).to_have_count(8)
+    assert {c["id"]: c["size"] for c in served.clusters()}[other] == 4
+
+
+def test_a_vector_is_cut_out_by_the_keyboard_and_put_back(mixed, open_page):
+    served, one, _ = mixed
+    before = served.clusters()
+    page = open_page(served.url, f"cluster/{one}")
+    page.get_by_label("Select vector 6", exact=True).focus()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Cut out").focus()
+    page.keyboard.press("Enter")
+    expect(members(page)).to_have_count(7)
+    assert len(served.clusters()) == len(before) + 1
+    page.get_by_role("button", name="Undo").click()
+    expect(members(page)).to_have_count(8)
+    assert served.clusters() == before
+
+
+def test_vectors_are_removed_after_a_question(mixed, open_page):
+    served, one, _ = mixed
+    page = open_page(served.url, f"cluster/{one}")
+    expect(members(page)).to_have_count(8)
+    page.get_by_label("Select vector 7", exact=True).click()
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(members(page)).to_have_count(7)
+    page.get_by_role("button", name="Undo").click()
+    expect(members(page)).to_have_count(8)
+
+
+def test_the_page_says_why_a_vector_is_in_its_cluster(mixed, open_page):
+    served, one, other = mixed
+    page = open_page(served.url, f"cluster/{one}")
+    page.get_by_label("Select vector 6", exact=True).click()
+    page.get_by_role("button", name="Why here").click()
+    why = page.get_by_label("Why vector 6 is here")
+    expect(why).to_contain_text("A person moved it here.")
+    expect(why).to_contain_text(f"Cluster {other} is nearer")
+    expect(why.locator(".why-bar").first).to_contain_text("this cluster")
+    why.get_by_role("button", name="Close").click()
+    expect(why).to_be_hidden()

@@ -143,24 +143,31 @@ def _cut(opened: Store, words: str, found: list[SplitSuggestion]) -> None:
 def move(
     store: StorePath,
     vector: Annotated[
-        str, Argument(metavar="VECTOR", help="Its number in the stream, or its own key.")
+        list[str], Argument(metavar="VECTOR...", help="Numbers in the stream, or own keys.")
     ],
-    cluster: ClusterName,
+    cluster: Annotated[
+        str, Argument(metavar="CLUSTER", help="Its ID, or its name; `-- -1` for a new one.")
+    ],
 ) -> None:
-    """Move a vector to another cluster, where it stays.
+    """Move vectors to another cluster, where they stay.
 
-    The share of the vector in the sums of its old cluster moves with it. A move that earlier
-    corrections forbid is refused, and so is a move to a cluster that was forgotten.
+    The share of a vector in the sums of its old cluster moves with it. Several vectors move as one
+    change: all or none. A move that earlier corrections forbid is refused, and so is a move to a
+    cluster that was forgotten.
 
     Example: linkstream move people.links 7 6
     """
     with stores.writing(store) as opened:
-        number = stores.vector(opened, vector)
+        numbers = [stores.vector(opened, words) for words in vector]
         target = stores.cluster_id(opened, cluster)
-        decision = stores.perform(opened, "move", vector=number, cluster=target)
-        words = f"Vector {number} is in {stores.called(opened, decision.cluster)} now."
-    record = {"vector": number, "cluster": decision.cluster, "subcluster": decision.subcluster}
-    screen.answer(record, words)
+        found = stores.perform(opened, "move", vector=numbers, cluster=target)
+        live = opened.resolve(found[-1].cluster)
+        who = stores.called(opened, live)
+    if len(numbers) == 1:
+        record = {"vector": numbers[0], "cluster": live, "subcluster": found[0].subcluster}
+        screen.answer(record, f"Vector {numbers[0]} is in {who} now.")
+    else:
+        screen.answer({"vectors": numbers, "cluster": live}, f"{len(numbers)} vectors: {who}.")
 
 
 def name(
@@ -317,7 +324,9 @@ def forget(
     cluster: Annotated[
         str | None, Argument(metavar="[CLUSTER]", help="Its ID, or its name.")
     ] = None,
-    vector: Annotated[str | None, "Instead of a cluster: a vector, by number or key."] = None,
+    vector: Annotated[
+        list[str] | None, "Instead of a cluster: a vector, by number or key. May be repeated."
+    ] = None,
     erase: Annotated[bool, "Erase its bytes from the files; it cannot be undone."] = False,
     yes: Yes = False,
 ) -> None:
@@ -328,7 +337,7 @@ def forget(
 
     Example: linkstream forget people.links 3 --yes
     """
-    if (cluster is None) == (vector is None):
+    if (cluster is None) == (not vector):
         raise usage_error(
             "neither a cluster nor --vector" if cluster is None else "a cluster and --vector",
             "one of the two",
@@ -336,21 +345,23 @@ def forget(
         )
     with stores.reading(store) as opened:
         number = None if cluster is None else stores.cluster_id(opened, cluster)
-        one = None if vector is None else stores.vector(opened, vector)
-        what = f"vector {one}" if number is None else stores.called(opened, number)
+        some = [stores.vector(opened, words) for words in vector or ()]
+        many = f"vector{'s' * (len(some) > 1)} {', '.join(map(str, some))}"
+        what = many if number is None else stores.called(opened, number)
     how = " for good, and end all undo before it" if erase else ""
     stores.confirm(f"forget {what}{how}", yes=yes)
     with stores.writing(store) as opened:
-        _remove(opened, number, one)
+        _remove(opened, number, some)
         if erase:
             stores.compact(opened, store)
+    one = some[0] if len(some) == 1 else some or None
     record = {"cluster": number, "vector": one, "erased": erase}
     after = "No byte of it is left in the files." if erase else "linkstream undo brings it back."
     screen.answer(record, f"Forgotten: {what}. {after}")
 
 
-def _remove(opened: Store, cluster: int | None, vector: int | None) -> None:
+def _remove(opened: Store, cluster: int | None, vectors: list[int]) -> None:
     if cluster is not None:
         stores.perform(opened, "forget", cluster=cluster)
-    elif vector is not None:
-        stores.perform(opened, "remove", vector=vector)
+    else:
+        stores.perform(opened, "remove", vector=vectors[0] if len(vectors) == 1 else vectors)

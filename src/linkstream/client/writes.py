@@ -7,7 +7,7 @@ idempotency key, so that a retry counts once. The verbs have the documentation o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -41,7 +41,7 @@ from linkstream.client.sending import (
 )
 from linkstream.client.views import Done
 from linkstream.clusterer import verb_docs, verbs
-from linkstream.clusterer.checks import check_yes_no
+from linkstream.clusterer.checks import check_yes_no, several_vectors
 from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.engine.contract import Decision
@@ -215,7 +215,9 @@ def different(
 
 
 @as_in_links
-def move(vector: Vector, cluster: int, *, idempotency_key: str | None = None) -> Steps[Decision]:
+def move(
+    vector: Vector | Sequence[Vector], cluster: int, *, idempotency_key: str | None = None
+) -> Steps[Decision | list[Decision]]:
     """As `Links.move`."""
     return _perform(verbs.Move(vector, cluster), idempotency_key)
 
@@ -238,7 +240,8 @@ def remove(
     idempotency_key: str | None = None,
 ) -> Steps[None]:
     """As `Links.remove`."""
-    number: Any = vector if np.ndim(vector) == 0 else finite(row_of(vector))[0]
+    numbered = np.ndim(vector) == 0 or several_vectors(vector) is not None
+    number: Any = vector if numbered else finite(row_of(vector))[0]
     given = None if x is None else finite(row_of(x))[0]
     return _perform(verbs.Remove(number, x=given, cluster=cluster, weight=weight), idempotency_key)
 
@@ -302,10 +305,16 @@ def _perform(verb: Verb, key: str | None, **own: Any) -> Steps[Any]:
     """Send a verb that answers with a decision, or else with the numbers of its events."""
     verb.keys()  # raises for keys of anything but vectors
     request = _request(verb, key, **own)
-    if verb.verb == "move":
-        return (yield from _send(request, views.reader(Decision)))
+    if verb.verb in ("move", "assign"):
+        return (yield from _send(request, _decided))
     _last_write.set((yield from _send(request, views.reader(Done))))
     return None
+
+
+def _decided(found: Any) -> Decision | list[Decision]:
+    """Return the decision on one vector, or those on several."""
+    read = views.reader(Decision)
+    return [read(each) for each in found["decisions"]] if "decisions" in found else read(found)
 
 
 def _send(request: Request, reader: Callable[[Any], T]) -> Steps[T]:

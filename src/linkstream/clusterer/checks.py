@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from linkstream.identity.texts import is_name
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
+AT_ONCE = 10_000  # vectors that one call moves or removes
 EVIDENCE = ("nearest", "cluster")  # what decides on a vector that joins no subcluster
 
 
@@ -62,6 +64,28 @@ def _integers(name: str, values: npt.ArrayLike | None, remedy: str) -> npt.NDArr
         )
     wide = given.dtype == np.uint64
     return (np.minimum(given, np.uint64(2**62)) if wide else given).astype(np.int64)
+
+
+def several_vectors(vector: object) -> list[Any] | None:
+    """Return numbers or keys of vectors that were given as a list; None for a single vector.
+
+    Coordinates are no such list: numbers are integers.
+    """
+    if isinstance(vector, np.ndarray) and vector.ndim == 1 and vector.dtype.kind in "iu":
+        vector = vector.tolist()
+    if not isinstance(vector, (list, tuple)) or not vector:
+        return None
+    kinds = (int, np.integer, str)
+    if not all(isinstance(each, kinds) and not isinstance(each, bool) for each in vector):
+        return None
+    listed = [each if isinstance(each, str) else int(each) for each in vector]
+    if len(set(listed)) < len(listed) or len(listed) > AT_ONCE:
+        raise ArgumentError(
+            f"{len(listed)} vectors, {len(set(listed))} of them different",
+            expected=f"different vectors, at most {AT_ONCE} in one call",
+            remedy="Name each vector once; split a long list into several calls.",
+        )
+    return listed
 
 
 def check_kind(of: str) -> None:

@@ -43,6 +43,7 @@ from linkstream.identity.ledger import UNKNOWN, Ledger, Rows
 from linkstream.saving import Saved
 
 if TYPE_CHECKING:
+    from linkstream.clusterer.listing import Listing
     from linkstream.clusterer.rebuilding import Prepared
 
 Fixed = npt.NDArray[np.int32]
@@ -100,6 +101,7 @@ class Core:
         prepared: a rebuild that was computed before it is applied; see `rebuilding.Prepared`.
         replayed: the events of the call, if it is one of a journal; None if it is new.
         disagreements: the event that ended the last migration, and where the encoders disagreed.
+        listing: what lists of clusters have read; None until one is first asked for.
         shown: vectors of subclusters that questions showed last, with their members and sums.
     """
 
@@ -123,6 +125,7 @@ class Core:
         self.disagreements: tuple[int, tuple[Disagreement, ...]] = (-1, ())
         self.shown: dict[int, tuple[Integers, Integers, tuple[int, ...]]] = {}
         self.event_index: EventIndex | None = None
+        self.listing: Listing | None = None
         self.inverses = Inverses()
         self.origin, self.ledger = state, saved.ledger
         complete = state.n_events == len(state.events)

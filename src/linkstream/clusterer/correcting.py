@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import overload
+
 from linkstream.clusterer import corrections, policies
 from linkstream.clusterer.learning import judge
+from linkstream.clusterer.moving import move
 from linkstream.clusterer.policies import HeldVector
 from linkstream.clusterer.reader import LinksReader
 from linkstream.confidence import Policy
@@ -45,14 +49,23 @@ class LinksCorrections(LinksReader):
         """
         corrections.different(self.core, a, b, of=of)
 
-    def move(self, vector: int, cluster: int) -> Decision:
+    @overload
+    def move(self, vector: int, cluster: int) -> Decision: ...
+
+    @overload
+    def move(self, vector: Sequence[int], cluster: int) -> list[Decision]: ...
+
+    def move(self, vector: int | Sequence[int], cluster: int) -> Decision | list[Decision]:
         """Move a vector, with its share of the sums, into another cluster, where it stays.
 
+        Several vectors move as one change: all or none, and one `undo` takes all back. They go
+        into a new cluster together.
+
         Args:
-            vector: number of the vector.
-            cluster: ID of the cluster.
+            vector: number of the vector, or a list of several.
+            cluster: ID of the cluster; −1 for a new one.
         """
-        return corrections.move(self.core, vector, cluster)
+        return move(self.core, vector, cluster)
 
     def retract(self, correction: int) -> None:
         """Take back one correction, and nothing that came after it.

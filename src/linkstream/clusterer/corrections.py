@@ -16,15 +16,15 @@ from linkstream.clusterer.checks import check_kind, check_name, check_yes_no
 from linkstream.clusterer.core import Core, Fixed
 from linkstream.clusterer.learning import answer, tell_of_drift
 from linkstream.clusterer.maintenance import enforce, run_maintenance
-from linkstream.clusterer.removal import is_hollow, refuse_hollow
+from linkstream.clusterer.removal import is_hollow
 from linkstream.confidence.answers import PAIR
 from linkstream.engine import events
-from linkstream.engine.contract import JOINED, LINKED, NEW, Decision
+from linkstream.engine.contract import LINKED, NEW
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import CLAIM, GIVEN_FLAGS, LOCKED, PINNED
 from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
 from linkstream.identity import laws, precedence
-from linkstream.identity.grouping import Place, nearest_in
+from linkstream.identity.grouping import nearest_in
 from linkstream.identity.laws import Subject
 from linkstream.identity.ledger import CLUSTERS, KINDS
 from linkstream.identity.precedence import Plan
@@ -90,30 +90,6 @@ def retract(core: Core, correction: int) -> None:
     since = engine.n_events
     engine.note([(events.RETRACTED, int(correction), -1, 1)])
     enforce(core, since, freed=freed, judged=True)
-
-
-@one_change
-def move(core: Core, vector: int, cluster: int) -> Decision:
-    """Move a vector into another cluster."""
-    node, vector = core.holder(vector), int(vector)
-    target = core.live(cluster)
-    engine = core.running()
-    if engine.cluster_of(node) == target:
-        raise ArgumentError(
-            f"move({vector}, {cluster})",
-            expected="another cluster than the one that holds the vector",
-            remedy="It is there already; same() keeps it there.",
-        )
-    _refuse_move(core, vector, target)
-    q, missing_weight = core.kept([vector])[0], core.ledger.missing_weights.get(vector, 0)
-    refuse_hollow(core, node, q, missing_weight)
-    since, freed = engine.n_events, core.ledger.nodes_of(core.ledger.book.of_mover(vector))
-    place, decision = _relocate(core, vector, q, target)
-    held = decision.subcluster
-    other = place.target if decision.kind == "linked" else held
-    core.running().note([(events.PINNED, held, vector, 0), (events.PINNED, other, -1, 1)])
-    enforce(core, since, freed=freed)
-    return decision
 
 
 @one_change
@@ -314,61 +290,3 @@ def _lift(core: Core, vector: int, q: Fixed, *, to: int) -> None:
         member=vector,
         rule=PINNED,
     )
-
-
-def _relocate(core: Core, vector: int, q: Fixed, target: int) -> tuple[Place, Decision]:
-    """Take a vector out and put it into a cluster: into its nearest subcluster, or linked to that.
-
-    A vector that joins a subcluster changes its sum, so that edges may fail equation 22. If that
-    splits the cluster, the vector gets a subcluster of its own instead.
-    """
-    assert core.change is not None, "a move is a change"
-    back = core.change.savepoint()
-    place = _take_out(core, vector, q, target)
-    if place.outcome == JOINED:
-        before = core.running().parts(target).numbers.tolist()
-        decision = _put(core, vector, q, place, JOINED)
-        if {core.running().cluster_of(node) for node in before} <= {target, -1}:
-            return place, decision
-        back()
-        place = _take_out(core, vector, q, target)
-    return place, _put(core, vector, q, place, LINKED)
-
-
-def _take_out(core: Core, vector: int, q: Fixed, target: int) -> Place:
-    """Take a vector out of its subcluster; return its place in another cluster."""
-    engine, node = core.running(), core.holder(vector)
-    missing_weight = core.up_to_date_ledger().missing_weights.get(vector, 0)
-    engine.note([(events.RELOCATED, vector, target), (events.PINNED, node, -1, 2)])
-    engine.withdraw(q, missing_weight=missing_weight, target=node, member=vector)
-    return nearest_in(engine, q, target)
-
-
-def _put(core: Core, vector: int, q: Fixed, place: Place, outcome: int) -> Decision:
-    """Put a vector that was taken out into a subcluster, or next to it."""
-    return core.running().place(
-        q,
-        missing_weight=core.up_to_date_ledger().missing_weights.get(vector, 0),
-        outcome=outcome,
-        target=place.target,
-        member=vector,
-        rule=PINNED,
-    )
-
-
-def _refuse_move(core: Core, vector: int, target: int) -> None:
-    """Raise ContradictionError if a correction or a group keeps a vector out of a cluster."""
-    ledger, engine = core.up_to_date_ledger(), core.running()
-    said = f"move({vector}, {target})"
-    pins = ledger.pins_at(engine.holder(vector), vector)
-    for law in ledger.book.of_pins(pins):
-        for ours, theirs in (law.sides, law.sides[::-1]):
-            if law.mover == vector or all(ledger.pins[pin].vector != vector for pin in ours):
-                continue
-            inside = [engine.cluster_of(node) == target for node in ledger.nodes(theirs)]
-            if (law.together and not all(inside)) or (not law.together and any(inside)):
-                raise laws.contradiction(said, (law,))
-    for group in sorted({ledger.pins[pin].group for pin in pins} - {-1}):
-        mates = [pin for pin in ledger.groups[group] if ledger.pins[pin].vector != vector]
-        if any(engine.cluster_of(node) == target for node in ledger.nodes(mates)):
-            raise laws.contradiction(said, (f"a vector seen together with {vector} is there",))

@@ -218,8 +218,9 @@ class Links(LinksCorrections):
         """Remove a vector exactly, as if it had never been added to the sums; its label is −1.
 
         Args:
-            vector: number of the vector; if vectors are not tracked, the vector itself, which is
-                taken from the subcluster it is most similar to.
+            vector: number of the vector, or a list of several, which one `undo` takes back; if
+                vectors are not tracked, the vector itself, which is taken from the subcluster it
+                is most similar to.
             x: the vector itself, if vectors are tracked but not kept.
             cluster: ID of the cluster that holds it, if known; only if vectors are not tracked.
             weight: the weight it was added with; only if vectors are not tracked.

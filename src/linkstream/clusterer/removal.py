@@ -42,6 +42,10 @@ def remove(
                 expected="its number alone",
                 remedy="Leave the cluster and the weight out: both are stored.",
             )
+        several = checks.several_vectors(vector)
+        if several is not None:
+            _remove_all(core, several)
+            return
         if _drop_held(core, vector):
             return
         node = core.holder(vector)  # type: ignore[arg-type]
@@ -58,6 +62,20 @@ def remove(
     since = engine.n_events
     engine.note([(events.DROPPED, number)])
     engine.withdraw(q, missing_weight=missing_weight, target=node, member=number)
+    enforce(core, since)
+
+
+def _remove_all(core: Core, numbers: list[int]) -> None:
+    """Remove several vectors; the event of −1 says that those after it are one change."""
+    nodes = [core.holder(number) for number in numbers]  # raises before any change
+    rows = core.kept(numbers)
+    engine, since = core.running(), core.running().n_events
+    engine.note([(events.DROPPED, number) for number in (-1, *numbers)])
+    for number, _, q in zip(numbers, nodes, rows, strict=True):
+        missing_weight = core.up_to_date_ledger().missing_weights.get(number, 0)
+        node = core.holder(number)
+        refuse_hollow(core, node, q, missing_weight)
+        engine.withdraw(q, missing_weight=missing_weight, target=node, member=number)
     enforce(core, since)
 
 

@@ -66,10 +66,10 @@ class Verb:
         name = self.vectors_field
         return None if name is None else cast("npt.ArrayLike", getattr(self, name))
 
-    def keys(self) -> dict[str, str]:
-        """Return the fields in which a vector is given by its key, with the keys."""
+    def keys(self) -> dict[str, Any]:
+        """Return the fields in which vectors are given by their keys, as they were given."""
         given, of = vars(self), getattr(self, "of", "vectors")
-        keys = {name: given[name] for name in self.vector_names if isinstance(given[name], str)}
+        keys = {name: given[name] for name in self.vector_names if _has_keys(given[name])}
         if keys and of != "vectors":
             raise ArgumentError(
                 f"the key {next(iter(keys.values()))!r:.80} with of={of!r:.80}",
@@ -158,6 +158,12 @@ class Verb:
         made = cls.parse(values)
         vars(made).update(found)
         return made
+
+
+def _has_keys(value: object) -> bool:
+    """Return whether a field holds the key of a vector, or several vectors and keys."""
+    listed = value if isinstance(value, list) else [value]
+    return any(isinstance(each, str) for each in listed)
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)

@@ -11,6 +11,7 @@ from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
+_REFERENCES = {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "int": {"type": "integer"},
     "float": {"type": "number"},
@@ -23,8 +24,10 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "Vectors": {"type": "array", "items": _NUMBERS},
     "Weights": {"anyOf": [{"type": "number"}, _NUMBERS]},
     "VectorNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "VectorNumbers": {"anyOf": [{"type": "integer"}, {"type": "string"}, _REFERENCES]},
+    "AnyCluster": {"type": "integer", "minimum": -1},
     "ClusterOrNew": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-    "VectorOrNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}, _NUMBERS]},
+    "VectorOrNumber": {"anyOf": [{"type": "integer"}, {"type": "string"}, _REFERENCES, _NUMBERS]},
 }
 
 

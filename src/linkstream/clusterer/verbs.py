@@ -17,7 +17,7 @@ How a surface uses the table:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
@@ -29,6 +29,7 @@ from linkstream.clusterer import (
     checks,
     corrections,
     maintenance,
+    moving,
     policies,
     rebuilding,
     removal,
@@ -49,6 +50,8 @@ Vector: TypeAlias = npt.ArrayLike
 Vectors: TypeAlias = npt.ArrayLike
 Weights: TypeAlias = npt.ArrayLike
 VectorNumber: TypeAlias = "int | str"  # a str is the vector's own key in a store
+VectorNumbers: TypeAlias = "int | str | Sequence[int | str]"  # one, or several
+AnyCluster: TypeAlias = int  # −1: a new one
 VectorOrNumber: TypeAlias = npt.ArrayLike
 ClusterOrNew: TypeAlias = "int | None"  # −1: a new one
 
@@ -128,13 +131,18 @@ class Different(Verb):
     of: str = "vectors"
 
 
-@verb(corrections.move)
+@verb(moving.move)
 class Move(Verb):
     """Move a vector, with its share of the sums, into another cluster, where it stays."""
 
     vector_names = ("vector",)
-    vector: VectorNumber
-    cluster: int
+    vector: VectorNumbers
+    cluster: AnyCluster
+
+    def __post_init__(self) -> None:
+        """Take several vectors as a plain list; raise ArgumentError if one is there twice."""
+        listed = checks.several_vectors(self.vector)
+        object.__setattr__(self, "vector", self.vector if listed is None else listed)
 
 
 @verb(corrections.retract)
@@ -216,7 +224,9 @@ class Remove(Verb):
     weight: float | None = None
 
     def __post_init__(self) -> None:
-        """Raise ArgumentError if there are two vectors."""
+        """Take several numbers as a plain list; raise ArgumentError if there are two vectors."""
+        listed = checks.several_vectors(self.vector)
+        object.__setattr__(self, "vector", self.vector if listed is None else listed)
         if self.x is not None and np.ndim(self.vector) != 0:
             raise ArgumentError(
                 "two vectors to remove",
@@ -227,11 +237,16 @@ class Remove(Verb):
     @property
     def vectors(self) -> npt.ArrayLike | None:
         """The vector itself, if it was given."""
-        return self.x if np.ndim(self.vector) == 0 else self.vector
+        return self.x if self._is_numbered else self.vector
+
+    @property
+    def _is_numbered(self) -> bool:
+        """Whether vectors are given by number or key, not by coordinates."""
+        return np.ndim(self.vector) == 0 or checks.several_vectors(self.vector) is not None
 
     def journal_arguments(self) -> dict[str, Any]:
         """Return all but the vector itself."""
-        given = ("x",) if np.ndim(self.vector) == 0 else ("x", "vector")
+        given = ("x",) if self._is_numbered else ("x", "vector")
         arguments = super().journal_arguments()
         return {name: value for name, value in arguments.items() if name not in given}
 

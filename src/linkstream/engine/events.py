@@ -220,7 +220,7 @@ class Pinned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Relocated(Event):
-    """A user moved vector `member` to a cluster; the next events are the steps."""
+    """A user moved vector `member` to a cluster (−1: a new one); the next events are the steps."""
 
     member: int
     cluster: int
@@ -228,7 +228,7 @@ class Relocated(Event):
 
 @dataclass(frozen=True, slots=True)
 class Dropped(Event):
-    """A user removed vector `member` (−1: not tracked)."""
+    """A user removed vector `member` (−1: not tracked, or several, which the next events name)."""
 
     member: int
 

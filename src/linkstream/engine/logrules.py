@@ -55,6 +55,7 @@ _OPTIONAL = {
     *((events.Moved, "partner"), (events.Vanished, "heir"), (events.Removed, "member")),
     *((events.Transferred, "member"), (events.Transferred, "origin")),
     *((events.Dropped, "member"), (events.Pinned, "member"), (events.Retracted, "subcluster")),
+    (events.Relocated, "cluster"),
 }
 _BACK = (events.UNDONE, events.RETRACTED, events.REDONE)  # events that name an earlier event
 

@@ -214,7 +214,7 @@ class Correction:
         number: sequence number of its event, which `retract` takes.
         verb: "same", "different" or "move".
         a: number or ID of the first, as it was given; of a move, the vector.
-        b: number or ID of the second; of a move, the cluster.
+        b: number or ID of the second; of a move, the cluster, −1 if it was a new one.
         of: what the two are: "vectors", "subclusters" or "clusters"; "vectors" of a move.
     """
 

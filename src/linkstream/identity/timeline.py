@@ -148,7 +148,19 @@ class Timeline:
             return bool(self.rows[place, 4])  # asked for
         if code == events.FORGOTTEN:
             return not self.rows[place, 3]  # a person's word
+        if code == events.RELOCATED and place:  # the pins of the vector before it end with side 0
+            return not (self.rows[place - 1, [0, 4]] == (events.PINNED, 0)).all()
+        if code == events.DROPPED and self.rows[place, 2] >= 0:
+            return not self._is_listed(place)
         return code in _DEEDS
+
+    def _is_listed(self, place: int) -> bool:
+        """Return whether a removed vector is one of several: a row of −1 is before the first."""
+        while place and self.rows[place - 1, 0] == events.DROPPED:
+            place -= 1
+            if self.rows[place, 2] < 0:
+                return True
+        return False
 
 
 def n_arrivals(rows: Rows) -> int:
@@ -209,12 +221,16 @@ class History:
             "survivor": self.survivor,
         }
 
-    def __str__(self) -> str:
-        return "\n".join(
-            f"event {event.sequence}, vector {event.vector}: "
-            f"{_line(self.cluster, event, born=place > 0)}"
+    def words(self) -> list[str]:
+        """Return what each chapter says, without its number."""
+        return [
+            str(_line(self.cluster, event, born=place > 0))
             for place, event in enumerate(self.chapters)
-        )
+        ]
+
+    def __str__(self) -> str:
+        lines = zip(self.chapters, self.words(), strict=True)
+        return "\n".join(f"event {e.sequence}, vector {e.vector}: {words}" for e, words in lines)
 
 
 def history_of(cluster: int, log: Iterable[Event]) -> History:

@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from linkstream.clusterer.checks import AT_ONCE
 from linkstream.clusterer.verbs import VERBS, Verb
 from linkstream.paper import thresholds
 from linkstream.store.own_columns import KEY_MAX
@@ -26,6 +27,7 @@ Row = Annotated[list[Number], SkipValidation]  # engine/door.py checks the numbe
 Rows = Annotated[list[list[Number]], SkipValidation]
 Numbers = Annotated[list[Number], Field(fail_fast=True)]
 KeyText = Annotated[str, Field(min_length=1, max_length=KEY_MAX)]
+References = Annotated[list[Whole | KeyText], Field(fail_fast=True, max_length=AT_ONCE)]
 Moment = Number | Annotated[str, Field(max_length=64)]
 Of = Literal["vectors", "subclusters", "clusters"]
 
@@ -129,7 +131,9 @@ _TYPES: dict[str, Any] = {
     "Vectors": Rows,
     "Vector | None": Numbers | None,
     "VectorNumber": Whole | KeyText,
-    "VectorOrNumber": Whole | KeyText | Numbers,
+    "VectorNumbers": Whole | KeyText | References,
+    "AnyCluster": Annotated[int, Field(ge=-1, le=2**53)],
+    "VectorOrNumber": Whole | KeyText | References | Numbers,
     "ClusterOrNew": Annotated[int, Field(ge=-1, le=2**53)] | None,
     "Weights": Numbers | None,
     "Vectors | None": Rows | None,
@@ -265,6 +269,14 @@ class Decision(BaseModel):
     probability: float | None
 
 
+class Moved(BaseModel):
+    """The decision about each of several vectors, and the events of the move."""
+
+    decisions: list[Decision]
+    before: int
+    event: int
+
+
 class Done(BaseModel):
     """The events of a change: numbers from `before` up to but excluding `event`."""
 
@@ -304,26 +316,6 @@ class ClusterId(BaseModel):
     """The cluster with the enrolled name."""
 
     cluster: int
-
-
-class Cluster(BaseModel):
-    """A cluster; `subclusters` is their number."""
-
-    id: int
-    size: int
-    subclusters: int
-    name: str | None
-    first_seen: int
-    last_seen: int
-    pending: bool
-    ignored: bool
-
-
-class Clusters(BaseModel):
-    """A page of clusters, and how many there are in all."""
-
-    total: int
-    clusters: list[Cluster]
 
 
 class Named(BaseModel):

@@ -16,7 +16,7 @@ from linkstream.store.payloads import value_of
 _SIZE = 32  # bytes of SHA-256
 
 
-def digest(rows: Rows | None, attached: Attached, named: Mapping[str, str]) -> bytes:
+def digest(rows: Rows | None, attached: Attached, named: Mapping[str, Any]) -> bytes:
     """Return the SHA-256 of the vectors, then that of what came with them.
 
     `named` are the arguments that are keys of vectors; the journal has their numbers instead.
@@ -27,7 +27,7 @@ def digest(rows: Rows | None, attached: Attached, named: Mapping[str, str]) -> b
 def same(
     rows: Rows | None,
     attached: Attached,
-    named: Mapping[str, str],
+    named: Mapping[str, Any],
     found: Operation,
     stored: Callable[[], Attached],
 ) -> bool:
@@ -57,7 +57,7 @@ def _shape(rows: Rows | None) -> bytes:
     return json.dumps(None if rows is None else rows.shape).encode()
 
 
-def _of_columns(attached: Attached, named: Mapping[str, str]) -> bytes:
+def _of_columns(attached: Attached, named: Mapping[str, Any]) -> bytes:
     sha = hashlib.sha256(json.dumps(dict(named), sort_keys=True).encode() if named else b"")
     for table, entries in attached.columns():
         body = entries.tobytes() if isinstance(entries, np.ndarray) else b"\n".join(entries)

@@ -370,13 +370,19 @@ def encoded(answer: Any) -> bytes:
     if isinstance(answer, np.ndarray):
         return answer.astype("<i8").tobytes()
     if isinstance(answer, Decision):
-        told = {name: getattr(answer, name) for name in _DECISION}
-        if answer.cluster_margin is None:  # the first version knew none
-            del told["cluster_margin"]
-        return json.dumps(told).encode()
+        return json.dumps(_told(answer)).encode()
+    if isinstance(answer, list):  # of several vectors
+        return json.dumps([_told(each) for each in answer]).encode()
     if isinstance(answer, Policy):
         return json.dumps(answer.bounds).encode()
     return json.dumps(answer if isinstance(answer, int) else None).encode()
+
+
+def _told(decision: Decision) -> dict[str, Any]:
+    told = {name: getattr(decision, name) for name in _DECISION}
+    if decision.cluster_margin is None:  # the first version knew none
+        del told["cluster_margin"]
+    return told
 
 
 def decoded(operation: Operation) -> Any:
@@ -386,4 +392,6 @@ def decoded(operation: Operation) -> Any:
     answer = json.loads(operation.result)
     if operation.verb == "accept":
         return Policy.from_bounds(answer)
+    if isinstance(answer, list):
+        return [Decision(**each) for each in answer]
     return Decision(**answer) if isinstance(answer, dict) else answer

@@ -135,7 +135,9 @@ class Model:
         if request.key_hashes is not None:
             self.keyed.refuse_taken(request.attached.keys or [], request.key_hashes)
         for name, key in request.named.items():
-            request.arguments = {**request.arguments, name: self.keyed.number(key)}
+            one = not isinstance(key, list)
+            number = self.keyed.number(key) if one else self.keyed.numbers(key).tolist()
+            request.arguments = {**request.arguments, name: number}
         before = self.links.n_vectors
         core = self.links.core
         core.progress, core.prepared = request.progress, request.prepared

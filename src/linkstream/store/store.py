@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
@@ -254,9 +254,15 @@ class Store(StoreReader):
         self._perform(Different(a, b, of=of), key=idempotency_key)
 
     @documented
-    def move(self, vector: Vector, cluster: int, *, idempotency_key: str | None = None) -> Decision:
+    def move(
+        self,
+        vector: Vector | Sequence[Vector],
+        cluster: int,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Decision | list[Decision]:
         """As `Links.move`."""
-        return cast("Decision", self._perform(Move(vector, cluster), key=idempotency_key))
+        return self._perform(Move(vector, cluster), key=idempotency_key)  # type: ignore[no-any-return]
 
     @documented
     def remove(

@@ -107,7 +107,7 @@ class WriteRequest(Call):
     rows: Rows | None = None  # the vectors that come with it
     attached: Attached = NOTHING  # payloads, times and keys of the vectors
     key_hashes: npt.NDArray[np.int64] | None = None  # of the keys of the vectors
-    named: dict[str, str] = field(default_factory=dict)  # arguments that are keys of vectors
+    named: dict[str, Any] = field(default_factory=dict)  # arguments that are keys of vectors
     found: dict[str, str] = field(default_factory=dict)  # arguments that the call finds itself
     key: str | None = None  # the idempotency key
     digest: bytes | None = None  # of vectors and what came with them, if there is a key
@@ -128,7 +128,7 @@ class WriteRequest(Call):
     ahead: Future[None] | None = None  # the write of its vectors while they are being decided
 
     @property
-    def told(self) -> dict[str, str]:
+    def told(self) -> dict[str, Any]:
         """Arguments as the caller gave them, where the journal has what they stand for."""
         return {**self.named, **self.found}
 
@@ -192,8 +192,10 @@ def request_of(
     request.named, request.found = verb.keys(), dict.fromkeys(verb.found, "")
     if isinstance(arguments.get("thresholds"), str):
         request.found = {"thresholds": arguments["thresholds"]}
-    for key_of_vector in request.named.values():
-        check_key(key_of_vector)
+    for given in request.named.values():
+        for key_of_vector in given if isinstance(given, list) else [given]:
+            if isinstance(key_of_vector, str):
+                check_key(key_of_vector)
     if attached.keys is not None:
         request.key_hashes = hashes_of(attached.keys)
     request.rows = rows if rows is None or len(rows) else None

@@ -2,16 +2,13 @@
 
 import { button, el, foreign, number, slot } from "./elements.js";
 import { actions } from "./corrections.js";
-import { card, payload } from "./parts.js";
-import { showList } from "./clusters.js";
+import { card, empty } from "./parts.js";
+import { members } from "./members.js";
+import { moment } from "./moments.js";
+import { showList } from "./people.js";
 import { tree } from "./tree.js";
 
 const STORY = 40; // lines of history shown at first
-const PAGE = 24; // vectors fetched at a time
-const MARKS = {
-  central: ["accent", "among the most central"],
-  doubtful: ["warn", "among the most doubtful"],
-};
 const PENDING = "Too few vectors to count as a cluster yet";
 
 /**
@@ -20,19 +17,51 @@ const PENDING = "Too few vectors to count as a cluster yet";
  */
 export async function show(root, context) {
   if (!context.parts.length) return showList(root, context);
-  const found = await context.get(`clusters/${encodeURIComponent(context.parts[0])}`);
+  const [id] = context.parts;
+  if (!/^\d{1,15}$/.test(id)) return root.append(noCluster(context, id, "no ID of a cluster"));
+  const found = await context.get(`clusters/${id}`).catch((error) => {
+    if (error.kind === "unknown-id") return null;
+    throw error;
+  });
+  if (!found) return root.append(noCluster(context, id, "an ID that no cluster has had so far"));
   const { cluster } = found;
+  if (!cluster) return root.append(gone(context, found));
   root.append(
     head(context, found),
     figures(cluster),
     el(
       "div",
       { class: "cluster-body" },
-      el("div", { class: "column" }, tree(context, found), story(found)),
       await members(context, found),
+      el("div", { class: "column" }, tree(context, found), story(context, found)),
     ),
   );
   return undefined;
+}
+
+/** Return what is shown for an address that names no cluster. */
+function noCluster(context, words, what) {
+  return el(
+    "section",
+    { class: "card narrow", role: "alert" },
+    empty(
+      "There is no such cluster",
+      el("p", {}, foreign(words, 60), ` is ${what}. IDs are numbers, such as 17.`),
+      el("p", {}, el("a", { href: context.link("cluster") }, "Show all clusters")),
+    ),
+  );
+}
+
+/** Return what is shown for a cluster that was forgotten, or whose vectors were removed. */
+function gone(context, found) {
+  return el(
+    "section",
+    { class: "card narrow" },
+    el("h1", {}, `Cluster ${found.asked} is gone`),
+    el("p", {}, "It was forgotten, or its last vector left it. Undo may bring it back."),
+    story(context, found),
+    el("p", {}, el("a", { href: context.link("cluster") }, "Show all clusters")),
+  );
 }
 
 function head(context, { id, asked, cluster }) {
@@ -69,33 +98,35 @@ function figures(cluster) {
   const tiles = [
     ["Vectors", number(cluster.size)],
     ["Subclusters", number(cluster.subclusters)],
-    ["First vector", number(cluster.first_seen)],
-    ["Newest vector", number(cluster.last_seen)],
+    cluster.since
+      ? ["First seen", moment(cluster.since)]
+      : ["First vector", number(cluster.first_seen)],
+    cluster.time
+      ? ["Last seen", moment(cluster.time)]
+      : ["Newest vector", number(cluster.last_seen)],
   ];
   return el(
     "dl",
     { class: "tiles" },
     ...tiles.map(([title, value]) =>
-      el("div", { class: "tile small" }, el("dt", {}, title), el("dd", {}, value))
+      el(
+        "div",
+        { class: "tile small" },
+        el("dt", {}, title),
+        el("dd", { class: title.endsWith("seen") && "words" }, value),
+      )
     ),
   );
 }
 
-function story({ story: lines }) {
+function story(context, { chapters }) {
   const list = el("ol", { class: "story" });
-  const add = (some) =>
-    list.append(...some.map((line) => {
-      const [when, ...what] = line.split(": ");
-      return el(
-        "li",
-        {},
-        el("span", { class: "quiet figures" }, foreign(when)),
-        foreign(what.join(": ")),
-      );
-    }));
-  const newest = [...lines].reverse();
+  const add = (some) => list.append(...some.map((chapter) => line(context, chapter)));
+  const newest = [...chapters].reverse();
   add(newest.slice(0, STORY));
-  const box = card("History", {}, list);
+  const timed = chapters.some(({ time }) => time);
+  const by = el("span", { class: "quiet small-text" }, "by the newest vector of then");
+  const box = card("History", { more: timed && by }, list);
   if (newest.length > STORY) {
     const rest = () => {
       add(newest.slice(STORY));
@@ -104,58 +135,26 @@ function story({ story: lines }) {
     const more = button(`Show ${number(newest.length - STORY)} older`, rest, { class: "small" });
     box.append(more);
   }
-  if (!lines.length) {
+  if (!chapters.length) {
     box.append(el("p", { class: "quiet" }, "The events of this cluster are no longer kept."));
   }
   return box;
 }
 
-/** Return the card with the vectors of a cluster and their payloads, newest first. */
-async function members(context, { id, exemplars }) {
-  const list = el("ul", { class: "members" });
-  const again = () =>
-    load().catch((error) => {
-      more.disabled = false;
-      context.report(error);
-    });
-  const more = button("Show older ones", again, { hidden: true });
-  let before;
-  const load = async () => {
-    more.disabled = true;
-    const { vectors, next } = await context.get(`clusters/${id}/vectors`, { limit: PAGE, before });
-    list.append(...vectors.map((vector) => member(context, vector, exemplars)));
-    before = next;
-    more.hidden = next === null;
-    more.disabled = false;
-  };
-  const order = el("span", { class: "quiet small-text" }, "newest first");
-  const box = card("Vectors", { more: order }, list, el("div", { class: "buttons centred" }, more));
-  try {
-    await load();
-  } catch (error) {
-    if (error.kind !== "not-tracked") throw error;
-    list.replaceWith(
-      el(
-        "p",
-        { class: "quiet" },
-        "This namespace does not track vectors, only subclusters.",
-      ),
-    );
-  }
-  return box;
-}
-
-function member(context, { vector, payload: said }, exemplars) {
-  const marks = Object.entries(MARKS).filter(([kind]) => exemplars?.[kind]?.includes(vector));
+/** Return a line of the history; numbers of other clusters are links. */
+function line(context, { vector, time, words }) {
+  const when = time ? moment(time) : `at vector ${number(vector)}`;
+  const [before, id, after] = words.split(/(?<=cluster )(\d+)/);
   return el(
     "li",
-    { class: "member" },
-    el("span", { class: "quiet figures number" }, number(vector)),
-    payload(context, said),
+    {},
+    el("span", { class: "quiet figures small-text" }, foreign(when)),
     el(
       "span",
-      { class: "tags" },
-      ...marks.map(([kind, [tone, title]]) => el("span", { class: `tag ${tone}`, title }, kind)),
+      {},
+      foreign(before),
+      id && el("a", { href: context.link("cluster", id) }, id),
+      after && foreign(after),
     ),
   );
 }

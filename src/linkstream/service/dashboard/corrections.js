@@ -6,8 +6,9 @@
  * then says how many events would be lost and asks.
  */
 
-import { button, called, counted, el, foreign, slot } from "./elements.js";
+import { button, called, counted, el } from "./elements.js";
 import { confirmed } from "./parts.js";
+import { joinPanel } from "./targets.js";
 
 /**
  * @typedef {import("./app.js").Context} Context
@@ -29,6 +30,30 @@ export async function correct(context, route, body, words) {
 }
 
 /**
+ * Post several corrections, one after the other; return what is needed to undo all at once.
+ *
+ * If one is refused, those before it stay, and the error has them as `done`.
+ * @param {Context} context
+ * @param {[string, object][]} corrections routes and bodies
+ * @param {string} words
+ * @returns {Promise<Done>}
+ */
+export async function correctAll(context, corrections, words) {
+  const all = { before: -1, event: -1, words };
+  for (const [route, body] of corrections) {
+    try {
+      const done = await context.post(route, body);
+      if (all.before < 0) all.before = done.before;
+      all.event = done.event;
+    } catch (error) {
+      if (all.before >= 0) error.done = { ...all };
+      throw error;
+    }
+  }
+  return all;
+}
+
+/**
  * Undo a correction; return null if the user decides to keep it.
  * @param {Context} context
  * @param {Done} done
@@ -36,7 +61,7 @@ export async function correct(context, route, body, words) {
  */
 export async function takeBack(context, done) {
   try {
-    return await context.post("undo", { to: null, after: done.event });
+    return await context.post("undo", { to: done.before, after: done.event });
   } catch (error) {
     if (error.kind !== "undo") throw error;
     return takeBackMore(context, done);
@@ -61,6 +86,10 @@ async function takeBackMore(context, done) {
 
 /** Show a note with an Undo button; run `after` after an undo. */
 export function offerUndo(context, done, after) {
+  if (done.before === done.event) {
+    context.say(`${done.words} (nothing had to change)`);
+    return;
+  }
   context.say(done.words, {
     action: {
       label: "Undo",
@@ -119,7 +148,7 @@ export function actions(context, id, cluster) {
         () => open((close) => nameForm(id, cluster, run, close)),
         "main",
       ),
-      action("Join with…", () => open((close) => joinForm(context, id, who, run, close))),
+      action("Join with…", () => open((close) => joinPanel(context, id, cluster, run, close))),
       action(cluster.ignored ? "Stop ignoring" : "Ignore", () =>
         run(
           "ignore",
@@ -156,62 +185,6 @@ export function nameForm(id, cluster, run, close) {
     if (name === cluster.name) close();
     else run("rename", { cluster: id, name }, `ID ${id} ${words}`);
   });
-  form.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") close();
-  });
-  return form;
-}
-
-const CHOICES = 8;
-
-function joinForm(context, id, who, run, close) {
-  const input = el("input", {
-    id: "other",
-    type: "search",
-    autocomplete: "off",
-    maxlength: 200,
-    placeholder: "Name or ID",
-  });
-  const found = el("ul", { class: "choices", "aria-label": "Clusters found" });
-  let asked = 0;
-  const look = async () => {
-    const mine = ++asked;
-    try {
-      const wanted = { q: input.value.trim(), order: "size", limit: CHOICES + 1 };
-      const { clusters } = await context.get("clusters", wanted);
-      if (mine !== asked) return;
-      const others = clusters.filter((other) => other.id !== id).slice(0, CHOICES);
-      found.replaceChildren(...others.map((other) => el("li", {}, choice(other))));
-      if (!others.length) found.append(el("li", {}, "No other cluster matches."));
-    } catch (error) {
-      context.report(error);
-    }
-  };
-  const choice = (other) => {
-    const words = `${who} and ${called(other.id, other.name)} are one cluster now`;
-    const join = () => run("same", { a: id, b: other.id, of: "clusters" }, words);
-    return el(
-      "button",
-      { type: "button", class: `choice ${slot(other.id)}`, on: { click: join } },
-      el("span", { class: "dot", "aria-hidden": "true" }),
-      other.name === null ? `ID ${other.id}` : foreign(other.name, 40),
-      el("span", { class: "quiet figures" }, counted(other.size, "vector")),
-    );
-  };
-  input.addEventListener("input", look);
-  look();
-  const form = el(
-    "form",
-    { class: "stack", on: { submit: (event) => event.preventDefault() } },
-    el(
-      "div",
-      { class: "line-form" },
-      el("label", { for: "other" }, "The same as"),
-      input,
-      button("Cancel", close),
-    ),
-    found,
-  );
   form.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
   });

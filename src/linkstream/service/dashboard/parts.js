@@ -260,27 +260,64 @@ export function unknown({ why }) {
   return why ? `unknown: ${why}` : "unknown for this margin";
 }
 
-/** Return the payload of a vector: a picture, a text, or fields. */
-export function payload(context, value) {
+/**
+ * Return the payload of a vector: a picture, a sound, a text, or fields.
+ * @param {import("./app.js").Context} context
+ * @param {any} value
+ * @param {{size?: number}} [props] size: width and height of a picture in pixels
+ */
+export function payload(context, value, { size = 96 } = {}) {
   if (value === null || value === undefined) return el("span", { class: "quiet" }, "no payload");
   if (typeof value !== "object") return foreign(value, 280);
   const fields = Array.isArray(value) ? [["items", value]] : Object.entries(value);
   const box = el("div", { class: "payload" });
-  for (const [name, field] of fields.slice(0, 8)) {
-    if (name === "image" && typeof field === "string") box.append(picture(context, field));
-    else if (name === "text") box.append(el("p", { class: "said" }, foreign(field, 280)));
-    else {box.append(
-        el(
-          "span",
-          { class: "field" },
-          el("span", { class: "quiet" }, foreign(name, 30), " "),
-          foreign(plain(field), 80),
-        ),
-      );}
-  }
+  for (const [name, field] of fields.slice(0, 8)) box.append(part(context, name, field, size));
   const more = fields.length - 8;
   if (more > 0) box.append(el("span", { class: "quiet" }, `and ${more} more`));
   return box;
+}
+
+function part(context, name, field, size) {
+  if (name === "image" && typeof field === "string") return picture(context, field, size);
+  if (name === "sound" && typeof field === "string") return sound(context, field);
+  if (name === "text") return el("p", { class: "said" }, foreign(field, 280));
+  return el(
+    "span",
+    { class: "field" },
+    el("span", { class: "quiet" }, foreign(name, 30), " "),
+    foreign(plain(field), 80),
+  );
+}
+
+/**
+ * Return a row of vectors to look at, all of one size: pictures cropped to squares, texts as short
+ * quotes, sounds as small players, anything else as a line of text.
+ * @param {import("./app.js").Context} context
+ * @param {{vector: number, key?: string|null, payload: any}[]} members
+ */
+export function thumbs(context, members) {
+  const kinds = members.map((member) => thumb(context, member));
+  const pictures = kinds.filter(({ square }) => square).length;
+  const shape = pictures * 2 > kinds.length ? "squares" : "lines";
+  return el(
+    "ul",
+    { class: `thumbs ${shape}`, data: { count: kinds.length } },
+    ...kinds.map(({ node }) => el("li", { class: "thumb" }, node)),
+  );
+}
+
+function thumb(context, { vector, key = null, payload: value }) {
+  const fields = value !== null && typeof value === "object" ? value : {};
+  if (typeof fields.image === "string") {
+    return { square: true, node: picture(context, fields.image, 160) };
+  }
+  if (typeof fields.sound === "string") {
+    return { square: false, node: sound(context, fields.sound) };
+  }
+  const line = payloadLine(value, 160);
+  if (line) return { square: false, node: el("span", { class: "quote" }, foreign(line, 160)) };
+  const name = key === null ? `vector ${vector}` : foreign(key, 60);
+  return { square: false, node: el("span", { class: "quote quiet" }, name) };
 }
 
 const plain = (field) => {
@@ -297,18 +334,63 @@ export function payloadLine(value, width = 60) {
   return short(line, width);
 }
 
-function picture(context, path) {
-  const size = { width: 96, height: 96 };
-  const image = el("img", { alt: short(path, 80), class: "picture waiting", ...size });
-  const route = path.split("/").map(encodeURIComponent).join("/");
-  context.picture(`images/${route}`).then(
-    (url) => {
-      image.src = url;
-      image.classList.remove("waiting");
-    },
-    () => image.replaceWith(el("span", { class: "quiet" }, "no picture: ", foreign(path, 40))),
-  );
+const media = (path) => `images/${path.split("/").map(encodeURIComponent).join("/")}`;
+
+/** Return a picture of the media folder; it is fetched when it comes near the visible part. */
+function picture(context, path, size) {
+  const image = el("img", {
+    alt: short(path, 80),
+    class: "picture waiting",
+    width: size,
+    height: size,
+    decoding: "async",
+  });
+  whenSeen(context, image, () =>
+    context.picture(media(path)).then(
+      (url) => {
+        image.src = url;
+        image.classList.remove("waiting");
+      },
+      () => image.replaceWith(el("span", { class: "quiet" }, "no picture: ", foreign(path, 40))),
+    ));
   return image;
+}
+
+/** Return a button that plays a sound of the media folder; then it is a player. */
+function sound(context, path) {
+  const name = short(path.split("/").at(-1), 40);
+  const play = async () => {
+    start.disabled = true;
+    try {
+      const url = await context.picture(media(path));
+      const player = el("audio", { src: url, controls: true, "aria-label": name, class: "player" });
+      start.replaceWith(player);
+      player.focus();
+      await player.play();
+    } catch (error) {
+      start.disabled = false;
+      if (error.name === "NotAllowedError" || error.name === "AbortError") return;
+      start.replaceWith(el("span", { class: "quiet" }, "no sound: ", foreign(path, 40)));
+    }
+  };
+  const start = button(`▶ ${name}`, play, { class: "small sound", "aria-label": `Play ${name}` });
+  return start;
+}
+
+/**
+ * Call `run` once when an element comes near the visible part of the page.
+ * @param {import("./app.js").Context} context
+ * @param {Element} node
+ * @param {() => void} run
+ */
+export function whenSeen(context, node, run) {
+  const watch = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    watch.disconnect();
+    run();
+  }, { rootMargin: "300px" });
+  watch.observe(node);
+  context.signal.addEventListener("abort", () => watch.disconnect(), { once: true });
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The tree of the subclusters of a cluster: each edge with its similarity and its threshold.
- * Strong edges are thick and green, weak edges thin and orange. The list below has the same edges,
+ * Edges are drawn by margin: strong ones thick and green, weak ones thin and orange. The list below has the same edges,
  * the weakest first, so that everything works without a pointer.
  */
 
@@ -47,6 +47,7 @@ export function tree(context, found) {
     "Subclusters",
     { more: el("span", { class: "quiet small-text" }, legend(found)) },
     picture(found, forest, lines),
+    keys(),
     chosen,
     list,
   );
@@ -88,7 +89,11 @@ function picture({ id, nodes }, forest, lines) {
 function edgeLine(edge, forest, choose) {
   const [a, b] = edge.subclusters.map((number_) => forest.places.get(number_));
   const ends = { x1: a.x * SIZE, y1: a.y * SIZE, x2: b.x * SIZE, y2: b.y * SIZE };
-  const line = svg("line", { ...ends, class: `tree-edge ${strength(edge)}` });
+  const line = svg("line", {
+    ...ends,
+    class: `tree-edge ${strength(edge)}`,
+    vars: { "--edge-width": width(edge.margin) },
+  });
   const words = `similarity ${figure(edge.similarity)}, threshold ${figure(edge.threshold)}`;
   const grip = svg(
     "line",
@@ -98,6 +103,36 @@ function edgeLine(edge, forest, choose) {
   const middle = { x: (ends.x1 + ends.x2) / 2, y: (ends.y1 + ends.y2) / 2 };
   const label = svg("text", { ...middle, class: "tree-label" }, signed(edge.margin));
   return { line, grip, label, of: edge };
+}
+
+/** The width of an edge: strong ones are thick. */
+const width = (margin) => Math.min(Math.max(2 + 30 * margin, 1.5), 8).toFixed(1);
+
+const KEYS = [
+  ["weak", "weak: margin below 0.02"],
+  ["fair", "fair: below 0.1"],
+  ["strong", "strong"],
+  ["firm", "held by a correction, or settled"],
+];
+
+/** Return what the colours of the edges mean. */
+function keys() {
+  return el(
+    "ul",
+    { class: "tree-keys small-text quiet", "aria-label": "Colours of the edges" },
+    ...KEYS.map(([kind, words]) =>
+      el(
+        "li",
+        {},
+        svg(
+          "svg",
+          { viewBox: "0 0 24 10", width: 24, height: 10, "aria-hidden": "true" },
+          svg("line", { x1: 1, y1: 5, x2: 23, y2: 5, class: `tree-edge ${kind}` }),
+        ),
+        words,
+      )
+    ),
+  );
 }
 
 function strength({ margin, firm }) {

@@ -6,6 +6,7 @@ from linkstream.service.routes import (
     migrations,
     namespaces,
     page,
+    people,
     policies,
     proposals,
     reads,
@@ -23,6 +24,7 @@ def router() -> APIRouter:
     routes = APIRouter()
     for module in (
         writes,
+        people,
         reads,
         proposals,
         policies,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -20,7 +22,14 @@ PICTURES = {
     ".webp": "image/webp",
     ".gif": "image/gif",
 }
-PICTURE_MAX = 16 << 20  # bytes
+SOUNDS = {
+    ".wav": "audio/wav",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".mp3": "audio/mpeg",
+}
+MEDIA = {**PICTURES, **SOUNDS}
+MEDIA_MAX = 16 << 20  # bytes of a picture, or of a part of a sound
 
 router = APIRouter()
 
@@ -41,11 +50,11 @@ async def part(request: Request, name: str) -> Response:
 
 @route(router, "GET", f"{N}/images/{{path:path}}", "read")
 async def image(request: Request, session: Here, path: str) -> Response:
-    """Return a picture that payloads refer to, from the folder `images`."""
-    folder = settings_of(request).images
+    """Return a picture or a sound that payloads refer to, from the folder `images`."""
+    folder, part = settings_of(request).images, request.headers.get("range", "")
     if folder is None:
         raise not_found("no folder of pictures", "the setting images", "Set images to a folder.")
-    return await sessions_of(request).run_in_thread(lambda: picture(folder, path))
+    return await sessions_of(request).run_in_thread(lambda: media(folder, path, part))
 
 
 def parts() -> dict[str, Asset]:
@@ -53,13 +62,18 @@ def parts() -> dict[str, Asset]:
     return assets("linkstream.service", "dashboard")
 
 
-def picture(folder: Path, path: str) -> Response:
-    """Return a picture in a folder; refuse paths and links that lead out of the folder."""
-    kind = PICTURES.get(Path(path).suffix.lower())
+def media(folder: Path, path: str, part: str = "") -> Response:
+    """Return a picture or a sound in a folder; refuse paths and links that lead out of the folder.
+
+    `part` is the header Range: one range of a sound is returned as 206.
+    """
+    suffix = Path(path).suffix.lower()
     missing = not_found(
-        f"no picture {path!r:.100}", "a .jpg, .png, .webp or .gif", "Check the path."
+        f"no file {path!r:.100}",
+        "a .jpg, .png, .webp, .gif, .wav, .flac, .ogg or .mp3",
+        "Check the path.",
     )
-    if kind is None or "\0" in path or "\\" in path:
+    if suffix not in MEDIA or "\0" in path or "\\" in path:
         raise missing
     try:
         root = folder.resolve(strict=True)
@@ -74,8 +88,31 @@ def picture(folder: Path, path: str) -> Response:
         os.close(handle)
         raise missing
     with os.fdopen(handle, "rb") as file:
-        if status.st_size > PICTURE_MAX:
-            seen = f"a picture of {status.st_size} bytes"
-            raise too_large(seen, f"at most {PICTURE_MAX}", "Make the picture smaller.")
-        body = file.read(PICTURE_MAX + 1)
-    return Response(body, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
+        return _answer(file, status.st_size, suffix, part)
+
+
+def _answer(file: BinaryIO, size: int, suffix: str, part: str) -> Response:
+    headers = {"Cache-Control": "private, max-age=3600"}
+    start, end = _range(part, size) if suffix in SOUNDS else (0, size)
+    if suffix in SOUNDS:
+        headers["Accept-Ranges"] = "bytes"
+    if (start, end) == (0, size):
+        if size > MEDIA_MAX:
+            seen, remedy = f"a file of {size} bytes", "Make it smaller, or ask for a Range."
+            raise too_large(seen, f"at most {MEDIA_MAX}", remedy)
+        return Response(file.read(MEDIA_MAX + 1), media_type=MEDIA[suffix], headers=headers)
+    file.seek(start)
+    body = file.read(min(end - start, MEDIA_MAX))
+    headers["Content-Range"] = f"bytes {start}-{start + len(body) - 1}/{size}"
+    return Response(body, status_code=206, media_type=MEDIA[suffix], headers=headers)
+
+
+def _range(part: str, size: int) -> tuple[int, int]:
+    """Return the first byte and the end of a range; all if there is none that can be met."""
+    found = re.fullmatch(r"bytes=(\d{0,15})-(\d{0,15})", part)
+    first, last = found.groups() if found else ("", "")
+    if first:
+        start, end = int(first), min(int(last) + 1, size) if last else size
+    else:
+        start, end = max(size - int(last), 0) if last else 0, size
+    return (start, end) if start < end else (0, size)

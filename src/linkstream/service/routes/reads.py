@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import asdict
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from linkstream.clusterer import Cluster
 from linkstream.clusterer.core import Core
 from linkstream.engine.comparison import edge_figures
 from linkstream.errors import RemovedError, UnknownIdError
+from linkstream.identity.timeline import History
 from linkstream.service import margins, requests, schemas
 from linkstream.service.live import EventStream, first_of
 from linkstream.service.projection import Layout, Projection
 from linkstream.service.requests import RAW
 from linkstream.service.responses import json_bytes, json_response
+from linkstream.service.routes.people import Shown, seen_at, shown, view
 from linkstream.service.routes.vectors import Id, with_payloads
 from linkstream.service.routing import Here, N, route, sessions_of, settings_of
 from linkstream.service.slow_reads import Cancel
@@ -29,7 +28,6 @@ from linkstream.store.own_columns import reference
 
 # The memory that slow reads may use, in sizes of the sums of all subclusters.
 COPIES = {
-    "clusters": 2.0,
     "labels": 0.0,
     "suggestions": 2.0,
     "review": 2.0,
@@ -58,25 +56,6 @@ router = APIRouter()
 # Clusters and vectors
 
 
-@route(router, "GET", f"{N}/clusters", "read", answer=schemas.Clusters)
-async def clusters(
-    request: Request,
-    session: Here,
-    order: Literal["size", "id", "recent"] = "size",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
-    q: Annotated[str, Query(max_length=200, description="Part of a name, or an ID.")] = "",
-) -> Response:
-    """Return a page of clusters: the largest, the oldest or the last seen first."""
-    page = offset, limit
-
-    def work(store: Store, cancel: Cancel) -> bytes:
-        return json_bytes(_clusters(store, cancel, order=order, page=page, text=q))
-
-    key = "clusters", order, page, q
-    return _answer(await session.ask(request, key, work, copies=COPIES["clusters"]))
-
-
 @route(router, "GET", f"{N}/clusters/{{cluster}}", "read", answer=dict[str, Any])
 async def cluster(
     session: Here,
@@ -84,13 +63,14 @@ async def cluster(
     brief: Annotated[
         bool, Query(description="Without subclusters, history and exemplars.")
     ] = False,
+    exemplars: Shown = 0,
 ) -> Response:
     """Return a cluster with its subclusters, edges, history and exemplars.
 
     The ID of a cluster that was joined into another gives that one, with the history of the ID.
     """
     about = _brief if brief else _details
-    return json_response(await session.read(lambda store: about(store, cluster)))
+    return json_response(await session.read(lambda store: about(store, cluster, exemplars)))
 
 
 @route(router, "GET", f"{N}/clusters/{{cluster}}/vectors", "read", answer=schemas.Members)
@@ -236,45 +216,24 @@ async def live(request: Request, session: Here) -> Any:
 
 # How the answers are made
 
-_ORDERS: dict[str, Callable[[Cluster], int]] = {
-    "size": lambda each: -each.size,
-    "id": lambda each: each.id,
-    "recent": lambda each: -each.last_seen,
-}
-
 
 def _answer(body: bytes) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _clusters(
-    store: Store, cancel: Cancel, *, order: str, page: tuple[int, int], text: str
-) -> dict[str, Any]:
-    wanted = [each for each in store.clusters() if _matches(each, text)]  # by ID
-    cancel.check()
-    values = np.fromiter(map(_ORDERS[order], wanted), dtype=np.int64, count=len(wanted))
-    first, limit = page
-    rows = np.argsort(values, kind="stable")[first : first + limit].tolist()
-    return {"total": len(wanted), "clusters": [_view(wanted[row]) for row in rows]}
-
-
-def _view(cluster: Cluster) -> dict[str, Any]:
-    return {**asdict(cluster), "subclusters": len(cluster.subclusters)}
-
-
-def _matches(cluster: Cluster, text: str) -> bool:
-    name = (cluster.name or "").casefold()
-    return not text or text.casefold() in name or text == str(cluster.id)
-
-
-def _brief(store: Store, asked: int) -> dict[str, Any]:
+def _brief(store: Store, asked: int, exemplars: int) -> dict[str, Any]:
     live = store.resolve(asked)
-    mine = _view(store.cluster(live)) if live >= 0 else None
-    return {"id": live, "asked": asked, "cluster": mine}
+    if live < 0:
+        return {"id": live, "asked": asked, "cluster": None}
+    mine = store.cluster(live)
+    first, last = seen_at(store, [mine.first_seen, mine.last_seen])
+    more = {"exemplars": shown(store, [live], exemplars)[live]} if exemplars else {}
+    about = {**view(mine), "since": first, "time": last, **more}
+    return {"id": live, "asked": asked, "cluster": about}
 
 
-def _details(store: Store, asked: int) -> dict[str, Any]:
-    brief, history = _brief(store, asked), store.history(asked)
+def _details(store: Store, asked: int, exemplars: int) -> dict[str, Any]:
+    brief, history = _brief(store, asked, exemplars), store.history(asked)
     live = brief["id"]
     found: dict[str, Any] = {
         **brief,
@@ -283,12 +242,22 @@ def _details(store: Store, asked: int) -> dict[str, Any]:
         "truncated": False,
         "history": history.to_dict(),
         "story": str(history).splitlines(),
+        "chapters": _chapters(store, history),
         "exemplars": None,
     }
     if live < 0:
         return found
-    exemplars = store.exemplars(live).to_dict() if store.track_vectors else None
-    return {**found, **_tree(store, live), "exemplars": exemplars}
+    marked = store.exemplars(live).to_dict() if store.track_vectors else None
+    return {**found, **_tree(store, live), "exemplars": marked}
+
+
+def _chapters(store: Store, history: History) -> list[dict[str, Any]]:
+    """Return the history in words, each line with the time of the vector that came last."""
+    times = seen_at(store, [each.vector for each in history.chapters])
+    return [
+        {"event": each.sequence, "vector": each.vector, "time": time, "words": words}
+        for each, words, time in zip(history.chapters, history.words(), times, strict=True)
+    ]
 
 
 def _tree(store: Store, cluster: int) -> dict[str, Any]:

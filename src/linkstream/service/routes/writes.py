@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from linkstream.clusterer.verbs import VERBS, Add, AddGroup, AddMany, Verb
@@ -50,16 +49,25 @@ def _events(call: WriteRequest) -> dict[str, Any]:
     return {"before": before, "event": event}
 
 
+def _moved(call: WriteRequest) -> dict[str, Any]:
+    """Return the decision on one vector, or those on several with the events of the move."""
+    if not isinstance(call.answer, list):
+        found: dict[str, Any] = call.answer.to_dict()
+        return found
+    return {"decisions": [each.to_dict() for each in call.answer], **_events(call)}
+
+
 # The answer of each verb: its schema in /openapi.json, and how it is made.
-ANSWERS: dict[str, tuple[type[BaseModel], Answer]] = {
+ANSWERS: dict[str, tuple[Any, Answer]] = {
     **dict.fromkeys((name for name in VERBS if name not in _ELSEWHERE), (schemas.Done, _events)),
-    **dict.fromkeys(("move", "assign"), (schemas.Decision, lambda call: call.answer.to_dict())),
+    "assign": (schemas.Decision, lambda call: call.answer.to_dict()),
+    "move": (schemas.Decision | schemas.Moved, _moved),
     "accept": (policy_schemas.Policy, lambda call: call.answer.to_dict()),
     "enrol": (schemas.ClusterId, lambda call: {"cluster": call.answer}),
 }
 
 
-def _add_route(name: str, schema: type[BaseModel], answer: Answer) -> None:
+def _add_route(name: str, schema: Any, answer: Answer) -> None:
     model = schemas.BODIES[name]
 
     async def change(request: Request, session: Here) -> Response:
