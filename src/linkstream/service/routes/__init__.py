@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from linkstream.service.routes import (
+    activity,
     migrations,
     namespaces,
     page,
@@ -25,6 +26,7 @@ def router() -> APIRouter:
         reads,
         proposals,
         policies,
+        activity,
         rebuilds,
         migrations,
         vectors,
