@@ -49,6 +49,7 @@ const VIEWS = [
   { path: "cluster", title: "Clusters", icon: "M4 6h16M4 12h16M4 18h10" },
   { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
+  { path: "activity", title: "Activity", icon: "M12 7v5l4 2M3.5 12a8.5 8.5 0 1 0 2-5.5M3 3v4h4" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
   { path: "rebuild", title: "Rebuild", under: "cluster" }, // reached from the clusters; no tab
   { path: "held", title: "Held vectors", under: "review" },
