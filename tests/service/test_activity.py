@@ -8,8 +8,10 @@ import pytest
 from linkstream.clusterer import notable
 from linkstream.clusterer.verbs import VERBS
 from linkstream.service.activity_index import SUFFIX, ActivityIndex
+from linkstream.service.recalling import recalled
 from linkstream.service.samples import MOST, Sample, Samples
 from linkstream.store import Store
+from service.calling import Stream
 from service.server import ThreadService
 from store.operations import THRESHOLDS, vectors
 
@@ -102,6 +104,17 @@ def test_a_correction_is_retractable_until_it_is_retracted(service, people):
     assert "Rename" in changes[1]["retract"]["why"]
 
 
+def test_a_correction_names_the_clusters_its_subjects_are_in_now(service, people):
+    a, b, c = clusters_of(service, people)[:3]
+    service.post(f"{people}/different", {"a": b, "b": c, "of": "clusters"})
+    (said,) = activity(service, people, "&kind=cut")["changes"]
+    assert {each["id"] for each in said["clusters"]} == {b, c}
+    service.post(f"{people}/retract", {"correction": said["event"]})
+    (said,) = activity(service, people, "&kind=cut")["changes"]
+    assert {each["id"] for each in said["clusters"]} == {b, c}
+    assert a not in {b, c}
+
+
 def test_joins_of_the_stream_are_told_as_its_own(service):
     path = service.namespace("healed", heal="settle")
     service.post(f"{path}/vectors", X)
@@ -126,6 +139,34 @@ def test_times_and_changes_survive_a_restart(tmp_path):
         assert line["vectors"][-1] == 50
         assert sum(line["added"]) == 50
         assert None not in [times[0]["time"], times[0]["after"]]
+
+
+def test_the_newest_decisions_are_read_from_the_journal(tmp_path):
+    with Store.open(tmp_path / "a.links", thresholds=THRESHOLDS) as store:
+        ids = store.add_many(X[:40]).tolist()
+        one = store.add(X[40])
+        found = recalled(store, 10)
+        assert [each.sequence for each in found] == list(range(31, 41))
+        assert [each.cluster for each in found] == [*ids[31:], one.cluster]
+        assert found[-1].similarity == one.similarity
+        kinds = {each.sequence: each.kind for each in recalled(store, 100)}
+        assert kinds[0] == "new"
+        store.undo()
+        store.add(X[41])
+        assert [each.sequence for each in recalled(store, 10)] == [40]
+
+
+def test_the_live_stream_begins_with_decisions_before_a_restart(tmp_path):
+    with ThreadService(tmp_path / "data") as service:
+        path = service.namespace("kept")
+        service.post(f"{path}/vectors", X[:5])
+    with (
+        ThreadService(tmp_path / "data") as service,
+        Stream(service.port, f"{path}/live") as stream,
+    ):
+        message = next(message for message in stream if message.event == "decisions")
+        assert [each["vector"] for each in message.data["decisions"]] == [0, 1, 2, 3, 4]
+        assert message.data["decisions"][-1]["time"] is not None
 
 
 def test_a_store_that_was_made_elsewhere_is_indexed_when_it_is_opened(tmp_path):

@@ -133,8 +133,8 @@ class _Facts:
         for event in call.events(self._texts):
             named = (getattr(event, name, -1) for name in _CLUSTERS_OF)
             numbers += [number for number in named if isinstance(number, int)]
-        if call.change.automatic or call.operation.verb in ("same", "different"):
-            numbers += _of_subjects(core, said)
+        if call.operation.verb in ("same", "different"):
+            numbers += _held_by(core, call.change.event) or _of_subjects(core, said)
         live = (_live(core, number) for number in numbers if number >= 0)
         return list(dict.fromkeys(number for number in live if number >= 0))[:CLUSTERS]
 
@@ -196,6 +196,13 @@ class _Facts:
         else:
             why = _NOT_ALONE.get(change.kind, _REPLACED)
         return {"possible": operation.verb in _CORRECTIONS and not why, "why": why}
+
+
+def _held_by(core: Core, event: int) -> list[int]:
+    """Return the clusters of the subjects of a correction in force, wherever they are now."""
+    ledger = core.ledger
+    pins = [pin for law in ledger.book.of_event(event) for side in law.sides for pin in side]
+    return [core.running().cluster_of(node) for node in ledger.nodes(pins)]
 
 
 def _of_subjects(core: Core, said: dict[str, Any]) -> list[int]:

@@ -150,7 +150,10 @@ class ActivityIndex:
         operation, events = self._position()
         found = _last(store, operation)
         end = 0 if found is None else found.first_event + len(found.events)
-        if (0 if found is None else found.number, end) == (operation, events):
+        last = self._samples.last
+        beyond = last is not None and last.events > store.n_events
+        fits = (0 if found is None else found.number, end) == (operation, events)
+        if fits and not beyond:
             return
         _log.info("%s: the index of changes is made again", store.path)
         with self._writing() as write:

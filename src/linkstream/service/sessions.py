@@ -151,12 +151,18 @@ class Session:
         async with self.gate.passing():
             return await self.read(work)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether the index of changes is up to date, or is being brought there."""
+        version, _, complete = self._remembered
+        return self._remembering or (complete and version == self.live.version)
+
     async def remember(self) -> None:
         """Sample the counts with the time, and index what is new in the journal."""
-        version, corrections, complete = self._remembered
-        changed = version != self.live.version
-        if self._remembering or (complete and not changed):
+        if self.remembers:
             return
+        version, corrections, _ = self._remembered
+        changed = version != self.live.version
         self._remembering = True
         try:
             now, corrected = self.live.version, self.live.corrections
@@ -413,7 +419,8 @@ class Sessions:
             for session in list(self.open.values()):
                 with contextlib.suppress(LinkstreamError, Refusal):
                     await session.live.sample()
-                self.spawn(_remembering(session))
+                if not session.remembers:
+                    self.spawn(_remembering(session))
 
 
 async def _remembering(session: Session) -> None:

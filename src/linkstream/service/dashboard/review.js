@@ -239,7 +239,7 @@ class Review {
     }
     const done = this.sitting.answers.length;
     return empty(
-      done ? `All done: ${number(done)} answered` : "Nothing to ask",
+      done ? "All done" : "Nothing to ask",
       el(
         "p",
         {},

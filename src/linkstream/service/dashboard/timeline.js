@@ -29,7 +29,13 @@ export function timelineChart(title, figures, { bars = false, colour = "c0", uni
   const mark = svg("line", { class: "chart-mark", y1: 0, y2: HEIGHT, hidden: true });
   const picture = svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", tabindex: "0" },
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      tabindex: "0",
+      "aria-label": title,
+    },
     svg("path", { class: "chart-grid", d: `M0 ${HEIGHT / 2}H${WIDTH}M0 0.5H${WIDTH}` }),
     area,
     shape,
