@@ -118,15 +118,17 @@ def test_the_answers_of_the_sitting_are_listed_and_taken_back(people, open_page)
     assert state_of(people) == before
 
 
-def test_without_held_vectors_the_view_says_how_to_hold_some(served, open_page, shoot):
+def test_without_held_items_a_form_holds_unsure_ones(served, open_page, shoot):
     sure(served, n=20)
     page = open_page(served.url, "held")
     expect(page.get_by_role("heading", name="No item waits")).to_be_visible()
-    expect(page.locator(".stage")).to_contain_text("/v1/namespaces/people/accept")
     shoot(page, "held-none")
-    served.post("accept", {"probability": 0.9, "unsure": "hold"})
-    page.reload()
+    page.get_by_label("Hold items below").fill("90")
+    page.get_by_role("button", name="Hold unsure items").click()
     expect(page.locator(".stage")).to_contain_text("less than 90 %")
+    assert served.get("policy")["probability"] == 0.9
+    page.get_by_role("button", name="Hold no more").click()
+    expect(page.locator(".stage")).to_contain_text("decided on at once")
 
 
 def test_a_reader_sees_held_vectors_and_changes_nothing(tmp_path, open_page):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+
 import numpy as np
 import pytest
 
@@ -203,9 +206,15 @@ def test_the_index_of_another_store_is_made_again(tmp_path):
         index.close()
 
 
-def test_a_damaged_index_is_made_again(tmp_path):
+def no_tables(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version=1")
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"no database" * 100), no_tables])
+def test_a_damaged_index_is_made_again(tmp_path, damage):
     path = tmp_path / "a.links"
-    (tmp_path / f"a.links{SUFFIX}").write_bytes(b"no database" * 100)
+    damage(tmp_path / f"a.links{SUFFIX}")
     with Store.open(path, thresholds=THRESHOLDS) as store:
         store.add_many(X[:20])
         store.name(0, "Ann")
@@ -275,3 +284,20 @@ def test_a_clock_that_goes_back_keeps_the_order():
     samples = line((10, 5, 5, 1))
     samples.add(Sample(4000, 6, 6, 1))
     assert samples.last.time == 10_000
+
+
+def test_a_namespace_without_vectors_says_that_nothing_can_be_undone(service):
+    path = service.namespace("bare", track_vectors=False)
+    service.post(f"{path}/vectors", X[:20])
+    service.post(f"{path}/name", {"cluster": 0, "name": "Ann"})
+    (change,) = activity(service, path)["changes"]
+    assert not change["undo"]["possible"]
+    assert "does not keep its vectors" in change["undo"]["why"]
+
+
+def test_what_lies_before_a_compaction_is_told_and_not_undone(service, people):
+    service.post(f"{people}/compact", {})
+    service.post(f"{people}/ignore", {"cluster": clusters_of(service, people)[0]})
+    changes = activity(service, people)["changes"]
+    assert [each["undo"]["possible"] for each in changes] == [True, False, False, False]
+    assert "compacted" in changes[1]["undo"]["why"]

@@ -29,7 +29,7 @@ _CLUSTERS_OF = ("cluster", "gone", "new_cluster")
 _UNDONE = "It was taken back."
 _COMPACTED = "The namespace was compacted since; undo does not go beyond that."
 _NO_UNDO = "An undo is taken back by redo, as long as nothing else has changed."
-_UNTRACKED = "The namespace does not track vectors; only the newest change can be undone."
+_NOT_KEPT = "The namespace does not keep its vectors, so that nothing can be undone."
 _NOT_ALONE = {
     notable.NAME: "A name is not taken back alone. Rename the cluster instead.",
     notable.REMOVE: "A removal is not taken back alone. Undo brings the vectors back.",
@@ -114,7 +114,7 @@ class _Facts:
         ledger = core.up_to_date_ledger()
         self._texts = ledger.texts  # not after this moment
         self._first = model.first_undoable()
-        self._tracked = core.track_vectors
+        self._keeps = model.links.track_vectors and model.links.keep_vectors
         self._n_vectors = model.links.n_vectors
         self._holding = {
             call.change.event
@@ -172,8 +172,8 @@ class _Facts:
             why = _NO_UNDO
         elif change.automatic:
             why = _AUTOMATIC
-        elif not self._tracked and not self._is_newest(operation):
-            why = _UNTRACKED
+        elif not self._keeps:
+            why = _NOT_KEPT
         elif change.event < self._first:
             why = _COMPACTED
         else:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from linkstream.clusterer import notable
+from linkstream.errors import StoreError
 from linkstream.service.samples import MOST, Moment, Sample, Samples
 from linkstream.store import Store
 from linkstream.store.journal import Operation
@@ -80,6 +81,7 @@ class ActivityIndex:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
+        self._failing = False
         self._connection = _opened(path.with_name(path.name + SUFFIX))
         self._samples = Samples(_rows(self._connection, "SELECT * FROM samples ORDER BY rowid"))
 
@@ -184,8 +186,11 @@ class ActivityIndex:
         try:
             with self._connection:
                 yield self._connection
+            self._failing = False
         except sqlite3.Error as error:
-            _log.warning("the index of changes could not be written: %s", error)
+            if not self._failing:
+                _log.warning("the index of changes could not be written: %s", error)
+            self._failing = True
 
     # Questions
 
@@ -289,6 +294,10 @@ def _connected(path: Path | None) -> sqlite3.Connection:
         (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             raise sqlite3.DatabaseError(str(state))
+        for table in ("samples", "changes", "position"):
+            found = connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()
+            if table == "position" and found is None:
+                raise sqlite3.DatabaseError("no position")
     except BaseException:
         connection.close()
         raise
@@ -298,4 +307,11 @@ def _connected(path: Path | None) -> sqlite3.Connection:
 def _rows(
     connection: sqlite3.Connection, query: str, values: Sequence[Any] = ()
 ) -> list[tuple[Any, ...]]:
-    return connection.execute(query, values).fetchall()
+    try:
+        return connection.execute(query, values).fetchall()
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"the index of changes ({error})",
+            expected="an index that can be read",
+            remedy="Send the request again; the index is made again with the next start.",
+        ) from error

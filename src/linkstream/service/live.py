@@ -173,14 +173,17 @@ class LiveFeed:
         numbers = [row["vector"] for row in found]
         index = self._session.index
 
+        early = [row for row in found if row["time"] is None]  # before the service began
+
         def work(store: Store) -> tuple[list[Any], list[Moment]]:
-            return _payloads(store, numbers), index.moments(vectors=numbers)[1]
+            untimed = [row["vector"] for row in early]
+            return _payloads(store, numbers), index.moments(vectors=untimed)[1] if early else []
 
         payloads, moments = await self._session.read(work)
-        for row, payload, moment in zip(found, payloads, moments, strict=True):
+        for row, payload in zip(found, payloads, strict=True):
             row["payload"] = payload
-            if row["time"] is None:  # it was decided before the service began
-                row.update(moment.to_dict())
+        for row, moment in zip(early, moments, strict=True):
+            row.update(moment.to_dict())
         return {"decisions": found}
 
     # The complete stream

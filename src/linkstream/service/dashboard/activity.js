@@ -3,8 +3,8 @@
  * real times. Each change can be taken back where that is possible; where it is not, the row says why.
  */
 
-import { button, counted, el, svg } from "./elements.js";
-import { addLine, card, confirmed, empty, payload } from "./parts.js";
+import { button, called, counted, el, svg } from "./elements.js";
+import { card, chip, confirmed, empty, payload } from "./parts.js";
 import { ICONS, KINDS, plainSentence, sentence } from "./changewords.js";
 import { clockOf, dayOf, timeElement, vectorTime } from "./times.js";
 import { isTyping, offerKeys } from "./help.js";
@@ -292,8 +292,9 @@ class Activity {
         ),
       () => items.append(el("li", { class: "quiet" }, "not there any more")),
     );
-    const words = name === null ? `ID ${id}` : name;
-    return el("section", { "aria-label": `Items of ${words}` }, items);
+    const label = `Items of ${called(id, name)}`;
+    const link = chip(this.context, id, name);
+    return el("section", { class: "strip-of", "aria-label": label }, link, items);
   }
 
   async run(action, change) {
@@ -371,7 +372,6 @@ class Activity {
         {},
         "Names, joins, cuts and moves appear here, with what the stream joins by itself.",
       ),
-      addLine(this.context),
     );
   }
 }

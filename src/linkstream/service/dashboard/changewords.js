@@ -65,7 +65,7 @@ const SENTENCES = {
   name: ({ said, clusters }, chips) => [
     "Named ",
     only(chips),
-    ...(clusters[0]?.name === said.name ? [] : [": ", ...quoted(said.name)]),
+    ...(said.name === null || clusters[0]?.name === said.name ? [] : [": ", ...quoted(said.name)]),
   ],
   rename: ({ said }, chips) =>
     said.name === null

@@ -3,8 +3,8 @@
  * sure that is.
  */
 
-import { called, counted, el, figure, foreign, number, slot } from "./elements.js";
-import { chip, command, confirmed, empty, payload, percent, unknown } from "./parts.js";
+import { button, called, counted, el, figure, foreign, number, slot } from "./elements.js";
+import { chip, confirmed, empty, payload, percent, unknown } from "./parts.js";
 import { keepsakes, Sitting } from "./sitting.js";
 import { timeOf } from "./times.js";
 
@@ -192,12 +192,68 @@ class Held {
     return `Item ${number(vector)}`;
   }
 
-  /** Return why no item waits, and how items come to be held. */
+  /** Return why no item waits, and a form that says from when on items are held. */
   nothing({ policy }) {
     return el(
       "section",
       { class: "card", tabindex: "-1" },
-      empty("No item waits", policyWords(this.context, policy)),
+      empty("No item waits", this.policy(policy)),
+    );
+  }
+
+  policy({ unsure, probability }) {
+    const holds = unsure === "hold" && probability !== null;
+    const words = holds
+      ? `Items are held if the decision on them is right with less than ${
+        figure(100 * probability, 0)
+      } %.`
+      : "Here all items are decided on at once. Unsure ones can wait for you instead.";
+    const input = el("input", {
+      id: "hold-below",
+      type: "number",
+      min: 50,
+      max: 99.9,
+      step: "any",
+      required: true,
+      value: holds ? Number((100 * probability).toFixed(2)) : 95,
+    });
+    const set = async (body, done) => {
+      try {
+        await this.context.post("accept", body);
+        this.context.say(done);
+        await this.sitting.load();
+      } catch (error) {
+        this.context.report(error);
+      }
+    };
+    const stop = () =>
+      set({ probability: null }, "Items are not held any more; those that wait still do");
+    const form = el(
+      "form",
+      { class: "line-form" },
+      el("label", { for: "hold-below" }, "Hold items below"),
+      input,
+      el("span", {}, "%"),
+      el("button", { type: "submit", class: "main" }, holds ? "Change" : "Hold unsure items"),
+      holds && button("Hold no more", stop),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const share = input.valueAsNumber / 100;
+      set({ probability: share, unsure: "hold" }, "Unsure items wait here from now on");
+    });
+    const known = this.sure.identities !== null;
+    return el(
+      "div",
+      { class: "policy" },
+      el("p", { class: "quiet" }, words),
+      !known && el(
+        "p",
+        { class: "quiet" },
+        "Probabilities are ",
+        foreign(unknown(this.sure)),
+      ),
+      this.context.may("write") && form,
     );
   }
 }
@@ -227,23 +283,5 @@ function member(context, each) {
     {},
     payload(context, each.payload),
     el("span", { class: "quiet number" }, timeOf(each)),
-  );
-}
-
-function policyWords(context, { unsure, probability }) {
-  if (unsure === "hold") {
-    const sure = `Items are held if the decision on them is right with less than ${
-      figure(100 * probability, 0)
-    } %.`;
-    return el("p", { class: "quiet" }, sure);
-  }
-  const url = `${location.origin}/v1/namespaces/${context.namespace}/accept`;
-  const token = context.api.token ? ' -H "Authorization: Bearer $TOKEN"' : "";
-  const body = '{"probability": 0.95, "unsure": "hold"}';
-  return el(
-    "div",
-    {},
-    el("p", {}, "Here all items are decided on at once. To hold unsure ones:"),
-    command(`curl ${url}${token} -H "Content-Type: application/json" -d '${body}'`),
   );
 }

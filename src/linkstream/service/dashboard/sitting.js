@@ -287,6 +287,6 @@ export class Sitting {
 
 /** Return copies of the pictures and texts of a side, for the list of answers. */
 export function keepsakes(root, side) {
-  const node = root.querySelectorAll(".side")[side]?.querySelector(".payload, .foreign");
+  const node = root.querySelectorAll(".side")[side]?.querySelector(".shown li > :first-child");
   return node ? [node.cloneNode(true)] : [];
 }
