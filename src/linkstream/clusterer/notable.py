@@ -43,6 +43,8 @@ AUTOMATIC = {
     REMOVE: (events.FORGOTTEN,),
     POLICY: (events.DRIFTED,),
 }
+_OF_INTEREST = np.zeros(len(events.CLASSES), dtype=np.bool_)
+_OF_INTEREST[[code for codes in AUTOMATIC.values() for code in codes]] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,16 @@ class Turn:
     event: int
     to: int | None = None
     undone: int | None = None
+
+
+def is_plain(verb: str, rows: Rows) -> bool:
+    """Return whether a call has added vectors and changed nothing else of note; it is fast.
+
+    Args:
+        verb: the verb of the call.
+        rows: its events, one a row.
+    """
+    return verb in ADDING and not _OF_INTEREST[rows[:, 0]].any()
 
 
 def notable(verb: str, first_event: int, rows: Rows) -> list[Notable]:

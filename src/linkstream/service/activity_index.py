@@ -171,7 +171,8 @@ class ActivityIndex:
         last = block[-1]
         with self._writing() as write:
             for operation in block:
-                _index_one(write, operation)
+                if not notable.is_plain(operation.verb, operation.events):
+                    _index_one(write, operation)
             end = last.first_event + len(last.events)
             write.execute("UPDATE position SET operation = ?, events = ?", (last.number, end))
         return last.number
