@@ -40,7 +40,12 @@ EXTRAS: dict[str, dict[str, dict[str, Any]]] = {
     "Links": {verb: _STORE[verb] for verb in ("settle", "rebuild")},
     "Store": _STORE,
     "Client": {**_STORE, "settle": {}, "rebuild": {}, "undo": {"step": False, "after": None}},
-    "HTTP": {**_COLUMNS, "undo": {"step": False, "after": None}},
+    "HTTP": {
+        **_COLUMNS,
+        "undo": {"step": False, "after": None},
+        "same": {"clusters": None},
+        "different": {"clusters": None},
+    },
     "command line": {},
 }
 # Parameters of the verb that a surface does not have, with the reason.

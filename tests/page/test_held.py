@@ -50,13 +50,13 @@ def shown(page, vector):
 def test_a_held_vector_is_put_where_it_would_go_and_undo_holds_it_again(people, open_page, shoot):
     before, first = state_of(people), held_in(people)[0]
     page = open_page(people.url, "review")
-    page.get_by_role("link", name="Held vectors").click()
+    page.get_by_role("link", name="Held items").click()
     box = shown(page, first["vector"])
     expect(box).to_contain_text(f"item {first['vector']}")
     expect(box.locator(".same-identity")).to_contain_text("Probability that this is right")
     shoot(page, "held")
     page.keyboard.press("ArrowRight")
-    expect(page.locator("p[aria-live=polite]")).to_contain_text(f"Vector {first['vector']} is in")
+    expect(page.locator("p[aria-live=polite]")).to_contain_text("Decided: it is in")
     second = held_in(people)[0]
     assert second["vector"] != first["vector"]
     shown(page, second["vector"])
@@ -86,31 +86,49 @@ def test_an_undo_after_newer_vectors_asks_first(people, open_page):
     expect(page.locator("p[aria-live=polite]")).to_contain_text("is in")
     people.add(STREAM.vectors[:1])
     page.keyboard.press("u")
-    expect(page.get_by_role("dialog")).to_contain_text("Newer events exist")
+    expect(page.get_by_role("dialog")).to_contain_text("Newer changes exist")
     page.get_by_role("button", name="Leave it").click()
     about = people.call("GET", f"/v1/namespaces/{people.namespace}")
     assert about["vectors"] == len(STREAM.vectors) + 1
 
 
-def test_skipped_vectors_are_asked_about_again(people, open_page):
+def test_items_that_are_put_off_come_again_after_the_others(people, open_page):
     page = open_page(people.url, "held")
     for each in held_in(people):
         shown(page, each["vector"])
         page.keyboard.press("Space")
-    expect(page.get_by_role("heading", name="Only skipped vectors are left")).to_be_visible()
-    page.get_by_role("button", name="Ask about them again").click()
+    box = shown(page, held_in(people)[0]["vector"])
+    expect(box).to_contain_text("you were not sure")
+    assert len(held_in(people)) == len(people.get("held?limit=50")["held"])
+
+
+def test_the_answers_of_the_sitting_are_listed_and_taken_back(people, open_page):
+    before, first = state_of(people), held_in(people)[0]
+    page = open_page(people.url, "held")
+    shown(page, first["vector"])
+    page.keyboard.press("a")
+    expect(page.locator(".answered li")).to_have_count(1)
     shown(page, held_in(people)[0]["vector"])
+    page.keyboard.press("a")
+    expect(page.locator(".answered li")).to_have_count(2)
+    page.locator(".answered li").nth(1).get_by_role("button", name="Take back").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Newer changes exist")
+    page.get_by_role("button", name="Undo all").click()
+    expect(page.locator(".answered li")).to_have_count(0)
+    assert state_of(people) == before
 
 
-def test_without_held_vectors_the_view_says_how_to_hold_some(served, open_page, shoot):
+def test_without_held_items_a_form_holds_unsure_ones(served, open_page, shoot):
     sure(served, n=20)
     page = open_page(served.url, "held")
-    expect(page.get_by_role("heading", name="No vector waits")).to_be_visible()
-    expect(page.locator(".stage")).to_contain_text("/v1/namespaces/people/accept")
+    expect(page.get_by_role("heading", name="No item waits")).to_be_visible()
     shoot(page, "held-none")
-    served.post("accept", {"probability": 0.9, "unsure": "hold"})
-    page.reload()
+    page.get_by_label("Hold items below").fill("90")
+    page.get_by_role("button", name="Hold unsure items").click()
     expect(page.locator(".stage")).to_contain_text("less than 90 %")
+    assert served.get("policy")["probability"] == 0.9
+    page.get_by_role("button", name="Hold no more").click()
+    expect(page.locator(".stage")).to_contain_text("decided on at once")
 
 
 def test_a_reader_sees_held_vectors_and_changes_nothing(tmp_path, open_page):
@@ -125,8 +143,10 @@ def test_a_reader_sees_held_vectors_and_changes_nothing(tmp_path, open_page):
         page.get_by_label("Token", exact=True).fill(reader)
         page.keyboard.press("Enter")
         shown(page, first["vector"])
+        expect(page.locator(".notice")).to_contain_text("Your token allows reading only")
+        expect(page.locator('.answer[data-action="accept"]')).to_be_disabled()
         page.keyboard.press("ArrowRight")
-        expect(page.locator(".toast")).to_contain_text("Your token allows reading only.")
+        expect(page.locator("p[aria-live=polite]")).to_contain_text("reading only")
         assert state_of(people) == before
 
 

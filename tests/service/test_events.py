@@ -197,7 +197,7 @@ def test_the_live_stream_sends_counts_and_decisions(service, namespace):
         seen = {}
         for message in stream:
             seen[message.event] = message.data
-            if {"stats", "history", "decisions"} <= set(seen):
+            if {"stats", "begin", "decisions"} <= set(seen):
                 break
         assert seen["stats"]["vectors"] == 100
         assert len(seen["decisions"]["decisions"]) <= 50

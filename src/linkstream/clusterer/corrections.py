@@ -6,7 +6,8 @@ hold until they are retracted, and can be undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from linkstream.engine import events
 from linkstream.engine.contract import LINKED, NEW
 from linkstream.engine.corrections import share
 from linkstream.engine.forest import CLAIM, GIVEN_FLAGS, LOCKED, PINNED
-from linkstream.errors import ArgumentError, LinkstreamError, UnknownIdError
+from linkstream.errors import ArgumentError, ChangedError, LinkstreamError, UnknownIdError
 from linkstream.identity import laws, precedence
 from linkstream.identity.grouping import nearest_in
 from linkstream.identity.laws import Subject
@@ -51,6 +52,24 @@ def same(core: Core, a: int, b: int, *, of: str = "vectors") -> None:
         plans = precedence.to_unite(ledger, one, other, level, said, can_leave)
     told = answer(core, one[1], other[1], level, same=True)
     _enact(core, (events.SAME, int(a), int(b), level), [[one], [other]], plans, told)
+
+
+def check_clusters(core: Core, said: Mapping[str, Any], clusters: Sequence[int]) -> None:
+    """Raise ChangedError unless the two subjects of a correction are in two clusters now.
+
+    Args:
+        core: the clusterer.
+        said: the arguments of `same` or `different`.
+        clusters: the IDs of the two clusters, as the caller saw them.
+    """
+    sides = _sides(core, said["a"], said["b"], said.get("of", "vectors"))
+    found = [core.running().cluster_of(side[0][1]) for side in sides]
+    if found != list(clusters):
+        raise ChangedError(
+            f"the two are in the clusters {found[0]} and {found[1]} now",
+            expected=f"the clusters {clusters[0]} and {clusters[1]}, as they were seen",
+            remedy="Nothing was done. Look at the clusters again, then answer.",
+        )
 
 
 @one_change

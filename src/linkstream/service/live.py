@@ -18,7 +18,9 @@ from starlette.responses import Response
 
 from linkstream.engine.contract import Decision, Decisions
 from linkstream.errors import LinkstreamError
+from linkstream.service.recalling import recalled
 from linkstream.service.responses import Refusal, busy
+from linkstream.service.samples import Moment
 from linkstream.service.slow_reads import disconnected
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from linkstream.service.sessions import Session, Sessions
 
-POINTS = 600  # of the charts, one a second
 RECENT = 50  # decisions kept for new readers of the digest
 SHOWN = 20  # decisions in one message
 PAGE = 1_000  # events read at a time
@@ -37,6 +38,7 @@ PACE = 0.1  # seconds between two messages
 HEARTBEAT = 15.0  # seconds of silence after which something is sent
 
 Frame = tuple[int, bytes]  # the number of an event, and its bytes
+Noted = tuple[float | None, Decision | Decisions]  # with the time, unless it was recalled
 
 
 class LiveFeed:
@@ -44,10 +46,10 @@ class LiveFeed:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._noted: deque[Decision | Decisions] = deque(maxlen=RECENT)
+        self._noted: deque[Noted] = deque(maxlen=RECENT)
+        self._recalled = False
         self.version = 0  # rises with each change
         self._changed, self._awaited = asyncio.Event(), False
-        self.points: deque[tuple[float, int | None, int | None, float]] = deque(maxlen=POINTS)
         self.figures: dict[str, Any] = {}
         self.taken = self.corrections = 0  # vectors and corrections since the start
         self.undone = 0  # undos and redos, after which vectors have other numbers
@@ -60,15 +62,16 @@ class LiveFeed:
     def note(self, call: WriteRequest) -> None:
         """Record a call that was committed."""
         if call.verb == "add":
-            self._noted.append(call.answer)
+            self._noted.append((time.time(), call.answer))
             self.taken += 1
         elif call.decisions is not None:
-            self._noted.append(call.decisions)
+            self._noted.append((time.time(), call.decisions))
             self.taken += len(call.decisions.cluster)
         elif call.verb != "add_many":
             self.corrections += 1
             if call.verb in ("undo", "redo"):
                 self._noted.clear()  # some of the decisions are undone
+                self._recalled = True  # and those of the journal
                 self.undone += 1
         self._fresh = True
         self.version += 1
@@ -88,7 +91,7 @@ class LiveFeed:
         return True
 
     async def sample(self) -> dict[str, Any]:
-        """Return the current counts; add a point to the charts if something changed."""
+        """Return the current counts."""
         if not self._fresh and self.figures:
             then, _ = self._sampled
             idle = self.figures["rate"] and time.time() - then > 1.5
@@ -99,7 +102,6 @@ class LiveFeed:
         rate = (self.taken - before) / max(now - then, 0.5)
         self._sampled = now, self.taken
         self.figures = {**counted, "rate": round(rate, 1), "time": now}
-        self.points.append((now, counted["vectors"], counted["clusters"], round(rate, 1)))
         return self.figures
 
     # The stream of the dashboard
@@ -108,7 +110,8 @@ class LiveFeed:
         """Yield counts, new decisions and notices of corrections."""
         figures = await self.sample()
         yield frame("stats", figures)
-        yield frame("history", {"points": list(self.points)})
+        await self.recall()
+        yield frame("begin", {})
         known = self._newer(0)
         since = known[0]["vector"] if known else 0
         corrections, last_sent, sent = self.corrections, time.monotonic(), figures
@@ -135,30 +138,52 @@ class LiveFeed:
             await asyncio.sleep(PACE)
             await self.change(version, 1.0)
 
+    async def recall(self) -> None:
+        """Read the decisions before a restart from the journal, at the first call."""
+        if self._recalled:
+            return
+        self._recalled = True
+        found = await self._session.read(lambda store: recalled(store, RECENT))
+        known = {row["vector"] for row in self._newer(0)}
+        again: list[Noted] = [(None, each) for each in found if each.sequence not in known]
+        self._noted.extendleft(reversed(again[: RECENT - len(self._noted)]))
+
     def recent(self) -> list[Decision]:
         """Return the last decisions of each recent call."""
-        batches = [_batch(noted) for noted in self._noted]
+        batches = [_batch(noted) for _, noted in self._noted]
         return [each.at(row) for each in batches for row in range(len(each.cluster))[-RECENT:]]
 
     def _newer(self, since: int) -> list[dict[str, Any]]:
         """Return the newest decisions from a vector on, oldest first."""
         found: list[dict[str, Any]] = []
-        for batch in map(_batch, reversed(self._noted)):
+        for at, noted in reversed(self._noted):
+            batch = _batch(noted)
             end = batch.first_sequence + len(batch.cluster)
             for number in range(end - 1, max(batch.first_sequence, since) - 1, -1):
                 decision = batch.at(number - batch.first_sequence)
-                found.append({"vector": number, **decision.to_dict()})
+                moment = {"time": at, "after": at}
+                found.append({"vector": number, **decision.to_dict(), **moment})
                 if len(found) == RECENT:
                     return found[::-1]
         found.sort(key=lambda row: int(row["vector"]))
         return found
 
     async def _with_payloads(self, found: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return decisions with the payloads of their vectors."""
+        """Return decisions with the payloads of their vectors, and when these came."""
         numbers = [row["vector"] for row in found]
-        payloads = await self._session.read(lambda store: _payloads(store, numbers))
+        index = self._session.index
+
+        early = [row for row in found if row["time"] is None]  # before the service began
+
+        def work(store: Store) -> tuple[list[Any], list[Moment]]:
+            untimed = [row["vector"] for row in early]
+            return _payloads(store, numbers), index.moments(vectors=untimed)[1] if early else []
+
+        payloads, moments = await self._session.read(work)
         for row, payload in zip(found, payloads, strict=True):
             row["payload"] = payload
+        for row, moment in zip(early, moments, strict=True):
+            row.update(moment.to_dict())
         return {"decisions": found}
 
     # The complete stream

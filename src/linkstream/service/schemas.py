@@ -155,7 +155,15 @@ _LISTS = {
         Field(None, description=f"The vectors' own keys: for each vector a {_KEY}, or null."),
     ),
 }
+_SEEN = {
+    "clusters": (
+        Annotated[list[Whole], Field(min_length=2, max_length=2)] | None,
+        Field(None, description="Refuse with 409 unless the two are in these clusters now."),
+    ),
+}
 _OWN: dict[str, dict[str, Any]] = {
+    "same": _SEEN,
+    "different": _SEEN,
     "add": {
         "payload": (Any, Field(None, description="A JSON value to store with the vector.")),
         "at": (Moment | None, Field(None, description=f"The time of the vector: {_TIMES}.")),

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from linkstream.errors import LinkstreamError, StoreClosedError
+from linkstream.service.activity_index import ActivityIndex
 from linkstream.service.health import Health
 from linkstream.service.live import LiveFeed
 from linkstream.service.projection import Projection
@@ -82,10 +83,10 @@ class Load:
 
 
 class Session:
-    """One open namespace: its store, its load, its live feed and its map."""
+    """One open namespace: its store, its load, its live feed, its map and its index of changes."""
 
-    def __init__(self, name: str, store: Store, sessions: Sessions) -> None:
-        self.name, self.store = name, store
+    def __init__(self, name: str, store: Store, sessions: Sessions, index: ActivityIndex) -> None:
+        self.name, self.store, self.index = name, store, index
         self.load = Load()
         self.live = LiveFeed(self)
         self.projection = Projection()
@@ -94,6 +95,8 @@ class Session:
         self._sessions = sessions
         self._reads = 0
         self._reading = asyncio.Semaphore(READERS // 2)  # leaves threads for other namespaces
+        self._remembered: tuple[int, int, bool] = (-1, -1, False)
+        self._remembering = False
 
     async def write(
         self, call: WriteRequest, size: int = 0, *, holding: bool = False
@@ -147,6 +150,44 @@ class Session:
         """Change what is not in the journal, in a thread."""
         async with self.gate.passing():
             return await self.read(work)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the index of changes is up to date, or is being brought there."""
+        version, _, complete = self._remembered
+        return self._remembering or (complete and version == self.live.version)
+
+    async def remember(self) -> None:
+        """Sample the counts with the time, and index what is new in the journal."""
+        if self.remembers:
+            return
+        version, corrections, _ = self._remembered
+        changed = version != self.live.version
+        self._remembering = True
+        try:
+            now, corrected = self.live.version, self.live.corrections
+            counts = await self.live.sample()
+
+            def work() -> bool:
+                if changed:
+                    self.index.record(counts, corrected=corrections not in (-1, corrected))
+                return self.index.follow(self.store)
+
+            complete = await self._sessions.run_in_thread(work)
+            self._remembered = now, corrected, complete
+        finally:
+            self._remembering = False
+
+    def close(self) -> None:
+        """Keep the last counts with the time, and close the files; runs in a thread."""
+        with contextlib.suppress(LinkstreamError):
+            _, corrections, _ = self._remembered
+            corrected = corrections not in (-1, self.live.corrections)
+            self.index.record(self.store.handle.counts(), corrected=corrected)
+        try:
+            self.store.close()
+        finally:
+            self.index.close()
 
     @property
     def version(self) -> int:
@@ -234,7 +275,7 @@ class Sessions:
         self.begin_stop()
         for task in list(self._tasks):
             task.cancel()
-        closing = [self.run_in_thread(session.store.close) for session in self.open.values()]
+        closing = [self.run_in_thread(session.close) for session in self.open.values()]
         for failed in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(failed, BaseException):
                 _log.error("closing a store: %r", failed)
@@ -321,13 +362,13 @@ class Sessions:
             await asyncio.wait([self._closing[name]])
         running: dict[str, Any] = {"engine": self.settings.engine, "threads": self.settings.threads}
         try:
-            store = await self.run_in_thread(lambda: Store.open(path, **running, **options))
+            store, index = await self.run_in_thread(lambda: _opened(path, {**running, **options}))
         except LinkstreamError as error:
             if not options:
                 self.health.broken[name] = error
             raise
         self.health.broken.pop(name, None)
-        session = self.open[name] = Session(name, store, self)
+        session = self.open[name] = Session(name, store, self, index)
         return session
 
     def drop(self, session: Session, error: LinkstreamError) -> None:
@@ -340,7 +381,7 @@ class Sessions:
 
     async def _close(self, session: Session) -> None:
         try:
-            await self.run_in_thread(session.store.close)
+            await self.run_in_thread(session.close)
         finally:
             del self._closing[session.name]
 
@@ -378,3 +419,21 @@ class Sessions:
             for session in list(self.open.values()):
                 with contextlib.suppress(LinkstreamError, Refusal):
                     await session.live.sample()
+                if not session.remembers:
+                    self.spawn(_remembering(session))
+
+
+async def _remembering(session: Session) -> None:
+    with contextlib.suppress(LinkstreamError, Refusal):  # the next sample tries again
+        await session.remember()
+
+
+def _opened(path: Path, options: dict[str, Any]) -> tuple[Store, ActivityIndex]:
+    store = Store.open(path, **options)
+    try:
+        index = ActivityIndex(path)
+        index.begin(store)
+        return store, index
+    except BaseException:
+        store.close()
+        raise

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from linkstream import saving
 from linkstream.clusterer import Links, checks
+from linkstream.clusterer.corrections import check_clusters
 from linkstream.clusterer.snapshots import saved_without_history
 from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import VERBS
@@ -140,6 +141,8 @@ class Model:
             request.arguments = {**request.arguments, name: number}
         before = self.links.n_vectors
         core = self.links.core
+        if request.clusters is not None:
+            check_clusters(core, request.arguments, request.clusters)
         core.progress, core.prepared = request.progress, request.prepared
         try:
             request.answer, events = self._perform(request.verb, request.arguments, request.rows)
@@ -274,6 +277,15 @@ class Model:
             step.first = self.number + 1
         self.step = step
         return None if step is None else Mark(step.first, step.command)
+
+    def first_undoable(self) -> int:
+        """Return the first event that an undo can take back: nothing goes beyond the base."""
+        with guarded(self.path):
+            base = snapshots.every(self.connection, self.path)[0]
+            if not base.operation:
+                return 0
+            last = self.journal.operation(base.operation)
+        return last.first_event + len(last.events)
 
     def _oldest(self) -> int:
         query = "SELECT coalesce(min(number), 0) FROM snapshots"

@@ -117,6 +117,7 @@ class WriteRequest(Call):
     renew: bool = False  # run it again if all vectors that came under its key were undone
     after: WriteRequest | None = None  # a request that must succeed first
     check: Callable[[int], None] | None = None  # gets the number of the next event; may raise
+    clusters: tuple[int, int] | None = None  # where the two of a correction have to be
     progress: Progress | None = None  # gets the share of the work that is done
     prepared: Prepared | None = None  # a rebuild that was computed ahead
     seen: int = 0  # the number of events when a rebuild of no vectors was computed ahead

@@ -55,6 +55,12 @@ const VIEWS = [
   { path: "cluster", title: "People", icon: PEOPLE_ICON, shape: "cards" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5", shape: "page" },
   { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4", shape: "page" },
+  {
+    path: "activity",
+    title: "Activity",
+    icon: "M12 7v5l4 2M3.5 12a8.5 8.5 0 1 0 2-5.5M3 3v4h4",
+    shape: "rows",
+  },
   { path: "map", title: "Map", icon: MAP_ICON, shape: "canvas" },
   { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13", shape: "rows" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },

@@ -2,66 +2,10 @@
 
 import { counted, el, figure, number, svg } from "./elements.js";
 
-const [WIDTH, HEIGHT] = [600, 120]; // of a time chart
-const SHORTEST = 60; // seconds on the time axis, at least
 const ROW_HEIGHT = 60; // of one histogram
 const FLAG = 76; // width of a flag in pixels
 const REACH = 0.25; // similarity shown on either side of the threshold of a gauge
 const [GAUGE_WIDTH, GAUGE_HEIGHT] = [320, 40];
-
-/**
- * Return a chart of one value over time; `draw(points)` draws points of [time in seconds, value].
- * @param {string} title
- * @param {(value: number) => string} words formats a value
- * @param {{step?: boolean, colour?: string}} [options] step: hold each value until the next point
- */
-export function timeChart(title, words, { step = false, colour = "c0" } = {}) {
-  const area = svg("path", { class: "chart-area" });
-  const line = svg("path", { class: "chart-line" });
-  const middle = HEIGHT / 2;
-  const picture = svg(
-    "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-    svg("path", { class: "chart-grid", d: `M0 ${middle}H${WIDTH}M0 0.5H${WIDTH}` }),
-    area,
-    line,
-  );
-  const [high, half] = ["high", "half"].map((name) => el("span", { class: `chart-${name}` }));
-  const from = el("span");
-  const root = el(
-    "figure",
-    { class: `chart ${colour}` },
-    el("div", { class: "chart-body" }, picture, high, half),
-    el("figcaption", { class: "chart-feet" }, from, el("span", {}, "now")),
-  );
-  const draw = (points) => {
-    const last = points.at(-1)?.[0] ?? 1;
-    const first = Math.min(points[0]?.[0] ?? 0, last - SHORTEST);
-    const top = niceTop(points.reduce((best, [, value]) => Math.max(best, value), 0));
-    const x = (time) => ((time - first) / Math.max(last - first, 1)) * WIDTH;
-    const y = (value) => HEIGHT - (value / top) * (HEIGHT - 4);
-    const path = pathOf(points, x, y, step);
-    line.setAttribute("d", path);
-    area.setAttribute("d", path && `${path}V${HEIGHT}H${x(points[0][0]).toFixed(1)}Z`);
-    high.textContent = words(top);
-    half.textContent = words(top / 2);
-    from.textContent = points.length > 1 ? ago(last - first) : "";
-    const now = points.length ? `: ${words(points.at(-1)[1])} now` : "";
-    picture.setAttribute("aria-label", title + now);
-  };
-  draw([]);
-  return { root, draw };
-}
-
-function pathOf(points, x, y, step) {
-  let path = "";
-  points.forEach(([time, value], place) => {
-    const [right, up] = [x(time).toFixed(1), y(value).toFixed(1)];
-    if (place === 0) path = `M${right} ${up}`;
-    else path += step ? `H${right}V${up}` : `L${right} ${up}`;
-  });
-  return path;
-}
 
 /** Return the smallest round number that is at least `value` and has a round half. */
 export function niceTop(value) {
@@ -69,12 +13,6 @@ export function niceTop(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   const factor = [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((times) => times * power >= value);
   return factor * power;
-}
-
-function ago(seconds) {
-  if (seconds < 90) return `${Math.round(seconds)} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  return `${(seconds / 3600).toFixed(1)} h ago`;
 }
 
 /**

@@ -1,22 +1,40 @@
 /**
- * Held: the vectors that wait for a decision, one at a time, with what they would get now and how
- * sure that is. Every action has a key; answers can be undone, the last answer first.
+ * Held: the items that wait for a decision, one at a time, with what they would get now and how
+ * sure that is.
  */
 
-import { button, counted, el, figure, foreign, number, slot } from "./elements.js";
-import { chip, command, confirmed, empty, payload, percent, unknown } from "./parts.js";
+import { button, called, counted, el, figure, foreign, number, slot } from "./elements.js";
+import { chip, confirmed, empty, payload, percent, unknown } from "./parts.js";
+import { keepsakes, Sitting } from "./sitting.js";
+import { timeOf } from "./times.js";
 
-const ASKED = 50; // vectors fetched
-const SHOWN = 3; // vectors of the cluster that it would get
+const ASKED = 50; // items fetched
+const SHOWN = 3; // items of the cluster that it would get
 const NEW = -1; // stands for a new cluster
-const KEYS = {
-  a: "accept",
-  arrowright: "accept",
-  c: "new",
-  arrowleft: "new",
-  n: "skip",
-  " ": "skip",
-  u: "undo",
+const RECENT = 10; // changes among which an answer is looked for
+const ABOUT = {
+  title: "Held items",
+  links: /** @type {[string, string][]} */ ([["review", "Review"], ["confidence", "How sure?"]]),
+  choices: [
+    { action: "new", words: "A new cluster", key: "c", sign: "←", kind: "no" },
+    { action: "unsure", words: "Not sure", key: "n", sign: "N", kind: "" },
+    { action: "accept", words: "Yes, there", key: "a", sign: "→", kind: "yes" },
+  ],
+  keys: {
+    a: "accept",
+    arrowright: "accept",
+    c: "new",
+    arrowleft: "new",
+    n: "unsure",
+    " ": "unsure",
+    u: "undo",
+  },
+  help: /** @type {import("./help.js").KeyRows} */ ([
+    [["A", "→"], "Accept what it would get"],
+    [["C", "←"], "Begin a new cluster with it"],
+    [["N", "Space"], "Not sure: ask again after the others"],
+    [["U"], "Take back the last answer"],
+  ]),
 };
 
 /**
@@ -30,192 +48,112 @@ const KEYS = {
  */
 export async function show(root, context) {
   const view = new Held(context);
-  root.append(...view.parts);
-  const keys = (event) => view.key(event);
-  document.addEventListener("keydown", keys);
-  context.signal.addEventListener("abort", () => document.removeEventListener("keydown", keys));
-  await view.load();
+  root.append(...view.sitting.parts);
+  await view.sitting.begin();
 }
 
 class Held {
   constructor(context) {
     this.context = context;
-    this.answers = []; // first events of answers that can be undone, oldest first
-    this.skipped = new Set();
-    this.busy = false;
-    this.question = null;
-    this.stage = el("div", { class: "stage" });
-    this.count = el("span", { class: "quiet figures small-text" }, " ");
-    this.spoken = el("p", { class: "unseen", role: "status", "aria-live": "polite" });
-    this.undoButton = this.button("undo", "Undo", "U", "small");
-    this.undoButton.disabled = true;
-    this.parts = [
-      el(
-        "div",
-        { class: "review-head" },
-        el("h1", {}, "Held vectors"),
-        this.count,
-        el("div", { class: "buttons" }, this.undoButton),
-      ),
-      this.stage,
-      this.spoken,
-    ];
+    this.sitting = new Sitting(context, ABOUT, this);
+    this.sure = { why: "", identities: null };
   }
 
-  button(action, title, key, kind) {
-    return el(
-      "button",
-      { type: "button", class: kind, data: { action }, on: { click: () => this.run(action) } },
-      title,
-      el("kbd", { "aria-hidden": "true" }, key),
-    );
+  named({ vector }) {
+    return String(vector);
   }
 
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector("dialog[open]")) return;
-    const target = event.target;
-    if (target.closest?.("input, select, textarea")) return;
-    if (event.key === " " && target.closest?.("button, a")) return; // Space activates it
-    const action = KEYS[event.key.toLowerCase()];
-    if (!action) return;
-    event.preventDefault();
-    this.run(action);
+  labelled(action, { cluster }) {
+    const fresh = cluster === NEW;
+    if (action === "new") return fresh ? null : "A new cluster";
+    if (action === "accept") return fresh ? "Yes, a new cluster" : "Yes, there";
+    return "Not sure";
   }
 
-  async run(action) {
-    if (this.busy) return;
-    this.busy = true;
-    this.stage.classList.add("busy");
-    try {
-      if (action === "undo") await this.undo();
-      else if (this.question) await (action === "skip" ? this.skip() : this.answer(action));
-    } catch (error) {
-      this.context.report(error);
-      await this.load().catch((other) => this.context.report(other));
-    } finally {
-      this.busy = false;
-      this.stage.classList.remove("busy");
-    }
-  }
-
-  async answer(action) {
-    if (!this.context.may("write")) {
-      this.context.say("Your token allows reading only.", { tone: "bad" });
-      return;
-    }
-    const { vector, cluster } = this.question;
-    const target = action === "new" ? NEW : cluster;
-    const { cluster: given } = await this.context.post("assign", { vector, cluster: target });
-    const event = await this.firstEvent(vector);
-    if (event !== null) this.answers.push(event);
-    const where = target === NEW ? `a new cluster, ID ${given}` : `ID ${given}`;
-    await this.load(`Vector ${number(vector)} is in ${where}`);
-  }
-
-  /** Return the first event of the answer about a vector; null if it cannot be told any more. */
-  async firstEvent(vector) {
-    const { steps } = await this.context.get("steps", { limit: 5 });
-    for (const { command: verb, event, undone } of steps) {
-      if (undone || verb !== "assign") continue;
-      const { events } = await this.context.get("events", { since: event, limit: 1 });
-      if (events[0]?.member === vector) return event;
-    }
-    return null;
-  }
-
-  /** Undo the last answer; ask if that takes back what came after it, too. */
-  async undo() {
-    const to = this.answers.at(-1);
-    if (to === undefined) {
-      this.spoken.textContent = "There is no answer to undo.";
-      return;
-    }
-    const { events } = await this.context.api.get(
-      `/v1/namespaces/${encodeURIComponent(this.context.namespace)}/stats`,
-    );
-    const { steps } = await this.context.get("steps", { limit: 1 });
-    const newest = steps.find((step) => !step.undone);
-    if (newest?.event === to) await this.context.post("undo", { to, after: events });
-    else if (!(await this.goesFurther())) return;
-    else await this.context.post("undo", { to });
-    this.answers.pop();
-    await this.load("Undone");
-  }
-
-  goesFurther() {
-    return confirmed(
-      "Newer events exist",
-      "Vectors or corrections followed this answer. Undo reverts them too, and the vectors must be sent again.",
-      "Undo all",
-      "Leave it",
-    );
-  }
-
-  async skip() {
-    this.skipped.add(this.question.vector);
-    await this.load("Skipped");
-  }
-
-  async load(words = "") {
+  async fetch() {
     const [{ held }, policy, sure] = await Promise.all([
       this.context.get("held", { limit: ASKED }),
       this.context.get("policy"),
       this.context.get("confidence", { brief: true }),
     ]);
     this.sure = sure;
-    /** @type {Waiting[]} */
-    const open = held.filter(({ vector }) => !this.skipped.has(vector));
-    this.question = open[0] ?? null;
-    this.undoButton.disabled = !this.answers.length;
-    const left = held.length === ASKED ? `${ASKED} or more` : number(open.length);
-    this.count.textContent = `${left} waiting`;
-    this.stage.replaceChildren(
-      this.question ? await this.asked(this.question) : this.nothing(policy, held.length),
+    return { questions: held, more: held.length === ASKED, policy };
+  }
+
+  async answer(action, { vector, cluster }) {
+    const shown = [0, 1].map((side) => keepsakes(this.sitting.stage, side));
+    const target = action === "new" ? NEW : cluster;
+    const { cluster: given } = await this.context.post("assign", { vector, cluster: target });
+    const [{ before, event }, { cluster: about }] = await Promise.all([
+      this.eventsOf(vector),
+      this.context.get(`clusters/${given}`, { brief: true }),
+    ]);
+    const where = called(given, about?.name ?? null);
+    const fresh = target === NEW;
+    const words = fresh
+      ? `Decided: it is in a new cluster, ${where}`
+      : `Decided: it is in ${where}`;
+    return { words, before, event, shown, outcome: fresh ? "new" : "placed", items: 0 };
+  }
+
+  /** Return the events of the answer about a vector; none if they cannot be told any more. */
+  async eventsOf(vector) {
+    const wanted = { kind: "move", by: "people", limit: RECENT };
+    const { changes } = await this.context.get("activity", wanted);
+    const mine = changes.find(({ verb, said, undone }) =>
+      verb === "assign" && said.vector === vector && !undone
     );
-    const next = this.question ? `Vector ${number(this.question.vector)}` : "No vector waits";
-    this.spoken.textContent = [words, next].filter(Boolean).join(". ");
-    const first = /** @type {HTMLElement} */ (this.stage.firstElementChild);
-    first.focus({ preventScroll: true });
+    return mine ? { before: mine.event, event: mine.until } : { before: -1, event: -1 };
+  }
+
+  /** Undo an answer; ask first if that takes back what came after it, too. */
+  async undo(answer) {
+    const place = this.sitting.answers.indexOf(answer);
+    try {
+      await this.context.post("undo", { to: answer.before, after: answer.event });
+    } catch (error) {
+      if (error.kind !== "undo") throw error;
+      if (!(await goesFurther())) return null;
+      await this.context.post("undo", { to: answer.before });
+    }
+    const { events } = await this.context.api.get(
+      `/v1/namespaces/${encodeURIComponent(this.context.namespace)}/stats`,
+    );
+    const last = this.sitting.answers[place - 1];
+    if (last && last.event === answer.before) last.event = events;
+    return this.sitting.answers.slice(place);
   }
 
   /** @param {Waiting} question */
-  async asked(question) {
+  async asked(question, again) {
     const { vector, cluster } = question;
     const fresh = cluster === NEW;
     return el(
       "article",
       {
         class: "question",
-        "aria-label": "Held vector",
+        "aria-label": "Held item",
         tabindex: "-1",
         data: { vector: String(vector) },
       },
       el(
         "div",
         { class: "question-head" },
-        el("h2", {}, fresh ? "Is this a new identity?" : "Does this vector belong there?"),
-        el("span", { class: "tag" }, `vector ${number(vector)}`),
+        el("h2", {}, fresh ? "Is this a new identity?" : "Does this item belong there?"),
+        again && el("span", { class: "tag accent" }, "you were not sure"),
       ),
       el(
         "div",
         { class: "sides" },
         el(
           "section",
-          { class: "side card", "aria-label": "The vector" },
-          el("header", {}, el("strong", {}, "The vector")),
+          { class: "side card", "aria-label": "The item" },
+          el("header", {}, el("strong", {}, "The item")),
           el("ul", { class: "shown" }, member(this.context, question)),
         ),
         fresh ? newSide() : await this.clusterSide(cluster),
       ),
       this.probability(question),
-      el(
-        "div",
-        { class: "answers" },
-        !fresh && this.button("new", "A new cluster", "←", "answer no"),
-        this.button("skip", "Skip", "N", "answer"),
-        this.button("accept", fresh ? "Yes, a new cluster" : "Yes, there", "→", "answer yes"),
-      ),
     );
   }
 
@@ -244,24 +182,90 @@ class Held {
         "header",
         {},
         chip(this.context, id, cluster.name),
-        el("span", { class: "quiet figures small-text" }, counted(cluster.size, "vector")),
+        el("span", { class: "quiet figures small-text" }, counted(cluster.size, "item")),
       ),
       el("ul", { class: "shown" }, ...vectors.map((each) => member(this.context, each))),
     );
   }
 
-  /** Return why no vector waits, and how vectors come to be held. */
-  nothing(policy, held) {
-    const words = this.skipped.size && held ? "Only skipped vectors are left" : "No vector waits";
-    const again = () => {
-      this.skipped.clear();
-      this.load().catch(this.context.report);
-    };
-    const more = this.skipped.size && held
-      ? button("Ask about them again", again, { class: "main" })
-      : told(this.context, policy);
-    return el("section", { class: "card", tabindex: "-1" }, empty(words, more));
+  told({ vector }) {
+    return `Item ${number(vector)}`;
   }
+
+  /** Return why no item waits, and a form that says from when on items are held. */
+  nothing({ policy }) {
+    return el(
+      "section",
+      { class: "card", tabindex: "-1" },
+      empty("No item waits", this.policy(policy)),
+    );
+  }
+
+  policy({ unsure, probability }) {
+    const holds = unsure === "hold" && probability !== null;
+    const words = holds
+      ? `Items are held if the decision on them is right with less than ${
+        figure(100 * probability, 0)
+      } %.`
+      : "Here all items are decided on at once. Unsure ones can wait for you instead.";
+    const input = el("input", {
+      id: "hold-below",
+      type: "number",
+      min: 50,
+      max: 99.9,
+      step: "any",
+      required: true,
+      value: holds ? Number((100 * probability).toFixed(2)) : 95,
+    });
+    const set = async (body, done) => {
+      try {
+        await this.context.post("accept", body);
+        this.context.say(done);
+        await this.sitting.load();
+      } catch (error) {
+        this.context.report(error);
+      }
+    };
+    const stop = () =>
+      set({ probability: null }, "Items are not held any more; those that wait still do");
+    const form = el(
+      "form",
+      { class: "line-form" },
+      el("label", { for: "hold-below" }, "Hold items below"),
+      input,
+      el("span", {}, "%"),
+      el("button", { type: "submit", class: "main" }, holds ? "Change" : "Hold unsure items"),
+      holds && button("Hold no more", stop),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const share = input.valueAsNumber / 100;
+      set({ probability: share, unsure: "hold" }, "Unsure items wait here from now on");
+    });
+    const known = this.sure.identities !== null;
+    return el(
+      "div",
+      { class: "policy" },
+      el("p", { class: "quiet" }, words),
+      !known && el(
+        "p",
+        { class: "quiet" },
+        "Probabilities are ",
+        foreign(unknown(this.sure)),
+      ),
+      this.context.may("write") && form,
+    );
+  }
+}
+
+function goesFurther() {
+  return confirmed(
+    "Newer changes exist",
+    "Items or corrections followed this answer. Undo reverts them too, and the items must be sent " +
+      "again. Or leave it, and move the item to another cluster.",
+    "Undo all",
+    "Leave it",
+  );
 }
 
 function newSide() {
@@ -273,30 +277,11 @@ function newSide() {
   );
 }
 
-function member(context, { vector, payload: said, id = null, time = null }) {
-  const words = [id ?? `vector ${number(vector)}`, time].filter(Boolean).join(", ");
+function member(context, each) {
   return el(
     "li",
     {},
-    payload(context, said),
-    el("span", { class: "quiet figures number" }, foreign(words, 80)),
-  );
-}
-
-function told(context, { unsure, probability }) {
-  if (unsure === "hold") {
-    const sure = `Vectors are held if the decision on them is right with less than ${
-      figure(100 * probability, 0)
-    } %.`;
-    return el("p", { class: "quiet" }, sure);
-  }
-  const url = `${location.origin}/v1/namespaces/${context.namespace}/accept`;
-  const token = context.api.token ? ' -H "Authorization: Bearer $TOKEN"' : "";
-  const body = '{"probability": 0.95, "unsure": "hold"}';
-  return el(
-    "div",
-    {},
-    el("p", {}, "Here all vectors are decided on at once. To hold unsure ones:"),
-    command(`curl ${url}${token} -H "Content-Type: application/json" -d '${body}'`),
+    payload(context, each.payload),
+    el("span", { class: "quiet number" }, timeOf(each)),
   );
 }

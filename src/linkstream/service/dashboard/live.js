@@ -1,29 +1,47 @@
 /**
- * Live: the current state of the stream. The service sends digests (figures every second, at most
- * 200 decisions a second) and the page draws four times a second, so it keeps up with any stream.
+ * Live: the current state of the stream, and how it came to it. The service sends digests (figures
+ * every second, at most 200 decisions a second) and the page draws four times a second, so it keeps
+ * up with any stream. The charts show counts over real time, which outlive a restart.
  */
 
-import { button, el, figure, number, short } from "./elements.js";
-import { timeChart } from "./charts.js";
+import { button, counted, el, figure, number, short } from "./elements.js";
 import { addLine, card, chip, empty, marginBar, payloadLine, percent, unknown } from "./parts.js";
+import { isTyping, offerKeys } from "./help.js";
+import { timelineChart } from "./timeline.js";
+import { clockOf, timeElement, when } from "./times.js";
+import { evidence, showWhy } from "./decision.js";
 
 const ROWS = 60; // decisions shown
-const POINTS = 600; // of the charts
+const BINS = 60; // of the charts
 const FEW = 6; // most new rows that are highlighted at once
 const BEAT = 250; // milliseconds between two drawings
 const STILL = 2_000; // milliseconds without statistics after which the rate is shown as 0
 const NAMES_EVERY = 2_500; // milliseconds between two requests for names
 const TILES = {
-  vectors: "Vectors",
+  vectors: "Items",
   clusters: "Clusters",
   subclusters: "Subclusters",
-  rate: "Vectors/s",
+  rate: "Items a second",
 };
 const KINDS = {
   joined: ["good", "Joined a subcluster of the cluster"],
   linked: ["accent", "A new subcluster, linked to the cluster"],
   new: ["warn", "No similar cluster: a new cluster"],
+  held: ["bad", "Not sure enough: it waits for a decision"],
 };
+/** Ranges of the charts: their words, seconds, and milliseconds between two requests. */
+const RANGES = {
+  minutes: ["5 minutes", 300, 2_000],
+  hour: ["Hour", 3_600, 10_000],
+  day: ["Day", 86_400, 60_000],
+  all: ["All", null, 60_000],
+};
+/** @type {import("./help.js").KeyRows} */
+const KEYS = [
+  [["P"], "Pause the list of decisions, or go on"],
+  [["1", "4"], "Range of the charts: 5 minutes to all"],
+  [["Enter"], "Why: on a decision"],
+];
 
 /**
  * @param {HTMLElement} root
@@ -34,22 +52,19 @@ export async function show(root, context) {
   root.append(...view.parts);
   context.stream("live", view.handlers, (state) => view.connection(state));
   const beat = setInterval(() => view.draw(), BEAT);
-  const keys = (event) => {
-    if (event.key === "p" && !event.target.closest("input, select, textarea")) view.pause.click();
-  };
-  document.addEventListener("keydown", keys);
-  return () => {
-    clearInterval(beat);
-    document.removeEventListener("keydown", keys);
-  };
+  document.addEventListener("keydown", (event) => view.key(event), { signal: context.signal });
+  return () => clearInterval(beat);
 }
 
 const rounded = (value) => number(Math.round(value * 10) / 10);
+const rate = (value) => (value >= 10 ? rounded(value) : figure(value, value < 1 ? 2 : 1));
 
 class Live {
   constructor(context) {
     this.context = context;
-    this.points = [];
+    const range = context.query.get("range");
+    this.range = Object.hasOwn(RANGES, range) ? range : "minutes";
+    this.askedAt = -Infinity; // when the charts were asked for
     this.fresh = []; // decisions not drawn yet, oldest first
     this.left = 0; // decisions that are not shown
     this.names = new Map();
@@ -60,11 +75,12 @@ class Live {
     this.looked = -NAMES_EVERY;
     this.handlers = {
       stats: (stats) => this.takeStats(stats),
-      history: ({ points }) => this.begin(points),
+      begin: () => this.begin(),
       decisions: (digest) => this.takeDecisions(digest),
       changed: () => {
         this.looked = -NAMES_EVERY;
         this.sizesAt = -1;
+        this.askedAt = -Infinity;
       },
     };
     this.build();
@@ -78,9 +94,18 @@ class Live {
     );
     this.state = el("span", { class: "state" }, "connecting");
     this.charts = [
-      timeChart("Clusters over time", rounded, { step: true, colour: "c2" }),
-      timeChart("Vectors a second", rounded),
+      timelineChart("Clusters", rounded, { colour: "c2", unit: " clusters" }),
+      timelineChart("Items a second", rate, { bars: true, unit: " a second" }),
     ];
+    this.known = el("p", { class: "quiet small-text" });
+    this.ranges = el(
+      "div",
+      { class: "choice-bar", role: "group", "aria-label": "Range of the charts" },
+      ...Object.entries(RANGES).map(([range, [words]]) =>
+        button(words, () => this.choose(range), { class: "small", data: { range } })
+      ),
+    );
+    this.markRange();
     this.biggest = el("ol", { class: "sizes" });
     const label = "Newest decisions, the newest first";
     this.rows = el("ol", { class: "decisions", tabindex: "0", "aria-label": label });
@@ -100,7 +125,13 @@ class Live {
     );
     const tools = el("span", { class: "buttons middle" }, this.more, sure, this.pause);
     this.parts = [
-      el("div", { class: "live-head" }, el("h1", {}, "Live"), this.state),
+      el(
+        "div",
+        { class: "live-head" },
+        el("h1", {}, "Live"),
+        this.state,
+        el("div", { class: "buttons live-keys" }, offerKeys(this.context, "Live", KEYS)),
+      ),
       el("dl", { class: "tiles" }, ...tiles),
       this.nothing,
       this.body = el(
@@ -109,8 +140,15 @@ class Live {
         el(
           "div",
           { class: "live-left" },
-          card("Clusters over time", {}, this.charts[0].root),
-          card("Vectors a second", {}, this.charts[1].root),
+          card(
+            "Over time",
+            { more: this.ranges },
+            el("h3", { class: "chart-title" }, "Clusters"),
+            this.charts[0].root,
+            el("h3", { class: "chart-title" }, "Items a second"),
+            this.charts[1].root,
+            this.known,
+          ),
           card("Biggest clusters", { more: all }, this.biggest),
         ),
         card("Newest decisions", { class: "live-right", more: tools }, this.rows),
@@ -123,9 +161,60 @@ class Live {
     this.state.classList.toggle("open", state === "open");
   }
 
+  key(event) {
+    if (isTyping(event) || document.querySelector("dialog[open]")) return;
+    if (event.key === "p") this.pause.click();
+    const range = Object.keys(RANGES)[Number(event.key) - 1];
+    if (range) this.choose(range);
+  }
+
+  /** Choose the range of the charts and keep it in the address. */
+  choose(range) {
+    this.range = range;
+    this.context.keep({ range });
+    this.markRange();
+    this.askedAt = -Infinity;
+    this.lookBack();
+  }
+
+  markRange() {
+    for (const each of /** @type {Iterable<HTMLElement>} */ (this.ranges.children)) {
+      each.setAttribute("aria-pressed", String(each.dataset.range === this.range));
+    }
+  }
+
+  /** Ask for the counts over time, from time to time. */
+  async lookBack() {
+    const [, seconds, pause] = RANGES[this.range];
+    if (!this.stats || this.asking || performance.now() - this.askedAt < pause) return;
+    this.askedAt = performance.now();
+    this.asking = true;
+    const range = this.range;
+    try {
+      const line = await this.context.get("timeline", { seconds, bins: BINS });
+      if (range === this.range) this.drawCharts(line);
+      else this.askedAt = -Infinity;
+    } catch { /* The stream reports a lost connection; the next call tries again. */ }
+    this.asking = false;
+  }
+
+  drawCharts(line) {
+    this.charts[0].draw(line, line.clusters);
+    this.charts[1].draw(
+      line,
+      line.added.map((count, bin) => line.vectors[bin] === null ? null : count / line.width),
+    );
+    const { known, before } = line;
+    const since = known !== null && line.start <= known;
+    this.known.textContent = since
+      ? `Times are known since ${when(known)}.` +
+        (before ? ` ${counted(before, "item")} came before.` : "")
+      : "";
+  }
+
   /** Start over: a new connection sends the last decisions again. */
-  begin(points) {
-    this.points = points.slice(-POINTS);
+  begin() {
+    this.askedAt = -Infinity;
     this.fresh = [];
     this.anew = true;
   }
@@ -133,8 +222,6 @@ class Live {
   takeStats(stats) {
     this.stats = stats;
     this.statsAt = performance.now();
-    this.points.push([stats.time, stats.vectors, stats.clusters, stats.rate]);
-    if (this.points.length > POINTS) this.points.shift();
     this.dirty = true;
   }
 
@@ -156,6 +243,7 @@ class Live {
     if (this.stats && (this.dirty || performance.now() - this.drawnAt > STILL)) this.drawFigures();
     if (!this.paused && this.fresh.length) this.drawRows();
     this.lookUp();
+    this.lookBack();
   }
 
   drawFigures() {
@@ -163,15 +251,12 @@ class Live {
     this.drawnAt = performance.now();
     const { vectors, clusters, subclusters } = this.stats;
     const waited = (this.drawnAt - this.statsAt) / 1000; // an idle stream sends no statistics
-    const rate = waited * 1000 > STILL ? 0 : this.stats.rate;
+    const current = waited * 1000 > STILL ? 0 : this.stats.rate;
     for (const [name, value] of Object.entries({ vectors, clusters, subclusters })) {
       this.figures[name].textContent = number(value);
     }
-    const slow = rate > 0 && rate < 100;
-    this.figures.rate.textContent = slow ? figure(rate, 1) : number(Math.round(rate));
-    const points = [...this.points, [this.stats.time + waited, vectors, clusters, rate]];
-    this.charts[0].draw(points.map(([time, , value]) => [time, value]));
-    this.charts[1].draw(withPauses(points.map(([time, , , value]) => [time, value])));
+    const slow = current > 0 && current < 100;
+    this.figures.rate.textContent = slow ? figure(current, 1) : number(Math.round(current));
     const bare = vectors === 0;
     if (bare && !this.nothing.childElementCount) {
       this.nothing.append(
@@ -179,8 +264,8 @@ class Live {
           "section",
           { class: "card" },
           empty(
-            "No vectors yet",
-            el("p", {}, "This page updates when the first vector arrives. Add one:"),
+            "Nothing here yet",
+            el("p", {}, "This page updates when the first item arrives. Add one:"),
             addLine(this.context),
           ),
         ),
@@ -204,21 +289,34 @@ class Live {
 
   row(decision) {
     const [tone, meaning] = KINDS[decision.kind] ?? ["", ""];
-    const { cluster, vector, similarity, threshold } = decision;
-    const evidence = Number.isFinite(similarity)
-      ? `similarity ${figure(similarity)}, threshold ${figure(threshold)}`
-      : "nothing similar enough to compare";
+    const { cluster, vector } = decision;
     if (decision.kind === "new" && !this.names.has(cluster)) this.names.set(cluster, null);
-    return el(
+    const why = () =>
+      showWhy(this.context, decision, {
+        name: this.names.get(cluster) ?? null,
+        sure: this.sure,
+      });
+    const row = el(
       "li",
-      { class: "decision", data: { cluster } },
-      el("span", { class: "quiet figures" }, number(vector)),
+      { class: "decision", data: { cluster, vector } },
+      el("span", { class: "quiet figures" }, timeElement(decision, clockOf(decision, true))),
       el("span", { class: `tag ${tone}`, title: meaning }, decision.kind),
-      chip(this.context, cluster, this.names.get(cluster) ?? null),
-      el("span", { class: "evidence", title: evidence }, marginBar(decision.margin)),
+      cluster < 0
+        ? el("a", { class: "chip", href: this.context.link("held") }, "waits")
+        : chip(this.context, cluster, this.names.get(cluster) ?? null),
+      el("span", { class: "evidence", title: evidence(decision) }, marginBar(decision.margin)),
       this.probability(decision),
       el("span", { class: "quiet line" }, short(payloadLine(decision.payload), 60)),
+      button("Why?", why, {
+        class: "small quiet-button",
+        "aria-label": `Why? Item ${number(vector)}`,
+      }),
     );
+    row.addEventListener("click", (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (!target.closest("a, button")) why();
+    });
+    return row;
   }
 
   /** Return the probability that a decision is right; its title says why it is unknown. */
@@ -255,6 +353,7 @@ class Live {
   rename() {
     for (const row of /** @type {Iterable<HTMLElement>} */ (this.rows.children)) {
       const id = Number(row.dataset.cluster);
+      if (id < 0) continue;
       row.querySelector(".chip").replaceWith(chip(this.context, id, this.names.get(id) ?? null));
       const unsure = /** @type {HTMLElement} */ (row.querySelector(".sure.quiet"));
       if (unsure) unsure.title = unsureTitle(this.sure);
@@ -278,12 +377,3 @@ class Live {
 }
 
 const unsureTitle = (sure) => `Probability ${short(unknown(sure), 300)}`;
-
-/** Insert a rate of 0 for pauses, for which the service sends no points. */
-function withPauses(points) {
-  return points.flatMap(([time, rate], place) => {
-    const before = points[place - 1]?.[0] ?? time;
-    const quiet = (time - before) * 1000 > STILL;
-    return quiet ? [[before + 1, 0], [time - 1, 0], [time, rate]] : [[time, rate]];
-  });
-}

@@ -1,34 +1,50 @@
 /**
- * Review: one question at a time, first the question whose answer corrects the most vectors.
- * Every action has a key. Answers can be undone, the last answer first.
+ * Review: one question at a time, first the question whose answer corrects the most items.
+ *
+ * An answer names the clusters that were shown. If they have changed meanwhile, the service refuses
+ * it; the page then answers the same question about the clusters as they are, or says why not.
  */
 
-import { button, counted, el, foreign, number, slot } from "./elements.js";
+import { called, counted, el, foreign, number, slot } from "./elements.js";
 import { gauge, marginGauge } from "./charts.js";
 import { addLine, chip, empty, payload, percent, unknown } from "./parts.js";
-import { correct, takeBack } from "./corrections.js";
+import { correct } from "./corrections.js";
 import { differ } from "./migration.js";
+import { Problem } from "./api.js";
+import { keepsakes, Sitting } from "./sitting.js";
+import { timeOf } from "./times.js";
 
 const ASKED = 50; // questions fetched
-const KEYS = {
-  s: "same",
-  arrowright: "same",
-  d: "different",
-  arrowleft: "different",
-  u: "undo",
-  n: "skip",
-  " ": "skip",
-  "?": "help",
-};
+const MOVED = ["changed", "unknown-id", "removed"]; // errors of questions that have changed
 const DOUBTED = "The migration to another encoder has changed whether they are together";
-/** @type {[string[], string][]} */
-const HELP = [
-  [["S", "→"], "They are the same"],
-  [["D", "←"], "They are different"],
-  [["N", "Space"], "Skip this one"],
-  [["U"], "Undo the last answer"],
-  [["?"], "Show this help"],
-];
+const ABOUT = {
+  title: "Review",
+  links: /** @type {[string, string][]} */ ([["held", "Held items"], ["confidence", "How sure?"]]),
+  choices: [
+    { action: "different", words: "Different", key: "d", sign: "←", kind: "no" },
+    { action: "unsure", words: "Not sure", key: "n", sign: "N", kind: "" },
+    { action: "same", words: "Same", key: "s", sign: "→", kind: "yes" },
+  ],
+  keys: {
+    s: "same",
+    arrowright: "same",
+    d: "different",
+    arrowleft: "different",
+    n: "unsure",
+    " ": "unsure",
+    u: "undo",
+  },
+  help: /** @type {import("./help.js").KeyRows} */ ([
+    [["S", "→"], "They are the same"],
+    [["D", "←"], "They are different"],
+    [["N", "Space"], "Not sure: ask again after the others"],
+    [["U"], "Take back the last answer"],
+  ]),
+};
+const OUTCOMES = {
+  same: { join: "joined", cut: "confirmed" },
+  different: { join: "kept apart", cut: "cut" },
+};
 
 /**
  * @param {HTMLElement} root
@@ -36,177 +52,109 @@ const HELP = [
  */
 export async function show(root, context) {
   const view = new Review(context);
-  root.append(...view.parts);
-  const keys = (event) => view.key(event);
-  document.addEventListener("keydown", keys);
-  context.signal.addEventListener("abort", () => document.removeEventListener("keydown", keys));
-  await view.load();
+  root.append(...view.sitting.parts);
+  await view.sitting.begin();
 }
 
 class Review {
   constructor(context) {
     this.context = context;
-    this.answers = []; // corrections that can be undone, oldest first
-    this.answered = 0;
-    this.skipped = new Set();
-    this.busy = false;
-    this.question = null;
+    this.sitting = new Sitting(context, ABOUT, this);
     this.sure = { why: "", identities: null }; // what is known of probabilities
-    this.build();
   }
 
-  build() {
-    this.progress = el("progress", { max: 1, value: 0, "aria-label": "Questions answered" });
-    this.count = el("span", { class: "quiet figures small-text" }, " ");
-    this.stage = el("div", { class: "stage" });
-    this.spoken = el("p", { class: "unseen", role: "status", "aria-live": "polite" });
-    this.undoButton = this.button("undo", "Undo", "U");
-    this.help = el(
-      "dl",
-      { class: "keys", hidden: true },
-      ...HELP.flatMap((
-        [keys, words],
-      ) => [el("dt", {}, ...keys.map((key) => el("kbd", {}, key))), el("dd", {}, words)]),
-    );
-    this.helpButton = this.button("help", "Keys", "?");
-    this.helpButton.setAttribute("aria-expanded", "false");
-    this.parts = [
-      el(
-        "div",
-        { class: "review-head" },
-        el("h1", {}, "Review"),
-        el("div", { class: "progress" }, this.progress, this.count),
-        el("a", { href: this.context.link("held"), class: "small-text" }, "Held vectors"),
-        el("a", { href: this.context.link("confidence"), class: "small-text" }, "How sure?"),
-        el("div", { class: "buttons" }, this.undoButton, this.helpButton),
-      ),
-      this.help,
-      this.stage,
-      this.spoken,
-    ];
-    this.undoButton.disabled = true;
+  named(question) {
+    return question.subclusters.join("-");
   }
 
-  button(action, title, key, kind = "small") {
-    return el(
-      "button",
-      { type: "button", class: kind, data: { action }, on: { click: () => this.run(action) } },
-      title,
-      el("kbd", { "aria-hidden": "true" }, key),
-    );
+  labelled(action) {
+    return ABOUT.choices.find((choice) => choice.action === action)?.words ?? null;
   }
 
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector("dialog[open]")) return;
-    const target = event.target;
-    if (target.closest?.("input, select, textarea")) return;
-    if (event.key === " " && target.closest?.("button, a")) return; // Space activates the focused button
-    const action = KEYS[event.key.toLowerCase()];
-    if (!action) return;
-    event.preventDefault();
-    this.run(action);
-  }
-
-  async run(action) {
-    if (action === "help") return this.toggleHelp();
-    if (this.busy) return undefined;
-    this.busy = true;
-    this.stage.classList.add("busy");
-    try {
-      if (action === "undo") await this.undo();
-      else if (this.question) await (action === "skip" ? this.skip() : this.answer(action));
-    } catch (error) {
-      this.context.report(error);
-      await this.load().catch((other) => this.context.report(other));
-    } finally {
-      this.busy = false;
-      this.stage.classList.remove("busy");
-    }
-    return undefined;
-  }
-
-  toggleHelp() {
-    this.help.hidden = !this.help.hidden;
-    this.helpButton.setAttribute("aria-expanded", String(!this.help.hidden));
-  }
-
-  async answer(action) {
-    if (!this.context.may("write")) {
-      this.context.say("Your token allows reading only.", { tone: "bad" });
-      return;
-    }
-    const { a, b, of } = this.question;
-    const words = action === "same"
-      ? "Same: they are one cluster now"
-      : "Different: they stay apart";
-    this.answers.push(await correct(this.context, action, { a, b, of }, words));
-    this.answered += 1;
-    await this.load(words);
-  }
-
-  async undo() {
-    const done = this.answers.at(-1);
-    if (!done) {
-      this.spoken.textContent = "There is no answer to undo.";
-      return;
-    }
-    const answer = await takeBack(this.context, done);
-    if (!answer) return;
-    this.answers.pop();
-    this.answered -= 1;
-    // If nothing happened between two answers, the earlier answer is the last event again.
-    const last = this.answers.at(-1);
-    if (last && last.event === done.before) last.event = answer.event;
-    await this.load("Undone");
-  }
-
-  async skip() {
-    this.skipped.add(named(this.question));
-    await this.load("Skipped");
-  }
-
-  async load(words = "") {
+  async fetch() {
     const [{ questions }, sure] = await Promise.all([
       this.context.get("review", { limit: ASKED }),
       this.context.get("confidence", { brief: true }),
     ]);
     this.sure = sure;
-    const open = questions.filter((question) => !this.skipped.has(named(question)));
-    this.question = open[0] ?? null;
-    this.undoButton.disabled = !this.answers.length;
-    this.progress.max = Math.max(this.answered + open.length, 1);
-    this.progress.value = this.answered;
-    const left = questions.length === ASKED ? `${ASKED} or more` : number(open.length);
-    this.count.textContent = `${number(this.answered)} answered, ${left} left`;
-    this.stage.replaceChildren(this.question ? this.asked(this.question) : await this.nothing());
-    this.spoken.textContent = [
-      words,
-      this.question ? spoken(this.question) : "No more questions",
-    ].filter(Boolean).join(". ");
-    const first = /** @type {HTMLElement} */ (this.stage.firstElementChild);
-    first.focus({ preventScroll: true });
+    return { questions, more: questions.length === ASKED };
   }
 
-  asked(question) {
+  async answer(action, question) {
+    const shown = [0, 1].map((side) => keepsakes(this.sitting.stage, side));
+    const words = told(action, question);
+    const { before, event } = await this.send(action, question, words);
+    const outcome = OUTCOMES[action][question.kind];
+    const changes = ["joined", "cut"].includes(outcome);
+    const items = changes ? Math.min(...question.sizes) : 0;
+    return { words, before, event, shown, outcome, items };
+  }
+
+  /** Send an answer about the clusters that were shown. */
+  async send(action, question, words) {
+    const post = ({ a, b, of, clusters }) =>
+      correct(this.context, action, { a, b, of, clusters }, words);
+    try {
+      return await post(question);
+    } catch (error) {
+      if (!MOVED.includes(error.kind)) throw error;
+      const again = await this.sameAgain(question);
+      if (again) return post(again);
+      throw new Problem({
+        kind: "changed",
+        seen: "These clusters have changed while you looked at them. Nothing was done.",
+        remedy: "Look at the question that is shown now.",
+      });
+    }
+  }
+
+  /** Return the question about the same two clusters as they are now; null if there is none. */
+  async sameAgain({ kind, clusters }) {
+    if (kind !== "join") return null;
+    const pair = [...clusters].sort().join("-");
+    const { questions } = await this.fetch();
+    return questions.find((other) =>
+      other.kind === "join" && [...other.clusters].sort().join("-") === pair
+    ) ?? null;
+  }
+
+  /** Take an answer back exactly if nothing came since, else this correction alone. */
+  async undo(answer) {
+    const newest = answer === this.sitting.answers.at(-1);
+    try {
+      if (!newest) throw new Problem({ kind: "undo", seen: "" });
+      const { event } = await this.context.post("undo", { to: null, after: answer.event });
+      // If nothing happened between two answers, the earlier one is the last change again.
+      const last = this.sitting.answers.at(-2);
+      if (last && last.event === answer.before) last.event = event;
+    } catch (error) {
+      if (error.kind !== "undo") throw error;
+      await this.context.post("retract", { correction: answer.before });
+    }
+    return [answer];
+  }
+
+  asked(question, again) {
     const join = question.kind === "join";
     const doubted = Number.isFinite(question.before);
-    const label = { "aria-label": "Question", tabindex: "-1", data: { pair: named(question) } };
-    const gain = counted(Math.max(Math.round(question.gain), 1), "vector");
+    const label = {
+      "aria-label": "Question",
+      tabindex: "-1",
+      data: { pair: this.named(question) },
+    };
+    const gain = counted(Math.max(Math.round(question.gain), 1), "item");
+    const words = join ? "Are these two clusters the same?" : "Do these two parts belong together?";
     return el(
       "article",
       { class: "question", ...label },
       el(
         "div",
         { class: "question-head" },
-        el(
-          "h2",
-          {},
-          join ? "Are these two clusters the same?" : "Do these two parts belong together?",
-        ),
+        el("h2", {}, words),
         el(
           "span",
           { class: "tags" },
+          again && el("span", { class: "tag accent" }, "you were not sure"),
           el("span", { class: "tag" }, join ? "now two clusters" : "now one cluster"),
           doubted &&
             el(
@@ -222,13 +170,6 @@ class Review {
       doubted && marginGauge(question.before, "old encoder"),
       gauge(question.similarity, question.threshold, doubted ? "new encoder" : ""),
       join && this.sameIdentity(question),
-      el(
-        "div",
-        { class: "answers" },
-        this.button("different", "Different", "←", "answer no"),
-        this.button("skip", "Skip", "N", "answer"),
-        this.button("same", "Same", "→", "answer yes"),
-      ),
       el("p", { class: "quiet small-text gain" }, `An answer is expected to correct ${gain}.`),
     );
   }
@@ -251,9 +192,9 @@ class Review {
   side(question, place) {
     const id = question.clusters[place];
     const join = question.kind === "join";
-    const shown = question.shown[place];
     const kind = `side card ${join || !place ? slot(id) : "part"}`;
-    const part = place ? "second part, " : "first part, ";
+    const part = join ? "" : place ? "second part, " : "first part, ";
+    const shown = question.shown[place];
     return el(
       "section",
       { class: kind, "aria-label": place ? "Second" : "First" },
@@ -264,32 +205,24 @@ class Review {
         el(
           "span",
           { class: "quiet figures small-text" },
-          join ? "" : part,
-          counted(question.sizes[place], "vector"),
+          part,
+          counted(question.sizes[place], "item"),
         ),
       ),
       el(
         "ul",
         { class: "shown" },
-        ...shown.map(({ vector, payload: said, id, time }) =>
+        ...shown.map((each) =>
           el(
             "li",
             {},
-            payload(this.context, said),
-            el(
-              "span",
-              { class: "quiet figures number" },
-              [id ?? `vector ${number(vector)}`, time].filter(Boolean).join(", "),
-            ),
+            payload(this.context, each.payload),
+            el("span", { class: "quiet number" }, timeOf(each)),
           )
         ),
       ),
       !shown.length &&
-        el(
-          "p",
-          { class: "quiet" },
-          "Vectors are not kept; only the figures below are known.",
-        ),
+        el("p", { class: "quiet" }, "Items are not kept; only the figures below are known."),
     );
   }
 
@@ -300,41 +233,41 @@ class Review {
 
   /** Return why there is no question, and what to do. */
   why(total) {
-    if (this.skipped.size) {
-      const again = () => {
-        this.skipped.clear();
-        this.load().catch(this.context.report);
-      };
-      return empty(
-        "Only skipped questions are left",
-        button("Ask them again", again, { class: "main" }),
-      );
-    }
     if (!total) {
       const words = "Questions appear with the first clusters. Add a vector:";
       return empty("Nothing to review yet", el("p", {}, words), addLine(this.context));
     }
+    const done = this.sitting.answers.length;
     return empty(
-      "Nothing to ask",
+      done ? "All done" : "Nothing to ask",
       el(
         "p",
         {},
         "No two clusters are similar enough to ask about, and no cluster depends on a weak edge. ",
-        "New vectors may raise new questions.",
+        "New items may raise new questions; they appear here by themselves.",
       ),
       el("a", { href: this.context.link("cluster") }, "Look at the clusters"),
     );
   }
+
+  told({ kind, clusters, names, sizes }) {
+    const [one, other] = clusters.map((id, place) => called(id, names[place]));
+    const [first, second] = sizes.map((size) => counted(size, "item"));
+    return kind === "join"
+      ? `Is ${one}, of ${first}, the same as ${other}, of ${second}?`
+      : `Do the two parts of ${one}, of ${first} and of ${second}, belong together?`;
+  }
 }
 
-const named = (question) => question.subclusters.join("-");
-
-function spoken({ kind, clusters, names, sizes }) {
-  const [one, other] = clusters.map(
-    (id, place) => foreign(names[place] ?? `ID ${id}`, 40).textContent,
-  );
-  const [first, second] = sizes.map((size) => counted(size, "vector"));
-  return kind === "join"
-    ? `Is ${one}, of ${first}, the same as ${other}, of ${second}?`
-    : `Do the two parts of ${one}, of ${first} and of ${second}, belong together?`;
+/** Return what an answer did, in words. */
+function told(action, { kind, clusters, names }) {
+  const [one, other] = clusters.map((id, place) => called(id, names[place]));
+  if (kind === "join") {
+    return action === "same"
+      ? `Same: ${one} and ${other} are one cluster now`
+      : `Different: ${one} and ${other} stay apart`;
+  }
+  return action === "same"
+    ? `Same: the two parts of ${one} stay together`
+    : `Different: ${one} was cut into two clusters`;
 }

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from linkstream.service.routes import (
+    activity,
     migrations,
     namespaces,
     page,
@@ -28,6 +29,7 @@ def router() -> APIRouter:
         reads,
         proposals,
         policies,
+        activity,
         rebuilds,
         migrations,
         vectors,

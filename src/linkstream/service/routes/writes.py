@@ -77,6 +77,8 @@ def _add_route(name: str, schema: Any, answer: Answer) -> None:
         own = {name: getattr(body, name, None) for name in ("at", "ids")}
         call = request_of(verb, key=key_of(request), step=step, **own)
         call.check = _check_nothing_since(getattr(body, "after", None))
+        seen = getattr(body, "clusters", None)
+        call.clusters = None if seen is None else (seen[0], seen[1])
         requests.check_size(call.rows, settings_of(request))
         await session.write(call, 0 if call.rows is None else call.rows.nbytes)
         return json_response(answer(call))
