@@ -36,6 +36,7 @@ class Route(NamedTuple):
             "path": "a.png",
             "job": "0",
             "recording": "m",
+            "upload": "0",
         } | ids
         path = self.path.format(namespace=namespace, **filled)
         return path + (f"?{self.query}" if self.query else "")
@@ -140,6 +141,17 @@ ROUTES = [
     Route("POST", N + "/turns/{recording}", "write", {**MANY, "times": [[0, 1], [1, 2]]}),
     Route("POST", N + "/turns/{recording}/finish", "write", {}),
     Route("POST", N + "/compact", "admin", {}),
+    Route("GET", "/v1/presets", "any"),
+    Route("POST", "/v1/demo", "admin"),
+    Route("POST", N + "/uploads", "write", {"file": "a.npy", "size": 10}),
+    Route("GET", N + "/uploads", "write"),
+    Route("PUT", N + "/uploads/{upload}", "write", b"0", query="offset=0"),
+    Route("GET", N + "/uploads/{upload}", "write"),
+    Route("GET", N + "/uploads/{upload}/columns", "write"),
+    Route("POST", N + "/uploads/{upload}/pairs", "write", {}),
+    Route("POST", N + "/uploads/{upload}/calibrate", "write", {}),
+    Route("POST", N + "/uploads/{upload}/add", "write", {}),
+    Route("DELETE", N + "/uploads/{upload}", "write"),
 ]
 
 

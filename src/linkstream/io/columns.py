@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
+from linkstream.engine import door
 from linkstream.errors import LinkstreamError
 from linkstream.io.arrow_files import (
     arrow,
@@ -45,6 +48,7 @@ class FileLook:
         column: the column of the vectors that the rows were read with; None for a single array.
         id_column, time_column: columns that look like keys and times; None if none does.
         rows: the payloads of the first rows, with all columns but that of the vectors.
+        sample: the vectors of the first rows.
         n: number of rows, or None if it is not known without reading the file.
         dimension: numbers in a vector, or None if no row could be read.
         error: why no row could be read, or None.
@@ -58,6 +62,7 @@ class FileLook:
     id_column: str | None = None
     time_column: str | None = None
     rows: list[Any] = field(default_factory=list)
+    sample: list[list[float]] = field(default_factory=list)
     n: int | None = None
     dimension: int | None = None
     error: LinkstreamError | None = None
@@ -162,6 +167,9 @@ def _read_start(path: Path, look: FileLook) -> None:
     with open_vectors(path, block=ROWS, bad_row=lambda _: None, **look.options) as source:
         look.n, look.dimension = source.n, source.dimension
         block = next(iter(source), None)
+    if block is not None:
+        good = door.have_direction(block.vectors)
+        look.sample = block.vectors[good].astype(np.float32).tolist()
     if block is None or block.payloads is None:
         return
     look.rows = list(block.payloads)

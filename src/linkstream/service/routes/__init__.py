@@ -12,6 +12,7 @@ from linkstream.service.routes import (
     rebuilds,
     tables,
     turns,
+    uploads,
     vectors,
     writes,
 )
@@ -30,6 +31,7 @@ def router() -> APIRouter:
         vectors,
         tables,
         turns,
+        uploads,
         namespaces,
         page,
     ):
