@@ -2,7 +2,7 @@
  * The shell of the page: shows one view of one namespace.
  *
  * The address names both: `#/live?in=voices`, `#/map`, `#/cluster`, `#/cluster/17`, `#/review`,
- * `#/thresholds`, `#/turns/monday`, `#/rebuild`, `#/confidence`. Without `in` the page shows the last
+ * `#/thresholds`, `#/begin`, `#/turns/monday`, `#/rebuild`, `#/confidence`. Without `in` the page shows the last
  * namespace, or the first one.
  *
  * A view is a module that exports
@@ -40,7 +40,7 @@
 
 import { Api, isAbort, Problem } from "./api.js";
 import { counted, el, short, svg } from "./elements.js";
-import { noNamespace, problemPanel, say, tokenForm } from "./parts.js";
+import { problemPanel, say, tokenForm } from "./parts.js";
 
 const ring = (x, y) => `M${x} ${y}a2 2 0 1 0 4 0 2 2 0 1 0-4 0`;
 const VIEWS = [
@@ -50,11 +50,11 @@ const VIEWS = [
   { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
+  { path: "begin", title: "Begin", icon: "M12 16V4M7 9l5-5 5 5M4 16v4h16v-4" },
   { path: "rebuild", title: "Rebuild", under: "cluster" }, // reached from the clusters; no tab
   { path: "held", title: "Held vectors", under: "review" },
   { path: "confidence", title: "How sure", under: "review" }, // from the review and the decisions
 ];
-const AGAIN = 2_000; // milliseconds between two requests while there is no namespace
 const LAST = "linkstream-namespace";
 const RANKS = ["read", "write", "admin"];
 
@@ -96,9 +96,11 @@ async function render() {
   const { view, parts, query } = route();
   try {
     if (!(await loadNamespaces(query.get("in")))) {
-      markTab(view);
-      main.replaceChildren(noNamespace(api.token !== null || !scopes["*"]));
-      waitForOne();
+      const begin = VIEWS.find((known) => known.path === "begin");
+      if (view !== begin) history.replaceState(null, "", link(begin.path));
+      markTab(begin);
+      const module = await import("./begin.js");
+      if (mine === turn) await open(module, begin, parts, query);
       return;
     }
     if (mine !== turn) return;
@@ -108,15 +110,6 @@ async function render() {
   } catch (error) {
     if (mine === turn && !isAbort(error) && error.status !== 401) fail(error);
   }
-}
-
-/** Ask the service for a first namespace until there is one. */
-function waitForOne() {
-  const timer = setInterval(async () => {
-    const { namespaces } = await api.get("/v1/namespaces").catch(() => ({ namespaces: [] }));
-    if (namespaces.length) render();
-  }, AGAIN);
-  shown = { end: () => clearInterval(timer) };
 }
 
 async function open(module, view, parts, query) {
@@ -229,6 +222,7 @@ async function loadNamespaces(wanted) {
     ),
   );
   picker.disabled = names.length === 0;
+  /** @type {HTMLElement} */ (picker.closest(".picker")).hidden = names.length === 0;
   if (!names.length) return false;
   picker.value = chosen ?? names[0];
   if (wanted && wanted !== picker.value) {
