@@ -11,7 +11,7 @@ from linkstream.service.tokens import create
 from page.audits import CONTRAST, NAMELESS
 from page.served import Served, around, direction, two_alike
 
-VIEWS = ("live", "map", "cluster", "cluster/0", "turns", "review", "thresholds", "rebuild")
+VIEWS = ("live", "map", "cluster", "cluster/0", "turns", "review", "thresholds", "begin", "rebuild")
 
 
 @pytest.fixture
@@ -64,13 +64,12 @@ def test_every_control_has_a_name_and_every_view_its_landmarks(people, open_page
         assert len(ids) == len(set(ids))
 
 
-def test_without_a_namespace_the_page_says_how_to_create_one(served, open_page, shoot):
+def test_without_a_namespace_the_page_begins_with_a_file(served, open_page, shoot):
     page = open_page(served.url)
-    expect(page.get_by_text("No namespace yet")).to_be_visible()
-    expect(page.locator(".command")).to_contain_text("curl -X PUT")
+    expect(page.get_by_role("heading", name="Begin here")).to_be_visible()
+    expect(page.get_by_label("Its name")).to_be_visible()
+    expect(page.locator(".command")).to_have_count(0)
     shoot(page, "no-namespace")
-    served.make().add(around(direction(1.0), 2))
-    expect(page.locator(".decision")).to_have_count(2)
 
 
 def test_a_token_is_asked_for_kept_in_the_tab_and_sent(tmp_path, open_page, shoot):

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from linkstream.service.routes import (
+    margins,
     migrations,
     namespaces,
     page,
@@ -24,6 +25,7 @@ def router() -> APIRouter:
     for module in (
         writes,
         reads,
+        margins,
         proposals,
         policies,
         rebuilds,
