@@ -208,8 +208,8 @@ def test_pictures_of_pairs_are_shown_before_the_namespace_exists(tmp_path, open_
 def test_a_token_that_reads_only_is_told_so(tmp_path, open_page):
     data = tmp_path / "data"
     data.mkdir()
-    admin = create(data / "tokens.json", {"*": "admin"})
-    reader = create(data / "tokens.json", {"people": "read"})
+    admin = create(data / "tokens.json", {"*": "admin"})[1]
+    reader = create(data / "tokens.json", {"people": "read"})[1]
     with background(Settings(data=data, port=0, threads=1)) as url:
         Served(url.rstrip("/"), admin).make().add(around(direction(1.0), 3))
         page = open_page(url.rstrip("/"), "begin")

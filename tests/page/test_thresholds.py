@@ -126,3 +126,61 @@ def test_without_vectors_the_page_says_what_to_do(served, open_page):
     served.make()
     page = open_page(served.url, "thresholds?numbers=1")
     expect(page.get_by_text("Nothing to compare yet")).to_be_visible()
+
+
+def move(page, key, times):
+    page.locator("#strictness").focus()
+    for _ in range(times):
+        page.keyboard.press(key)
+
+
+@pytest.fixture
+def topics(served):
+    """Add clusters in pieces, so that looser thresholds would join some of them."""
+    strict = {
+        "cluster_similarity": 0.78,
+        "subcluster_similarity": 0.85,
+        "pair_similarity_max": 0.93,
+    }
+    served.make(thresholds=strict, keep_vectors=True)
+    rng = np.random.default_rng(0)
+    who = rng.integers(0, 12, 300)
+    X = rng.standard_normal((12, DIMENSION))[who] + 0.6 * rng.standard_normal((300, DIMENSION))
+    texts = [{"text": f"topic {each}"} for each in who]
+    served.add(X / np.linalg.norm(X, axis=1, keepdims=True), texts)
+    return served
+
+
+def test_looser_shows_what_would_come_together(topics, open_page, shoot):
+    page = open_page(topics.url, "thresholds")
+    expect(page.locator(".strictness-words")).to_contain_text("how it is now")
+    move(page, "ArrowLeft", 4)
+    expect(page.locator(".strictness-words")).to_contain_text("Somewhat looser")
+    together = page.get_by_role("region", name="Would come together")
+    expect(together.locator(".example-pair").first).to_be_visible()
+    expect(together.locator(".said").first).to_contain_text("topic")
+    shoot(page, "thresholds-looser")
+
+
+def test_stricter_shows_what_would_come_apart_and_the_address_keeps_it(topics, open_page):
+    page = open_page(topics.url, "thresholds", width=320, dark=True)
+    move(page, "ArrowRight", 5)
+    apart = page.get_by_role("region", name="Would come apart")
+    expect(apart.locator(".example-pair").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.reload()
+    expect(apart.locator(".example-pair").first).to_be_visible()
+    expect(page.locator(".strictness-words")).to_contain_text("stricter")
+    page.get_by_role("button", name="As now").click()
+    expect(apart).to_have_count(0)
+
+
+def test_a_choice_is_applied_by_a_rebuild(topics, open_page):
+    page = open_page(topics.url, "thresholds")
+    move(page, "ArrowLeft", 4)
+    page.get_by_role("link", name="Preview it for all vectors").click()
+    expect(page.locator("#rebuild-thresholds")).to_have_value("given")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("heading", name="What has changed")).to_be_visible()
+    assert topics.get("thresholds")["cluster_similarity"] == pytest.approx(0.74)

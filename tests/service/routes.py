@@ -104,6 +104,12 @@ ROUTES = [
     *STREAMS,
     *TABLES,
     Route("GET", N + "/search", "read", query="q=red"),
+    Route(
+        "GET",
+        N + "/margins/examples",
+        "read",
+        query="cluster_similarity=0.7&subcluster_similarity=0.8&pair_similarity_max=0.9",
+    ),
     Route("GET", N + "/explain", "read", query="a=0&b=1&of=vectors"),
     Route("GET", N + "/vectors", "read", query="id=a%2Fb%20%C3%BC"),
     Route("POST", N + "/lookup", "read", {"vectors": [0]}),

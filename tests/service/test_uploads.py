@@ -185,9 +185,8 @@ def test_wrong_rows_are_named_and_nothing_is_added(service, namespace):
     assert told["state"] == "bad-rows"
     assert told["bad"]["count"] == 3
     seen = [each["seen"] for each in told["bad"]["first"]]
-    assert [
-        words.startswith(f"tickets.csv, line {n}") for words, n in zip(seen, (3, 5, 7), strict=True)
-    ]
+    places = zip(seen, (3, 5, 7), strict=True)
+    assert all(words.startswith(f"tickets.csv, line {line}") for words, line in places), seen
     assert all(each["remedy"] for each in told["bad"]["first"])
     assert count(service, namespace) == 0
     told = add(service, path, column="v", id_column="id", payload=["text"], skip_bad=True)

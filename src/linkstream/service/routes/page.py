@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from linkstream.service.responses import not_found, too_large
-from linkstream.service.routing import Here, N, route, sessions_of, settings_of
+from linkstream.service.routing import N, Namespace, route, sessions_of, settings_of
 
 KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -46,9 +46,12 @@ async def part(name: str) -> Response:
     return parts()[name]
 
 
-@route(router, "GET", f"{N}/images/{{path:path}}", "read")
-async def image(request: Request, session: Here, path: str) -> Response:
-    """Return a picture that payloads refer to, from the folder `images`."""
+@route(router, "GET", f"{N}/images/{{path:path}}", "read", unmade=True)
+async def image(request: Request, namespace: Namespace, path: str) -> Response:
+    """Return a picture that payloads refer to, from the folder `images`.
+
+    The namespace need not exist yet: rows of an upload are looked at before.
+    """
     folder = settings_of(request).images
     if folder is None:
         raise not_found("no folder of pictures", "the setting images", "Set images to a folder.")
