@@ -70,6 +70,8 @@ def test_without_a_namespace_the_page_begins_with_a_file(served, open_page, shoo
     expect(page.get_by_label("Its name")).to_be_visible()
     expect(page.locator(".command")).to_have_count(0)
     shoot(page, "no-namespace")
+    served.make().add(around(direction(1.0), 2))
+    expect(page.locator(".decision")).to_have_count(2)
 
 
 def test_a_token_is_asked_for_kept_in_the_tab_and_sent(tmp_path, open_page, shoot):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -123,6 +124,7 @@ class _Adding:
     def __init__(self, uploads: Uploads, session: Session, upload: Upload, job: UploadJob) -> None:
         self._uploads, self._session = uploads, session
         self._upload, self._job = upload, job
+        self._reading = threading.Lock()
 
     async def run(self) -> None:
         """Check all rows, then add them; note how it ended."""
@@ -232,7 +234,8 @@ class _Adding:
         try:
             yield source
         finally:
-            source.close()
+            with contextlib.suppress(RuntimeError):  # the service has ended
+                await self._thread(source.close)
 
     async def _next(self, blocks: Iterator[Block], source: Source) -> Block | None:
         self._job.cancel.check()
@@ -241,7 +244,13 @@ class _Adding:
         return block
 
     async def _thread(self, work: Any) -> Any:
-        return await self._uploads.run_in_thread(work)
+        """Run some work in a thread, after the work that a cancelled wait has left there."""
+
+        def alone() -> Any:
+            with self._reading:
+                return work()
+
+        return await self._uploads.run_in_thread(alone)
 
 
 def told(upload: Upload, *, hidden: str) -> dict[str, Any]:

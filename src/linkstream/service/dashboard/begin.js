@@ -12,6 +12,8 @@ import { UploadFlow } from "./upload.js";
 import { tryCard } from "./trying.js";
 import { exportCard } from "./exporting.js";
 
+const AGAIN = 2_000; // milliseconds between two looks for a first namespace
+
 /**
  * @param {HTMLElement} root
  * @param {import("./app.js").Context} context
@@ -44,7 +46,20 @@ export async function show(root, context) {
     ),
   );
   await flow.resume();
-  return () => flow.leave();
+  const timer = inside ? null : setInterval(() => waitForOne(context, flow), AGAIN);
+  return () => {
+    clearInterval(timer);
+    flow.leave();
+  };
+}
+
+/** Show the first namespace once a program has made one, unless somebody is at work here. */
+async function waitForOne(context, flow) {
+  const name = /** @type {HTMLInputElement} */ (document.getElementById("begin-name"));
+  if (!flow.idle || name?.value) return;
+  const { namespaces } = await context.api.get("/v1/namespaces", {}, context.signal)
+    .catch(() => ({ namespaces: [] }));
+  if (namespaces.length && flow.idle) context.navigate("live");
 }
 
 /** Return the card that starts the demo with voices; nothing without the scope for it. */

@@ -45,6 +45,11 @@ export class UploadFlow {
     this.sending?.abort();
   }
 
+  /** Whether nothing was begun. */
+  get idle() {
+    return !this.id && !this.sending;
+  }
+
   /** The path of the namespace that the file is for; it need not exist yet. */
   get base() {
     return `/v1/namespaces/${encodeURIComponent(this.to)}`;
