@@ -259,3 +259,26 @@ def test_every_step_can_be_read_and_used_on_a_small_screen(served, open_page, da
     page.get_by_role("button", name="Make it and add").click()
     expect(page.locator(".begin-bad")).to_be_visible()
     check()
+
+
+def test_a_namespace_can_be_made_from_a_preset_without_a_file(served, open_page):
+    page = open_page(served.url)
+    page.get_by_role("button", name="New namespace without a file").click()
+    page.get_by_label("Its name").fill("faces")
+    page.get_by_role("button", name="New namespace without a file").click()
+    page.get_by_label("Encoder", exact=True).select_option("arcface")
+    page.get_by_label("What one cluster is").select_option("strict")
+    expect(page.locator(".way-detail")).to_contain_text("face_lfw_arcface")
+    page.get_by_role("button", name="Make it").click()
+    expect(page).to_have_url(re.compile("live.*in=faces"))
+    about = served.call("GET", "/v1/namespaces/faces")
+    assert (about["space"]["dimension"], about["keep_vectors"]) == (512, True)
+
+
+def test_sending_can_be_cancelled_and_leaves_nothing(people, open_page):
+    page = open_page(people.url, "begin")
+    page.route("**/uploads/*?offset=*", lambda route: None)  # no answer
+    page.locator("#begin-file").set_input_files(tickets(range(20)))
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#begin-file")).to_be_visible()
+    assert people.get("uploads")["uploads"] == []

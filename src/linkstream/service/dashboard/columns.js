@@ -142,7 +142,7 @@ export class ColumnsStep {
         if (input.checked) chosen.payload.add(name);
         else chosen.payload.delete(name);
       });
-      return el("label", { class: "choice" }, input, foreign(name, 40));
+      return el("label", { class: "begin-choice" }, input, foreign(name, 40));
     };
     const known = look.others.filter((name) => SHOWN.includes(name));
     return el(

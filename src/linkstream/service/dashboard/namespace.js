@@ -33,8 +33,8 @@ const HEALING = [
 export class NewNamespace {
   /**
    * @param {import("./app.js").Context} context
-   * @param {{name: string, path: string, columns: object, dimension: number, back: () => void,
-   *   made: () => void}} given  name and path: of the namespace and of its upload
+   * @param {{name: string, path?: string, columns?: object, dimension?: number, back: () => void,
+   *   made: () => void}} given  name of the namespace; path, columns and dimension of its upload
    */
   constructor(context, given) {
     this.context = context;
@@ -42,7 +42,7 @@ export class NewNamespace {
     this.form = null; // returns the thresholds or the preset for the request
     this.detail = el("div", { class: "way-detail" });
     this.ways = el("div", { class: "ways", role: "radiogroup", "aria-label": "Thresholds" });
-    this.make = button("Make it and add the rows", () => this.create(), {
+    this.make = button(given.path ? "Make it and add the rows" : "Make it", () => this.create(), {
       class: "main",
       hidden: true,
     });
@@ -64,15 +64,15 @@ export class NewNamespace {
 
   async load() {
     const { presets } = await this.context.api.get("/v1/presets", {}, this.context.signal);
-    const fit = presets.filter(({ dimension }) => dimension === this.given.dimension);
-    const many = fit.length === 1
-      ? "One measured encoder has"
-      : `${fit.length} measured encoders have`;
+    const { path, dimension: wanted } = this.given;
+    const fit = presets.filter(({ dimension }) => !path || dimension === wanted);
+    const many = fit.length === 1 ? "One encoder is" : `${fit.length} encoders are`;
+    const words = path ? `${many} measured for ${wanted} numbers.` : `${many} measured.`;
     const ways = [
       {
         value: "preset",
         title: "I know the encoder",
-        words: `${many} ${this.given.dimension} numbers.`,
+        words,
         open: () => this.presets(fit),
       },
       {
@@ -94,7 +94,7 @@ export class NewNamespace {
         words: "From linkstream tune, or from before.",
         open: () => this.numbers(),
       },
-    ].slice(fit.length ? 0 : 1);
+    ].filter(({ value }) => value === "preset" ? fit.length : path || value === "numbers");
     this.ways.replaceChildren(...ways.map((way) => this.way(way)));
     this.ways.querySelector("input").checked = true;
     ways[0].open();
@@ -264,7 +264,7 @@ export class NewNamespace {
         title,
         el("span", { class: "quiet small-text help" }, help),
       );
-      return { input, root: el("label", { class: "choice tall" }, input, words) };
+      return { input, root: el("label", { class: "begin-choice tall" }, input, words) };
     };
     const keep = box(
       "keep_vectors",
@@ -341,7 +341,7 @@ function rates({ false_merge: merge, false_split: split, source }) {
   const what = source === "pairs" ? "" : " when the order of arrival changes";
   return el(
     "ul",
-    { class: "verdict" },
+    { class: "rates" },
     el("li", {}, `Of pairs that are the same, ${about(split)} would be apart${what}.`),
     el("li", {}, `Of pairs that are not, ${about(merge)} would be together${what}.`),
   );

@@ -18,7 +18,7 @@ const ANSWERS = [
 export class PairQuiz {
   /**
    * @param {import("./app.js").Context} context
-   * @param {{name: string, path: string, columns: object}} given
+   * @param {{name: string, path?: string, columns?: object}} given
    * @param {(answers: {same: number[][], different: number[][]}) => void} done
    */
   constructor(context, given, done) {

@@ -18,3 +18,9 @@ export function progressBar(label) {
     },
   };
 }
+
+/** Format a number of bytes. */
+export function bytes(size) {
+  const [unit, name] = size >= 1e9 ? [1e9, "GB"] : size >= 1e6 ? [1e6, "MB"] : [1e3, "kB"];
+  return `${(size / unit).toFixed(size / unit < 10 ? 1 : 0)} ${name}`;
+}

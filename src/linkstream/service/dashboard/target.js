@@ -8,7 +8,11 @@ export function namespaces() {
   return [...options].map((option) => /** @type {HTMLOptionElement} */ (option).value);
 }
 
-/** Return the choice of the namespace: the present one, or a new one with a name. */
+/**
+ * Return the choice of the namespace: the present one, or a new one with a name.
+ *
+ * `value` returns the name that is chosen, and `fresh` that of a new one; null if it is not usable.
+ */
 export function targetForm(context) {
   const here = context.namespace;
   const mayMake = context.may("admin");
@@ -25,7 +29,7 @@ export function targetForm(context) {
   const radio = (value, checked, text, disabled = false) =>
     el(
       "label",
-      { class: "choice" },
+      { class: "begin-choice" },
       el("input", { type: "radio", name: "target", value, checked, disabled }),
       text,
     );
@@ -55,8 +59,9 @@ export function targetForm(context) {
     naming.hidden = wanted() === "here";
     if (!naming.hidden) name.focus();
   });
-  const value = () => {
-    if (wanted() === "here") return here;
+  const fresh = () => {
+    const other = /** @type {HTMLInputElement} */ (choices.querySelector("[value=new]"));
+    if (naming.hidden) other.click();
     const given = name.value.trim();
     const taken = namespaces().includes(given);
     name.setCustomValidity(
@@ -70,5 +75,6 @@ export function targetForm(context) {
     return name.validity.valid ? given : null;
   };
   name.addEventListener("input", () => name.setCustomValidity(""));
-  return { root: el("div", { class: "stack" }, choices, naming), value };
+  const value = () => (wanted() === "here" ? here : fresh());
+  return { root: el("div", { class: "stack" }, choices, naming), value, fresh };
 }

@@ -13,19 +13,13 @@ import { namespaces, targetForm } from "./target.js";
 import { card, confirmed } from "./parts.js";
 import { ColumnsStep } from "./columns.js";
 import { NewNamespace } from "./namespace.js";
-import { progressBar } from "./progress.js";
+import { bytes, progressBar } from "./progress.js";
 
 const PIECE = 4 << 20; // bytes of one request
 const TRIES = 4; // of one piece
 const WAIT = 1; // seconds that the service waits before it tells how far it is
 const KINDS = ".npy,.npz,.parquet,.arrow,.feather,.jsonl,.ndjson,.csv";
 const STEPS = ["File", "Columns", "Thresholds", "Adding"];
-
-/** Format a number of bytes. */
-export function bytes(size) {
-  const [unit, name] = size >= 1e9 ? [1e9, "GB"] : size >= 1e6 ? [1e6, "MB"] : [1e3, "kB"];
-  return `${(size / unit).toFixed(size / unit < 10 ? 1 : 0)} ${name}`;
-}
 
 export class UploadFlow {
   /** @param {import("./app.js").Context} context */
@@ -36,7 +30,7 @@ export class UploadFlow {
     this.step = null; // the columns, once the file is there
     this.told = el("p", { class: "unseen", role: "status", "aria-live": "polite" });
     this.steps = el("ol", { class: "steps", "aria-label": "Steps" });
-    this.stage = el("div", { class: "begin-stage" });
+    this.stage = el("div", { class: "begin-stage", tabindex: "-1" });
     this.root = el("div", { class: "begin-flow" }, this.steps, this.stage, this.told);
   }
 
@@ -107,7 +101,10 @@ export class UploadFlow {
   }
 
   say(...parts) {
+    const inside = this.stage.contains(document.activeElement);
     this.stage.replaceChildren(...parts.filter(Boolean));
+    if (inside) this.stage.focus({ preventScroll: true }); // its control has gone
+    if (this.root.getBoundingClientRect().top < 0) this.root.scrollIntoView();
   }
 
   // The file
@@ -156,8 +153,26 @@ export class UploadFlow {
         {},
         target.root,
         allowed ? drop : el("p", { class: "quiet" }, "Your token allows reading only."),
+        context.may("admin") && el("div", { class: "buttons" }, this.emptyButton(target)),
       ),
     );
+  }
+
+  /** Return the button that makes a namespace without a file, for programs that feed it. */
+  emptyButton(target) {
+    const made = () => {
+      location.hash = `#/live?${new URLSearchParams({ in: this.to })}`;
+    };
+    const open = async () => {
+      const name = target.fresh();
+      if (!name) return;
+      this.to = name;
+      this.at(2);
+      const step = new NewNamespace(this.context, { name, back: () => this.first(), made });
+      this.say(step.root);
+      await step.load().catch((error) => this.context.report(error));
+    };
+    return button("New namespace without a file", open, { class: "small" });
   }
 
   /** Send a file piece by piece. */
