@@ -17,7 +17,8 @@ VIEWS = {
     "cluster": (".cluster-row",),
     "cluster/0": (".member", ".tree-edge"),
     "review": (".question",),
-    "thresholds": (".histogram-bars rect", ".verdict [data-kind]"),
+    "thresholds": ("#strictness", ".strictness-words"),
+    "begin": (".drop", ".begin-try", ".begin-export"),
 }
 LOOKS = {
     "light": {},

@@ -11,7 +11,10 @@ from linkstream.service.tokens import create
 from page.audits import CONTRAST, NAMELESS
 from page.served import Served, around, direction, two_alike
 
-VIEWS = ("cluster", "cluster/0", "review", "live", "map", "turns", "thresholds", "rebuild")
+VIEWS = (
+    *("cluster", "cluster/0", "review", "live", "activity", "map", "turns", "thresholds"),
+    *("begin", "rebuild"),
+)
 BUSY = {
     "error": {
         "kind": "busy",
@@ -72,14 +75,14 @@ def test_every_control_has_a_name_and_every_view_its_landmarks(people, open_page
         assert len(ids) == len(set(ids))
 
 
-def test_without_a_namespace_the_page_says_how_to_create_one(served, open_page, shoot):
+def test_without_a_namespace_the_page_begins_with_a_file(served, open_page, shoot):
     page = open_page(served.url)
-    expect(page.get_by_text("No namespace yet")).to_be_visible()
-    expect(page.locator(".command")).to_contain_text("curl -X PUT")
+    expect(page.get_by_role("heading", name="Begin here")).to_be_visible()
+    expect(page.get_by_label("Its name")).to_be_visible()
+    expect(page.locator(".command")).to_have_count(0)
     shoot(page, "no-namespace")
-    page.goto(f"{served.url}/#/live")
-    expect(page.get_by_text("No namespace yet")).to_be_visible()
     served.make().add(around(direction(1.0), 2))
+    page.goto(f"{served.url}/#/live")
     expect(page.locator(".decision")).to_have_count(2)
 
 

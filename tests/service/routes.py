@@ -36,6 +36,7 @@ class Route(NamedTuple):
             "path": "a.png",
             "job": "0",
             "recording": "m",
+            "upload": "0",
         } | ids
         path = self.path.format(namespace=namespace, **filled)
         return path + (f"?{self.query}" if self.query else "")
@@ -108,6 +109,12 @@ ROUTES = [
     *TABLES,
     Route("GET", N + "/search", "read", query="q=red"),
     Route("GET", N + "/nearest", "read", query="cluster=0"),
+    Route(
+        "GET",
+        N + "/margins/examples",
+        "read",
+        query="cluster_similarity=0.7&subcluster_similarity=0.8&pair_similarity_max=0.9",
+    ),
     Route("GET", N + "/explain", "read", query="a=0&b=1&of=vectors"),
     Route("GET", N + "/vectors", "read", query="id=a%2Fb%20%C3%BC"),
     Route("POST", N + "/lookup", "read", {"vectors": [0]}),
@@ -145,6 +152,17 @@ ROUTES = [
     Route("POST", N + "/turns/{recording}", "write", {**MANY, "times": [[0, 1], [1, 2]]}),
     Route("POST", N + "/turns/{recording}/finish", "write", {}),
     Route("POST", N + "/compact", "admin", {}),
+    Route("GET", "/v1/presets", "any"),
+    Route("POST", "/v1/demo", "admin"),
+    Route("POST", N + "/uploads", "write", {"file": "a.npy", "size": 10}),
+    Route("GET", N + "/uploads", "write"),
+    Route("PUT", N + "/uploads/{upload}", "write", b"0", query="offset=0"),
+    Route("GET", N + "/uploads/{upload}", "write"),
+    Route("GET", N + "/uploads/{upload}/columns", "write"),
+    Route("POST", N + "/uploads/{upload}/pairs", "write", {}),
+    Route("POST", N + "/uploads/{upload}/calibrate", "write", {}),
+    Route("POST", N + "/uploads/{upload}/add", "write", {}),
+    Route("DELETE", N + "/uploads/{upload}", "write"),
 ]
 
 

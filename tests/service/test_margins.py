@@ -12,7 +12,7 @@ from linkstream import Links
 from linkstream.engine.comparison import edge_figures
 from linkstream.engine.state import State
 from linkstream.paper.thresholds import Thresholds
-from linkstream.service import margins
+from linkstream.service import margin_examples, margins
 
 T = Thresholds(0.7, 0.85, 0.8)
 NOW = margins.MOVES.index(0)
@@ -176,3 +176,35 @@ def test_a_graph_without_edges_has_figures(vectors):
 def test_the_figures_are_plain_json(found):
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert margins.figures(Held(State(T, 0)))["counts"]["vectors"] == 0
+
+
+def moved(links, by):
+    """Return the thresholds with T_c and T_p changed."""
+    now = links.thresholds
+    both = {"cluster_similarity": by, "pair_similarity_max": by}
+    return replace(now, **{name: getattr(now, name) + change for name, change in both.items()})
+
+
+@pytest.mark.parametrize("by", [-0.08, -0.04, 0.04, 0.08])
+def test_examples_are_those_that_the_figures_count(links, found, by):
+    place = margins.MOVES.index(by)
+    state = links.state()
+    joined, pairs = margin_examples.joined(state, moved(links, by), 1000)
+    parted, edges = margin_examples.parted(state, moved(links, by), 1000)
+    assert joined == max(0, passing(found, "pairs", place, place) - passing(found, "pairs"))
+    assert parted == max(0, failing(found, "edges", place, place) - failing(found, "edges"))
+    assert (len(pairs), len(edges)) == (joined, parted)
+    assert all(each.similarity >= each.threshold for each in pairs)
+    assert all(each.similarity < each.threshold for each in edges)
+
+
+def test_the_clearest_examples_come_first(links):
+    _, edges = margin_examples.parted(links.state(), moved(links, 0.1), 5)
+    gaps = [each.threshold - each.similarity for each in edges]
+    assert gaps == sorted(gaps, reverse=True)
+
+
+def test_no_examples_without_vectors():
+    state = Links(*astuple(T)).state()
+    assert margin_examples.joined(state, T, 5) == (0, [])
+    assert margin_examples.parted(state, T, 5) == (0, [])

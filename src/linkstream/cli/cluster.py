@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from linkstream.cli import database_rows, outcome, outputs, screen, stores
-from linkstream.cli.feeding import Piece, feed, naming_rows
 from linkstream.cli.options import ClustererOptions, RowOptions, VectorFileOptions
 from linkstream.cli.outcome import usage_error
 from linkstream.cli.outputs import Advance, progress_bar
 from linkstream.cli.screen import STDOUT
 from linkstream.cli.signals import until_stopped
+from linkstream.io.feeding import Piece, feed, naming_rows
 
 if TYPE_CHECKING:
     from linkstream.clusterer import Links

@@ -6,9 +6,7 @@ therefore tell which rows were added, and which vector each of them became.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ import numpy.typing as npt
 
 from linkstream.cli import outcome
 from linkstream.cli.outcome import usage_error
-from linkstream.errors import InputFileError
+from linkstream.io.row_keys import added_rows, key_prefix
 
 if TYPE_CHECKING:
     from linkstream.io import Source
@@ -26,17 +24,6 @@ if TYPE_CHECKING:
 _NO_VECTOR = -1
 
 Numbers = npt.NDArray[np.int64]
-
-
-def key_prefix(source: Source, name: str) -> str:
-    """Return how the keys of rows begin: with their address, if any, and the user's name for them.
-
-    The address is hashed, so that no store reveals the database it was filled from.
-    """
-    if not source.location:
-        return "rows"
-    words = f"{source.location}\0{name}".encode(errors="surrogateescape")
-    return f"rows@{hashlib.blake2b(words, digest_size=8).hexdigest()}"
 
 
 def check_write_back(file: str, field: str, store: Path | None) -> None:
@@ -72,18 +59,6 @@ def check_labels(store: Store, source: Source) -> None:
         store.labels()
 
 
-def check_unchanged(store: Store, source: Source, name: str, known: int) -> None:
-    """Raise InputFileError if rows that were added before are different now."""
-    added = max((each.end for each in _added(store, key_prefix(source, name))), default=0)
-    if added > known:
-        raise InputFileError(
-            f"{source.name}: {added:,} rows were taken before, and from row {known:,} on "
-            "they are not the same: changed, deleted, or mixed with others",
-            expected="the rows as they were, and new ones after them",
-            remedy='Cluster into a new store; or, to add all of them again, --source "again".',
-        )
-
-
 def write_back(store: Store, source: Source, name: str, stopped: Callable[[], bool]) -> int | None:
     """Write the current ID of each row to the database; return how many, or None if not asked."""
     from linkstream.io import DatabaseSource
@@ -102,38 +77,9 @@ def write_back(store: Store, source: Source, name: str, stopped: Callable[[], bo
     return len(ids)
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """Rows that one operation added and that were not undone, and the vectors they became."""
-
-    first_row: int
-    first_vector: int
-    vectors: int
-
-    @property
-    def end(self) -> int:
-        return self.first_row + self.vectors
-
-
-def _added(store: Store, prefix: str) -> list[_Added]:
-    calls = [(_first_row(each.key, prefix), each) for each in store.journal.operations()]
-    found = [
-        _Added(row, each.first_vector, store.journal.vectors_left(each))
-        for row, each in calls
-        if row is not None
-    ]
-    return [each for each in found if each.vectors]
-
-
-def _first_row(key: str | None, prefix: str) -> int | None:
-    """Return the first row that a key names; None for a key with another prefix."""
-    start, _, rest = (key or "").partition(":")
-    return int(rest.partition("-")[0]) if start == prefix else None
-
-
 def _vectors(store: Store, prefix: str, rows: int) -> Numbers:
     """Return the vector that each row became; −1 if it was undone."""
     found = np.full(rows, _NO_VECTOR, dtype=np.int64)
-    for each in _added(store, prefix):
+    for each in added_rows(store, prefix):
         found[each.first_row : each.end] = each.first_vector + np.arange(each.vectors)
     return found

@@ -11,9 +11,9 @@ from typer import Option
 
 from linkstream.cli import outcome, outputs, screen, segments, stores
 from linkstream.cli.cluster import new_clusterer
-from linkstream.cli.feeding import naming_rows
 from linkstream.cli.options import ClustererOptions, RowOptions, VectorFileOptions
 from linkstream.cli.outcome import usage_error
+from linkstream.io.feeding import naming_rows
 
 if TYPE_CHECKING:
     from linkstream.adapters.diarization import Diarizer, Turn

@@ -236,7 +236,7 @@ _ACTIONS: dict[str, Callable[[_Given], None]] = {
 
 
 def _add(given: _Given, file: str, options: VectorFileOptions) -> None:
-    from linkstream.cli.feeding import naming_rows
+    from linkstream.io.feeding import naming_rows
 
     kept = RowOptions(id_column=given.id_column)
     numbers = None if given.numbers is None else _numbers(given.numbers)

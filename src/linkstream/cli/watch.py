@@ -83,7 +83,7 @@ class _Watcher:
 
     def take(self, path: Path, version: Version) -> None:
         """Add a file to the store; report a file that cannot be used."""
-        from linkstream.cli.feeding import feed
+        from linkstream.io.feeding import feed
 
         rows = taken = 0
         error: Exception | None = None

@@ -65,9 +65,20 @@ def fixed(rows: npt.NDArray[np.int32] | npt.NDArray[np.float32]) -> npt.NDArray[
     return made
 
 
+def have_direction(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
+    """Return for each row whether it is finite in float32 and has a norm that `vectors` accepts."""
+    floats = quietly(lambda: np.asarray(rows, dtype=np.float32))
+    return _good_norms(quantise(floats)[1])
+
+
+def _good_norms(norms: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    good: npt.NDArray[np.bool_] = (norms >= NORM_MIN) & (norms <= NORM_MAX)  # false for NaN
+    return good
+
+
 def check_norms(rows: npt.NDArray[np.floating], norms: npt.NDArray[np.float64]) -> None:
     """Raise VectorError if a row is not finite, or too short or too long to have a direction."""
-    good = (norms >= NORM_MIN) & (norms <= NORM_MAX)  # false for NaN
+    good = _good_norms(norms)
     if good.all():
         return
     row = int(np.argmin(good))

@@ -6,6 +6,7 @@ given a file only after `arrow_metadata` has compared what the file declares wit
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -126,7 +127,7 @@ def open_ipc(name: str, options: ReadOptions, body: bytes | None = None) -> Sour
     try:
         options.refuse(name, "key")
         try:
-            start = _first_message(name, mapped)
+            start = first_message(name, mapped)
             n = count_rows(name, mapped, start, arrow("pyarrow.ipc"))
             reader = _ipc_batches(name, mapped, start, options)
         except read_errors() as error:
@@ -139,7 +140,7 @@ def open_ipc(name: str, options: ReadOptions, body: bytes | None = None) -> Sour
         raise
 
 
-def _first_message(name: str, mapped: Any) -> int:
+def first_message(name: str, mapped: Any) -> int:
     """Return the offset of the first message; raise InputFileError if a file has no end."""
     size = mapped.size()
     if mapped.read(len(FILE_MAGIC)) != FILE_MAGIC:
@@ -193,7 +194,7 @@ def choose_columns(
 ) -> tuple[str, list[str]]:
     """Return the column of the vectors, and those of the payload."""
     names = list(schema.names)
-    vectors = [field.name for field in schema if _is_vectors(field.type)]
+    vectors = [field.name for field in schema if is_vectors(field.type)]
     seen = f"{name} has {len(vectors)} columns of lists of numbers"
     remedy = "Give the name of the vectors as column."
     column = options.column or default_column(names, vectors, seen, remedy)
@@ -205,14 +206,14 @@ def choose_columns(
                 f"one of its columns: {quoted(names)}",
                 "Check the name.",
             )
-    if not _is_vectors(schema.field(column).type):
+    if not is_vectors(schema.field(column).type):
         raise file_error(
             f"column {column!r} of {name} is of {schema.field(column).type}",
             "lists of numbers",
             "Choose another column.",
         )
     for each in asked:
-        if not _is_json(schema.field(each).type):
+        if not is_json(schema.field(each).type):
             raise file_error(
                 f"column {each!r} of {name} is of {schema.field(each).type}",
                 "types that JSON has: texts, numbers, times, lists",
@@ -221,7 +222,8 @@ def choose_columns(
     return column, asked
 
 
-def _is_vectors(type_: Any) -> bool:
+def is_vectors(type_: Any) -> bool:
+    """Return whether a type is lists of numbers."""
     types = arrow("pyarrow.types")
     if not (types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_)):
         return False
@@ -229,12 +231,13 @@ def _is_vectors(type_: Any) -> bool:
     return bool(types.is_floating(inner) or types.is_integer(inner))
 
 
-def _is_json(type_: Any) -> bool:
+def is_json(type_: Any) -> bool:
+    """Return whether JSON has a type, or it becomes a text."""
     types = arrow("pyarrow.types")
     if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
         return _is_json_within(type_.value_type)
     if types.is_dictionary(type_):
-        return _is_json(type_.value_type) and not types.is_nested(type_.value_type)
+        return is_json(type_.value_type) and not types.is_nested(type_.value_type)
     if types.is_struct(type_):
         inner = [type_.field(index).type for index in range(type_.num_fields)]
         return all(map(_is_json_within, inner))
@@ -246,7 +249,7 @@ def _is_json(type_: Any) -> bool:
 def _is_json_within(type_: Any) -> bool:
     """Return whether JSON has a nested type; dictionaries could unpack to gigabytes."""
     dictionary = arrow("pyarrow.types").is_dictionary(type_)
-    return _is_json(type_) and not _becomes_text(type_) and not dictionary
+    return is_json(type_) and not _becomes_text(type_) and not dictionary
 
 
 def _becomes_text(type_: Any) -> bool:
@@ -285,12 +288,16 @@ class _BatchReader:
         self._seek = seek
         self._batch: RecordBatch = None
         self._next = 0  # row of the batch
+        self._row = 0  # row of the file that the next rows begin with, if wrong ones are left out
 
     def read_dimension(self, source: Source) -> None:
         """Set the dimension of the source to that of the first row."""
         if source.n and self._load(source.name):
-            first = self._batch.column(self._column).slice(self._next, 1)
-            if first.null_count:
+            column = self._batch.column(self._column)
+            if source.options.bad_row is not None:
+                column = column.drop_null()
+            first = column.slice(self._next, 1)
+            if first.null_count or not len(first):
                 raise _missing(source.name, 0)
             source.set_dimension(len(first[0]), f"{source.name}, row {source.row} has a vector")
 
@@ -331,19 +338,49 @@ class _BatchReader:
         pieces: list[Vectors] = []
         lines: list[bytes] = []
         done = 0
+        source.places = None if source.options.bad_row is None else []
         while done < rows and self._load(source.name):
             count = min(rows - done, self._batch.num_rows - self._next)
             part = self._batch.slice(self._next, count)
-            pieces.append(_vectors(source, part.column(self._column), source.row + done))
-            lines += self._lines(source, part)
             self._next += count
-            done += count
+            if source.options.bad_row is not None:
+                part = self._good(source, part)
+                rows -= count - part.num_rows
+            if part.num_rows:
+                pieces.append(_vectors(source, part.column(self._column), source.row + done))
+                lines += self._lines(source, part)
+                done += part.num_rows
         if done < rows:
             raise file_error(
                 f"{source.name} ends after {source.row + done} rows", f"{source.n}", SAVE_AGAIN
             )
+        if not pieces:
+            return np.empty((0, source.dimension or 0)), None
         vectors = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return vectors, JsonLines.of(lines) if lines else None
+
+    def _good(self, source: Source, part: RecordBatch) -> RecordBatch:
+        """Return the rows whose vectors can be read; note the others and take them off `n`."""
+        assert isinstance(source.places, list)
+        column = part.column(self._column)
+        first, self._row = self._row, self._row + part.num_rows
+        with contextlib.suppress(InputFileError):
+            _vectors(source, column, first)
+            source.places += range(first, self._row)
+            return part
+        good = []
+        for row in range(part.num_rows):
+            try:
+                _vectors(source, column.slice(row, 1), first + row)
+            except InputFileError as error:  # noqa: PERF203
+                assert source.options.bad_row is not None
+                source.options.bad_row(error)
+            else:
+                good.append(row)
+        source.places += [first + row for row in good]
+        if source.n is not None:
+            source.n -= part.num_rows - len(good)
+        return part.take(arrow().array(good, arrow().int64()))
 
     def _lines(self, source: Source, part: RecordBatch) -> list[bytes]:
         """Return the payloads as lines of JSON; note the columns that a client marked."""

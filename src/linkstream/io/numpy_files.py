@@ -46,6 +46,7 @@ UNPACK_FLOOR = 64 * 2**20
 FORTRAN_MAX = 256 * 2**20  # bytes of an array in Fortran order, which is unpacked as a whole
 
 _HEADER_MAX = 2**16
+_LISTED = 1000  # arrays of an archive that are named
 # ValueError includes UnicodeError.
 _HEADER_ERRORS = (
     *(ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError),
@@ -137,6 +138,18 @@ def open_npz(name: str, file: IO[bytes], options: ReadOptions) -> Source:
         source = Source(stream.name, options, reader, kind="npz", n=n, dimension=dimension)
         source.resources.push(opened.pop_all())
         return source
+
+
+def read_array_names(name: str, file: IO[bytes]) -> list[str]:
+    """Return the names of the arrays in an archive, without reading them."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            found = [info.filename for info in archive.infolist()[:_LISTED]]
+    except _ARCHIVE_ERRORS as error:
+        raise file_error(
+            f"{name} is not a sound archive ({first_line(error)})", "a .npz", SAVE_AGAIN
+        ) from None
+    return [each.removesuffix(_SUFFIX) for each in found]
 
 
 def read_npz(name: str, file: IO[bytes], key: str | None) -> Vectors:

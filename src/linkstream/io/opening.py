@@ -22,7 +22,7 @@ from linkstream.io.databases import is_address, refuse_address
 from linkstream.io.numpy_files import NPY_MAGIC, map_npy, open_npy, open_npz, open_raw, read_npz
 from linkstream.io.postgres import open_postgres
 from linkstream.io.qdrant import open_qdrant
-from linkstream.io.source import BLOCK, ReadOptions, Source, file_error
+from linkstream.io.source import BLOCK, BadRow, ReadOptions, Source, file_error
 from linkstream.io.text_files import open_text
 
 STDIN = "-"
@@ -57,6 +57,7 @@ def open_vectors(
     id_column: str | None = None,
     time_column: str | None = None,
     block: int = BLOCK,
+    bad_row: BadRow | None = None,
 ) -> Source:
     """Open the vectors of a file, a pipe or a database; memory holds one block at a time.
 
@@ -75,13 +76,17 @@ def open_vectors(
         time_column: name of the column of the vectors' own times, `Block.at`: texts of ISO 8601
             with a zone, times of the file (without a zone: UTC), or seconds since 1970.
         block: most rows of a block, 1024 by default. A block holds at most 64 MiB of numbers.
+        bad_row: gets the error of each row of a text, Parquet or Arrow file whose vector cannot be
+            read; the row is left out. None (default) raises the error.
 
     Raises:
         InputFileError: the file, key or column does not exist, or the file is damaged or hostile.
             A wrong row raises when its block is read.
         MissingExtraError: a package that the file or the database needs is not installed.
     """
-    options = ReadOptions(key, column, dimension, payload, block, id_column, time_column)
+    options = ReadOptions(
+        key, column, dimension, payload, block, id_column, time_column, bad_row=bad_row
+    )
     if isinstance(source, str) and is_address(source):
         qdrant = source.lower().startswith("qdrant")
         return (open_qdrant if qdrant else open_postgres)(source, options)
@@ -114,7 +119,7 @@ def read_vectors(
     path = Path(path)
     options = ReadOptions(key, column, dimension)
     with open_regular(path) as file:
-        kind = _kind(path, file)
+        kind = kind_of(path, file)
         if kind == "npz":
             return options.checked(read_npz(str(path), file, key), str(path))
         if kind == "npy":
@@ -135,7 +140,7 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
 
 
 def _source(path: Path, file: IO[bytes], options: ReadOptions) -> Source:
-    kind = _kind(path, file)
+    kind = kind_of(path, file)
     if kind == "npz":
         return open_npz(str(path), file, options)
     if kind == "parquet":
@@ -168,7 +173,8 @@ def _open_stream(name: str, stream: IO[bytes], options: ReadOptions) -> Source:
     )
 
 
-def _kind(path: Path, file: IO[bytes]) -> str:
+def kind_of(path: Path, file: IO[bytes]) -> str:
+    """Return the kind of an open file, by its first bytes or else by its suffix."""
     start = file.read(len(NPY_MAGIC))
     file.seek(0)
     suffix = path.suffix.lower()

@@ -24,6 +24,7 @@ SAVE_AGAIN = "Save the file again from its source."
 Vectors = npt.NDArray[Any]
 Payloads = Sequence[Any]
 Rows = tuple[Vectors, Payloads | None]
+BadRow = Callable[[InputFileError], None]
 Self = TypeVar("Self", bound="Source")
 
 
@@ -73,6 +74,7 @@ class ReadOptions:
     id_column: str | None = None
     time_column: str | None = None
     hidden: frozenset[str] = frozenset()  # columns of the keys and times that are not payload
+    bad_row: BadRow | None = None  # gets the error of each wrong row, which is then left out
 
     def __post_init__(self) -> None:
         payload, dimension, block = self.payload, self.dimension, self.block
@@ -232,7 +234,11 @@ class Source:
         resources: what is closed together with the source.
         roles: values so far of columns that a client of linkstream marked: `weight`, `at`, `id`.
         own: keys and times of the rows that the reader has just taken, unless they are in payloads.
+        places: the line or row in the file of each row of the last block; None if no row before was
+            left out.
     """
+
+    places: Sequence[int] | None = None
 
     def __init__(
         self,
@@ -311,7 +317,7 @@ class Source:
             rows = self.rows_per_block()
             rows = rows if self.n is None else min(rows, self.n - self.row)
             vectors, payloads = self.reader.take(self, rows)
-            if not len(vectors):
+            if not len(vectors):  # `n` is known and 0 rows are left if wrong rows were left out
                 return
             first, self.row = self.row, self.row + len(vectors)
             yield self._block(first, vectors, payloads)

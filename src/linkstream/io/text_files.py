@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,15 @@ DIGITS_MAX = 1000
 _NUMBERS = {int, float}
 
 Row = tuple[list[Any], dict[str, Any] | None]
+_Read = tuple[npt.NDArray[np.float64], dict[str, Any] | None, int]  # with the number of its line
 
 
 def open_text(stream: ByteStream, options: ReadOptions, kind: str) -> Source:
     """Open JSON lines ("jsonl"), each an array or an object that holds one, or a CSV file."""
     options.refuse(stream.name, "key")
     lines = _Lines(stream)
-    rows = _JsonRows(lines, options) if kind == "jsonl" else _CsvRows(lines, options)
-    reader = _TextReader(stream, lines, rows)
+    rows: _RowParser = _JsonRows(lines, options) if kind == "jsonl" else _CsvRows(lines, options)
+    reader = _TextReader(stream, lines, rows, options)
     source = Source(stream.name, options, reader, kind=kind, progress=stream.progress)
     reader.read_dimension(source)
     return source
@@ -53,6 +54,11 @@ class _Lines:
         self.name = stream.name
         self._stream = stream
         self._number = 0
+
+    @property
+    def number(self) -> int:
+        """The number of the last line that was read."""
+        return self._number
 
     @property
     def where(self) -> str:
@@ -82,14 +88,31 @@ class _Lines:
         return text.removeprefix("\ufeff") if self._number == 1 else text
 
 
+class _RowParser(Protocol):
+    """Splits a text into records, and reads the row of a record."""
+
+    def next_record(self) -> Any:
+        """Return the next record, or None at the end; raise if the text cannot be split."""
+
+    def row(self, record: Any) -> Row:
+        """Return the numbers and the payload of a record; raise if they are wrong."""
+
+
 class _TextReader:
     """Reads rows of text. The first row is read at once, for the dimension."""
 
-    def __init__(self, stream: ByteStream, lines: _Lines, rows: _JsonRows | _CsvRows) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        lines: _Lines,
+        rows: _RowParser,
+        options: ReadOptions,
+    ) -> None:
         self._stream = stream
         self._lines = lines
         self._rows = rows
-        self._first = rows.next_row()
+        self._bad_row = options.bad_row
+        self._first = self._next_row(None)
 
     def read_dimension(self, source: Source) -> None:
         """Set the dimension of the source to that of the first row."""
@@ -99,24 +122,41 @@ class _TextReader:
     def take(self, source: Source, rows: int) -> Rows:
         vectors: list[npt.NDArray[np.float64]] = []
         payloads: list[Any] = []
+        places: list[int] = []
         while len(vectors) < rows and not (vectors and self._stream.line_is_late()):
-            row, self._first = self._first or self._rows.next_row(), None
+            row, self._first = self._first or self._next_row(source), None
             if row is None:
                 break
-            numbers, payload = row
-            if len(numbers) != source.dimension:
-                source.set_dimension(len(numbers), f"{self._lines.where} has a vector")
-            vectors.append(_finite(numbers, self._lines.where))
+            numbers, payload, place = row
+            vectors.append(numbers)
+            places.append(place)
             if payload is not None:
                 payloads.append(payload)
+        source.places = places
         table = np.array(vectors, dtype=np.float64).reshape(len(vectors), source.dimension or 0)
         return table, payloads if source.options.payload else None
+
+    def _next_row(self, source: Source | None) -> _Read | None:
+        """Return the next row that is not wrong; raise for a wrong one if none may be left out."""
+        while (record := self._rows.next_record()) is not None:
+            try:
+                numbers, payload = self._rows.row(record)
+                row = _finite(numbers, self._lines.where)
+                if source is not None and len(row) != source.dimension:
+                    source.set_dimension(len(row), f"{self._lines.where} has a vector")
+            except InputFileError as error:  # noqa: PERF203
+                if self._bad_row is None:
+                    raise
+                self._bad_row(error)
+            else:
+                return row, payload, self._lines.number
+        return None
 
     def skip(self, source: Source, rows: int) -> int:
         done = 0
         if rows and self._first is not None:
             self._first, done = None, 1
-        while done < rows and self._rows.skip_row():
+        while done < rows and self._rows.next_record() is not None:
             done += 1
         return done
 
@@ -134,6 +174,22 @@ def _finite(numbers: list[Any], where: str) -> npt.NDArray[np.float64]:
     return row
 
 
+def read_start(stream: ByteStream, kind: str) -> dict[str, Any]:
+    """Return the cells of the first row of a text by column; empty if the columns have no names."""
+    lines = _Lines(stream)
+    if kind == "csv":
+        rows = _CsvRows(lines, ReadOptions(None, None, None))
+        names = rows.record() or []
+        if all(map(is_number, names)):
+            return {}
+        cells = rows.record() or []
+        return dict(zip(names, [*cells, *[""] * len(names)], strict=False))
+    read = _JsonRows(lines, ReadOptions(None, None, None))
+    line = read.next_record()
+    value = None if line is None else read.value(line)
+    return value if isinstance(value, dict) else {}
+
+
 class _JsonRows:
     """Rows of JSON lines. Empty lines are skipped."""
 
@@ -142,20 +198,15 @@ class _JsonRows:
         self._options = options
         self._column = options.column
 
-    def next_row(self) -> Row | None:
-        line = self._next_line()
-        return None if line is None else self._row(self._value(line))
-
-    def skip_row(self) -> bool:
-        return self._next_line() is not None
-
-    def _next_line(self) -> str | None:
+    def next_record(self) -> str | None:
+        """Return the next line that is not empty, or None at the end."""
         while (line := self._lines.next()) is not None:
             if line.strip():
                 break
         return line
 
-    def _value(self, line: str) -> Any:
+    def value(self, line: str) -> Any:
+        """Return the value of a line."""
         try:
             return DECODER.decode(line)
         except (ValueError, RecursionError) as error:
@@ -167,7 +218,9 @@ class _JsonRows:
                 "Correct the line.",
             ) from None
 
-    def _row(self, value: Any) -> Row:
+    def row(self, line: str) -> Row:
+        """Return the numbers and the payload of a line."""
+        value = self.value(line)
         if isinstance(value, dict):
             return self._row_of_object(value)
         if self._options.payload or self._options.column:
@@ -224,17 +277,15 @@ class _CsvRows:
         self._record_bytes = 0
         self._records = csv.reader(self._physical_lines(), strict=True, skipinitialspace=True)
 
-    def next_row(self) -> Row | None:
-        cells = self._record()
+    def next_record(self) -> list[str] | None:
+        """Return the cells of the next row after the names, or None at the end."""
+        cells = self.record()
         if cells is not None and self._layout is None:
-            named = not all(map(_is_number, cells))
+            named = not all(map(is_number, cells))
             self._layout = self._layout_of(cells if named else None, len(cells))
             if named:
-                cells = self._record()
-        return None if cells is None else self._row(cells)
-
-    def skip_row(self) -> bool:
-        return self._record() is not None
+                cells = self.record()
+        return cells
 
     def _physical_lines(self) -> Iterator[str]:
         while (line := self._lines.next()) is not None:
@@ -245,7 +296,7 @@ class _CsvRows:
                 )
             yield line
 
-    def _record(self) -> list[str] | None:
+    def record(self) -> list[str] | None:
         """Return the cells of the next row, or None at the end."""
         try:
             while (cells := next(self._records, None)) is not None:
@@ -260,7 +311,8 @@ class _CsvRows:
             ) from None
         return None
 
-    def _row(self, cells: list[str]) -> Row:
+    def row(self, cells: list[str]) -> Row:
+        """Return the numbers and the payload of a row."""
         layout = self._layout
         assert layout is not None
         if len(cells) != layout.width:
@@ -358,7 +410,8 @@ class _CsvRows:
         )
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Return whether a cell holds a number."""
     try:
         float(cell)
     except ValueError:

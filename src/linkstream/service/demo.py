@@ -31,6 +31,20 @@ _BUSY = (429, 503)
 _log = logging.getLogger("linkstream.service")
 
 
+def start(sessions: Sessions) -> None:
+    """Feed the voices in the background, unless they are being fed."""
+    if not sessions.feeding_demo:
+        sessions.feeding_demo = True
+        sessions.spawn(_feed_once(sessions))
+
+
+async def _feed_once(sessions: Sessions) -> None:
+    try:
+        await feed(sessions)
+    finally:
+        sessions.feeding_demo = False
+
+
 async def feed(sessions: Sessions, *, step: float = STEP, at_once: int = AT_ONCE) -> None:
     """Feed five voices into the namespace "voices": some at once, the rest at speaking pace.
 

@@ -106,7 +106,7 @@ def _shown(some: Group) -> dict[str, Any]:
 
 def _edges(state: State) -> Group:
     """Return the edges that equation 22 tests, with the masses of their ends."""
-    tested = _picked(np.flatnonzero(state.edge_rules == TESTED))
+    tested = picked(np.flatnonzero(state.edge_rules == TESTED))
     masses = state.masses()[np.searchsorted(state.numbers, state.edges[tested])]
     return _similarity(state, tested), masses
 
@@ -121,14 +121,15 @@ def _similarity(state: State, edges: Integers) -> Floats:
 
 def _firm(state: State) -> Group:
     """Return the settled edges, with the masses of the parts they hold together."""
-    firm = _picked(np.flatnonzero(state.edge_rules == SETTLED))
+    firm = picked(np.flatnonzero(state.edge_rules == SETTLED))
     if not len(firm):
         return np.empty(0), np.empty((0, 2))
     parts = Parts.of(state, Totals.of(state))
     return parts.similarity[firm], parts.sizes[firm].astype(np.float64)
 
 
-def _picked(edges: Integers) -> Integers:
+def picked(edges: Integers) -> Integers:
+    """Return the edges that are examined: all, or some evenly spaced by age."""
     if len(edges) <= EDGES:
         return edges
     return edges[np.linspace(0, len(edges) - 1, EDGES).astype(np.int64)]
@@ -138,12 +139,12 @@ def _pairs(state: State) -> tuple[Group, int]:
     """Return the pairs of clusters nearest to being one, and how many were compared."""
     if not len(state.numbers):
         return (np.empty(0), np.empty((0, 2))), 0
-    wholes = Comparison.of(_biggest(state))
+    wholes = Comparison.of(biggest(state))
     pairs = wholes.best(lambda margins, _, __: margins, PAIRS)
     return (wholes.figures(pairs)[0], wholes.totals.masses[pairs]), len(wholes.totals.ids)
 
 
-def _biggest(state: State) -> State:
+def biggest(state: State) -> State:
     """Return the state with the largest clusters only, enough to compare them."""
     ids, place = np.unique(state.clusters, return_inverse=True)
     if len(ids) <= COMPARED:
@@ -177,7 +178,7 @@ def _margins(thresholds: Thresholds | None, similarity: Floats, masses: Floats) 
 
 def _subcluster_moves(state: State, recent: list[Decision] | None) -> dict[str, Any]:
     """Return what other values of T_s would merge, and which recent joins they would refuse."""
-    similarity = _similarity(state, _picked(np.arange(len(state.edges))))
+    similarity = _similarity(state, picked(np.arange(len(state.edges))))
     moved = [_moved(state.thresholds, subcluster_similarity=move) for move in MOVES]
     at = [None if each is None else each.subcluster_similarity for each in moved]
     joins = [d.similarity for d in recent or () if d.kind == "joined" and d.similarity is not None]

@@ -133,6 +133,7 @@ def route(
     status: int = 200,
     hot: bool = False,
     opened: str = "",
+    unmade: bool = False,
     extra: dict[str, Any] | None = None,
 ) -> Callable[[Handler], Handler]:
     """Return a decorator that adds a handler as a route.
@@ -147,6 +148,7 @@ def route(
         status: the HTTP status of a success.
         hot: the handler checks the scope itself, for speed.
         opened: the name of a setting that opens the route to callers without a token.
+        unmade: the namespace of the path need not exist.
         extra: more fields of the route in /openapi.json.
     """
 
@@ -161,7 +163,7 @@ def route(
         elif scope != "none":
             allowed(request, scope, request.path_params.get("namespace"))
 
-    exists = path.startswith(N + "/") or (path == N and method == "GET")
+    exists = (path.startswith(N + "/") and not unmade) or (path == N and method == "GET")
     check = enter if exists else identify
 
     def add(handler: Handler) -> Handler:

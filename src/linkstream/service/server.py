@@ -265,7 +265,7 @@ class Server(uvicorn.Server):
             from linkstream.service import demo
 
             sessions = self.lifespan.state["sessions"]
-            sessions.spawn(demo.feed(sessions))
+            demo.start(sessions)
         try:
             if self.ready is not None:
                 self.ready()

@@ -31,6 +31,7 @@ from linkstream.service.recordings import Recordings
 from linkstream.service.responses import Refusal, busy, not_found, too_many
 from linkstream.service.settings import Settings
 from linkstream.service.slow_reads import Cancel, SlowReads
+from linkstream.service.uploads import Uploads
 from linkstream.service.write_gate import WriteGate
 from linkstream.store import Store
 from linkstream.store.write_requests import WriteRequest
@@ -235,12 +236,14 @@ class Sessions:
     held: int = 0  # bytes received and waiting, in all namespaces
     readers: int = 0  # open event streams
     tables: int = 0  # tables being sent
+    feeding_demo: bool = False  # whether the voices of the demo are being fed
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.time)
     slow: SlowReads = field(init=False)
     rebuilds: RebuildJobs = field(init=False)
     recordings: Recordings = field(init=False)
+    uploads: Uploads = field(init=False)
     loop: asyncio.AbstractEventLoop = field(init=False)
     completions: CompletionQueue = field(init=False)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -254,6 +257,7 @@ class Sessions:
         self.slow = SlowReads(self.settings)
         self.rebuilds = RebuildJobs(self)
         self.recordings = Recordings(self)
+        self.uploads = Uploads(self)
         self.health = Health(self.settings.data)
 
     async def start(self) -> None:
@@ -263,6 +267,7 @@ class Sessions:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="linkstream-read")
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="linkstream-work")
         await self.run_in_thread(lambda: self.settings.data.mkdir(parents=True, exist_ok=True))
+        await self.run_in_thread(self.uploads.clear)
         self.spawn(self._sample())
 
     def begin_stop(self) -> None:
@@ -280,6 +285,7 @@ class Sessions:
             if isinstance(failed, BaseException):
                 _log.error("closing a store: %r", failed)
         self.open.clear()
+        self.uploads.stop()
         for pool in (self._readers, self._threads):
             pool.shutdown(wait=False)
 
@@ -416,6 +422,7 @@ class Sessions:
         while True:
             await asyncio.sleep(1.0)
             self.recordings.sweep()
+            self.uploads.sweep()
             for session in list(self.open.values()):
                 with contextlib.suppress(LinkstreamError, Refusal):
                     await session.live.sample()

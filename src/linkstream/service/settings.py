@@ -157,6 +157,9 @@ class Settings:
         event_readers_max: most connections that follow events.
         recordings_max: most recordings of speech in memory, see http-api.md.
         recording_idle_seconds: seconds after which an unused recording leaves the memory.
+        upload_max: most bytes of a file that is uploaded in pieces.
+        uploads_max: most uploads at a time.
+        upload_idle_seconds: seconds after which an unused upload is removed.
         idle_seconds: seconds that a connection may stay open between two requests.
         stop_seconds: seconds from the signal to stop until the process has ended.
         threads: threads of each store's engine; None, or "all" in a file, for every core.
@@ -187,6 +190,9 @@ class Settings:
     event_readers_max: int = _setting(_COUNT, 64)
     recordings_max: int = _setting(_COUNT, 256)
     recording_idle_seconds: float = _setting(_seconds, 900.0)
+    upload_max: int = _setting(_BYTES, 4 * _GIB)
+    uploads_max: int = _setting(_COUNT, 16)
+    upload_idle_seconds: float = _setting(_seconds, 3_600.0)
     idle_seconds: float = _setting(_seconds, 15.0)
     stop_seconds: float = _setting(_seconds, 20.0)
     threads: int | None = _setting(_threads, 1)

@@ -1,9 +1,10 @@
 /**
  * The shell of the page: shows one view of one namespace.
  *
- * The address names both: `#/cluster?in=voices`, `#/cluster/17`, `#/review`, `#/live`, `#/map`,
- * `#/turns/monday`, `#/thresholds`, `#/rebuild`, `#/confidence`. Without `in` the page shows the last
- * namespace, or the first one, and writes it into the address.
+ * The address names both: `#/cluster?in=voices`, `#/cluster/17`, `#/review`, `#/live`, `#/activity`,
+ * `#/map`, `#/turns/monday`, `#/thresholds`, `#/begin`, `#/rebuild`, `#/confidence`. Without `in` the
+ * page shows the last namespace, or the first one, and writes it into the address. Without any
+ * namespace it shows `#/begin`.
  *
  * A view is a module that exports
  *
@@ -43,7 +44,7 @@
 import { Api, isAbort, Problem } from "./api.js";
 import { el, number, short, svg } from "./elements.js";
 import { fillMenu } from "./menu.js";
-import { countdown, noNamespace, problemPanel, say, skeleton, tokenForm } from "./parts.js";
+import { countdown, problemPanel, say, skeleton, tokenForm } from "./parts.js";
 import { watched } from "./working.js";
 
 const ring = (x, y) => `M${x} ${y}a2 2 0 1 0 4 0 2 2 0 1 0-4 0`;
@@ -64,11 +65,11 @@ const VIEWS = [
   { path: "map", title: "Map", icon: MAP_ICON, shape: "canvas" },
   { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13", shape: "rows" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },
+  { path: "begin", title: "Begin", icon: "M12 16V4M7 9l5-5 5 5M4 16v4h16v-4", shape: "page" },
   { path: "rebuild", title: "Rebuild", under: "cluster" },
   { path: "held", title: "Held vectors", under: "review" },
   { path: "confidence", title: "How sure", under: "review" },
 ];
-const AGAIN = 2_000; // milliseconds between two requests while there is no namespace
 const STALE = 60_000; // milliseconds until the sizes of the namespaces are asked for again
 const BLANK = 120; // milliseconds that a view may take before its skeleton is shown
 const WAITS = [3, 5, 10, 15, 30]; // seconds until the page tries again by itself
@@ -116,9 +117,11 @@ async function render() {
   const { view, parts, query } = route();
   try {
     if (!(await loadNamespaces(query.get("in")))) {
-      markTab(view);
-      main.replaceChildren(noNamespace(api.token !== null || !scopes["*"]));
-      waitForOne();
+      const begin = VIEWS.find((known) => known.path === "begin");
+      if (view !== begin) history.replaceState(null, "", link(begin.path));
+      markTab(begin);
+      const module = await import("./begin.js");
+      if (mine === turn) await open(module, begin, parts, query);
       return;
     }
     if (mine !== turn) return;
@@ -134,15 +137,6 @@ async function render() {
   } catch (error) {
     if (mine === turn && !isAbort(error) && error.status !== 401) fail(error);
   }
-}
-
-/** Ask the service for a first namespace until there is one. */
-function waitForOne() {
-  const timer = setInterval(async () => {
-    const { namespaces } = await api.get("/v1/namespaces").catch(() => ({ namespaces: [] }));
-    if (namespaces.length) render();
-  }, AGAIN);
-  shown = { end: () => clearInterval(timer) };
 }
 
 async function open(module, view, parts, query) {
@@ -297,13 +291,13 @@ async function loadNamespaces(wanted) {
 
 /** List the namespaces with their sizes, and the way to a new one. */
 function listNamespaces(namespaces, chosen) {
-  const begin = VIEWS.some(({ path }) => path === "begin");
   picker.replaceChildren(
     ...namespaces.map(({ name, vectors }) =>
       el("option", { value: name }, vectors === null ? name : `${name} · ${number(vectors)}`)
     ),
-    ...(begin ? [el("hr"), el("option", { value: NEW }, "New namespace…")] : []),
+    ...(namespaces.length ? [el("hr"), el("option", { value: NEW }, "New namespace…")] : []),
   );
+  /** @type {HTMLElement} */ (picker.closest(".picker")).hidden = !namespaces.length;
   picker.disabled = !namespaces.length;
   if (chosen) picker.value = chosen;
   picker.title = chosen ? `Namespace ${chosen}, with its number of vectors` : "Namespace";

@@ -170,38 +170,6 @@ export function tokenForm(problem, submit) {
   return el("section", { class: "card narrow" }, title, form);
 }
 
-/** Return what to show if there is no namespace. */
-export function noNamespace(limited) {
-  const body = '{"thresholds": {"cluster_similarity": 0.7, "subcluster_similarity": 0.8, ' +
-    '"pair_similarity_max": 0.9}}';
-  const token = bearer(limited);
-  return el(
-    "section",
-    { class: "card narrow" },
-    el(
-      "div",
-      { class: "empty" },
-      el("h1", {}, "No namespace yet"),
-      el(
-        "p",
-        {},
-        limited
-          ? "There is no namespace that this token may read. Create one:"
-          : "A namespace is one stream of vectors and its clusters. Create one:",
-      ),
-      command(
-        `curl -X PUT ${location.origin}/v1/namespaces/people${token} ${JSON_KIND} -d '${body}'`,
-      ),
-      el(
-        "p",
-        { class: "quiet" },
-        "The three thresholds depend on your encoder; linkstream tune finds them. This page shows ",
-        "the namespace as soon as it exists. For a demo with voices: linkstream serve --demo",
-      ),
-    ),
-  );
-}
-
 /** Return the command that adds one vector; the first one sets the dimension. */
 export function addLine(context) {
   const payload = '"payload": {"text": "hello"}';

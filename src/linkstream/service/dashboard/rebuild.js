@@ -40,6 +40,13 @@ export async function show(root, context) {
 const canApply = ({ apply, changes_space: changes, thresholds, report }) =>
   !apply && !changes && (report.flows.length > 0 || thresholds !== null);
 
+/** Return the three thresholds of the address, as the view Thresholds links to this one; or null. */
+function givenThresholds(query) {
+  const names = ["cluster_similarity", "subcluster_similarity", "pair_similarity_max"];
+  if (!names.every((name) => Number.isFinite(Number(query.get(name) ?? NaN)))) return null;
+  return Object.fromEntries(names.map((name) => [name, Number(query.get(name))]));
+}
+
 /** What the parts of the view are called: of a rebuild, and of the end of a migration. */
 const WORDS = {
   rebuild: {
@@ -84,7 +91,15 @@ class Rebuild {
       el("option", { value: "" }, "The present ones"),
       el("option", { value: "from clusters" }, "From clusters"),
     );
-    const preview = () => this.start({ thresholds: this.thresholds.value || null });
+    const given = givenThresholds(this.context.query);
+    if (given) {
+      const words = `As chosen: ${Object.values(given).map((value) => figure(value)).join(", ")}`;
+      this.thresholds.append(el("option", { value: "given", selected: true }, words));
+    }
+    const preview = () => {
+      const { value } = this.thresholds;
+      this.start({ thresholds: value === "given" ? given : value || null });
+    };
     this.preview = button("Preview", preview, { class: "main", disabled: !this.may });
     this.parts = [
       el(

@@ -8,7 +8,8 @@
 
 import { counted, el, figure, number, signed } from "./elements.js";
 import { Histograms } from "./charts.js";
-import { addLine, card, command, empty } from "./parts.js";
+import { Strictness } from "./strictness.js";
+import { card, command, empty } from "./parts.js";
 
 const NAMES = {
   cluster_similarity: {
@@ -51,7 +52,7 @@ export async function show(root, context) {
       "div",
       { class: "map-head" },
       el("h1", {}, "Thresholds"),
-      el("p", { class: "quiet" }, "What would other thresholds change?"),
+      el("p", { class: "quiet" }, "How alike do two vectors have to be to count as the same?"),
     ),
   );
   if (!figures.counts.subclusters) {
@@ -61,19 +62,39 @@ export async function show(root, context) {
         { class: "card" },
         empty(
           "Nothing to compare yet",
-          el("p", {}, "Margins appear with the first vectors. Add one:"),
-          addLine(context),
+          el(
+            "p",
+            {},
+            "Margins appear with the first vectors. ",
+            el("a", { href: context.link("begin") }, "Add a file of them"),
+            ".",
+          ),
         ),
       ),
     );
     return;
   }
   const view = new Thresholds(context, figures);
-  root.append(...view.parts);
+  const strictness = new Strictness(context, figures);
+  const numbers = el(
+    "details",
+    { class: "thresholds-numbers", open: context.query.has("numbers") },
+    el("summary", {}, "The numbers: three thresholds, similarities and margins"),
+    ...view.parts,
+  );
+  numbers.addEventListener("toggle", () => {
+    context.keep({ numbers: numbers.open ? 1 : null });
+    view.arrange();
+  });
+  root.append(strictness.root, numbers);
   view.draw();
+  strictness.draw();
   const sizes = new ResizeObserver(() => view.arrange());
   sizes.observe(view.similarity.root);
-  return () => sizes.disconnect();
+  return () => {
+    sizes.disconnect();
+    strictness.leave();
+  };
 }
 
 class Thresholds {
@@ -206,7 +227,7 @@ class Thresholds {
       el(
         "p",
         {},
-        "The effect of other thresholds on the current graph. A run with other thresholds from the start would give other subclusters. The thresholds of a namespace do not change.",
+        "The effect of other thresholds on the current graph. A run with other thresholds from the start would give other subclusters. The sliders change nothing.",
       ),
       limits && el("p", { class: "quiet" }, limits),
       el("p", {}, "To find thresholds for your encoder, tune on labelled vectors:"),

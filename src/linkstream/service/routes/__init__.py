@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from linkstream.service.routes import (
     activity,
+    margins,
     migrations,
     namespaces,
     page,
@@ -15,6 +16,7 @@ from linkstream.service.routes import (
     swagger,
     tables,
     turns,
+    uploads,
     vectors,
     writes,
 )
@@ -27,6 +29,7 @@ def router() -> APIRouter:
         writes,
         people,
         reads,
+        margins,
         proposals,
         policies,
         activity,
@@ -35,6 +38,7 @@ def router() -> APIRouter:
         vectors,
         tables,
         turns,
+        uploads,
         namespaces,
         page,
         swagger,

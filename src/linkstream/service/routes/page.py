@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from linkstream.service.assets import Asset, assets
 from linkstream.service.responses import not_found, too_large
-from linkstream.service.routing import Here, N, route, sessions_of, settings_of
+from linkstream.service.routing import N, Namespace, route, sessions_of, settings_of
 
 PICTURES = {
     ".jpg": "image/jpeg",
@@ -48,9 +48,12 @@ async def part(request: Request, name: str) -> Response:
     return parts()[name].answer(request)
 
 
-@route(router, "GET", f"{N}/images/{{path:path}}", "read")
-async def image(request: Request, session: Here, path: str) -> Response:
-    """Return a picture or a sound that payloads refer to, from the folder `images`."""
+@route(router, "GET", f"{N}/images/{{path:path}}", "read", unmade=True)
+async def image(request: Request, namespace: Namespace, path: str) -> Response:
+    """Return a picture or a sound that payloads refer to, from the folder `images`.
+
+    The namespace need not exist yet: rows of an upload are looked at before.
+    """
     folder, part = settings_of(request).images, request.headers.get("range", "")
     if folder is None:
         raise not_found("no folder of pictures", "the setting images", "Set images to a folder.")

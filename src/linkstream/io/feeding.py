@@ -6,7 +6,7 @@ in the store only if it and everything before it are the same vectors, whatever 
 The same file again adds nothing, an interrupted file continues where it stopped, and a file that
 has grown continues with its new rows. Rows that were undone are added again, under the same key.
 
-The key of rows of a database holds their table as well, see `database_rows`: if rows that were
+The key of rows of a database holds their table as well, see `row_keys`: if rows that were
 added before have changed, that is an error.
 """
 
@@ -17,16 +17,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.cli.database_rows import check_unchanged, key_prefix
 from linkstream.errors import DimensionError, VectorError
+from linkstream.io.row_keys import check_unchanged, key_prefix
 
 if TYPE_CHECKING:
-    from linkstream.io import Block, Source
+    from linkstream.io.source import Block, Source
     from linkstream.store import Batch, Store
 
 MOST = 1024  # rows of a piece
@@ -49,10 +49,19 @@ class Piece:
         return self.first_row + len(self.ids)
 
 
+class Blocks(Protocol):
+    """A source, or the rows of one that can be added."""
+
+    row: int
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks, front to back."""
+
+
 class Rows:
     """The rows of a source in order, with a look at the next ones."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Blocks) -> None:
         self._blocks = iter(source)
         self._held: deque[Block] = deque()
         self.row = source.row  # the next row
@@ -125,7 +134,7 @@ def feed(
     """
     rows, digest = Rows(source), Digest(name, key_prefix(source, name))
     while not live:
-        known = _known(rows, digest, store)
+        known = known_piece(rows, digest, store)
         if known is None:
             break
         digest, piece = known
@@ -143,7 +152,7 @@ def feed(
         raise in_source(error, source.name, pending.refused(store)) from error
 
 
-def _known(rows: Rows, digest: Digest, store: Store) -> tuple[Digest, Piece] | None:
+def known_piece(rows: Rows, digest: Digest, store: Store) -> tuple[Digest, Piece] | None:
     """Return the next piece if the store has it: the longest possible, else the shortest.
 
     If the end of the piece was undone, return the part that is left.
