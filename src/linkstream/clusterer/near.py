@@ -58,7 +58,9 @@ def near_cluster(core: Core, cluster_id: int, limit: int = 8) -> list[NearCluste
     own = Totals.of(part)
     side = _Side(own.sums[0], float(own.masses[0]), frozenset({live}))
     found, state = _nearest(core, side, limit)
-    told = core.confidence.one_identity([each.margin for each in found])
+    theirs = [int(state.counts[state.clusters == each.cluster].sum()) for each in found]
+    sizes = [(int(part.counts.sum()), each) for each in theirs]
+    told = core.confidence.one_identity([each.margin for each in found], sizes)
     return [
         NearCluster(
             each.cluster, each.similarity, each.margin, p, _apart(core, live, part, state, each)

@@ -44,11 +44,9 @@ function noCluster(context, words, what) {
   return el(
     "section",
     { class: "card narrow", role: "alert" },
-    empty(
-      "There is no such cluster",
-      el("p", {}, foreign(words, 60), ` is ${what}. IDs are numbers, such as 17.`),
-      el("p", {}, el("a", { href: context.link("cluster") }, "Show all clusters")),
-    ),
+    el("h1", {}, "There is no such cluster"),
+    el("p", {}, foreign(words, 60), ` is ${what}. IDs are numbers, such as 17.`),
+    el("p", {}, el("a", { href: context.link("cluster") }, "Show all clusters")),
   );
 }
 
