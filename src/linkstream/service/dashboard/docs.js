@@ -6,7 +6,7 @@ SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#docs",
   deepLinking: true,
-  docExpansion: "none",
+  docExpansion: "list",
   filter: true,
   persistAuthorization: false,
   validatorUrl: null,

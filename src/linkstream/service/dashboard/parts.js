@@ -5,7 +5,7 @@ import { button, el, foreign, harmless, short, signed, slot } from "./elements.j
 const PASSES = 6_000; // milliseconds that a note is shown
 const JSON_KIND = '-H "Content-Type: application/json"';
 const bearer = (wanted) => (wanted ? ' -H "Authorization: Bearer $TOKEN"' : "");
-const LONG = 500; // characters of a command that may need to be scrolled
+const LONG = 500; // characters of a command that is scrolled
 const WIDEST = 0.3; // the margin that fills half of a bar
 
 /**
@@ -57,7 +57,7 @@ export function command(line) {
       say("This browser does not allow copying; select the line instead.", { tone: "bad" });
     }
   };
-  const long = line.length > LONG ? { tabindex: "0" } : {}; // scrolls
+  const long = line.length > LONG ? { tabindex: "0", class: "long" } : {}; // scrolls
   const copy = button("Copy", run, { class: "small", "aria-label": "Copy the command" });
   return el("div", { class: "command" }, el("pre", long, el("code", {}, line)), copy);
 }
