@@ -250,8 +250,8 @@ class Held {
       !known && el(
         "p",
         { class: "quiet" },
-        "Probabilities are ",
-        foreign(unknown(this.sure)),
+        "The service does not know yet how sure its decisions are: until then nothing is held. ",
+        el("a", { href: this.context.link("confidence") }, "How sure?"),
       ),
       this.context.may("write") && form,
     );
