@@ -116,7 +116,7 @@ def test_any_answer_of_the_sitting_is_taken_back_alone(asked, open_page, shoot):
     expect(listed).to_have_count(1)
     expect(listed).to_contain_text("Different")
     assert len(asked.clusters()) == 3
-    assert [each["kind"] for each in asked.get("corrections")["corrections"]] == ["different"]
+    assert [each["verb"] for each in asked.get("corrections")["corrections"]] == ["different"]
 
 
 def test_a_question_that_is_put_off_comes_after_the_others_without_a_correction(asked, open_page):

@@ -286,7 +286,8 @@ def _connected(path: Path | None) -> sqlite3.Connection:
     where = ":memory:" if path is None else str(path)
     connection = sqlite3.connect(where, check_same_thread=False, timeout=1.0)
     try:
-        connection.execute("PRAGMA synchronous=OFF")  # it can be made again
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")  # a power cut may cost the last seconds
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
             connection.executescript(_SCHEMA)

@@ -242,7 +242,7 @@ class Held {
       const share = input.valueAsNumber / 100;
       set({ probability: share, unsure: "hold" }, "Unsure items wait here from now on");
     });
-    const known = this.sure.identities !== null;
+    const known = !this.sure.why;
     return el(
       "div",
       { class: "policy" },
@@ -250,10 +250,10 @@ class Held {
       !known && el(
         "p",
         { class: "quiet" },
-        "Probabilities are ",
-        foreign(unknown(this.sure)),
+        "The service does not know yet how sure its decisions are: until then nothing is held. ",
+        el("a", { href: this.context.link("confidence") }, "How sure?"),
       ),
-      this.context.may("write") && form,
+      known && this.context.may("write") && form,
     );
   }
 }
