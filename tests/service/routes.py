@@ -153,7 +153,7 @@ ROUTES = [
     Route("POST", N + "/turns/{recording}/finish", "write", {}),
     Route("POST", N + "/compact", "admin", {}),
     Route("GET", "/v1/presets", "any"),
-    Route("POST", "/v1/demo", "admin"),
+    Route("POST", N + "/demo", "admin"),
     Route("POST", N + "/uploads", "write", {"file": "a.npy", "size": 10}),
     Route("GET", N + "/uploads", "write"),
     Route("PUT", N + "/uploads/{upload}", "write", b"0", query="offset=0"),

@@ -403,7 +403,7 @@ def test_presets_name_encoder_dimension_and_levels(service):
 
 def test_the_demo_can_be_started_once(service):
     for _ in range(2):
-        assert service.post("/v1/demo").json == {"namespace": "voices"}
+        assert service.post("/v1/namespaces/voices/demo").json == {"namespace": "voices"}
     while not count(service, "/v1/namespaces/voices"):
         pass
     assert MADE_WITH

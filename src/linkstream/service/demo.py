@@ -31,28 +31,30 @@ _BUSY = (429, 503)
 _log = logging.getLogger("linkstream.service")
 
 
-def start(sessions: Sessions) -> None:
-    """Feed the voices in the background, unless they are being fed."""
-    if not sessions.feeding_demo:
-        sessions.feeding_demo = True
-        sessions.spawn(_feed_once(sessions))
+def start(sessions: Sessions, name: str = NAMESPACE) -> None:
+    """Feed the voices to a namespace in the background, unless it is being fed."""
+    if name not in sessions.demos:
+        sessions.demos.add(name)
+        sessions.spawn(_feed_once(sessions, name))
 
 
-async def _feed_once(sessions: Sessions) -> None:
+async def _feed_once(sessions: Sessions, name: str) -> None:
     try:
-        await feed(sessions)
+        await feed(sessions, name)
     finally:
-        sessions.feeding_demo = False
+        sessions.demos.discard(name)
 
 
-async def feed(sessions: Sessions, *, step: float = STEP, at_once: int = AT_ONCE) -> None:
-    """Feed five voices into the namespace "voices": some at once, the rest at speaking pace.
+async def feed(
+    sessions: Sessions, name: str = NAMESPACE, *, step: float = STEP, at_once: int = AT_ONCE
+) -> None:
+    """Feed five voices into a namespace: some at once, the rest at speaking pace.
 
     Windows that the namespace already has are skipped. An error ends the demo, not the service.
     """
     stream = await sessions.run_in_thread(lambda: voice_halves()[1])
     try:
-        session, _ = await sessions.make(NAMESPACE, {"thresholds": THRESHOLDS})
+        session, _ = await sessions.make(name, {"thresholds": THRESHOLDS})
         done = await session.read(lambda store: store.n_vectors)
         for first, end in _ranges(len(stream.X), done, at_once):
             if sessions.stopping.is_set():

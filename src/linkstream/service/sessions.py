@@ -236,7 +236,7 @@ class Sessions:
     held: int = 0  # bytes received and waiting, in all namespaces
     readers: int = 0  # open event streams
     tables: int = 0  # tables being sent
-    feeding_demo: bool = False  # whether the voices of the demo are being fed
+    demos: set[str] = field(default_factory=set)  # namespaces that the voices are being fed to
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.time)

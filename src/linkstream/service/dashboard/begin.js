@@ -12,6 +12,7 @@ import { UploadFlow } from "./upload.js";
 import { tryCard } from "./trying.js";
 import { exportCard } from "./exporting.js";
 
+const DEMO = "voices"; // the namespace of the demo
 const AGAIN = 2_000; // milliseconds between two looks for a first namespace
 
 /**
@@ -68,7 +69,8 @@ function demoCard(context) {
     run.disabled = true;
     run.textContent = "Starting…";
     try {
-      const { namespace } = await context.api.post("/v1/demo", {}, context.signal);
+      const path = `/v1/namespaces/${DEMO}/demo`;
+      const { namespace } = await context.api.post(path, {}, context.signal);
       location.hash = `#/live?${new URLSearchParams({ in: namespace })}`;
     } catch (error) {
       context.report(error);

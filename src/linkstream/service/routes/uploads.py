@@ -41,13 +41,13 @@ async def presets() -> Response:
     return json_response({"presets": [_preset(each) for each in all_presets().values()]})
 
 
-@route(router, "POST", "/v1/demo", "admin", answer=dict[str, Any], status=202)
-async def start_demo(request: Request) -> Response:
-    """Feed the voices that come with the package to the namespace `voices`."""
+@route(router, "POST", f"{N}/demo", "admin", answer=dict[str, Any], status=202, unmade=True)
+async def start_demo(request: Request, namespace: Namespace) -> Response:
+    """Make a namespace and feed the voices that come with the package to it."""
     sessions = sessions_of(request)
-    await sessions.make(demo.NAMESPACE, {"thresholds": demo.THRESHOLDS})
-    demo.start(sessions)
-    return json_response({"namespace": demo.NAMESPACE}, status=202)
+    await sessions.make(namespace, {"thresholds": demo.THRESHOLDS})
+    demo.start(sessions, namespace)
+    return json_response({"namespace": namespace}, status=202)
 
 
 @route(
