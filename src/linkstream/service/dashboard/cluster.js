@@ -2,7 +2,7 @@
 
 import { button, el, foreign, number, slot } from "./elements.js";
 import { actions } from "./corrections.js";
-import { card, empty } from "./parts.js";
+import { card } from "./parts.js";
 import { members } from "./members.js";
 import { moment } from "./moments.js";
 import { showList } from "./people.js";
