@@ -96,9 +96,9 @@ def test_the_most_central_vectors_are_shown_first():
 
 def test_near_clusters_are_those_of_the_greatest_margin():
     links = Links(0.7, 0.8, 0.9)
-    angles = np.array([0.0, 1.0, 2.1, 3.3])
+    angles = np.array([0.0, 1.2, 2.5, 3.9])
     links.add_many(np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1))
     assert [each.cluster for each in near.near_cluster(links.core, 1, 2)] == [0, 2]
-    assert near.near_cluster(links.core, 0, 1)[0].similarity == pytest.approx(np.cos(1.0), abs=1e-6)
+    assert near.near_cluster(links.core, 0, 1)[0].similarity == pytest.approx(np.cos(1.2), abs=1e-6)
     found = near.near_vectors(links.core, [0, 2], 4)
     assert sorted(each.cluster for each in found) == [0, 1, 2, 3]

@@ -160,13 +160,12 @@ def test_a_search_says_when_payloads_have_no_index(served, open_page):
 
 def test_more_clusters_come_when_the_end_of_the_list_is_seen(served, open_page):
     served.make()
-    served.add(around(np.zeros(16), 120, noise=1.0, seed=3))
-    count = len(served.get("clusters?limit=1000")["clusters"])
-    assert count > 60
+    served.add(np.eye(120))
     page = open_page(served.url, "cluster")
     expect(cards(page).nth(47)).to_be_attached()
-    page.keyboard.press("End")
-    expect(cards(page)).to_have_count(count)
+    for count in (96, 120):
+        page.keyboard.press("End")
+        expect(cards(page)).to_have_count(count)
 
 
 def test_a_reader_sees_names_and_changes_nothing(people, open_page):

@@ -14,8 +14,8 @@ from page.served import Served, around, direction, png
 VIEWS = {
     "live": (".sizes li", ".decision"),
     "map": (".map-row", "canvas[data-settled=true]"),
-    "cluster": (".cluster-row",),
-    "cluster/0": (".member", ".tree-edge"),
+    "cluster": (".person",),
+    "cluster/0": (".member", ".tree .tree-edge"),
     "review": (".question",),
     "thresholds": ("#strictness", ".strictness-words"),
     "begin": (".drop", ".begin-try", ".begin-export"),
@@ -82,8 +82,10 @@ def test_photos_are_shown_side_by_side(tmp_path, open_page, shoot):
             served.add(around(middle, 5, seed=seed), [said] * 5)
         for look in ("light", "phone"):
             page = open_page(served.url, "review", **LOOKS[look])
+            page.locator(".side img.picture").last.scroll_into_view_if_needed()
             expect(page.locator(".side img.picture:not(.waiting)")).to_have_count(6)
             shoot(page, f"photos-review-{look}")
             page.goto(f"{served.url}/#/cluster/0")
+            page.locator(".member img.picture").last.scroll_into_view_if_needed()
             expect(page.locator(".member img.picture:not(.waiting)")).to_have_count(5)
             shoot(page, f"photos-cluster-{look}")

@@ -56,7 +56,7 @@ def state_of(served):
 def test_a_preview_shows_what_would_change_and_changes_nothing(people, open_page, shoot):
     before, proposed = state_of(people), people.get("rebuild")
     page = open_page(people.url, "cluster")
-    expect(page.locator(".cluster-row").first).to_be_visible()
+    expect(page.locator(".person").first).to_be_visible()
     shoot(page, "clusters-head")
     page.get_by_role("link", name="Rebuild").click()
     expect(page.get_by_role("heading", name="No preview yet")).to_be_visible()

@@ -61,7 +61,7 @@ def test_keys_alone_answer_put_off_and_undo(asked, open_page):
 
 def test_the_tabs_reach_a_review_by_keyboard(asked, open_page):
     page = open_page(asked.url, "cluster")
-    expect(page.locator(".cluster-row")).to_have_count(3)
+    expect(page.locator(".person")).to_have_count(3)
     page.keyboard.press("Tab")
     expect(page.get_by_text("Skip to the content")).to_be_focused()
     for _ in range(12):
