@@ -104,11 +104,11 @@ def test_writes_send_a_key_and_reads_send_none(talk, waits):
 def test_the_key_of_the_caller_is_sent(talk, waits):
     service = Service(httpx.ReadError("reset"), ids(0, 1, 2))
     with talk(service) as client:
-        client.add_many(X, idempotency_key="batch 17")
-    assert service.keys_sent() == ["batch 17"] * 2
+        client.add_many(X, idempotency_key="batch-17")
+    assert service.keys_sent() == ["batch-17"] * 2
 
 
-@pytest.mark.parametrize("key", ["", " a", "a\n", "é", "x" * 256, 7])
+@pytest.mark.parametrize("key", ["", " a", "a b", "a\n", "é", "x" * 256, 7])
 def test_an_invalid_key_is_refused_before_a_request_is_sent(talk, key):
     service = Service(ids(0, 1, 2))
     with talk(service) as client, pytest.raises(ArgumentError, match="idempotency_key"):

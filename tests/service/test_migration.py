@@ -101,7 +101,7 @@ def test_thresholds_may_come_from_the_present_clusters(service, path):
     assert begun.status == 200
     refused = service.post(f"{path}/migration", {"thresholds": "from labels"})
     assert refused.status == 400
-    assert "from clusters" in refused.json["error"]["seen"]
+    assert "from clusters" in refused.json["error"]["expected"]
     assert service.post(f"{path}/migration/abandon", {}).status == 200
 
 

@@ -64,7 +64,7 @@ def test_two_namespaces_with_the_same_vectors_agree_and_are_independent(service)
 
 def test_idempotency_keys_are_per_namespace(service):
     a, b = service.namespace("key-a"), service.namespace("key-b")
-    key = {"Idempotency-Key": "the same"}
+    key = {"Idempotency-Key": "the-same"}
     first = service.post(f"{a}/vectors", X[:5], headers=key)
     other = service.post(f"{b}/vectors", X[5:12], headers=key)
     assert (first.status, other.status) == (200, 200)

@@ -137,7 +137,7 @@ def test_thresholds_that_cannot_be_are_refused_in_words_of_the_request(service, 
             answer = service.post(f"{path}/{route}", {"thresholds": given})
             assert answer.status == 400, answer.body
             assert answer.json["error"]["seen"].startswith("thresholds: ")
-            assert '"from clusters"' in answer.json["error"]["seen"]
+            assert '"from clusters"' in answer.json["error"]["expected"]
     answer = service.post(f"{path}/rebuild", {"thresholds": {"cluster_similarity": "a"}})
     assert answer.json["error"]["seen"].startswith("thresholds.cluster_similarity: ")
 

@@ -156,7 +156,7 @@ def query_of(query: Mapping[str, Any]) -> Query:
     }
 
 
-_KEY = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?")
+_KEY = re.compile(r"[!-~]{1,255}")
 
 
 def key_header(key: str | None) -> dict[str, str]:
@@ -164,8 +164,8 @@ def key_header(key: str | None) -> dict[str, str]:
     if key is None:
         return {KEY: uuid.uuid4().hex}
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        expected = "1 to 255 ASCII characters, without blanks at the ends"
-        remedy = "Use the batch's name or number, or leave the key out."
+        expected = "1 to 255 printable ASCII characters without blanks"
+        remedy = "Use the batch's name or number without blanks, or leave the key out."
         raise ArgumentError(f"idempotency_key={key!r:.80}", expected=expected, remedy=remedy)
     return {KEY: key}
 
