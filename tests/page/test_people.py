@@ -187,7 +187,7 @@ def test_cards_and_choices_can_be_read_and_have_names(dark, people, open_page):
     page = open_page(people.url, "cluster", width=320, height=640, dark=dark)
     page.emulate_media(reduced_motion="reduce")
     page.get_by_label("Select ID 0").click()
-    expect(page.locator(".similar .chip")).to_have_count(3)
+    expect(page.locator(".similar .chip")).to_have_count(2)
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate(NAMELESS) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -4,7 +4,7 @@ import { button, el, foreign, number, slot } from "./elements.js";
 import { actions } from "./corrections.js";
 import { card } from "./parts.js";
 import { members } from "./members.js";
-import { moment } from "./moments.js";
+import { fillTimes, timeOf } from "./times.js";
 import { showList } from "./people.js";
 import { tree } from "./tree.js";
 
@@ -25,18 +25,23 @@ export async function show(root, context) {
   });
   if (!found) return root.append(noCluster(context, id, "an ID that no cluster has had so far"));
   const { cluster } = found;
-  if (!cluster) return root.append(gone(context, found));
-  root.append(
+  if (!cluster) root.append(gone(context, found));
+  else root.append(...(await about(context, found)));
+  fillTimes(context, root);
+  return undefined;
+}
+
+async function about(context, found) {
+  return [
     head(context, found),
-    figures(cluster),
+    figures(found.cluster),
     el(
       "div",
       { class: "cluster-body" },
       await members(context, found),
       el("div", { class: "column" }, tree(context, found), story(context, found)),
     ),
-  );
-  return undefined;
+  ];
 }
 
 /** Return what is shown for an address that names no cluster. */
@@ -93,16 +98,12 @@ function head(context, { id, asked, cluster }) {
 }
 
 function figures(cluster) {
-  const tiles = [
+  const tiles = /** @type {[string, any][]} */ ([
     ["Vectors", number(cluster.size)],
     ["Subclusters", number(cluster.subclusters)],
-    cluster.since
-      ? ["First seen", moment(cluster.since)]
-      : ["First vector", number(cluster.first_seen)],
-    cluster.time
-      ? ["Last seen", moment(cluster.time)]
-      : ["Newest vector", number(cluster.last_seen)],
-  ];
+    ["First seen", seen(cluster.first_seen, cluster.since)],
+    ["Last seen", seen(cluster.last_seen, cluster.time)],
+  ]);
   return el(
     "dl",
     { class: "tiles" },
@@ -117,6 +118,8 @@ function figures(cluster) {
   );
 }
 
+const seen = (vector, time) => timeOf({ vector, time }, `at vector ${number(vector)}`);
+
 function story(context, { chapters }) {
   const list = el("ol", { class: "story" });
   const add = (some) => list.append(...some.map((chapter) => line(context, chapter)));
@@ -128,6 +131,7 @@ function story(context, { chapters }) {
   if (newest.length > STORY) {
     const rest = () => {
       add(newest.slice(STORY));
+      fillTimes(context, list);
       more.remove();
     };
     const more = button(`Show ${number(newest.length - STORY)} older`, rest, { class: "small" });
@@ -141,12 +145,11 @@ function story(context, { chapters }) {
 
 /** Return a line of the history; numbers of other clusters are links. */
 function line(context, { vector, time, words }) {
-  const when = time ? moment(time) : `at vector ${number(vector)}`;
   const [before, id, after] = words.split(/(?<=cluster )(\d+)/);
   return el(
     "li",
     {},
-    el("span", { class: "quiet figures small-text" }, foreign(when)),
+    el("span", { class: "quiet figures small-text" }, seen(vector, time)),
     el(
       "span",
       {},

@@ -6,7 +6,7 @@
 import { button, called, counted, el, foreign, number } from "./elements.js";
 import { card, confirmed, payload } from "./parts.js";
 import { correct, offerUndo } from "./corrections.js";
-import { moment } from "./moments.js";
+import { fillTimes, timeOf } from "./times.js";
 import { onPick, Selection } from "./selection.js";
 import { targets } from "./targets.js";
 import { whyPanel } from "./why.js";
@@ -111,6 +111,7 @@ class Members {
     const wanted = { limit: PAGE, before: this.before };
     const { vectors, next } = await this.context.get(`clusters/${this.id}/vectors`, wanted);
     this.list.append(...vectors.map((vector) => this.member(vector)));
+    fillTimes(this.context, this.list);
     this.before = next;
     this.more.hidden = next === null;
     this.more.disabled = false;
@@ -141,7 +142,7 @@ class Members {
           "span",
           { class: "member-foot quiet small-text figures" },
           key === null ? `no. ${number(vector)}` : foreign(key, 40),
-          time && el("span", {}, moment(time)),
+          timeOf({ vector, time }),
           ...marks.map(([kind, [tone, words]]) =>
             el("span", { class: `tag ${tone}`, title: words }, kind)
           ),

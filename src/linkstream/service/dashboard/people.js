@@ -7,6 +7,7 @@
 import { button, counted, el, number } from "./elements.js";
 import { addLine, empty } from "./parts.js";
 import { personCard, tableRow } from "./peoplecards.js";
+import { fillTimes } from "./times.js";
 import { Selection } from "./selection.js";
 import { selectionBar } from "./peoplebar.js";
 
@@ -227,6 +228,7 @@ class People {
     const nodes = clusters.map((cluster) => make(this.context, cluster, this));
     if (offset) this.list.append(...nodes);
     else this.list.replaceChildren(...nodes);
+    fillTimes(this.context, this.list);
     this.shown = offset + clusters.length;
     this.total = total;
     this.more.hidden = this.shown >= total || !clusters.length;

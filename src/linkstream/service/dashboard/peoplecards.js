@@ -1,13 +1,14 @@
 /** A cluster in the list: a card with vectors to look at, or a row of the table. */
 
-import { button, called, counted, el, figure, foreign, slot } from "./elements.js";
+import { button, called, counted, el, figure, foreign, number, slot } from "./elements.js";
 import { chip, percent, thumbs, whenSeen } from "./parts.js";
+import { timeOf } from "./times.js";
 import { offerUndo } from "./corrections.js";
 import { giveName, nameField } from "./naming.js";
-import { lastSeen, moment } from "./moments.js";
 import { onPick } from "./selection.js";
 
 const AT_ONCE = 2; // questions about similar clusters at a time
+const SIMILAR = -0.3; // the least margin of a cluster that is called similar
 
 /** Return the card of a cluster. */
 export function personCard(context, cluster, list) {
@@ -26,8 +27,9 @@ export function personCard(context, cluster, list) {
     el("div", { class: "person-head" }, pick(list, id, who), title(context, cluster, list)),
     el(
       "p",
-      { class: "quiet small-text figures", title: cluster.time && moment(cluster.time) },
-      `${counted(cluster.size, "vector")} · ${lastSeen(cluster)}`,
+      { class: "quiet small-text figures" },
+      `${counted(cluster.size, "vector")} · last seen `,
+      lastSeen(cluster),
       ...tags(cluster),
     ),
     similar,
@@ -48,6 +50,9 @@ function pick(list, id, who) {
   onPick(box, (on, range) => list.selection.set(id, on, range));
   return box;
 }
+
+const lastSeen = ({ last_seen: vector, time }) =>
+  timeOf({ vector, time }, `at vector ${number(vector)}`);
 
 const tags = ({ pending, ignored }) => [
   pending && el("span", { class: "tag warn" }, "pending"),
@@ -135,7 +140,7 @@ async function alike(context, id, place) {
   try {
     if (context.signal.aborted || !place.isConnected) return;
     const { clusters: [near] } = await context.get("nearest", { cluster: id, limit: 1 });
-    if (!near) return;
+    if (!near || near.margin < SIMILAR) return;
     const told = Number.isFinite(near.probability)
       ? percent(near.probability)
       : figure(near.similarity, 2);
@@ -166,6 +171,6 @@ export function tableRow(context, cluster, list) {
     el("span", { class: "size-bar", "aria-hidden": "true", vars: { "--share": share } }),
     el("span", { class: "figures" }, counted(cluster.size, "vector")),
     el("span", { class: "quiet figures" }, counted(cluster.subclusters, "subcluster")),
-    el("span", { class: "quiet figures" }, lastSeen(cluster)),
+    el("span", { class: "quiet figures" }, "last seen ", lastSeen(cluster)),
   );
 }

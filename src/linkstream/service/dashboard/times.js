@@ -105,12 +105,17 @@ export function vectorTime(own, seen = undefined) {
   return seen && (seen.time !== null || seen.after !== null) ? timeElement(seen) : null;
 }
 
-/** Return an element for the time of a vector; `fillTimes` fills it when the service has told. */
-export function timeOf({ vector, time = null, id = null }) {
+/**
+ * Return an element for the time of a vector; `fillTimes` fills it when the service has told.
+ * @param {{vector: number, time?: string|null, id?: string|null}} one
+ * @param {string} [words] what is shown until then, or for good if the time is not known
+ */
+export function timeOf({ vector, time = null, id = null }, words = "") {
   const own = vectorTime(time);
   if (own) own.classList.add("seen-at");
   const number = `vector ${vector}${id === null ? "" : `, ${id}`}`;
-  return own ?? el("span", { class: "seen-at", data: { vector: String(vector) }, title: number });
+  const waiting = { class: "seen-at", data: { vector: String(vector) }, title: number };
+  return own ?? el("span", waiting, words);
 }
 
 /** Ask once when the vectors came whose elements wait for a time, and fill these. */
@@ -118,6 +123,7 @@ export async function fillTimes(context, root) {
   const nodes = /** @type {HTMLElement[]} */ ([...root.querySelectorAll(".seen-at[data-vector]")]);
   if (!nodes.length) return;
   const vectors = nodes.map((node) => node.dataset.vector).join(",");
+  nodes.forEach((node) => delete node.dataset.vector); // each is asked for once
   try {
     const found = await context.get("moments", { vectors });
     nodes.forEach((node, place) => {
