@@ -75,7 +75,7 @@ def test_undo_of_an_older_change_says_what_goes_with_it(people, open_page, shoot
     people.add(around(direction(0, 0, 0, 0, 1.0), 4, seed=9))
     page = open_page(people.url, "activity")
     row(page, "same").get_by_role("button", name="Undo from here").click()
-    expect(page.get_by_role("dialog")).to_contain_text("4 items came after this change")
+    expect(page.get_by_role("dialog")).to_contain_text("4 vectors came after this change")
     shoot(page, "activity-undo")
     page.get_by_role("button", name="Leave it").click()
     assert people.get("stats")["vectors"] == 22

@@ -50,7 +50,7 @@ def shown(page, vector):
 def test_a_held_vector_is_put_where_it_would_go_and_undo_holds_it_again(people, open_page, shoot):
     before, first = state_of(people), held_in(people)[0]
     page = open_page(people.url, "review")
-    page.get_by_role("link", name="Held items").click()
+    page.get_by_role("link", name="Held vectors").click()
     box = shown(page, first["vector"])
     expect(box).to_contain_text(f"item {first['vector']}")
     expect(box.locator(".same-identity")).to_contain_text("Probability that this is right")
@@ -121,10 +121,10 @@ def test_the_answers_of_the_sitting_are_listed_and_taken_back(people, open_page)
 def test_without_held_items_a_form_holds_unsure_ones(served, open_page, shoot):
     sure(served, n=20)
     page = open_page(served.url, "held")
-    expect(page.get_by_role("heading", name="No item waits")).to_be_visible()
+    expect(page.get_by_role("heading", name="No vector waits")).to_be_visible()
     shoot(page, "held-none")
-    page.get_by_label("Hold items below").fill("90")
-    page.get_by_role("button", name="Hold unsure items").click()
+    page.get_by_label("Hold vectors below").fill("90")
+    page.get_by_role("button", name="Hold unsure vectors").click()
     expect(page.locator(".stage")).to_contain_text("less than 90 %")
     assert served.get("policy")["probability"] == 0.9
     page.get_by_role("button", name="Hold no more").click()

@@ -139,7 +139,7 @@ def test_a_decision_says_why(served, open_page, shoot):
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("hello 2")
     expect(dialog).to_contain_text("very similar")
-    expect(dialog).to_contain_text("What ties it to another item of this cluster")
+    expect(dialog).to_contain_text("What ties it to another vector of this cluster")
     expect(dialog).to_contain_text("vectors 2 and 1 are in one subcluster")
     shoot(page, "live-why")
     page.keyboard.press("Escape")

@@ -110,7 +110,7 @@ def test_any_answer_of_the_sitting_is_taken_back_alone(asked, open_page, shoot):
     expect(listed).to_have_count(2)
     expect(listed.nth(1)).to_contain_text("Same: ID 0 and ID 1 are one cluster now")
     expect(listed.nth(1).locator(".answered-shown")).to_contain_text("first")
-    expect(page.get_by_text("1 joined, 1 kept apart, 6 items corrected")).to_be_visible()
+    expect(page.get_by_text("1 joined, 1 kept apart, 6 vectors corrected")).to_be_visible()
     shoot(page, "review-sitting")
     listed.nth(1).get_by_role("button", name="Take back").click()
     expect(listed).to_have_count(1)

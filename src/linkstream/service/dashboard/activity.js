@@ -272,7 +272,7 @@ class Activity {
         change.command ? `, by the command ${change.command}` : "",
         ". ",
         undo.possible && change.vectors_since
-          ? `${counted(change.vectors_since, "item")} came since. `
+          ? `${counted(change.vectors_since, "vector")} came since. `
           : "",
         reasons.join(" "),
       ),
@@ -292,7 +292,7 @@ class Activity {
         ),
       () => items.append(el("li", { class: "quiet" }, "not there any more")),
     );
-    const label = `Items of ${called(id, name)}`;
+    const label = `Vectors of ${called(id, name)}`;
     const link = chip(this.context, id, name);
     return el("section", { class: "strip-of", "aria-label": label }, link, items);
   }
@@ -326,7 +326,7 @@ class Activity {
       if (error.kind !== "undo") throw error;
     }
     const items = later
-      ? `${counted(later, "item")} came after this change: they would be gone `
+      ? `${counted(later, "vector")} came after this change: they would be gone `
       : "";
     const goes = await confirmed(
       "Undo everything since?",

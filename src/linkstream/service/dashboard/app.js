@@ -51,17 +51,13 @@ const ring = (x, y) => `M${x} ${y}a2 2 0 1 0 4 0 2 2 0 1 0-4 0`;
 const MAP_ICON = `M6 18 12 6l6 9${ring(4, 18)}${ring(10, 6)}${ring(16, 15)}`;
 const PEOPLE_ICON = "M4 20c0-4 3-6 6-6s6 2 6 6M10 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 1 0 0 7" +
   "M16 14.5c2.5 .2 4 2 4 5.5M15.5 4.5a3.5 3.5 0 0 1 0 6.2";
+const ACTIVITY_ICON = "M12 7v5l4 2M3.5 12a8.5 8.5 0 1 0 2-5.5M3 3v4h4";
 // One line each, in the order of the tabs; the first is the default. `under`: no tab of its own.
 const VIEWS = [
   { path: "cluster", title: "People", icon: PEOPLE_ICON, shape: "cards" },
   { path: "review", title: "Review", icon: "M4 12.5 9 17.5 20 6.5", shape: "page" },
   { path: "live", title: "Live", icon: "M3 12h4l3-8 4 16 3-8h4", shape: "page" },
-  {
-    path: "activity",
-    title: "Activity",
-    icon: "M12 7v5l4 2M3.5 12a8.5 8.5 0 1 0 2-5.5M3 3v4h4",
-    shape: "rows",
-  },
+  { path: "activity", title: "Activity", icon: ACTIVITY_ICON, shape: "rows" },
   { path: "map", title: "Map", icon: MAP_ICON, shape: "canvas" },
   { path: "turns", title: "Turns", icon: "M3 6h8M15 6h3M3 12h3M10 12h11M3 18h13", shape: "rows" },
   { path: "thresholds", title: "Thresholds", icon: "M3 19h18M6 19v-5M10 19V9M14 19V6M18 19v-8" },

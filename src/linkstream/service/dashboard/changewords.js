@@ -60,8 +60,8 @@ const SENTENCES = {
       : chips.length > 1
       ? ["Said that ", ...list(chips), " are different"]
       : ["Said that two are different, in ", only(chips)],
-  move: (_, chips) => ["Moved an item to ", only(chips)],
-  assign: (_, chips) => ["Decided on a held item: ", only(chips)],
+  move: (_, chips) => ["Moved a vector to ", only(chips)],
+  assign: (_, chips) => ["Decided on a held vector: ", only(chips)],
   name: ({ said, clusters }, chips) => [
     "Named ",
     only(chips),
@@ -76,11 +76,11 @@ const SENTENCES = {
     ...(said.name === null ? [only(chips)] : quoted(said.name)),
     ` with ${counted(vectors, "example")}`,
   ],
-  remove: () => ["Removed an item"],
+  remove: () => ["Removed a vector"],
   forget: ({ said }) => [`Forgot the cluster ID ${said.cluster}`],
   settle: (change) => ["Compared all clusters", ...outcome(change)],
   rebuild: (change) => ["Clustered everything again", ...outcome(change)],
-  accept: () => ["Changed what is done with unsure items"],
+  accept: () => ["Changed what is done with unsure vectors"],
   ignore: ({ said }, chips) => [said.on === false ? "Stopped ignoring " : "Ignored ", only(chips)],
   judge: ({ said }) => [`Said that a decision was ${said.right === false ? "wrong" : "right"}`],
   undo: () => ["Took back changes"],

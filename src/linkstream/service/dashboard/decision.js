@@ -6,7 +6,7 @@ import { chip, payload, percent, unknown } from "./parts.js";
 import { momentWords } from "./times.js";
 
 const MEANINGS = {
-  joined: "It joined a group of items that are very similar, in this cluster.",
+  joined: "It joined a group of vectors that are very similar, in this cluster.",
   linked: "It is similar enough to this cluster, and began a new group in it.",
   new: "No cluster was similar enough, so that it began a new one.",
   held: "The decision was not sure enough. It waits for you.",
@@ -45,7 +45,7 @@ export function showWhy(context, decision, { name, sure }) {
       el(
         "span",
         { class: "quiet" },
-        `${capital(momentWords(decision))} · item ${number(vector)}`,
+        `${capital(momentWords(decision))} · vector ${number(vector)}`,
       ),
     ),
     el("p", {}, MEANINGS[kind] ?? kind),
@@ -93,12 +93,12 @@ async function tell(context, { vector, cluster, kind }) {
   const { vectors } = await context.get(`clusters/${now.cluster}/vectors`, { limit: WANTED });
   const other = vectors.find((each) => each.vector !== vector);
   if (!other) {
-    return [...moved, el("p", {}, `It is the only item of ${called(now.cluster, null)}.`)];
+    return [...moved, el("p", {}, `It is the only vector of ${called(now.cluster, null)}.`)];
   }
   const pair = await context.get("explain", { a: vector, b: other.vector, of: "vectors" });
   return [
     ...moved,
-    el("h3", {}, "What ties it to another item of this cluster"),
+    el("h3", {}, "What ties it to another vector of this cluster"),
     el("div", { class: "decision-item" }, payload(context, other.payload)),
     el("p", { class: "decision-words" }, foreign(pair.words, 1200)),
   ];

@@ -13,7 +13,7 @@ const SHOWN = 3; // items of the cluster that it would get
 const NEW = -1; // stands for a new cluster
 const RECENT = 10; // changes among which an answer is looked for
 const ABOUT = {
-  title: "Held items",
+  title: "Held vectors",
   links: /** @type {[string, string][]} */ ([["review", "Review"], ["confidence", "How sure?"]]),
   choices: [
     { action: "new", words: "A new cluster", key: "c", sign: "←", kind: "no" },
@@ -132,14 +132,14 @@ class Held {
       "article",
       {
         class: "question",
-        "aria-label": "Held item",
+        "aria-label": "Held vector",
         tabindex: "-1",
         data: { vector: String(vector) },
       },
       el(
         "div",
         { class: "question-head" },
-        el("h2", {}, fresh ? "Is this a new identity?" : "Does this item belong there?"),
+        el("h2", {}, fresh ? "Is this a new identity?" : "Does this vector belong there?"),
         again && el("span", { class: "tag accent" }, "you were not sure"),
       ),
       el(
@@ -147,8 +147,8 @@ class Held {
         { class: "sides" },
         el(
           "section",
-          { class: "side card", "aria-label": "The item" },
-          el("header", {}, el("strong", {}, "The item")),
+          { class: "side card", "aria-label": "The vector" },
+          el("header", {}, el("strong", {}, "The vector")),
           el("ul", { class: "shown" }, member(this.context, question)),
         ),
         fresh ? newSide() : await this.clusterSide(cluster),
@@ -182,7 +182,7 @@ class Held {
         "header",
         {},
         chip(this.context, id, cluster.name),
-        el("span", { class: "quiet figures small-text" }, counted(cluster.size, "item")),
+        el("span", { class: "quiet figures small-text" }, counted(cluster.size, "vector")),
       ),
       el("ul", { class: "shown" }, ...vectors.map((each) => member(this.context, each))),
     );
@@ -197,17 +197,17 @@ class Held {
     return el(
       "section",
       { class: "card", tabindex: "-1" },
-      empty("No item waits", this.policy(policy)),
+      empty("No vector waits", this.policy(policy)),
     );
   }
 
   policy({ unsure, probability }) {
     const holds = unsure === "hold" && probability !== null;
     const words = holds
-      ? `Items are held if the decision on them is right with less than ${
+      ? `Vectors are held if the decision on them is right with less than ${
         figure(100 * probability, 0)
       } %.`
-      : "Here all items are decided on at once. Unsure ones can wait for you instead.";
+      : "Here all vectors are decided on at once. Unsure ones can wait for you instead.";
     const input = el("input", {
       id: "hold-below",
       type: "number",
@@ -227,20 +227,20 @@ class Held {
       }
     };
     const stop = () =>
-      set({ probability: null }, "Items are not held any more; those that wait still do");
+      set({ probability: null }, "Vectors are not held any more; those that wait still do");
     const form = el(
       "form",
       { class: "line-form" },
-      el("label", { for: "hold-below" }, "Hold items below"),
+      el("label", { for: "hold-below" }, "Hold vectors below"),
       input,
       el("span", {}, "%"),
-      el("button", { type: "submit", class: "main" }, holds ? "Change" : "Hold unsure items"),
+      el("button", { type: "submit", class: "main" }, holds ? "Change" : "Hold unsure vectors"),
       holds && button("Hold no more", stop),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const share = input.valueAsNumber / 100;
-      set({ probability: share, unsure: "hold" }, "Unsure items wait here from now on");
+      set({ probability: share, unsure: "hold" }, "Unsure vectors wait here from now on");
     });
     const known = !this.sure.why;
     return el(
@@ -261,8 +261,8 @@ class Held {
 function goesFurther() {
   return confirmed(
     "Newer changes exist",
-    "Items or corrections followed this answer. Undo reverts them too, and the items must be sent " +
-      "again. Or leave it, and move the item to another cluster.",
+    "Vectors or corrections followed this answer. Undo reverts them too, and the vectors must be sent " +
+      "again. Or leave it, and move the vector to another cluster.",
     "Undo all",
     "Leave it",
   );

@@ -18,10 +18,10 @@ const BEAT = 250; // milliseconds between two drawings
 const STILL = 2_000; // milliseconds without statistics after which the rate is shown as 0
 const NAMES_EVERY = 2_500; // milliseconds between two requests for names
 const TILES = {
-  vectors: "Items",
+  vectors: "Vectors",
   clusters: "Clusters",
   subclusters: "Subclusters",
-  rate: "Items a second",
+  rate: "Vectors a second",
 };
 const KINDS = {
   joined: ["good", "Joined a subcluster of the cluster"],
@@ -95,7 +95,7 @@ class Live {
     this.state = el("span", { class: "state" }, "connecting");
     this.charts = [
       timelineChart("Clusters", rounded, { colour: "c2", unit: " clusters" }),
-      timelineChart("Items a second", rate, { bars: true, unit: " a second" }),
+      timelineChart("Vectors a second", rate, { bars: true, unit: " a second" }),
     ];
     this.known = el("p", { class: "quiet small-text" });
     this.ranges = el(
@@ -145,7 +145,7 @@ class Live {
             { more: this.ranges },
             el("h3", { class: "chart-title" }, "Clusters"),
             this.charts[0].root,
-            el("h3", { class: "chart-title" }, "Items a second"),
+            el("h3", { class: "chart-title" }, "Vectors a second"),
             this.charts[1].root,
             this.known,
           ),
@@ -208,7 +208,7 @@ class Live {
     const since = known !== null && line.start <= known;
     this.known.textContent = since
       ? `Times are known since ${when(known)}.` +
-        (before ? ` ${counted(before, "item")} came before.` : "")
+        (before ? ` ${counted(before, "vector")} came before.` : "")
       : "";
   }
 
@@ -265,7 +265,7 @@ class Live {
           { class: "card" },
           empty(
             "Nothing here yet",
-            el("p", {}, "This page updates when the first item arrives. Add one:"),
+            el("p", {}, "This page updates when the first vector arrives. Add one:"),
             addLine(this.context),
           ),
         ),

@@ -13,6 +13,7 @@ import { whyPanel } from "./why.js";
 
 const PAGE = 24; // vectors fetched at a time
 const SIZE = 144; // pixels of a picture
+const MARKED = 8; // vectors from which on some of a cluster are called central or doubtful
 const MARKS = {
   central: ["accent", "among the most central"],
   doubtful: ["warn", "among the most doubtful"],
@@ -119,9 +120,9 @@ class Members {
   }
 
   member({ vector, id: key, time, payload: said }) {
-    const marks = Object.entries(MARKS).filter(([kind]) =>
-      this.exemplars?.[kind]?.includes(vector)
-    );
+    const marks = this.cluster.size < MARKED
+      ? []
+      : Object.entries(MARKS).filter(([kind]) => this.exemplars?.[kind]?.includes(vector));
     const name = key === null ? `vector ${number(vector)}` : `vector ${number(vector)}, ${key}`;
     const box = el("input", {
       type: "checkbox",

@@ -263,8 +263,13 @@ class People {
   nothing() {
     const wanted = this.search.value.trim() || this.filter.value || this.since.value;
     if (!wanted) {
-      const words = el("p", {}, "The first vector creates the first cluster. Add one:");
-      return empty("No clusters yet", words, addLine(this.context));
+      const send = el(
+        "a",
+        { class: "button-link", href: this.context.link("begin") },
+        "Send a file",
+      );
+      const words = el("p", {}, "Send a file of vectors, or add one from a program:");
+      return empty("No clusters yet", words, el("p", {}, send), addLine(this.context));
     }
     const clear = () => {
       [this.search.value, this.filter.value, this.since.value] = ["", "", ""];

@@ -19,7 +19,8 @@ const MOVED = ["changed", "unknown-id", "removed"]; // errors of questions that 
 const DOUBTED = "The migration to another encoder has changed whether they are together";
 const ABOUT = {
   title: "Review",
-  links: /** @type {[string, string][]} */ ([["held", "Held items"], ["confidence", "How sure?"]]),
+  links:
+    /** @type {[string, string][]} */ ([["held", "Held vectors"], ["confidence", "How sure?"]]),
   choices: [
     { action: "different", words: "Different", key: "d", sign: "←", kind: "no" },
     { action: "unsure", words: "Not sure", key: "n", sign: "N", kind: "" },
@@ -142,7 +143,7 @@ class Review {
       tabindex: "-1",
       data: { pair: this.named(question) },
     };
-    const gain = counted(Math.max(Math.round(question.gain), 1), "item");
+    const gain = counted(Math.max(Math.round(question.gain), 1), "vector");
     const words = join ? "Are these two clusters the same?" : "Do these two parts belong together?";
     return el(
       "article",
@@ -206,7 +207,7 @@ class Review {
           "span",
           { class: "quiet figures small-text" },
           part,
-          counted(question.sizes[place], "item"),
+          counted(question.sizes[place], "vector"),
         ),
       ),
       el(
@@ -222,7 +223,7 @@ class Review {
         ),
       ),
       !shown.length &&
-        el("p", { class: "quiet" }, "Items are not kept; only the figures below are known."),
+        el("p", { class: "quiet" }, "Vectors are not kept; only the figures below are known."),
     );
   }
 
@@ -244,7 +245,7 @@ class Review {
         "p",
         {},
         "No two clusters are similar enough to ask about, and no cluster depends on a weak edge. ",
-        "New items may raise new questions; they appear here by themselves.",
+        "New vectors may raise new questions; they appear here by themselves.",
       ),
       el("a", { href: this.context.link("cluster") }, "Look at the clusters"),
     );
@@ -252,7 +253,7 @@ class Review {
 
   told({ kind, clusters, names, sizes }) {
     const [one, other] = clusters.map((id, place) => called(id, names[place]));
-    const [first, second] = sizes.map((size) => counted(size, "item"));
+    const [first, second] = sizes.map((size) => counted(size, "vector"));
     return kind === "join"
       ? `Is ${one}, of ${first}, the same as ${other}, of ${second}?`
       : `Do the two parts of ${one}, of ${first} and of ${second}, belong together?`;

@@ -249,7 +249,7 @@ export class Sitting {
     this.answers.forEach(({ outcome }) => sums.set(outcome, (sums.get(outcome) ?? 0) + 1));
     const parts = [...sums].map(([outcome, count]) => `${number(count)} ${outcome}`);
     const items = this.answers.reduce((sum, each) => sum + each.items, 0);
-    if (items) parts.push(`${counted(items, "item")} corrected`);
+    if (items) parts.push(`${counted(items, "vector")} corrected`);
     return parts.join(", ");
   }
 
