@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from confidence.sure import model_for
-from linkstream import Thresholds
+from linkstream import Links, Thresholds
 from linkstream.errors import KeyTakenError, RemovedError, UnknownIdError
+from linkstream.io import export, export_lines
 from linkstream.store import Store
 from streams import lobes
 
@@ -180,3 +183,91 @@ def test_a_removal_after_that_of_several_held_vectors_is_undone_alone(path, open
     assert [each.vector for each in store.held(limit=N)] == waiting
     store.verify()
     store.close()
+
+
+# Tables, search, changes
+
+
+def test_held_shows_key_and_payload_in_a_store(path):
+    with opened(path) as store:
+        waiting = fill(store)
+        for each in store.held(limit=N):
+            assert (each.id, each.payload["file"]) == (f"k{each.vector}", f"{each.vector}.jpg")
+            assert each.to_dict()["id"] == each.id
+        assert [each.vector for each in store.held(limit=N)] == waiting
+    links = Links.from_thresholds(THRESHOLDS, confidence=MODEL)
+    links.add(X[0])
+    links.accept(SURE)
+    links.add_many(X[1:N])
+    assert {(each.id, each.payload) for each in links.held(limit=N)} == {(None, None)}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "npz", "csv"])
+def test_tables_have_a_row_for_each_held_vector(path, form):
+    with opened(path) as store:
+        waiting = fill(store)
+        store.remove(waiting[0])
+        frame = store.to_frame("numpy")
+        target = path.with_name(f"table.{form}")
+        export(store, target)
+        rows = [json.loads(line) for line in export_lines(store)]
+    left = sorted(set(range(N)) - {waiting[0]})
+    assert frame["vector"].tolist() == [row["vector"] for row in rows] == left
+    assert np.flatnonzero(frame["held"]).size == len(waiting) - 1
+    assert (frame["cluster"] < 0).tolist() == frame["held"].tolist()
+    one = rows[left.index(waiting[1])]
+    assert (one["cluster"], one["name"], one["held"]) == (-1, None, True)
+    assert (one["id"], one["payload"]["file"]) == (f"k{waiting[1]}", f"{waiting[1]}.jpg")
+    assert target.stat().st_size
+
+
+def test_a_search_finds_held_vectors(path):
+    with opened(path, search=True) as store:
+        vector, other, *_ = fill(store)
+        (hit,) = store.search(f"word{vector}").hits
+        assert (hit.vector, hit.cluster, hit.payload["file"]) == (vector, -1, f"{vector}.jpg")
+        assert store.search(f"word{vector}", cluster=0).hits == ()
+        store.remove(other)
+        assert store.search(f"word{other}").hits == ()
+        store.compact()
+        assert [hit.vector for hit in store.search(f"word{vector}").hits] == [vector]
+
+
+def test_changes_count_held_vectors(path):
+    with opened(path) as store:
+        one, two, *_ = waiting = fill(store)
+        start, end, labels = store.changes(0), store.n_events, store.labels()
+        assert (len(start.added), len(start.removed), len(start.moved)) == (N, 0, 0)
+        assert start.vectors[start.after == -3].tolist() == waiting[::-1]
+        assert (start.apply([]) == labels).all()
+        store.assign(one, 0)
+        store.remove(two)
+        found = store.changes(end)
+        assert (found.moved.tolist(), found.removed.tolist()) == ([one], [two])
+        assert found.added.tolist() == []
+        assert (found.apply(labels) == store.labels()).all()
+        store.undo()
+        store.undo()
+        assert store.changes(end).vectors.tolist() == []
+        store.redo()
+        store.redo()
+        assert store.changes(end).counts() == found.counts()
+        store.undo(to=end)
+        store.add_many(X[N : N + 300])
+        later = store.changes(end)
+        assert len(later.added) == 300
+        assert (later.apply(labels) == store.labels()).all()
+
+
+def test_changes_of_a_snapshot_without_history_know_what_was_held():
+    links = Links.from_thresholds(THRESHOLDS, confidence=MODEL)
+    links.add(X[0])
+    links.accept(SURE)
+    links.add_many(X[1:N])
+    again = Links.from_bytes(links.to_bytes(history=False))
+    since, labels = again.n_events, again.labels()
+    again.remove(again.held()[0].vector)
+    again.assign(again.held()[0].vector, 0)
+    found = again.changes(since)
+    assert (len(found.removed), len(found.moved), len(found.added)) == (1, 1, 0)
+    assert (found.apply(labels) == again.labels()).all()

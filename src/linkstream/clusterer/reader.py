@@ -257,7 +257,8 @@ class LinksReader:
         """Return a table with one row for each vector that is there, in order of arrival.
 
         Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none),
-        and with a model of confidence `cluster_margin` and `probability` of the decision.
+        and with a model of confidence `cluster_margin` and `probability` of the decision, and
+        `held`: whether it waits for one, in cluster −1.
 
         Args:
             kind: "pandas" for a DataFrame, "arrow" for a pyarrow Table, "numpy" for a dict of
