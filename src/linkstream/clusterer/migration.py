@@ -148,7 +148,8 @@ class Migration:
         """Add vectors of the other encoder, in any order; return how many were taken.
 
         A vector of an item that has one already replaces it. Those of items that were removed are
-        left out. All are taken or, if an error is raised, none.
+        left out; those of items that are held are kept for when they are decided on. All are taken
+        or, if an error is raised, none.
 
         Args:
             vectors: rows of vectors, not centred.
