@@ -137,7 +137,7 @@ class LinksReader:
     # Views
 
     def labels(self) -> npt.NDArray[np.int64]:
-        """Return the present cluster of every vector, by number; −1 if it was removed or is held."""
+        """Return the present cluster of every vector, by number; −1 if removed or held."""
         return views.labels(self.core)
 
     def members(
