@@ -53,7 +53,7 @@ def test_the_table_of_a_clusterer_has_them_where_there_is_a_model():
     for x in X[60:]:
         links.add(x)
     found = links.to_frame("numpy")
-    assert list(found) == ["vector", "cluster", "name", "cluster_margin", "probability"]
+    assert list(found) == ["vector", "cluster", "name", "cluster_margin", "probability", "held"]
     check_columns(found)
     some = links.to_frame("numpy", since=40, columns=["probability", "vector"])
     assert list(some) == ["probability", "vector"]
@@ -81,7 +81,7 @@ def test_a_snapshot_keeps_them_and_undo_takes_them():
 
 def test_the_table_of_a_store_has_them_also_after_it_is_opened_again(store):
     found = store.to_frame("numpy")
-    names = ["vector", "cluster", "name", "cluster_margin", "probability", "id", "time"]
+    names = ["vector", "cluster", "name", "cluster_margin", "probability", "held", "id", "time"]
     assert list(found) == [*names, "payload.probability"]
     check_columns(found)
     store.close()

@@ -83,7 +83,7 @@ def _show(found: Found) -> None:
     rows = screen.listing("Vectors found", "vector", "cluster", "payload")
     for hit in found.hits:
         payload = short(json.dumps(hit.payload, ensure_ascii=False), 80)
-        rows.add_row(str(hit.vector), str(hit.cluster), payload)
+        rows.add_row(str(hit.vector), "held" if hit.cluster < 0 else str(hit.cluster), payload)
     if found.hits:
         console.print(rows)
     if found.next is not None:

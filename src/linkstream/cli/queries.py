@@ -108,6 +108,7 @@ def _show_store(record: dict[str, Any], path: Path) -> None:
     console = screen.console()
     info = {name: record["store"].get(name) for name in _FIRST} | record["store"]
     info["probabilities"] = _how_sure(info.pop("confidence"))
+    info["unsure"] = _unsure(info.pop("policy"), info.pop("held"))
     console.print(screen.pairs(harmless(path), _flat(info)))
     console.print()
     columns = ("ID", "name", "vectors", "subclusters", "first", "last")
@@ -123,6 +124,13 @@ def _show_store(record: dict[str, Any], path: Path) -> None:
         arguments = short(json.dumps(o["arguments"], ensure_ascii=False), 60)
         rows.add_row(str(o["number"]), o["verb"], str(o["vectors"] or ""), arguments)
     console.print(rows)
+
+
+def _unsure(policy: dict[str, Any], n_held: int) -> str:
+    """Return in one line what is done with unsure vectors, and how many are held."""
+    below = f" (below {policy['probability']}; new clusters: {policy['new']})"
+    told = {"take": "taken", "hold": "held" + below, "weigh": "weighed less" + below}
+    return f"{told[policy['unsure']]}; {n_held:,} held now"
 
 
 def _how_sure(confidence: dict[str, Any]) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 from typer import Argument
 
 from linkstream.cli import screen, stores
 from linkstream.cli.options import Limit, StorePath
 from linkstream.cli.outcome import usage_error
+from linkstream.cli.terminal_text import harmless, short
 
 _FRESH = -1  # stands for a cluster of its own
+_PAYLOAD = 80  # characters of a payload that are shown
 
 
 def accept(
@@ -58,11 +61,17 @@ def held(
     for each in found:
         where = "a new cluster" if each.cluster == _FRESH else f"cluster {each.cluster}"
         sure = "unknown" if each.probability is None else f"{each.probability:.2f}"
-        console.print(f"vector {each.vector}: {where}, probability {sure}")
+        key = "" if each.id is None else f" ({harmless(each.id)})"
+        shown = "" if each.payload is None else f": {_shown(each.payload)}"
+        console.print(f"vector {each.vector}{key}: {where}, probability {sure}{shown}")
     if found:
         console.print(f"\nTo decide on the first: linkstream assign {store} {found[0].vector}")
     else:
         console.print("No vector waits for a decision.")
+
+
+def _shown(payload: Any) -> str:
+    return short(json.dumps(payload, ensure_ascii=False), _PAYLOAD)
 
 
 def assign(

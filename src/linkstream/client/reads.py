@@ -52,6 +52,7 @@ from linkstream.store.own_columns import PREFIX, check_key, microseconds
 T = TypeVar("T")
 
 PAGE = 1_000  # clusters or events in one request
+_HELD_PAGE = 200  # held vectors in one request
 LOOKUPS = 10_000  # vectors to look up in one request
 IDS = 100_000  # IDs to resolve in one request
 
@@ -373,9 +374,22 @@ def policy() -> Steps[Policy]:
 
 @as_in_links
 def held(*, limit: int = 20, before: int | None = None) -> Steps[list[HeldVector]]:
-    """As `Links.held`."""
-    after = {} if before is None else {"before": before}
-    return fetch("held", views.list_reader("held", HeldVector), limit=limit, **after)
+    """As `Links.held`.
+
+    A page of the service has 200 vectors; more are asked for one page after the other.
+    """
+    most = whole_number("limit", limit, "how many vectors to return")
+    found: list[HeldVector] = []
+    while len(found) < most:
+        size = min(_HELD_PAGE, most - len(found))
+        after: dict[str, Any] = {} if before is None else {"before": before}
+        answer = yield get("held", limit=size, **after)
+        some = answer.read(views.list_reader("held", HeldVector))
+        found += some
+        if len(some) < size:
+            break
+        before = some[-1].vector
+    return found
 
 
 # Changes so far

@@ -44,6 +44,7 @@ from linkstream.clusterer import verb_docs, verbs
 from linkstream.clusterer.checks import check_yes_no, several_vectors
 from linkstream.clusterer.verb_values import plain
 from linkstream.clusterer.verbs import VERBS, Verb
+from linkstream.confidence import Policy
 from linkstream.engine.contract import Decision
 from linkstream.errors import ArgumentError
 from linkstream.identity.rebuild_report import RebuildReport
@@ -302,11 +303,11 @@ def _request(verb: Verb, key: str | None, *, slow: bool = False, **own: Any) -> 
 
 
 def _perform(verb: Verb, key: str | None, **own: Any) -> Steps[Any]:
-    """Send a verb that answers with a decision, or else with the numbers of its events."""
+    """Send a verb that answers with what `_ANSWERS` reads, or else the numbers of its events."""
     verb.keys()  # raises for keys of anything but vectors
     request = _request(verb, key, **own)
-    if verb.verb in ("move", "assign"):
-        return (yield from _send(request, _decided))
+    if verb.verb in _ANSWERS:
+        return (yield from _send(request, _ANSWERS[verb.verb]))
     _last_write.set((yield from _send(request, views.reader(Done))))
     return None
 
@@ -315,6 +316,14 @@ def _decided(found: Any) -> Decision | list[Decision]:
     """Return the decision on one vector, or those on several."""
     read = views.reader(Decision)
     return [read(each) for each in found["decisions"]] if "decisions" in found else read(found)
+
+
+# Readers of the answers that are not the numbers of the verb's events.
+_ANSWERS: dict[str, Callable[[Any], Any]] = {
+    "move": _decided,
+    "assign": _decided,
+    "accept": views.reader(Policy),
+}
 
 
 def _send(request: Request, reader: Callable[[Any], T]) -> Steps[T]:

@@ -1,8 +1,15 @@
-"""The errors for clusters and vectors that are not there, with the reason."""
+"""Which vectors are there, and the errors for clusters and vectors that are not, with the reason.
+
+A vector is there from its arrival until it is removed or undone, also while it is held. Whether it
+is in a cluster is another question: `Core.holder` answers that one.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.errors import ArgumentError, RemovedError
@@ -19,6 +26,34 @@ def cluster_error(core: Core, cluster_id: int) -> RemovedError:
         expected="one that is still there",
         remedy=f"{_why_gone(core, cluster_id)}; clusters() lists those that are there.",
     )
+
+
+def are_there(core: Core, vectors: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return whether each of some vectors is there; reads these alone."""
+    numbers = np.asarray(vectors, dtype=np.int64)
+    known: npt.NDArray[np.bool_] = (numbers >= 0) & (numbers < core.n_vectors)
+    if core.track_vectors and known.any():
+        holder, held = core.running().holder, core.up_to_date_ledger().held
+        known[known] = [holder(n) >= 0 or n in held for n in numbers[known].tolist()]
+    return known
+
+
+def check_there(core: Core, vector: int) -> int:
+    """Return the number of a vector; raise an error unless it is there."""
+    core.check_vector(vector)
+    number = int(vector)
+    if not are_there(core, [number])[0]:
+        raise vector_error(core, number)
+    return number
+
+
+def all_there(core: Core) -> npt.NDArray[np.bool_]:
+    """Return for every number whether its vector is there; for clusterers that track vectors."""
+    if core.engine is None:
+        return np.empty(0, dtype=np.bool_)
+    there: npt.NDArray[np.bool_] = core.engine.labels() >= 0
+    there[list(core.up_to_date_ledger().held)] = True
+    return there
 
 
 def vector_error(core: Core, vector: int) -> RemovedError:

@@ -348,7 +348,12 @@ class Confidence:
         other = model.setting.difference(setting(self._core))
         if other:
             return None, f"fitted with other {other}; tune with these, or use those"
-        return model if model.is_known else None, model.why
+        if model.is_known:
+            return model, model.why
+        answers = self._core.ledger.answers
+        waiting = sum(a.about != PAIR for a in answers.between(self.learnt[1], answers.total))
+        more = f"; {waiting} more count after confidence.update()" if waiting else ""
+        return None, model.why + (more if not self.alone else "")
 
 
 def _judged(decisions: object, right: object) -> list[Answer]:

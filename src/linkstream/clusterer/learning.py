@@ -7,6 +7,7 @@ answered. Other corrections teach nothing (docs/choices.md, "what probabilities 
 
 from __future__ import annotations
 
+from linkstream.clusterer.absent import check_there
 from linkstream.clusterer.change import one_change
 from linkstream.clusterer.checks import check_yes_no
 from linkstream.clusterer.core import Core
@@ -14,7 +15,7 @@ from linkstream.confidence.answers import KINDS, MARGINS, PAIR
 from linkstream.engine import events
 from linkstream.engine.fixed_point import dot, similarity
 from linkstream.engine.state import State
-from linkstream.errors import ArgumentError
+from linkstream.errors import ArgumentError, RemovedError
 from linkstream.identity.ledger import SUBCLUSTERS
 
 _TOLD = {events.JUDGED: 4, events.COMPARED: 3}  # column of the probability in a row of the log
@@ -24,14 +25,22 @@ _TOLD = {events.JUDGED: 4, events.COMPARED: 3}  # column of the probability in a
 def judge(core: Core, vector: int, right: bool = True) -> None:
     """Say whether the decision on a vector was right."""
     core.check_tracked(f"vector {vector!r}")
-    core.check_vector(vector)
+    number = check_there(core, vector) if core.replayed is None else int(vector)
+    if core.replayed is None and number in core.up_to_date_ledger().held:
+        raise RemovedError(
+            f"judge({number}) of a vector that is held",
+            expected="a vector on which something was decided",
+            remedy="Nothing was decided yet: assign() decides, and remove() drops it.",
+        )
     right = check_yes_no("right", right)
     found = core.confidence.margins_of.of(int(vector))
     if found is None:
         raise ArgumentError(
             f"judge({vector}) of a decision without a cluster margin",
-            expected="a vector that was added alone or in a batch while margins were computed",
-            remedy="Use a model, or links.confidence.set_margins(True), before vectors are added.",
+            expected="a vector that was added alone or in a batch, and compared with clusters, "
+            "while margins were computed",
+            remedy="The first vector was compared with none. Before others are added, use a model "
+            "or links.confidence.set_margins(True).",
         )
     about, margin = found
     told = _told(core, events.JUDGED, about, margin / MARGINS, int(vector))

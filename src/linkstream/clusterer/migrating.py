@@ -80,6 +80,7 @@ class Moment:
             dimension=self.target.space.dimension or self.received.dimension(),
             model=self.target.space.model,
             pairs=len(self.received.old_numbers()),
+            held=len(self.source.ledger.held),
         )
 
     def report(self, progress: Progress | None = None) -> MigrationReport:

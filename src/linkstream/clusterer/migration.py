@@ -82,7 +82,7 @@ class Host(Protocol):
         """Return the number of vectors that came so far."""
 
     def holds(self, numbers: Integers) -> Flags:
-        """Return whether each of some vectors that came is there: it was not removed."""
+        """Return whether each of some vectors that came is there: in a cluster, or held."""
 
     def source(self) -> RebuildSource | None:
         """Return the clusterer at this moment; None if it has no vectors."""
@@ -148,7 +148,8 @@ class Migration:
         """Add vectors of the other encoder, in any order; return how many were taken.
 
         A vector of an item that has one already replaces it. Those of items that were removed are
-        left out. All are taken or, if an error is raised, none.
+        left out; those of items that are held are kept for when they are decided on. All are taken
+        or, if an error is raised, none.
 
         Args:
             vectors: rows of vectors, not centred.
@@ -172,7 +173,7 @@ class Migration:
                     expected="one number or one key for each vector",
                     remedy="Row i of the vectors is the item that number or key i names.",
                 )
-        taken = host.holds(wanted)
+        taken = host.holds(wanted) if host.kind.tracked else np.ones(len(wanted), dtype=np.bool_)
         if taken.any():
             host.received.put(wanted[taken], rows[taken], None if before is None else before[taken])
         return int(np.count_nonzero(taken))

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from linkstream.clusterer.checks import check_rebuild_thresholds, check_space
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.migration_items import Target
-from linkstream.engine.state import Integers
 from linkstream.errors import ArgumentError, ChangedError
 from linkstream.paper.thresholds import Thresholds
 from linkstream.space import Space
@@ -32,14 +31,6 @@ class Kind:
     def of(cls, core: Core) -> Kind:
         """Return the kind of a clusterer."""
         return cls(core.track_vectors, core.track_vectors and core.keep_vectors)
-
-
-def held(core: Core, numbers: Integers) -> Flags:
-    """Return whether each of some vectors is there: it was not removed, nor undone."""
-    if not core.track_vectors:
-        return np.ones(len(numbers), dtype=np.bool_)
-    n, holder = core.n_vectors, core.running().holder
-    return np.array([each < n and holder(each) >= 0 for each in numbers.tolist()], dtype=np.bool_)
 
 
 def texts(keys: Sequence[str]) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkstream.clusterer.absent import are_there
 from linkstream.clusterer.core import Core
 from linkstream.clusterer.migration import Migration
 from linkstream.clusterer.migration_checks import (
     Flags,
     Kind,
     ended,
-    held,
     nothing_to_migrate,
     target_of,
 )
@@ -74,7 +74,7 @@ class _InMemory:
 
     def holds(self, numbers: Integers) -> Flags:
         """Return whether each of some vectors that came is there."""
-        return held(self._core, numbers)
+        return are_there(self._core, numbers)
 
     def source(self) -> RebuildSource | None:
         """Return the clusterer at this moment."""

@@ -35,6 +35,8 @@ class HeldVector:
         kind: "joined", "linked" or "new".
         cluster_margin: as in `Decision`.
         probability: that this would be right; None if unknown.
+        id: its own key; None if it has none, as outside of a store.
+        payload: its payload; None if it has none, as outside of a store.
     """
 
     vector: int
@@ -42,6 +44,8 @@ class HeldVector:
     kind: str
     cluster_margin: float | None
     probability: float | None
+    id: str | None = None
+    payload: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values for JSON."""

@@ -137,7 +137,7 @@ class LinksReader:
     # Views
 
     def labels(self) -> npt.NDArray[np.int64]:
-        """Return the current cluster of every vector, in order of arrival; −1 if removed."""
+        """Return the present cluster of every vector, by number; −1 if removed or held."""
         return views.labels(self.core)
 
     def members(
@@ -257,7 +257,7 @@ class LinksReader:
         """Return a table with one row for each vector that is there, in order of arrival.
 
         Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none),
-        and with a model of confidence `cluster_margin` and `probability` of the decision.
+        with a model of confidence `cluster_margin`, `probability` of the decision, and `held`.
 
         Args:
             kind: "pandas" for a DataFrame, "arrow" for a pyarrow Table, "numpy" for a dict of

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import checks, former, spaces
+from linkstream.clusterer.absent import check_there
 from linkstream.clusterer.change import one_change, one_return
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.core import Core, Fixed
@@ -46,7 +47,10 @@ def remove(
         if several is not None:
             _remove_all(core, several)
             return
-        if _drop_held(core, vector):
+        core.check_tracked(f"vector {vector!r}")
+        if check_there(core, vector) in core.up_to_date_ledger().held:  # type: ignore[arg-type]
+            core.running().note([(events.DROPPED, int(vector))])  # type: ignore[arg-type]
+            core.up_to_date_ledger()  # it is in no sum, so that this is all
             return
         node = core.holder(vector)  # type: ignore[arg-type]
         number = int(vector)  # type: ignore[arg-type]
@@ -66,26 +70,25 @@ def remove(
 
 
 def _remove_all(core: Core, numbers: list[int]) -> None:
-    """Remove several vectors; the event of −1 says that those after it are one change."""
-    nodes = [core.holder(number) for number in numbers]  # raises before any change
-    rows = core.kept(numbers)
+    """Remove several vectors; the event of −1 says that those after it are one change.
+
+    It has their number if some are held: nothing else may come between them and the next removal.
+    """
+    for number in numbers:
+        check_there(core, number)  # raises before any change
+    held = core.up_to_date_ledger().held
+    placed = [number for number in numbers if number not in held]
+    rows = core.kept(placed)
     engine, since = core.running(), core.running().n_events
-    engine.note([(events.DROPPED, number) for number in (-1, *numbers)])
-    for number, _, q in zip(numbers, nodes, rows, strict=True):
+    size = len(numbers) if len(placed) < len(numbers) else -1
+    engine.note([(events.DROPPED, -1, size), *((events.DROPPED, number) for number in numbers)])
+    core.up_to_date_ledger()
+    for number, q in zip(placed, rows, strict=True):
         missing_weight = core.up_to_date_ledger().missing_weights.get(number, 0)
         node = core.holder(number)
         refuse_hollow(core, node, q, missing_weight)
         engine.withdraw(q, missing_weight=missing_weight, target=node, member=number)
     enforce(core, since)
-
-
-def _drop_held(core: Core, vector: npt.ArrayLike) -> bool:
-    """Drop a vector that is held; return whether it was."""
-    if not (isinstance(vector, (int, np.integer)) and vector in core.up_to_date_ledger().held):
-        return False
-    core.running().note([(events.DROPPED, int(vector))])
-    core.up_to_date_ledger()
-    return True
 
 
 def _given(core: Core, x: npt.ArrayLike) -> Fixed:

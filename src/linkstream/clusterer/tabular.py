@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import views
+from linkstream.clusterer import absent, views
 from linkstream.clusterer.checks import whole_number
 from linkstream.clusterer.core import Core
 from linkstream.errors import ArgumentError
@@ -19,6 +19,7 @@ from linkstream.tables.rows import BLOCK
 
 OWN = ("vector", "cluster", "name")  # columns of the table of vectors
 TOLD = ("cluster_margin", "probability")  # and of its decisions, if margins are computed
+HELD = "held"  # and whether it waits for a decision, there as well
 ORDERS = ("id", "size", "recent")
 
 Integers = npt.NDArray[np.int64]
@@ -32,13 +33,14 @@ Floats = npt.NDArray[np.float64]
 class Selection:
     """Vectors that are there, rising, with the cluster of each, and the names of clusters.
 
-    `told` has further columns: how sure the decision on each vector was.
+    Vectors that are held are there, in cluster −1. `told` has further columns: how sure the
+    decision on each vector was, and whether it is held.
     """
 
     vectors: Integers
     clusters: Integers
     names: Mapping[int, str]
-    told: Mapping[str, Floats] = field(default_factory=dict)
+    told: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -65,15 +67,18 @@ def select(
 ) -> Selection:
     """Return the vectors of one cluster, or of all, from a number on.
 
-    With a cluster, only that cluster is read. The columns TOLD are there if they are asked for; if
-    no columns are named, where margins are computed.
+    With a cluster, only that cluster is read. The columns TOLD and HELD are there if they are asked
+    for; if no columns are named, where margins are computed.
     """
     found = _selected(core, cluster, since)
-    wanted = core.confidence.margins if columns is None else bool({*TOLD} & set(columns))
-    if not wanted:
-        return found
+    wanted = core.confidence.margins if columns is None else bool({*TOLD, HELD} & set(columns))
+    return replace(found, told=told_of(core, found)) if wanted else found
+
+
+def told_of(core: Core, found: Selection) -> dict[str, npt.NDArray[Any]]:
+    """Return how sure the decisions on vectors were, and whether they are held, by column."""
     told = core.confidence.told_at(found.vectors)
-    return replace(found, told=dict(zip(TOLD, told, strict=True)))
+    return {**dict(zip(TOLD, told, strict=True)), HELD: found.clusters < 0}
 
 
 def _selected(core: Core, cluster: int | None, since: int | None) -> Selection:
@@ -81,7 +86,7 @@ def _selected(core: Core, cluster: int | None, since: int | None) -> Selection:
     names = dict(core.up_to_date_ledger().names)
     if cluster is None:
         labels = views.labels(core)
-        vectors = np.flatnonzero(labels[first:] >= 0).astype(np.int64) + first
+        vectors = np.flatnonzero(absent.all_there(core)[first:]).astype(np.int64) + first
         return Selection(vectors, labels[vectors], names)
     members = np.sort(views.members(core, cluster))
     vectors = members[members >= first]

@@ -218,7 +218,9 @@ def _following(core: Core) -> Follower:
         return core.running().event_rows(first)[1][: end - first]
 
     first = core.oldest_event()
-    return Follower(fetch, core.base.state if first else None, first)
+    if not first:
+        return Follower(fetch)
+    return Follower(fetch, core.base.state, first).hold(core.base.ledger.held)
 
 
 def _no_log(first: int, end: int) -> Rows:

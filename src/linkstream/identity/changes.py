@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.errors import ArgumentError
-from linkstream.identity.following import ABSENT, Follower
+from linkstream.identity.change_records import ABSENT, GONE, HELD
+from linkstream.identity.following import Follower
 
 SHOWN = 10  # clusters of each kind in the text
 
@@ -24,7 +25,7 @@ class Changes:
 
     `vectors`, `before` and `after` have one entry for each vector whose label differs, by number.
     The label −1 is that of a removed vector, −2 that of a number that no vector has: it came
-    later, or was undone.
+    later, or was undone. −3 is that of a held vector, which `labels` tells as −1.
 
     Attributes:
         since: events before the first moment: the sequence number of the first event in between.
@@ -50,18 +51,18 @@ class Changes:
 
     @property
     def moved(self) -> Integers:
-        """Vectors that were in one cluster and are in another."""
-        return self.vectors[(self.before >= 0) & (self.after >= 0)]
+        """Vectors that were in one cluster and are in another, or were held and are in one."""
+        return self.vectors[_are_there(self.before) & _are_there(self.after)]
 
     @property
     def added(self) -> Integers:
-        """Vectors that are in a cluster and were not: new, or brought back."""
-        return self.vectors[(self.before < 0) & (self.after >= 0)]
+        """Vectors that are there, in a cluster or held, and were not: new, or brought back."""
+        return self.vectors[~_are_there(self.before) & _are_there(self.after)]
 
     @property
     def removed(self) -> Integers:
-        """Vectors that were in a cluster and are in none: removed, forgotten or undone."""
-        return self.vectors[(self.before >= 0) & (self.after < 0)]
+        """Vectors that were there and are not: removed, forgotten or undone."""
+        return self.vectors[_are_there(self.before) & ~_are_there(self.after)]
 
     def counts(self) -> dict[str, int]:
         """Return how many vectors were added, removed and moved, and how many clusters changed."""
@@ -78,13 +79,13 @@ class Changes:
         n = max(len(given), int(self.vectors[-1]) + 1 if len(self.vectors) else 0)
         made = np.full(n, ABSENT, dtype=np.int64)
         made[: len(given)] = given
-        if not np.array_equal(made[self.vectors], self.before):
+        if not np.array_equal(made[self.vectors], _as_labels(self.before)):
             raise ArgumentError(
                 "labels of another moment",
                 expected=f"those before event {self.since}",
                 remedy="Pass what labels() returned when n_events was that number.",
             )
-        made[self.vectors] = self.after
+        made[self.vectors] = _as_labels(self.after)
         there: Integers = made[made != ABSENT]
         return there
 
@@ -120,6 +121,16 @@ class Changes:
             "gone": list(self.gone),
             **{name: getattr(self, name).tolist() for name in names},
         }
+
+
+def _are_there(labels: Integers) -> npt.NDArray[np.bool_]:
+    there: npt.NDArray[np.bool_] = (labels >= 0) | (labels == HELD)
+    return there
+
+
+def _as_labels(labels: Integers) -> Integers:
+    """Return labels as `labels` tells them: those of held vectors are −1."""
+    return np.where(labels == HELD, GONE, labels)
 
 
 def _line(title: str, told: Iterable[str]) -> list[str]:

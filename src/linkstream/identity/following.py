@@ -7,58 +7,19 @@ the IDs of clusters. A report on any two moments is then made from the records b
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from linkstream.engine import events
 from linkstream.engine.state import State
-
-GONE = -1  # the label of a vector that was removed
-ABSENT = -2  # of a number that no vector has, or none any more: the vector was undone
+from linkstream.identity.change_records import ABSENT, GONE, HELD, Records, Rows
 
 _AT_ONCE = 20_000  # events that are lists of Python's numbers together
 
-Rows = npt.NDArray[np.int64]
 Fetch = Callable[[int, int], Rows]  # events of the log from one sequence number up to another
 Stretches = list[tuple[int, int]]
 _Edges = dict[int, set[int]]
-
-
-class Records:
-    """Rows of whole numbers under rising sequence numbers, one after the other in one array.
-
-    Args:
-        width: how many numbers a row has, beside its sequence number.
-    """
-
-    def __init__(self, width: int) -> None:
-        self._width = width + 1
-        self._flat = array("q")
-
-    def append(self, *row: int) -> None:
-        """Add a row, which begins with its sequence number."""
-        self._flat.extend(row)
-
-    def append_many(self, sequence: int, firsts: array[int], *rest: int) -> None:
-        """Add a row for each of some numbers; the numbers after it are the same in all rows."""
-        rows = np.empty((len(firsts), self._width), dtype=np.int64)
-        rows[:] = (sequence, 0, *rest)
-        rows[:, 1] = firsts
-        self._flat.frombytes(rows.tobytes())
-
-    def between(self, first: int, end: int) -> Rows:
-        """Return the rows whose sequence numbers are in a range, without these; a copy."""
-        start, stop = (self._place(sequence) * self._width for sequence in (first, end))
-        part = np.array(self._flat[start:stop], dtype=np.int64)
-        return part.reshape(-1, self._width)[:, 1:]
-
-    def _place(self, sequence: int) -> int:
-        """Return the first row whose sequence number is not lower."""
-        places = range(len(self._flat) // self._width)
-        return bisect_left(places, sequence, key=lambda row: self._flat[row * self._width])
 
 
 class _Node:
@@ -98,9 +59,16 @@ class Follower:
         self._standing: Stretches = []
         self._taken: list[tuple[int, Stretches]] = []  # by each undo that can be redone
         self._now = n_events  # the event under which changes are recorded
+        self._held: set[int] = set()
+        self._decided: set[int] = set()  # events by which a vector was held no longer
         self._left = (-1, -1)  # the last vector that was taken out of a cluster, and the cluster
         if base is not None:
             self._begin(base)
+
+    def hold(self, vectors: Iterable[int]) -> Follower:
+        """Say which vectors are held in the base; return the follower."""
+        self._held.update(vectors)
+        return self
 
     def _begin(self, base: State) -> None:
         places = zip(base.numbers.tolist(), base.clusters.tolist(), strict=True)
@@ -169,6 +137,22 @@ class Follower:
         node = self._nodes[number]
         node.vectors.append(vector)
         self.vectors.append(self._now, vector, before, node.cluster)
+
+    def _decide(self, sequence: int, vector: int) -> int:
+        """Hold a vector no longer; return its label before: HELD, or GONE if it was not held."""
+        if vector not in self._held:
+            return GONE
+        self._held.remove(vector)
+        self._decided.add(sequence)
+        return HELD
+
+    def _undecide(self, sequence: int, vector: int) -> int:
+        """Take `_decide` back; return what it returned."""
+        if sequence not in self._decided:
+            return GONE
+        self._decided.remove(sequence)
+        self._held.add(vector)
+        return HELD
 
     def _take(self, number: int, after: int) -> None:
         """Take the last vector out of a node."""
@@ -298,7 +282,15 @@ class Follower:
                 self._link(number, partner)
             else:
                 self._came(cluster, origin)
-        self._put(member, number, GONE)
+        self._put(member, number, self._decide(sequence, member))
+
+    def _deferred(self, _: int, vector: int, *__: int) -> None:
+        self._held.add(vector)
+        self.vectors.append(self._now, vector, ABSENT, HELD)
+
+    def _dropped(self, sequence: int, _: int, member: int, *__: int) -> None:
+        if self._decide(sequence, member) == HELD:
+            self.vectors.append(self._now, member, HELD, GONE)
 
     def _vanished(self, sequence: int, _: int, number: int, heir: int, *__: int) -> None:
         node = self._kept[sequence] = self._give_edges(number, heir)
@@ -387,11 +379,11 @@ class Follower:
         self.vectors.append(self._now, member, GONE, node.cluster)
 
     def _back_moved(
-        self, sequence: int, _: int, __: int, number: int, partner: int, cluster: int
+        self, sequence: int, _: int, member: int, number: int, partner: int, cluster: int
     ) -> None:
         origin = self._kept.pop(sequence)
         assert isinstance(origin, int)
-        self._take(number, GONE)
+        self._take(number, self._undecide(sequence, member))
         if origin == _OLD:
             return
         if partner >= 0:
@@ -399,6 +391,14 @@ class Follower:
         else:
             self._went(cluster, origin)
         del self._nodes[number]
+
+    def _back_deferred(self, _: int, vector: int, *__: int) -> None:
+        self._held.remove(vector)
+        self.vectors.append(self._now, vector, HELD, ABSENT)
+
+    def _back_dropped(self, sequence: int, _: int, member: int, *__: int) -> None:
+        if self._undecide(sequence, member) == HELD:
+            self.vectors.append(self._now, member, GONE, HELD)
 
     def _back_rebuilt(self, sequence: int, *_: int) -> None:
         edges = self._kept.pop(sequence)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from linkstream.identity.steps import Steps
 
 POINT = 256  # vectors between two points
@@ -37,7 +39,9 @@ class Held:
         return iter(sorted(number for block in self._blocks.values() for number in block))
 
     def __contains__(self, number: object) -> bool:
-        return isinstance(number, int) and number in self._blocks.get(number // POINT, ())
+        if not isinstance(number, (int, np.integer)):
+            return False
+        return number in self._blocks.get(int(number) // POINT, ())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Held) and self._blocks == other._blocks

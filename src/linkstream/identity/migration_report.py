@@ -17,12 +17,13 @@ class MigrationStatus:
     """How far a migration is.
 
     Attributes:
-        n_vectors: number of vectors that were not removed.
+        n_vectors: number of vectors that are in clusters.
         reencoded: how many of them the other encoder has seen.
         missing: how many it has not.
         dimension: dimension of the other encoder; None until it is known.
         model: model tag of the other encoder's space; None if it has none.
         pairs: where vectors are not kept, how many came with their vector of the old encoder.
+        held: how many more vectors are held; the migration cannot end before they are decided on.
     """
 
     n_vectors: int
@@ -31,6 +32,7 @@ class MigrationStatus:
     dimension: int | None = None
     model: str | None = None
     pairs: int = 0
+    held: int = 0
 
     @property
     def share(self) -> float:
@@ -45,9 +47,10 @@ class MigrationStatus:
         model = "" if self.model is None else f" by {self.model}"
         dimension = "" if self.dimension is None else f", dimension {self.dimension}"
         pairs = f", {self.pairs:,} with their old vector" if self.pairs else ""
+        held = f"; {self.held:,} held, to be decided on before the end" if self.held else ""
         return (
             f"{self.reencoded:,} of {self.n_vectors:,} vectors re-embedded{model} "
-            f"({self.share:.1%}), {self.missing:,} missing{dimension}{pairs}"
+            f"({self.share:.1%}), {self.missing:,} missing{dimension}{pairs}{held}"
         )
 
 

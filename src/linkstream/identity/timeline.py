@@ -156,10 +156,12 @@ class Timeline:
 
     def _is_listed(self, place: int) -> bool:
         """Return whether a removed vector is one of several: a row of −1 is before the first."""
+        listed = place
         while place and self.rows[place - 1, 0] == events.DROPPED:
             place -= 1
             if self.rows[place, 2] < 0:
-                return True
+                size = int(self.rows[place, 3])  # −1: a removal of a vector ends the list
+                return size < 0 or listed - place <= size
         return False
 
 

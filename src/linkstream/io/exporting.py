@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer.tabular import select
 from linkstream.clusterer.verb_values import plain
 from linkstream.errors import ArgumentError, StoreError
 from linkstream.io.writing import (
@@ -56,7 +57,8 @@ def export(
         target: a name that ends in `.parquet`, `.npz`, `.jsonl` or `.csv` for a table with one row
             for each vector that is not removed: `vector` (its number), `instant` (the ID that was
             returned when it was added), `cluster` (the ID it has now), `name`, with a model of
-            confidence `cluster_margin` and `probability` (of the decision), `id` and `time` (its
+            confidence `cluster_margin` and `probability` (of the decision) and `held` (whether it
+            waits for one, in cluster −1), `id` and `time` (its
             own key and time, as ISO 8601 in UTC), `payload`. Any other name for a folder, which
             must not exist yet, from which `import_store` makes the same store again.
         vectors: whether the table has a column `embedding`, too.
@@ -112,23 +114,19 @@ def export_clusters(store: Store, target: str | os.PathLike[str]) -> None:
 
 
 def _table(store: Store, *, embedding: bool) -> Iterator[Table]:
-    labels = store.labels()
+    found = store.handle.read_core(select)
     if embedding:
         store.vectors([])  # raises before anything is written
-    instants = _instants(store, len(labels))
-    names = {cluster.id: cluster.name for cluster in store.clusters()}
-    there = np.flatnonzero(labels >= 0)
-    told = store.handle.read(
-        lambda model: tabular.told_of(model, there) if model.links.confidence.margins else {}
-    )
-    for start in range(0, max(1, len(there)), _ROWS):
-        numbers = there[start : start + _ROWS]
+    instants = _instants(store, store.n_vectors)
+    for start in range(0, max(1, len(found.vectors)), _ROWS):
+        part = slice(start, start + _ROWS)
+        numbers, clusters = found.vectors[part], found.clusters[part]
         block: dict[str, Any] = {
             "vector": numbers,
             "instant": instants[numbers],
-            "cluster": labels[numbers],
-            "name": [names.get(label) for label in labels[numbers].tolist()],
-            **{name: column[start : start + _ROWS] for name, column in told.items()},
+            "cluster": clusters,
+            "name": [found.names.get(cluster) for cluster in clusters.tolist()],
+            **{name: column[part] for name, column in found.told.items()},
             **_own_columns(store.described(numbers)),
             "payload": store.payloads(numbers),
         }

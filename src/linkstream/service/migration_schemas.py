@@ -50,6 +50,7 @@ class MigrationStatus(BaseModel):
     dimension: int | None
     model: str | None
     pairs: int
+    held: int
     share: float
 
 

@@ -19,7 +19,7 @@ class Policy(BaseModel):
 
 
 class HeldVector(BaseModel):
-    """A vector that waits for a decision, its payload, and what it would get now.
+    """A vector that waits for a decision, its own key, its payload, and what it would get now.
 
     Cluster −1 is a new one.
     """
@@ -29,6 +29,7 @@ class HeldVector(BaseModel):
     kind: Literal["joined", "linked", "new"]
     cluster_margin: float | None
     probability: float | None
+    id: str | None
     payload: Any
 
 

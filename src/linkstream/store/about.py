@@ -97,7 +97,7 @@ def counts(model: Model) -> About:
 
 def figures(model: Model) -> About:
     """Return `counts` with the path, the sizes and the snapshots of a store."""
-    made = snapshots.every(model.connection, model.path)
+    made, links = snapshots.every(model.connection, model.path), model.links
     size, log = size_of(model.path)
     return {
         "path": str(model.path),
@@ -107,6 +107,8 @@ def figures(model: Model) -> About:
         **counts(model),
         "snapshots": [each.operation for each in made],
         "undo_from": made[0].operation,
+        "policy": links.policy.to_dict(),
+        "held": len(links.core.up_to_date_ledger().held),
     }
 
 

@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import views
+from linkstream.clusterer import policies, views
+from linkstream.clusterer.policies import HeldVector
 from linkstream.engine.events import Decided, Event
-from linkstream.store import own_columns
+from linkstream.store import index, own_columns
 from linkstream.store.keyed import KeyedVectors, Vector, Vectors
 from linkstream.store.model import Model
 from linkstream.store.own_columns import Moment, microseconds
@@ -107,6 +109,23 @@ def between(
     def work(model: Model) -> npt.NDArray[np.int64]:
         with model.steady():
             return model.keyed.between(first, last)
+
+    return self.handle.read(work)
+
+
+def held(self: StoreReader, *, limit: int = 20, before: int | None = None) -> list[HeldVector]:
+    """As `Links.held`.
+
+    Each vector has its own key and its payload.
+    """
+
+    def work(model: Model) -> list[HeldVector]:
+        found = policies.held(model.links.core, limit, before)
+        numbers = np.array([each.vector for each in found], dtype=np.int64)
+        with model.steady():
+            payloads = index.payloads_by_number(model.journal, model.index, numbers)
+            rows = zip(found, model.keyed.keys(numbers), payloads, strict=True)
+            return [replace(each, id=key, payload=payload) for each, key, payload in rows]
 
     return self.handle.read(work)
 

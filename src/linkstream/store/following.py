@@ -11,8 +11,9 @@ import numpy as np
 from linkstream.clusterer.views import check_moments
 from linkstream.engine.events import WIDTH
 from linkstream.errors import StoreError
+from linkstream.identity.change_records import Rows
 from linkstream.identity.changes import Changes, changes_between
-from linkstream.identity.following import Fetch, Follower, Rows
+from linkstream.identity.following import Fetch, Follower
 from linkstream.store import file
 from linkstream.store.handle import StoreHandle
 from linkstream.store.journal import Journal

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.clusterer import Links
+from linkstream.clusterer import Links, absent
 from linkstream.errors import ArgumentError, KeyTakenError, UnknownIdError
 from linkstream.store import own_columns
 from linkstream.store.blocks import NO_TIME, Times
@@ -30,7 +30,8 @@ Integers = npt.NDArray[np.int64]
 class KeyedVectors:
     """The vectors of a store by number, key and time.
 
-    A key belongs to one vector that is there: removed, forgotten and undone vectors free theirs.
+    A key belongs to one vector that is there, in a cluster or held: removed, forgotten and undone
+    vectors free theirs.
     """
 
     links: Links
@@ -40,7 +41,7 @@ class KeyedVectors:
     def with_key(self, line: bytes) -> int | None:
         """Return the vector that has a key now; None if there is none."""
         for number in self.index.keys.find(own_columns.hash_of(line)):
-            if self._is_there(number) and self.keys([number]) == [line.decode()]:
+            if self._there([number])[0] and self.keys([number]) == [line.decode()]:
                 return number
         return None
 
@@ -53,10 +54,8 @@ class KeyedVectors:
             for line, maybe in zip(lines, likely, strict=True)
         ]
 
-    def _is_there(self, number: int) -> bool:
-        if not 0 <= number < self.links.n_vectors:
-            return False
-        return not self.links.track_vectors or self.links.core.running().holder(number) >= 0
+    def _there(self, numbers: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        return absent.are_there(self.links.core, numbers)
 
     def refuse_taken(self, lines: Lines, hashes: Integers) -> None:
         """Raise KeyTakenError if a vector that is there has one of these keys."""
@@ -86,11 +85,7 @@ class KeyedVectors:
                     "arrival number, as the int 17.",
                 )
             return found
-        if self.links.track_vectors:
-            self.links.core.holder(vector)
-        else:
-            self.links.core.check_vector(vector)
-        return int(vector)
+        return absent.check_there(self.links.core, vector)
 
     def numbers(self, vectors: Vectors) -> Integers:
         """Return the numbers of vectors; raise UnknownIdError if one is not there."""
@@ -122,7 +117,7 @@ class KeyedVectors:
         first = NO_TIME + 1 if start is None else start
         last = np.iinfo(np.int64).max if end is None else end
         found = self.index.times.between(first, int(last))
-        there = found[[self._is_there(number) for number in found.tolist()]]
+        there = found[self._there(found)]
         times = self.times(there)
         numbers: Integers = there[(times >= first) & (times < last)]
         return numbers

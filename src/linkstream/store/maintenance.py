@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.clusterer import absent
 from linkstream.engine.linkage import Progress
 from linkstream.errors import LinkstreamError, StoreError
 from linkstream.store import about, blocks, file, journal, reencoded, search_index, snapshots
@@ -283,7 +284,7 @@ def _erase(connection: sqlite3.Connection, model: Model) -> None:
     connection.execute("PRAGMA secure_delete=ON")
     model.links.core.up_to_date_ledger().drop_unused_texts()
     if model.links.track_vectors:
-        model.index.keep_own(model.links.labels() >= 0)
+        model.index.keep_own(absent.all_there(model.links.core))
     parts = model.pack()()
     live, names = _live(model), set(model.links.core.ledger.names.values())
     with file.transaction(connection):
@@ -318,7 +319,7 @@ def _reencoded(connection: sqlite3.Connection, model: Model) -> npt.NDArray[np.i
     if not model.links.track_vectors:
         return found.numbers(None, 0)
     items = found.numbers(model.index, model.links.n_vectors)
-    return items[model.links.labels()[items] >= 0]
+    return items[absent.are_there(model.links.core, items)]
 
 
 def _live(model: Model) -> dict[int, Flags]:
@@ -326,19 +327,18 @@ def _live(model: Model) -> dict[int, Flags]:
     links = model.links
     if not links.track_vectors:
         return {}
-    labels, found = links.labels(), {}
+    everyone, found = absent.all_there(links.core), {}
     for number, first, end in model.index.stretches(links.n_vectors):
         operation = model.journal.operation(number)
         if operation.verb == journal.LOST:
             continue
         rows = operation.taken()[: end - first]
         flags: Flags = np.zeros(operation.n_rows, dtype=np.bool_)
-        flags[rows] = labels[first:end] >= 0
+        flags[rows] = everyone[first:end]
         found[number] = flags
     for epoch in links.core.epochs.standing:
         if epoch.given and model.vectors is not None:
-            there: Flags = labels[: epoch.n_vectors] >= 0
-            found[model.vectors.operation_of(epoch).number] = there
+            found[model.vectors.operation_of(epoch).number] = everyone[: epoch.n_vectors]
     return found
 
 

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.clusterer import rebuilding
+from linkstream.clusterer.absent import are_there
 from linkstream.clusterer.migrating import Moment
 from linkstream.clusterer.migration import Migration
 from linkstream.clusterer.migration_checks import (
     Flags,
     Kind,
     ended,
-    held,
     nothing_left,
     nothing_to_migrate,
     target_of,
@@ -309,7 +309,7 @@ class _Host:
 
     def holds(self, numbers: Integers) -> Flags:
         """Return whether each of some vectors that came is there."""
-        return self._handle.read_core(lambda core: held(core, numbers))
+        return self._handle.read_core(lambda core: are_there(core, numbers))
 
     def source(self) -> RebuildSource | None:
         """Return the clusterer at this moment."""

@@ -156,7 +156,6 @@ class StoreReader:
         return self.handle.read(lambda model: model.links.confidence.told())
 
     policy = _property_of_links("policy")
-    held = _as_in_links(Links.held)
     labels = _as_in_links(Links.labels)
     members = _as_in_links(Links.members)
     cluster = _as_in_links(Links.cluster)
@@ -223,6 +222,7 @@ class StoreReader:
 
     # Tables and reports
 
+    held = documented(by_key.held)
     to_frame = documented(tabular.to_frame)
     clusters_frame = documented(tabular.clusters_frame)
     changes = documented(tabular.changes)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkstream.clusterer import absent
 from linkstream.clusterer.checks import whole_number
 from linkstream.errors import ArgumentError, NotTrackedError
 from linkstream.store import blocks, file, search_index
@@ -39,7 +40,7 @@ class Hit:
 
     Attributes:
         vector: its number.
-        cluster: the cluster that it is in now.
+        cluster: the cluster that it is in now; −1 if it is held.
         payload: its payload.
         rank: the share of the words of the payload that were sought; 0 if only fields were sought.
     """
@@ -190,7 +191,7 @@ class _Search:
         found = self._store.handle.read(lambda model: [_found(model, *place) for place in places])
         for row, (vector, cluster, below, ceiling) in zip(rows, found, strict=True):
             self._below, self._next = min(row, ceiling), below
-            if cluster < 0 or self._cluster not in (None, cluster):
+            if vector < 0 or self._cluster not in (None, cluster):
                 continue
             operation = operations[row // ROWS]
             payload = self._payload(operation, row % ROWS)
@@ -216,14 +217,16 @@ def _position(operation: Operation, row: int) -> tuple[int, bool]:
 def _found(model: Model, operation: int, place: tuple[int, bool]) -> tuple[int, int, int, int]:
     """Return the vector and cluster of a row, −1 for none; and where older ones begin.
 
-    These are the vector and the row of the index below which all are older.
+    The cluster of a held vector is −1. Older ones begin below a vector, and a row of the index.
     """
     first, end, there = model.index.stretch_at(operation, model.links.n_vectors)
     if not there or first + place[0] >= end:
         return -1, -1, end, (_last_of(model, end) + 1) * ROWS
     number = first + place[0]
+    if not (place[1] and absent.are_there(model.links.core, [number])[0]):
+        return -1, -1, number, _ALL
     engine = model.links.core.running()
-    node = engine.holder(number) if place[1] else -1
+    node = engine.holder(number)
     return number, engine.cluster_of(node) if node >= 0 else -1, number, _ALL
 
 

@@ -18,7 +18,6 @@ from linkstream.identity.changes import Changes
 from linkstream.tables import Column, RowTable, check_format, check_kind, encoded, make_frame
 
 if TYPE_CHECKING:
-    from linkstream.store.model import Model
     from linkstream.store.reader import StoreReader
 
 BLOCK = 8_192  # rows that are read together; other calls run between two blocks
@@ -37,8 +36,9 @@ def to_frame(
     """As `Links.to_frame`.
 
     Columns: `vector` (its number), `cluster`, `name` (of the cluster; None if it has none),
-    `cluster_margin` and `probability` (of the decision, where there is a model of confidence), `id`
-    and `time` (the vector's own, in UTC), and one for each field of payloads: see docs/tables.md.
+    `cluster_margin` and `probability` (of the decision) and `held` where there is a model of
+    confidence, `id` and `time` (the vector's own, in UTC), and one for each field of payloads: see
+    docs/tables.md.
     Clusters are those of one moment; the rest is read after it, in blocks, while others may write.
     """
     check_kind(kind)
@@ -69,12 +69,6 @@ def encoded_rows(
         table.add(block)
         yield b""
     yield from encoded(_columns(store, table, chosen), form)
-
-
-def told_of(model: Model, vectors: Integers) -> dict[str, Any]:
-    """Return how sure the decisions on vectors were, as columns by name."""
-    told = model.links.confidence.told_at(vectors)
-    return dict(zip(tabular.TOLD, told, strict=True))
 
 
 def _columns(store: StoreReader, table: RowTable, chosen: Selection) -> Iterator[dict[str, Column]]:

@@ -19,6 +19,7 @@ _TYPES = {
     "time": "datetime64[us]",
     "cluster_margin": "float64",
     "probability": "float64",
+    "held": "bool",
 }
 
 Integers = npt.NDArray[np.int64]

@@ -20,6 +20,7 @@ from linkstream.service.routes.vectors import Id, with_payloads
 from linkstream.service.routing import Here, N, route
 from linkstream.service.slow_reads import Cancel
 from linkstream.store import Store
+from linkstream.store.model import Model
 from linkstream.store.own_columns import microseconds, to_text
 
 EXEMPLARS = 8
@@ -193,7 +194,7 @@ def _elsewhere(store: Store, text: str) -> tuple[set[int], list[str]]:
         return found, ["names", "keys"]
     words = text if '"' in text or text.endswith("*") else f"{text}*"
     hits = _quietly(lambda: [hit.cluster for hit in store.search(words, limit=HITS).hits])
-    return found | set(hits), ["names", "keys", "payloads"]
+    return found | {hit for hit in hits if hit >= 0}, ["names", "keys", "payloads"]
 
 
 def _of_key(store: Store, key: str) -> int:
@@ -216,12 +217,15 @@ def _since(store: Store, moment: str) -> list[int]:
         raise NotTrackedError(seen, expected="track_vectors", remedy="Leave since= out.")
     is_day = len(moment) == len("2026-01-31")
     first = microseconds(f"{moment}T00:00:00Z" if is_day else moment)
-    return store.handle.read(
-        lambda model: [
-            model.links.core.running().cluster_of(model.links.core.running().holder(number))
-            for number in dict.fromkeys(model.keyed.between(first, None).tolist())
-        ]
-    )
+    return store.handle.read(lambda model: _clusters_since(model, first))
+
+
+def _clusters_since(model: Model, first: int) -> list[int]:
+    """Return the clusters of the vectors from a time on; held ones have none."""
+    found = model.keyed.between(first, None).tolist()
+    engine = model.links.core.running()
+    nodes = {engine.holder(number) for number in found} - {-1}
+    return [engine.cluster_of(node) for node in nodes]
 
 
 def _near(store: Store, each: near.NearCluster, exemplars: list[dict[str, Any]]) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
@@ -13,8 +11,6 @@ from linkstream.service import policy_schemas
 from linkstream.service.responses import json_response
 from linkstream.service.routing import Here, N, route
 from linkstream.store import Store
-from linkstream.store.index import payloads_by_number
-from linkstream.store.model import Model
 
 _BEFORE = Query(ge=0, le=2**53, description="Only vectors with a lower number.")
 
@@ -37,18 +33,6 @@ async def held(
     """Return the vectors that wait for a decision, newest first, and what they would get now."""
 
     def work(store: Store) -> list[dict[str, Any]]:
-        found = store.held(limit=limit, before=before)
-        numbers = np.array([each.vector for each in found], dtype=np.int64)
-        payloads = store.handle.read(lambda model: _payloads(model, numbers))
-        return [
-            {**each.to_dict(), "payload": payload}
-            for each, payload in zip(found, payloads, strict=True)
-        ]
+        return [each.to_dict() for each in store.held(limit=limit, before=before)]
 
     return json_response({"held": await session.read(work)})
-
-
-def _payloads(model: Model, numbers: npt.NDArray[np.int64]) -> list[Any]:
-    """Return the payloads of held vectors, which other reads refuse."""
-    with model.steady():
-        return payloads_by_number(model.journal, model.index, numbers)

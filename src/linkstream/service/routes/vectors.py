@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from linkstream.clusterer.core import Core
 from linkstream.errors import NotTrackedError
 from linkstream.service import requests, schemas
 from linkstream.service.responses import json_response
@@ -22,7 +22,10 @@ router = APIRouter()
 
 @route(router, "GET", f"{N}/vectors/{{vector}}", "read", answer=dict[str, Any])
 async def vector(session: Here, vector: Id) -> Response:
-    """Return a vector by number: its cluster, subcluster, key, time and payload."""
+    """Return a vector by number: its cluster, subcluster, key, time and payload.
+
+    Cluster and subcluster are −1 while the vector is held.
+    """
     return json_response(await session.read(lambda store: _vector(store, vector)))
 
 
@@ -61,8 +64,11 @@ def _vector(store: Store, vector: int | str) -> dict[str, Any]:
         remedy = "Store the IDs that adding returns."
         raise NotTrackedError(seen, expected="a namespace made with track_vectors", remedy=remedy)
     number = store.number(vector)  # refuses unknown and removed vectors
-    state = store.state()
-    node = int(state.vectors[number])
-    row = int(np.searchsorted(state.numbers, node))
-    cluster = int(state.clusters[row])
+    cluster, node = store.handle.read_core(lambda core: _place(core, number))
     return {**with_payloads(store, [number])[0], "cluster": cluster, "subcluster": node}
+
+
+def _place(core: Core, number: int) -> tuple[int, int]:
+    """Return the cluster and the subcluster of a vector; −1 for both while it is held."""
+    node = core.running().holder(number)
+    return (core.running().cluster_of(node), node) if node >= 0 else (-1, -1)
