@@ -361,11 +361,11 @@ function joined(turns, gap) {
   return made;
 }
 
-/** Return the name of a speaker; null if it has only an ID. */
 /** Return the chip of a speaker; held segments without one are no cluster to look at. */
 const speakerChip = (context, cluster, name) =>
   cluster < 0 ? el("span", { class: "chip" }, name ?? "") : chip(context, cluster, name);
 
+/** Return the name of a speaker; null if it has only an ID. */
 const nameOf = ({ cluster, speaker }) => (speaker === `speaker-${cluster}` ? null : speaker);
 
 /** Return the bars of turns as a path. */
