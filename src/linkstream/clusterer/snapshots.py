@@ -38,6 +38,7 @@ def saved(core: Core) -> Saved:
         epochs=core.epochs,
         confidence=core.confidence.given_model,
         learnt=core.confidence.learnt,
+        encoder=core.confidence.encoder,
         margins=core.confidence.margins_of.first(core.n_vectors),
         rebuild_thresholds=core.rebuild_thresholds,
         former=standing(core),
