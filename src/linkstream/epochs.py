@@ -72,6 +72,13 @@ class Epochs:
         """The present epoch."""
         return self.standing[-1]
 
+    @property
+    def encoder(self) -> int:
+        """The event that changed the encoder last; `FIRST` if it was never changed."""
+        return max(
+            (epoch.event for epoch in self.known if epoch.stands and epoch.given), default=FIRST
+        )
+
     def begun(self, epoch: Epoch, dimension: int) -> Epochs:
         """Return the epochs after another one began; those that do not stand are forgotten.
 

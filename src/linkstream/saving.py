@@ -14,7 +14,7 @@ from linkstream.engine import snapshot
 from linkstream.engine.fixed_point import SCALE
 from linkstream.engine.forest import FULL
 from linkstream.engine.state import ARRAYS, State, damaged, indices_of
-from linkstream.epochs import Epochs, Former
+from linkstream.epochs import FIRST, Epochs, Former
 from linkstream.errors import ArgumentError, SnapshotError
 from linkstream.identity import records
 from linkstream.identity.ledger import Ledger
@@ -27,6 +27,7 @@ from linkstream.space import Space
 _META = (
     *("state", "model", "heal", "ledger", "limits", "min_size", "keep_vectors"),
     *("space_dimension", "epochs", "confidence", "learnt", "rebuild_thresholds", "former"),
+    "encoder",
 )
 _ARRAYS = (*ARRAYS, "space_mean", "kept", "undone", "margins", "former")
 
@@ -39,8 +40,9 @@ class Saved:
     redo may restore, oldest first. `epochs` is None if the space never changed, and
     `rebuild_thresholds` if rebuilds take those of the state. `former` is what a clusterer without
     kept vectors was before the last change, if that changed its encoder. `margins` are the cluster
-    margins of decisions, and `learnt` the answers that the model has (confidence.py). The digest
-    leaves these three and `confidence` out, as they change no decision.
+    margins of decisions, `learnt` the answers that the model has (confidence.py), and `encoder` the
+    encoder it was fitted to (`Epochs.encoder`). The digest leaves these four and `confidence` out,
+    as they change no decision.
     """
 
     state: State
@@ -55,6 +57,7 @@ class Saved:
     epochs: Epochs | None = None
     confidence: Model | None = None
     learnt: tuple[int, int] = (0, 0)
+    encoder: int = FIRST
     margins: npt.NDArray[np.int32] | None = None
     rebuild_thresholds: RebuildThresholds | None = None
     former: Former | None = None
@@ -83,6 +86,8 @@ def pack(saved: Saved) -> bytes:
         meta["confidence"] = saved.confidence.to_plain()
     if any(saved.learnt):
         meta["learnt"] = list(saved.learnt)
+    if saved.encoder != FIRST:
+        meta["encoder"] = saved.encoder
     if saved.rebuild_thresholds is not None:
         meta["rebuild_thresholds"] = saved.rebuild_thresholds.to_plain()
     some: dict[str, Any] = {"kept": saved.kept, "undone": saved.undone, "margins": saved.margins}
@@ -113,6 +118,7 @@ def unpack(data: bytes) -> Saved:
         epochs=_epochs(meta.get("epochs"), space, state),
         confidence=_confidence(meta.get("confidence")),
         learnt=_learnt(meta.get("learnt", [0, 0])),
+        encoder=_encoder(meta.get("encoder", FIRST)),
         margins=_margins(arrays.get("margins"), state),
         rebuild_thresholds=_rebuild_thresholds(meta.get("rebuild_thresholds")),
         former=_former(meta.get("former"), arrays.get("former"), state),
@@ -264,6 +270,12 @@ def _learnt(plain: Any) -> tuple[int, int]:
     if not whole or not 0 <= plain[0] <= plain[1]:
         raise damaged(f"answers learnt {plain!r:.40}", "what linkstream wrote")
     return plain[0], plain[1]
+
+
+def _encoder(plain: Any) -> int:
+    if type(plain) is not int or plain < FIRST:
+        raise damaged(f"the encoder {plain!r:.40}", "what linkstream wrote")
+    return plain
 
 
 def _margins(array: npt.NDArray[Any] | None, state: State) -> npt.NDArray[np.int32] | None:

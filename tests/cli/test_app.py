@@ -108,12 +108,15 @@ def test_closing_the_pipe_early_is_not_an_error(folder):
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
-def test_a_closed_pipe_has_its_own_exit_code(folder):
+@pytest.mark.parametrize(
+    "words", [("inspect",), ("inspect", "--format=text"), ("held", "--format=text")]
+)
+def test_a_closed_pipe_has_its_own_exit_code(folder, words):
     reader, writer = os.pipe()
     os.close(reader)
-    done = run_apart(
-        "inspect", "people.links", cwd=folder, capture_output=False, stdout=writer, stderr=-1
-    )
+    command, *options = words
+    streams = {"capture_output": False, "stdout": writer, "stderr": -1}
+    done = run_apart(command, "people.links", *options, cwd=folder, **streams)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
 

@@ -108,7 +108,7 @@ def test_a_store_keeps_names_for_the_next_recording(voices):
         (("voices.npz", "--times", "nothing", "--length", 1.6), "no array 'nothing'"),
         (("voices.jsonl", "--start", "begin"), "begin"),
         (("voices.jsonl", "--output", "a.txt"), "a.txt"),
-        (("short.npz", "--length", 1.6), "2 times for more rows"),
+        (("short.npz", "--length", 1.6), "2 times for 150 rows"),
         (("back.npz", "--times", "both"), "a segment from"),
     ],
 )
@@ -117,3 +117,45 @@ def test_times_that_cannot_be_used_are_refused(voices, words, reason):
         np.savez(voices / "short.npz", X=arrays["X"], t=arrays["t"][:2])
         np.savez(voices / "back.npz", X=arrays["X"], both=arrays["both"][:, ::-1])
     assert reason in refused(run("diarize", *words, *PRESET, cwd=voices))
+
+
+def bad_rows(folder):
+    """Write files of which row 3 has bad times, or none."""
+    rows = [json.loads(line) for line in (folder / "voices.jsonl").read_text().splitlines()][:9]
+    bad = {"end": {"end": None}, "back": {"start": 9.0}, "empty": {"end": 0.1}, "nan": {"end": "x"}}
+    for name, change in bad.items():
+        lines = [json.dumps(row | (change if i == 3 else {})) for i, row in enumerate(rows)]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    return [f"{name}.jsonl" for name in bad]
+
+
+def test_rows_before_a_row_with_bad_times_are_told_as_kept_with_exit_code_6(voices):
+    for name in bad_rows(voices):
+        done = run("diarize", name, *PRESET, "--store", f"{name}.links", cwd=voices)
+        error = refused(done, 6)
+        assert f"{name}, row 3: " in error
+        assert f"Kept: 3 new rows are in {name}.links; linkstream undo {name}.links" in error
+        with Store.open(voices / f"{name}.links", read_only=True) as store:
+            assert store.n_vectors == 3
+        said(voices, "undo", f"{name}.links")
+        with Store.open(voices / f"{name}.links", read_only=True) as store:
+            assert store.n_vectors == 0
+    assert "row 3" in refused(run("diarize", name, *PRESET, cwd=voices), 2)
+
+
+def test_an_archive_with_bad_times_adds_no_row(voices):
+    with np.load(voices / "voices.npz") as arrays:
+        X, both = arrays["X"], arrays["both"]
+    for change, said_of in (((5, 1, np.nan), "row 5"), ((7, 0, 1.0), "row 7"), (None, "2 times")):
+        times = both[:2] if change is None else both.copy()
+        if change is not None:
+            times[change[:2]] = change[2]
+        np.savez(voices / "bad.npz", X=X, both=times)
+        words = ("bad.npz", "--times", "both", *PRESET, "--store", "b.links")
+        assert said_of in refused(run("diarize", *words, cwd=voices), 2)
+        assert not (voices / "b.links").exists()
+
+
+def test_advice_on_order_names_no_option_that_the_command_does_not_have(voices):
+    bad_rows(voices)
+    assert "delay=" not in refused(run("diarize", "back.jsonl", *PRESET, cwd=voices), 2)

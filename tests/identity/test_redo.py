@@ -208,3 +208,27 @@ def test_a_claim_is_undone_if_the_log_holds_nothing_before_it(engine):
     links.name(0, "Ann", claim=True)
     links.undo()
     assert links.state_hash() == before
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_redo_works_after_save_and_load_as_after_bytes(engine, tmp_path, n):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    links.add_many([NEAR_A] * n)
+    after = links.state_hash()
+    links.undo()
+    links.save(tmp_path / "a.links")
+    for copy in (Links.load(tmp_path / "a.links"), Links.from_bytes(links.to_bytes())):
+        copy.redo()
+        assert (copy.n_vectors, copy.state_hash()) == (2 + n, after)
+
+
+def test_undo_after_load_goes_back_beyond_the_moment_of_saving(engine, tmp_path):
+    links = clusterer(engine)
+    links.add_many([A, B])
+    before = links.state_hash()
+    links.same(0, 1)
+    links.save(tmp_path / "a.links")
+    loaded = Links.load(tmp_path / "a.links")
+    loaded.undo()
+    assert loaded.state_hash() == before

@@ -95,6 +95,10 @@ def test_an_existing_namespace_is_not_replaced(service):
     answer = service.put(path, {"thresholds": thresholds})
     assert answer.status == 409
     assert service.put(path, MADE_WITH | {"min_size": 3}).status == 409
+    error = service.put(path, MADE_WITH | {"min_size": 3}).json["error"]
+    assert f"for the namespace '{path.rpartition('/')[2]}', which has 1" in error["seen"]
+    assert ".links" not in str(error)
+    assert "make a namespace with another name" in error["remedy"]
     assert service.get(path).json["vectors"] == len(X)
     assert service.get(f"{path}/thresholds").json["cluster_similarity"] == 0.75
 

@@ -276,3 +276,49 @@ def test_vectors_of_segments_have_keys_and_times(service, path):
     found = service.get(f"{path}/vectors?id=turns/monday/1").json
     assert found["payload"] == {"recording": "monday", "start": TIMES[1][0], "end": TIMES[1][1]}
     assert np.isfinite(found["cluster"])
+
+
+def test_a_vector_with_the_key_of_a_segment_that_was_added_by_hand_is_no_segment(
+    service, namespace
+):
+    for payload in (None, {"recording": "q", "start": 2, "end": 1}, [1]):
+        name = f"q{NUMBERS.__next__()}"
+        one = {"vector": A, "id": f"turns/{name}/0"} | (
+            {} if payload is None else {"payload": payload}
+        )
+        assert service.post(f"{namespace}/vectors", one).status == 200
+        target = f"{namespace}/turns/{name}"
+        missing = service.get(target)
+        assert (missing.status, missing.json["error"]["kind"]) == (404, "not-found")
+        assert service.post(f"{target}/finish", {}).status == 404
+        for start in (0, 1):
+            answer = service.post(
+                target, {"vectors": [A], "times": [[start, start + 1]], "gap": 0.25}
+            )
+            assert (answer.status, answer.json["segments"]) == (200, start + 1)
+        session = session_of(service, namespace.rpartition("/")[2])
+        recordings_of(service)._live.clear()
+        found = service.get(target)
+        assert (found.status, found.json["segments"], found.json["gap"]) == (200, 2, 0.25)
+        assert session.store.number(f"turns/{name}/2") > session.store.number(f"turns/{name}/1")
+
+
+@pytest.mark.parametrize("recalled", [False, True])
+def test_a_key_is_bound_to_the_vectors_and_the_number_of_segments_of_its_request(
+    service, path, recalled
+):
+    once = add(service, path, 0, 6, key="a")
+    if recalled:
+        recordings_of(service)._live.clear()
+    headers, target = {"Idempotency-Key": "a"}, f"{path}/turns/monday"
+    others = [
+        {**body(0, 6), "vectors": X[50:56].tolist()},
+        body(0, 9),
+        body(0, 2),
+        {**body(0, 6), "times": [[a, b - 0.1] for a, b in TIMES[:6]]},
+    ]
+    for other in others:
+        answer = service.post(target, other, headers=headers)
+        assert (answer.status, answer.json["error"]["kind"]) == (409, "idempotency"), answer.body
+    assert add(service, path, 0, 6, key="a")["segments"] == once["segments"] == 6
+    assert service.get(path).json["vectors"] == 6

@@ -12,49 +12,66 @@ unchanged, for a front end that finds several speakers at once.
 With `delay=1.0` evidence of time is used as well (`turn_model`): a speaker mostly goes on speaking.
 A segment is *final* once a second has been heard after its end, and *current* turns are estimated
 again from the whole recording.
+
+A clusterer with a policy may hold a vector (docs/confidence.md). Its segment is the speech of
+nobody yet: evidence of time gives it to one of the speakers that are there, and without a delay,
+or while there is no speaker, it is a turn of `undecided`, cluster −1.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from linkstream.adapters.rttm import Turn, check_span, load_rttm, read_rttm, write_rttm
-from linkstream.adapters.timed_labels import TimedLabels, check_delay, mean_direction
+from linkstream.adapters.log_reading import (
+    UNDECIDED,
+    Leaving,
+    LogReader,
+    Names,
+    News,
+    Segment,
+    arrival_of,
+)
+from linkstream.adapters.rttm import (
+    Turn,
+    check_span,
+    load_rttm,
+    read_rttm,
+    to_annotation,
+    write_rttm,
+)
+from linkstream.adapters.timed_labels import (
+    TimedLabels,
+    check_delay,
+    check_model,
+    mean_direction,
+)
 from linkstream.adapters.turn_confidence import Told, with_confidence
-from linkstream.adapters.turns import SegmentTimes, Span, TurnList
-from linkstream.errors import ArgumentError, MissingExtraError, NotTrackedError
+from linkstream.adapters.turns import SegmentTimes, Span, TurnList, check_rules, check_word
+from linkstream.errors import ArgumentError
 from linkstream.turn_model import TimeModel
 
 if TYPE_CHECKING:
     from pyannote.core import Annotation
 
     from linkstream.clusterer import Links
-    from linkstream.engine.decisions import Decision
     from linkstream.store import Store
 
 __all__ = ["Diarizer", "Turn", "load_rttm", "read_rttm", "to_annotation", "turns_of", "write_rttm"]
 
 MOMENTS = ("current", "final", "instant")
-OVERLAPS = ("cut", "keep")
-_DEFAULT_NAME = re.compile(r"speaker-[0-9]+")
-_EVENTS_MAX = 1000  # more new events than this are not examined one by one
-# Kinds of events that change no name.
-_NAME_STAYS = {
-    *("created", "joined", "linked", "merged", "severed", "rejoined", "split"),
-    *("weighed", "grouped"),
-}
 
 
 class Diarizer:
     """Assign speakers to segments of a recording, segment by segment.
 
-    The name of a speaker is the name of the cluster, or else `speaker-` and its ID.
+    The name of a speaker is the name of the cluster, or else `speaker-` and its ID. A segment whose
+    vector is held and that has no speaker yet is of `undecided`, cluster −1. An undo of `links`
+    takes the segments of its vectors out of all turns, and a redo puts them back.
 
     Args:
         links: a `Links` or a `Store`, empty or with the speakers of earlier recordings.
@@ -89,22 +106,30 @@ class Diarizer:
         model: TimeModel | None = None,
     ) -> None:
         write_rttm([], uri=uri)  # raises now if the uri cannot be written
-        _check_rules(overlaps, gap)
+        check_rules(overlaps, gap)
         self.links = links
         self.uri = uri
-        self._times = SegmentTimes(overlaps)
-        self._gap = gap
-        self._turns = {moment: TurnList(gap) for moment in MOMENTS}
+        self._overlaps, self._gap, self._model = overlaps, gap, check_model(model)
+        self._delay = None if delay is None else check_delay(delay)
+        self._speakers, self._log, self._leaving = Names(links), LogReader(links), Leaving()
+        self._finished = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without segments."""
+        self._times = SegmentTimes(self._overlaps)
+        self._turns = {moment: TurnList(self._gap) for moment in MOMENTS}
         self._stale: dict[str, set[int]] = {moment: set() for moment in MOMENTS}
         self._given: list[int] = []
         self._numbers = array("q")  # vector number of each segment
+        self._arrivals = array("q")  # event with which the vector came
+        self._held: list[int] = []  # segments whose vector was held
         self._sure: dict[int, float] = {}  # probability of the decision on a segment, if known
         self._labels = np.empty(0, dtype=np.int64)  # of the last call of current()
-        self._speakers = _Speakers(links)
         self._final: list[int] = []
         self._timed: TimedLabels | None = None
-        if delay is not None:
-            self._timed = TimedLabels(links, check_delay(delay), model or TimeModel())
+        if self._delay is not None:
+            self._timed = TimedLabels(self.links.space, self._delay, self._model)
 
     def __len__(self) -> int:
         """Return the number of segments so far."""
@@ -116,7 +141,8 @@ class Diarizer:
         """Add one segment; return the segments whose speaker is final from now on, as turns.
 
         Without a delay that is the segment itself, uncut. With a delay it is each segment that
-        ended so long ago; a later segment may still cut the end of one that it overlaps.
+        ended so long ago; a later segment may still cut the end of one that it overlaps. Each
+        segment becomes final once, also if its vector is held.
 
         Args:
             start: start in seconds. Without a delay segments may arrive in any order of time.
@@ -126,9 +152,10 @@ class Diarizer:
                 front end heard at the same time. Not with a delay.
         """
         span = check_span(start, end)
+        self._update()
         if self._timed is not None:
             self._timed.check(span, group)
-        return self._take([(span, embedding)], self.links.add(embedding, group=group))
+        return self._take([(span, embedding)], group)
 
     def add_run(self, segments: Iterable[tuple[float, float, npt.ArrayLike]]) -> list[Turn]:
         """Add segments of one speaker; return the segments that are final from now on, as `add`.
@@ -155,40 +182,104 @@ class Diarizer:
                 expected="at least one segment, in order of their starts",
                 remedy="Sort the segments of a run.",
             )
+        self._update()
         if self._timed is not None:
             self._timed.check(heard[0][0], group=None)
-        return self._take(heard, self.links.add(mean_direction([each for _, each in heard])))
+        return self._take(heard)
 
-    def _take(self, heard: list[tuple[Span, npt.ArrayLike]], decision: Decision) -> list[Turn]:
-        """Add segments with the decision on them; return those that are final from now on."""
-        cluster, sure = decision.cluster, decision.probability
-        for span, embedding in heard:
-            if sure is not None:
-                self._sure[len(self._given)] = sure
-            self._given.append(cluster)
-            self._numbers.append(decision.sequence)
-            changed = self._times.add(span)
-            for stale in self._stale.values():
-                stale.update(changed)
-            if self._timed is not None:
-                self._timed.add(span, embedding, cluster)
-        self._update_names()
+    def _take(
+        self, heard: list[tuple[Span, npt.ArrayLike]], group: str | None = None
+    ) -> list[Turn]:
+        """Add segments as one vector; return those that are final from now on."""
+        vectors, before = [embedding for _, embedding in heard], self.links.n_events
+        vector = vectors[0] if len(vectors) == 1 else mean_direction(vectors)
+        decision = self.links.add(vector, group=group)
+        news = self._log.read()
+        arrival = arrival_of(news, decision.sequence, before)
+        cluster = UNDECIDED if decision.cluster < 0 else decision.cluster
+        sure = None if cluster == UNDECIDED else decision.probability
+        rows = [None] * len(heard) if self._timed is None else [*map(self._timed.row, vectors)]
+        for (span, _), row in zip(heard, rows, strict=True):
+            self._put(Segment(span, decision.sequence, arrival, cluster, sure, row))
+        self._finished = False
+        self._follow(news)
         if self._timed is None:
-            return [Turn(*span, self._speakers(cluster), cluster, sure) for span, _ in heard]
-        if self._timed.stale():
-            self._timed.follow(self._cluster_ids())
+            return [self._turn(span, cluster, sure) for span, _ in heard]
         return self._make_final(self._timed.settled(self._speakers.named()))
+
+    def _put(self, segment: Segment) -> None:
+        """Append a segment."""
+        place = len(self._given)
+        if segment.sure is not None:
+            self._sure[place] = segment.sure
+        if segment.cluster == UNDECIDED:
+            self._held.append(place)
+        self._given.append(segment.cluster)
+        self._numbers.append(segment.number)
+        self._arrivals.append(segment.arrival)
+        changed = self._times.add(segment.span)
+        for stale in self._stale.values():
+            stale.update(changed)
+        if self._timed is not None and segment.row is not None:
+            self._timed.add(segment.span, segment.row, segment.cluster)
+
+    def _turn(self, span: Span, speaker: int, sure: float | None) -> Turn:
+        return Turn(*span, self._speakers(speaker), max(speaker, -1), sure)
+
+    # The log
+
+    def _update(self) -> None:
+        """Follow what happened to the clusterer since the last call."""
+        self._follow(self._log.read())
+
+    def _follow(self, news: News) -> None:
+        """Follow new events: other names, other labels, vectors that an undo took."""
+        self._speakers.note(news)
+        for event in news or ():
+            self._keep(self._leaving.after(event, self._segments))
+        if news is None:
+            n = self.links.n_vectors
+            gone = any(number >= n for number in self._numbers)
+            self._keep([each for each in self._segments() if each.number < n] if gone else None)
+        renamed = self._speakers.update()
+        if renamed:
+            for turns in self._turns.values():
+                turns.rename(renamed)
+        if self._timed is not None and self._timed.is_stale(news):
+            self._timed.follow(self._cluster_ids())
+
+    def _segments(self) -> list[Segment]:
+        """Return all segments as they came."""
+        rows = [None] * len(self) if self._timed is None else self._timed.rows()
+        numbers, arrivals, spans = self._numbers, self._arrivals, self._times.spans
+        return [
+            Segment(spans[i], numbers[i], arrivals[i], self._given[i], self._sure.get(i), rows[i])
+            for i in range(len(self))
+        ]
+
+    def _keep(self, segments: list[Segment] | None) -> None:
+        """Begin again with the segments that stand; None: all of them."""
+        if segments is None:
+            return
+        self._begin()
+        for segment in segments:
+            self._put(segment)
+            if self._timed is not None:
+                self._make_final(self._timed.settled(self._speakers.named()))
+        if self._finished:
+            self.finish()
 
     def finish(self) -> list[Turn]:
         """Make all segments final, as at the end of a recording; return those that were not."""
-        self._update_names()
+        self._update()
+        self._finished = True
         if self._timed is None:
             return []
         return self._make_final(self._timed.settled(self._speakers.named(), ended=True))
 
     def pending(self) -> list[Turn]:
         """Return the turns of the segments that are not final, by what is known so far."""
-        self._update_names()
+        self._update()
         turns, first = TurnList(self._gap), len(self._final)
         labels = self._timed.open_labels(self._speakers.named()) if self._timed else []
         for segment, label in enumerate(labels, start=first):
@@ -201,10 +292,9 @@ class Diarizer:
         self._final += labels
         self._stale["final"].update(range(first, len(self._final)))
         return [
-            Turn(*span, self._speakers(label), label, self._decided(segment, label))
+            self._turn(span, label, self._decided(segment, label))
             for segment, label in enumerate(labels, start=first)
             for span in self._times.kept[segment]
-            if label >= 0
         ]
 
     def _decided(self, segment: int, speaker: int) -> float | None:
@@ -240,14 +330,14 @@ class Diarizer:
         Args:
             moment: "current", "final" or "instant".
         """
-        _check_word("moment", moment, MOMENTS)
+        check_word("moment", moment, MOMENTS)
+        self._update()
         ids = self._ids(moment)
         turns, stale = self._turns[moment], self._stale[moment]
         for segment in sorted(stale):
             if segment < len(ids):
                 turns.put(segment, self._times.kept[segment], int(ids[segment]))
                 stale.remove(segment)
-        self._update_names()
         found = turns.turns(self._speakers)
         return with_confidence(found, self._told(ids)) if self._sure else found
 
@@ -257,12 +347,12 @@ class Diarizer:
         That is unknown where the speaker is not the cluster that the decision was about.
         """
         given = self._given[: len(ids)]
-        decided = self.links.resolve_many(given).tolist()
+        decided = self.links.resolve_many([max(each, -1) for each in given]).tolist()
         for segment, speaker in enumerate(map(int, ids)):
             same = speaker in (given[segment], decided[segment])
             probability = self._sure.get(segment) if same else None
-            for span in self._times.kept[segment]:
-                yield span, speaker, probability
+            for span in self._times.kept[segment] if speaker != -1 else ():
+                yield span, max(speaker, -1), probability
 
     def _ids(self, moment: str) -> Sequence[int] | npt.NDArray[np.int64]:
         """Return the speaker of each segment at a moment; fewer than segments for "final"."""
@@ -276,7 +366,6 @@ class Diarizer:
             return self._labels
         now = self._cluster_ids()
         if self._timed is not None:
-            self._update_names()
             self._timed.follow(now)
             now = self._timed.whole(now, self._speakers.named())
         changed = np.flatnonzero(now[: len(self._labels)] != self._labels)
@@ -285,16 +374,18 @@ class Diarizer:
         return now
 
     def _cluster_ids(self) -> npt.NDArray[np.int64]:
-        """Return the present cluster of each segment, −1 if its vector was removed."""
+        """Return the present cluster of each segment, −1 if its vector was removed.
+
+        UNDECIDED if it is held.
+        """
         if self._timed is not None and not self.links.track_vectors:
             return self.links.resolve_many(self._given)
-        return self.links.labels()[np.frombuffer(self._numbers, dtype=np.int64)]
-
-    def _update_names(self) -> None:
-        renamed = self._speakers.update()
-        if renamed:
-            for turns in self._turns.values():
-                turns.rename(renamed)
+        found = self.links.labels()[np.array(self._numbers, dtype=np.int64)]
+        for segment in self._held:
+            waits = found[segment] < 0 and not self._leaving.was_removed(self._numbers[segment])
+            if waits:
+                found[segment] = UNDECIDED
+        return found
 
     def rttm(self, moment: str = "current") -> str:
         """Return the turns as RTTM.
@@ -327,7 +418,7 @@ def turns_of(
     >>> [(turn.start, turn.end) for turn in turns_of([(0, 2), (1, 3), (2, 4)], [0, 0, 1])]
     [(0.0, 2.5), (2.5, 4.0)]
     """
-    _check_rules(overlaps, gap)
+    check_rules(overlaps, gap)
     checked = [check_span(*span) for span in spans]
     labels = np.asarray(ids)
     if labels.shape != (len(checked),) or (len(checked) and labels.dtype.kind not in "iu"):
@@ -342,87 +433,3 @@ def turns_of(
     for segment, label in enumerate(labels.tolist()):
         turns.put(segment, times.kept[segment], label)
     return turns.turns("speaker-{}".format)
-
-
-def to_annotation(turns: Iterable[Turn], *, uri: str = "stream") -> Annotation:
-    """Return turns as an `Annotation` of pyannote.core, one track a turn, names unescaped.
-
-    Args:
-        turns: the turns.
-        uri: name of the recording.
-    """
-    try:
-        from pyannote.core import Annotation, Segment
-    except ImportError as missing:
-        raise MissingExtraError(
-            "pyannote.core", extra="diarization", purpose="An Annotation"
-        ) from missing
-    annotation = Annotation(uri=uri)
-    for track, turn in enumerate(turns):
-        annotation[Segment(turn.start, turn.end), track] = turn.speaker
-    return annotation
-
-
-class _Speakers:
-    """Names of clusters, read again only after events that may change them."""
-
-    def __init__(self, links: Links | Store) -> None:
-        self._links = links
-        self._names: dict[int, str] = {}
-        self._seen: int | None = None  # events that were examined
-
-    def __call__(self, cluster: int) -> str:
-        """Return the name of a cluster, or else `speaker-` and its ID."""
-        return self._names.get(cluster, f"speaker-{cluster}")
-
-    def named(self) -> list[int]:
-        """Return the clusters with names, as of the last update, in order."""
-        return sorted(self._names)
-
-    def update(self) -> set[int]:
-        """Read the names again if they may have changed; return the renamed clusters.
-
-        A name of the form `speaker-3` is not used: it would be taken for the ID of a cluster.
-        """
-        if self._unchanged():
-            return set()
-        before, self._seen = self._names, self._links.n_events
-        self._names = {
-            each.id: each.name
-            for each in self._links.clusters()
-            if each.name and not _DEFAULT_NAME.fullmatch(each.name)
-        }
-        every = {*before, *self._names}
-        return {each for each in every if before.get(each) != self._names.get(each)}
-
-    def _unchanged(self) -> bool:
-        """Return whether no event since the last call can have changed a name."""
-        now = self._links.n_events
-        if self._seen is None or not 0 <= now - self._seen <= _EVENTS_MAX:
-            return False
-        try:
-            fresh = self._links.events(self._seen) if now > self._seen else []
-        except NotTrackedError:  # the log no longer holds these events
-            return False
-        self._seen = now if not fresh else fresh[-1].sequence + 1
-        return all(event.kind in _NAME_STAYS for event in fresh)
-
-
-def _check_rules(overlaps: object, gap: Any) -> None:
-    _check_word("overlaps", overlaps, OVERLAPS)
-    number = isinstance(gap, (int, float, np.number)) and not isinstance(gap, bool)
-    if not (number and 0 <= gap < np.inf):
-        raise ArgumentError(
-            f"gap {gap!r}",
-            expected="seconds, 0 or more",
-            remedy="It is the longest pause within a turn.",
-        )
-
-
-def _check_word(what: str, seen: object, words: Sequence[str]) -> None:
-    if seen not in words:
-        raise ArgumentError(
-            f"{what} {seen!r}",
-            expected=f"one of {', '.join(map(repr, words))}",
-            remedy="See linkstream.adapters.diarization.",
-        )

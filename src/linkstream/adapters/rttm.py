@@ -17,9 +17,13 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from linkstream.errors import ArgumentError, InputFileError
+from linkstream.errors import ArgumentError, InputFileError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyannote.core import Annotation
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _FIELDS = (9, 10)  # the older form has no tenth
@@ -113,6 +117,25 @@ def read_rttm(text: str) -> dict[str, list[Turn]]:
         recording, turn = _turn(fields, number)
         recordings.setdefault(recording, []).append(turn)
     return recordings
+
+
+def to_annotation(turns: Iterable[Turn], *, uri: str = "stream") -> Annotation:
+    """Return turns as an `Annotation` of pyannote.core, one track a turn, names unescaped.
+
+    Args:
+        turns: the turns.
+        uri: name of the recording.
+    """
+    try:
+        from pyannote.core import Annotation, Segment
+    except ImportError as missing:
+        raise MissingExtraError(
+            "pyannote.core", extra="diarization", purpose="An Annotation"
+        ) from missing
+    annotation = Annotation(uri=uri)
+    for track, turn in enumerate(turns):
+        annotation[Segment(turn.start, turn.end), track] = turn.speaker
+    return annotation
 
 
 def load_rttm(path: str | os.PathLike[str]) -> dict[str, list[Turn]]:

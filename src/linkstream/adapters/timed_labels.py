@@ -8,30 +8,28 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from linkstream.adapters.log_reading import UNDECIDED, News
 from linkstream.adapters.turns import Span
-from linkstream.errors import ArgumentError, NotTrackedError
+from linkstream.errors import ArgumentError
+from linkstream.space import Space
 from linkstream.turn_model import Chapters, LiveLabels, TimeModel, Window, Windows, fixed_point
 
-if TYPE_CHECKING:
-    from linkstream.clusterer import Links
-    from linkstream.store import Store
-
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 DELAY_MAX = 3600.0
 # A window counts for its new speech, and at most for this share of its length. The first windows
 # after a pause would count much more than their successors, and often hold another speaker as well.
 SHARE_MAX = 0.25
-_EVENTS_MAX = 1000  # more new events than this are not examined one by one
 # Kinds of events that change no label of an earlier segment.
 _LABELS_STAY = {
     *("created", "joined", "linked", "weighed", "grouped", "named", "ignored"),
-    *("judged", "compared", "drifted"),
+    *("judged", "compared", "drifted", "deferred", "accepted"),
 }
 
 
@@ -39,13 +37,13 @@ class TimedLabels:
     """Final and current labels of the segments of one recording.
 
     Args:
-        links: the clusterer or store.
+        space: the space of the vectors.
         delay: seconds after the end of a segment until its label is final.
         model: parameters of the time model.
     """
 
-    def __init__(self, links: Links | Store, delay: float, model: TimeModel) -> None:
-        self._links = links
+    def __init__(self, space: Space, delay: float, model: TimeModel) -> None:
+        self._space = space
         self._live = LiveLabels(model, delay, self._windows)
         self._chapters = Chapters(model, self._windows)
         self._rows = np.empty((0, 0), dtype=np.int16)  # rounded vectors
@@ -54,7 +52,6 @@ class TimedLabels:
         self._latest = 0.0  # end of speech so far
         self._last_start = 0.0
         self._labels = array("q")  # labels of the clusterer, as far as the model knows them
-        self._seen: int | None = None  # events that were examined
 
     @property
     def n_final(self) -> int:
@@ -67,38 +64,50 @@ class TimedLabels:
             raise ArgumentError(
                 f"group={group!r} for a diarizer with a delay",
                 expected="segments of one speaker at a time",
-                remedy="Leave out delay= for a front end that hears several speakers at once.",
+                remedy="A front end that hears several speakers at once needs one without a delay.",
             )
         if span[0] < self._last_start:
             raise ArgumentError(
                 f"a segment from {span[0]:g} after one from {self._last_start:g}",
                 expected="segments in order of their starts",
-                remedy="Sort the segments, or leave out delay=.",
+                remedy="Sort the segments by their starts.",
             )
 
-    def add(self, span: Span, embedding: npt.ArrayLike, label: int) -> None:
+    def row(self, embedding: npt.ArrayLike) -> Floats:
+        """Return the vector of a segment, centred and rounded.
+
+        Args:
+            embedding: vector of the segment, as the clusterer got it.
+        """
+        rows = np.asarray(embedding, dtype=np.float32).reshape(1, -1)
+        found: Floats = fixed_point(self._space.centre(rows))[0]
+        return found
+
+    def rows(self) -> list[Floats]:
+        """Return the vectors of all segments, as `row` does."""
+        return list(self._rows[: len(self._labels)].astype(np.float64))
+
+    def add(self, span: Span, row: Floats, label: int) -> None:
         """Add a segment with the label that the clusterer gave it.
 
         Args:
             span: start and end.
-            embedding: vector of the segment, as the clusterer got it.
-            label: cluster of the segment.
+            row: vector of the segment, as `row` returns it.
+            label: cluster of the segment; negative if its vector is held.
         """
-        rows = np.asarray(embedding, dtype=np.float32).reshape(1, -1)
-        vector = fixed_point(self._links.space.centre(rows))
         begin = max(span[0], self._latest) if self._middles else span[0]
         new = min(span[1] - begin, (span[1] - span[0]) * SHARE_MAX)
         self._milliseconds.append(max(round(1000 * new), 1))
         self._middles.append((span[0] + span[1]) / 2)
         self._latest, self._last_start = max(self._latest, span[1]), span[0]
-        self._keep(vector)
+        self._keep(row)
         self._labels.append(label)
         window = self._window(len(self._labels) - 1, span[1])
-        self._live.move(window, None, label)
+        self._live.move(window, None, _cluster(label))
         self._live.add(window)
 
     def follow(self, labels: Integers) -> None:
-        """Take over the present labels of the clusterer, −1 for a removed vector.
+        """Take over the present labels of the clusterer, negative for one in no cluster.
 
         Args:
             labels: label of each segment.
@@ -106,30 +115,25 @@ class TimedLabels:
         known = np.frombuffer(self._labels, dtype=np.int64).copy()
         for place in np.flatnonzero(known != labels).tolist():
             old, new = int(known[place]), int(labels[place])
-            moved = old if old >= 0 else None, new if new >= 0 else None
-            self._live.move(self._window(place, 0.0), *moved)
+            self._live.move(self._window(place, 0.0), _cluster(old), _cluster(new))
             self._labels[place] = new
 
-    def stale(self) -> bool:
-        """Return whether labels of earlier segments may have changed since the last call."""
-        now, since = self._links.n_events, self._seen
-        self._seen = now
-        if since is None or not 0 <= now - since <= _EVENTS_MAX:
-            return now != since
-        try:
-            fresh = self._links.events(since) if now > since else []
-        except NotTrackedError:  # the log no longer holds these events
-            return True
-        return any(event.kind not in _LABELS_STAY for event in fresh)
+    def is_stale(self, news: News) -> bool:
+        """Return whether new events may have changed labels of earlier segments.
+
+        Args:
+            news: the new events.
+        """
+        return news is None or any(event.kind not in _LABELS_STAY for event in news)
 
     def settled(self, known: list[int], *, ended: bool = False) -> list[int]:
-        """Return the labels of segments that have become final, in order.
+        """Return the labels of segments that have become final, in order; or UNDECIDED.
 
         Args:
             known: clusters with names, which are speakers in any case.
             ended: whether the recording has ended.
         """
-        return self._live.settled(known, ended=ended)
+        return [_speaker(label) for label in self._live.settled(known, ended=ended)]
 
     def open_labels(self, known: list[int]) -> list[int]:
         """Return the labels, so far, of the segments that are not final.
@@ -137,10 +141,12 @@ class TimedLabels:
         Args:
             known: as for `settled`.
         """
-        return self._live.open_labels(known)
+        return [_speaker(label) for label in self._live.open_labels(known)]
 
     def whole(self, labels: Integers, known: list[int]) -> Integers:
         """Return all labels, re-estimated with the whole recording; −1 stays.
+
+        UNDECIDED becomes the label of a speaker, if there is one.
 
         Args:
             labels: present labels of the clusterer.
@@ -167,13 +173,21 @@ class TimedLabels:
             end,
         )
 
-    def _keep(self, vector: npt.NDArray[np.float64]) -> None:
+    def _keep(self, row: Floats) -> None:
         """Append a rounded vector to the rows."""
         n = len(self._labels)
         if n == len(self._rows):
-            more = np.empty((max(64, n), vector.shape[1]), dtype=np.int16)
-            self._rows = np.vstack([self._rows.reshape(-1, vector.shape[1]), more])
-        self._rows[n] = vector[0]
+            more = np.empty((max(64, n), len(row)), dtype=np.int16)
+            self._rows = np.vstack([self._rows.reshape(-1, len(row)), more])
+        self._rows[n] = row
+
+
+def _cluster(label: int) -> int | None:
+    return label if label >= 0 else None
+
+
+def _speaker(label: int) -> int:
+    return label if label >= 0 else UNDECIDED
 
 
 def mean_direction(embeddings: Sequence[npt.ArrayLike]) -> npt.NDArray[np.float32]:
@@ -193,6 +207,21 @@ def mean_direction(embeddings: Sequence[npt.ArrayLike]) -> npt.NDArray[np.float3
         )
     total = sum(row / length for row, length in zip(rows, lengths, strict=True))
     return np.asarray(total, dtype=np.float32)
+
+
+def check_model(model: Any) -> TimeModel:
+    """Return the parameters of the evidence of time; raise ArgumentError if they are none.
+
+    Args:
+        model: parameters, or None for the defaults.
+    """
+    if model is None or isinstance(model, TimeModel):
+        return model or TimeModel()
+    raise ArgumentError(
+        f"model={model!r:.80} for a diarizer",
+        expected="a TimeModel, or None",
+        remedy="Pass model=TimeModel(...) of linkstream.turn_model, or leave it out.",
+    )
 
 
 def check_delay(delay: Any) -> float:

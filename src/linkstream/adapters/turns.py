@@ -11,12 +11,18 @@ last. A chunk is computed again only if its pieces changed, or that end state be
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from linkstream.adapters.rttm import Turn
+from linkstream.errors import ArgumentError
 
+OVERLAPS = ("cut", "keep")
 _TOUCH = 1e-6  # seconds: spans nearer than this touch
 _CHUNK = 64  # pieces; a chunk with twice as many is divided
 
@@ -35,15 +41,15 @@ class SegmentTimes:
 
     def __init__(self, overlaps: str) -> None:
         self.kept: list[list[Span]] = []
+        self.spans: list[Span] = []  # as they came
         self._cut = overlaps == "cut"
-        self._spans: list[Span] = []
         self._lost: list[list[Span]] = []
         self._segments = _Chunks()
 
     def add(self, span: Span) -> list[int]:
         """Add a segment; return the numbers of all segments whose spans changed."""
-        new = len(self._spans)
-        self._spans.append(span)
+        new = len(self.spans)
+        self.spans.append(span)
         self._lost.append([])
         self.kept.append([span])
         if not self._cut:
@@ -53,17 +59,17 @@ class SegmentTimes:
             self._divide(*sorted((new, other), key=self._middle))
         self._segments.add((*span, new))
         for each in (*others, new):
-            self.kept[each] = _without(self._spans[each], self._lost[each])
+            self.kept[each] = _without(self.spans[each], self._lost[each])
         return [*others, new]
 
     def _middle(self, segment: int) -> tuple[float, float, int]:
         """Return the sort key of a segment: by middle; for equal middles, the loser first."""
-        start, end = self._spans[segment]
+        start, end = self.spans[segment]
         return start + end, start - end, -segment
 
     def _divide(self, early: int, late: int) -> None:
         """Divide the time that two segments share at the border between their middles."""
-        one, other = self._spans[early], self._spans[late]
+        one, other = self.spans[early], self.spans[late]
         start, end = max(one[0], other[0]), min(one[1], other[1])
         if sum(one) == sum(other):  # equal middles: `late` gets all of it
             self._lost[early].append((start, end))
@@ -100,8 +106,8 @@ class TurnList:
         self._held: dict[int, list[Piece]] = {}  # pieces of each segment
 
     def put(self, segment: int, spans: Iterable[Span], speaker: int) -> None:
-        """Set the spans and the speaker of a segment; −1 for no speaker."""
-        pieces = [(*span, speaker) for span in spans] if speaker >= 0 else []
+        """Set the spans and the speaker of a segment; −1 for no speaker, or UNDECIDED."""
+        pieces = [(*span, speaker) for span in spans] if speaker != -1 else []
         before = self._held.get(segment, [])
         if pieces == before:
             return
@@ -166,7 +172,7 @@ class _ChunkTurns:
         before = self.after.get(speaker)
         if before is None or not self._continues(start, speaker, before, gap):
             self.last[speaker] = len(self.turns)
-            self.turns.append(Turn(start, end, name_of(speaker), speaker))
+            self.turns.append(Turn(start, end, name_of(speaker), max(speaker, -1)))
             self.after[speaker] = end
             return
         self.after[speaker] = longer = max(before, end)
@@ -244,3 +250,25 @@ class _Chunks:
 
 def _first_start(chunk: _Chunk) -> float:
     return chunk.pieces[0][0]
+
+
+def check_rules(overlaps: object, gap: Any) -> None:
+    """Raise ArgumentError unless overlaps and gap are what a `Diarizer` takes."""
+    check_word("overlaps", overlaps, OVERLAPS)
+    number = isinstance(gap, (int, float, np.number)) and not isinstance(gap, bool)
+    if not (number and 0 <= gap < math.inf):
+        raise ArgumentError(
+            f"gap {gap!r}",
+            expected="seconds, 0 or more",
+            remedy="It is the longest pause within a turn.",
+        )
+
+
+def check_word(what: str, seen: object, words: Sequence[str]) -> None:
+    """Raise ArgumentError unless a word is one of some."""
+    if seen not in words:
+        raise ArgumentError(
+            f"{what} {seen!r}",
+            expected=f"one of {', '.join(map(repr, words))}",
+            remedy="See linkstream.adapters.diarization.",
+        )

@@ -93,7 +93,9 @@ def diarize(
             links: Any = new_clusterer(clusterer)
         else:
             stack.enter_context(stores.removed_if_empty(store))
-            links = stack.enter_context(stores.open_store(store, clusterer))
+            links = stores.open_store(store, clusterer)
+            back = f"linkstream undo {store} takes them back, a run of all rows adds them again"
+            stack.enter_context(stores.noting_rows(links, store, back))
             stack.enter_context(links.step(outcome.current().command))
         if uri is None:
             uri = Path(file).stem if sound else "stream"
@@ -127,7 +129,7 @@ def _add(diarizer: Diarizer, heard: segments.Segments, *, live: bool) -> None:
     shown = screen.STDOUT if live else None
     with outputs.progress_bar("listening", heard, output=shown) as advance:
         for row, (start, end, embedding) in enumerate(heard):
-            with naming_rows(heard.name, row):
+            with naming_rows(heard.name, row), segments.naming_times(heard.name, row):
                 final = diarizer.add(start, end, embedding)
             _write(final, live=live)
             advance(1)

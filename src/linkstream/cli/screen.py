@@ -32,9 +32,14 @@ def console(*, stderr: bool = False) -> Console:
     """Return a console; without a terminal it has no colour and a fixed width."""
     from rich.console import Console
 
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the caller; Rich would end with exit code 1."""
+            raise  # noqa: PLE0704, RUF100  # the BrokenPipeError that is being handled
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PLAIN_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    return Plain(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def write_json(record: Mapping[str, Any], to: IO[str] | None = None) -> None:

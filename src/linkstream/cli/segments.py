@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -10,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstream.cli.outcome import usage_error
-from linkstream.errors import LinkstreamError
+from linkstream.errors import ArgumentError, LinkstreamError, VectorError
 
 if TYPE_CHECKING:
     from linkstream.adapters.sound import Encoder, Window
     from linkstream.io import Source
 
-Spans = Iterator[tuple[float, float]]
+Spans = list[tuple[float, float]]
 
 
 class Segment(NamedTuple):
@@ -59,6 +60,8 @@ class FileSegments:
         self, rows: Source, spans: Spans | None, names: tuple[str, str], length: float | None
     ) -> None:
         self.name = rows.name
+        if spans is not None and rows.n is not None and len(spans) < rows.n:
+            raise _too_few(len(spans), f"{rows.n}")
         self._rows, self._spans, self._names, self._length = rows, spans, names, length
 
     @property
@@ -74,17 +77,18 @@ class FileSegments:
     def __iter__(self) -> Iterator[Segment]:
         """Yield the rows as segments."""
         for block in self._rows:
-            for place, vector in enumerate(block.vectors):
-                payload = None if block.payloads is None else block.payloads[place]
-                yield Segment(*self._span(payload, block.first_row + place), vector)
+            for row, vector in enumerate(block.vectors, start=block.first_row):
+                payload = None if block.payloads is None else block.payloads[row - block.first_row]
+                with naming_times(self.name, row):
+                    span = self._span(payload, row)
+                yield Segment(*span, vector)
 
     def _span(self, payload: Any, row: int) -> tuple[float, float]:
         if self._spans is None:
             return _span_of(payload, self._names, self._length)
-        span = next(self._spans, None)
-        if span is None:
-            raise usage_error(f"{row} times for more rows", "a time for each row", "Check --times.")
-        return span
+        if row >= len(self._spans):
+            raise _too_few(row, "more")
+        return self._spans[row]
 
 
 class SoundSegments:
@@ -150,6 +154,9 @@ def archive_spans(file: str, key: str, length: float | None) -> Spans:
         file: a .npz.
         key: its array of starts, or of starts and ends.
         length: seconds of a window, if there are no ends.
+
+    Raises:
+        ArgumentError: a row has times that cannot be used, so that no row is added before.
     """
     with np.load(file, allow_pickle=False) as arrays:
         if key not in arrays.files:
@@ -160,7 +167,7 @@ def archive_spans(file: str, key: str, length: float | None) -> Spans:
             )
         times = np.asarray(arrays[key], dtype=np.float64)
     if times.ndim == 2 and times.shape[1] == 2:
-        return iter([(float(a), float(b)) for a, b in times.tolist()])
+        return _checked([(float(a), float(b)) for a, b in times.tolist()], file)
     if times.ndim != 1 or length is None:
         raise usage_error(
             f"times of shape {times.shape} without --length"
@@ -169,7 +176,47 @@ def archive_spans(file: str, key: str, length: float | None) -> Spans:
             "starts and ends, or starts and --length",
             "Give the seconds of a window: --length 1.6.",
         )
-    return iter([(each, each + length) for each in times.tolist()])
+    return _checked([(each, each + length) for each in times.tolist()], file)
+
+
+def _checked(spans: Spans, file: str) -> Spans:
+    """Return spans; raise ArgumentError if one is none, or begins before the one above it."""
+    from linkstream.adapters.rttm import check_span
+
+    before = 0.0
+    for row, span in enumerate(spans):
+        with naming_times(file, row):
+            check_span(*span)
+            if span[0] < before:
+                raise usage_error(
+                    f"a segment from {span[0]:g} after one from {before:g}",
+                    "segments in order of their starts",
+                    "Sort the segments by their starts.",
+                )
+        before = span[0]
+    return spans
+
+
+def _too_few(times: int, rows: str) -> ArgumentError:
+    return usage_error(f"{times} times for {rows} rows", "a time for each row", "Check --times.")
+
+
+@contextmanager
+def naming_times(name: str, row: int) -> Iterator[None]:
+    """Let errors about the times of a row name the row.
+
+    Args:
+        name: name of the source.
+        row: the row.
+    """
+    try:
+        yield
+    except VectorError:
+        raise
+    except ArgumentError as error:
+        raise usage_error(
+            f"{name}, row {row}: {error.seen}", error.expected, error.remedy
+        ) from None
 
 
 def _span_of(payload: Any, names: tuple[str, str], length: float | None) -> tuple[float, float]:

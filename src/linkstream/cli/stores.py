@@ -149,8 +149,13 @@ def _remove_if_empty(path: Path) -> None:
 
 
 @contextmanager
-def noting_rows(store: Store, path: Path) -> Iterator[None]:
-    """Note how many rows are added inside the block, and close the store."""
+def noting_rows(
+    store: Store, path: Path, then: str = "the same command goes on after them"
+) -> Iterator[None]:
+    """Note how many rows are added inside the block, and close the store.
+
+    `then` says what to do about them.
+    """
     with store:
         before = store.n_vectors
         try:
@@ -159,8 +164,9 @@ def noting_rows(store: Store, path: Path) -> Iterator[None]:
             with suppress(LinkstreamError):  # a failed store cannot be read
                 added = store.n_vectors - before
                 if added:
-                    words = f"{added:,} new rows are in {path}; the same command goes on after them"
-                    outcome.note_change(words)
+                    also = outcome.current().changed
+                    words = f"{added:,} new row{'s are' if added > 1 else ' is'} in {path}; {then}"
+                    outcome.note_change(words if also is None else f"{words}; {also}")
 
 
 # Clusters, vectors and subclusters as they are typed

@@ -83,6 +83,7 @@ class Confidence:
     def __init__(self, core: Core, saved: Saved) -> None:
         self._core = core
         self._model = model = saved.confidence
+        self._encoder = saved.encoder  # what the model was fitted to; see `Epochs.encoder`
         self._learnt = saved.learnt  # numbers of answers: from the first to before the second
         self.alone = 0  # answers after which it learns by itself; 0: when `update` is called
         self.margins_of = Margins(saved.margins, tracked=saved.state.track_vectors)
@@ -106,6 +107,11 @@ class Confidence:
     def given_model(self) -> Model | None:
         """The model as it was given, with the answers of `update` but without those of the log."""
         return self._model
+
+    @property
+    def encoder(self) -> int:
+        """The encoder whose vectors the model was fitted to: as `Epochs.encoder`."""
+        return self._encoder
 
     @property
     def learnt(self) -> tuple[int, int]:
@@ -148,7 +154,7 @@ class Confidence:
         """
         total = self._core.up_to_date_ledger().answers.total
         self._model, self._looked_at = check_model(model), ()
-        self._learnt = total, total
+        self._learnt, self._encoder = (total, total), self._core.epochs.encoder
         self.set_margins(model is not None)
 
     def update(
@@ -172,10 +178,10 @@ class Confidence:
         """
         more = [] if decisions is None and right is None else _judged(decisions, right)
         here, answers = setting(self._core), self._core.up_to_date_ledger().answers
-        model = self._model
-        if model is None or model.setting != here:
+        model, encoder = self._model, self._core.epochs.encoder
+        if model is None or model.setting != here or self._encoder != encoder:
             self._model, first = Model.empty(here), 0 if model is None else answers.total
-            self._learnt = first, first
+            self._learnt, self._encoder = (first, first), encoder
         self._learnt = self._learnt[0], answers.total
         if more:
             assert self._model is not None, "one was made above"
@@ -253,7 +259,8 @@ class Confidence:
 
     def fits(self, policy: Policy) -> bool:
         """Return whether a policy is valid for the present settings."""
-        return policy.setting == setting(self._core)
+        here = setting(self._core), self._core.epochs.encoder
+        return (policy.setting, policy.encoder) == here
 
     def tell(self, decisions: Decisions) -> Decisions:
         """Return decisions with the probability that each is right."""
@@ -333,7 +340,7 @@ class Confidence:
         origin = core.origin
         settings = (
             *(origin.thresholds, origin.cluster_evidence, core.healing, core.space),
-            *(core.ledger.answers, self._learnt),
+            *(core.ledger.answers, self._learnt, core.epochs.encoder),
         )
         if settings != self._looked_at:
             self._looked_at = settings
@@ -348,6 +355,8 @@ class Confidence:
         other = model.setting.difference(setting(self._core))
         if other:
             return None, f"fitted with other {other}; tune with these, or use those"
+        if self._encoder != self._core.epochs.encoder:
+            return None, "fitted to vectors of another encoder; tune on those of this one"
         if model.is_known:
             return model, model.why
         answers = self._core.ledger.answers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -226,7 +226,9 @@ def _policy(
             expected="a model that holds",
             remedy="Tune with labels, or answer questions, first (docs/confidence.md).",
         )
-    return Policy.of(model, sure, fresh, unsure=unsure, weight=0.0 if unsure == "hold" else share)
+    kept = 0.0 if unsure == "hold" else share
+    made = Policy.of(model, sure, fresh, unsure=unsure, weight=kept)
+    return replace(made, encoder=core.epochs.encoder)
 
 
 def _probability(name: str, value: float) -> float:

@@ -38,6 +38,7 @@ def saved(core: Core) -> Saved:
         epochs=core.epochs,
         confidence=core.confidence.given_model,
         learnt=core.confidence.learnt,
+        encoder=core.confidence.encoder,
         margins=core.confidence.margins_of.first(core.n_vectors),
         rebuild_thresholds=core.rebuild_thresholds,
         former=standing(core),
@@ -55,16 +56,18 @@ def _saved_with_vectors(core: Core) -> Saved:
     kept = None
     if core.vectors is not None and core.n_vectors:
         kept = core.vectors.rows(np.arange(core.n_vectors, dtype=np.int64))
-    return replace(saved(core), kept=kept)
+    undone = core.undone if core.undone is not None and len(core.undone) else None
+    if undone is not None and not timeline(core, "redo").taken:
+        undone = None
+    return replace(saved(core), kept=kept, undone=undone)
 
 
 def to_bytes(core: Core, *, history: bool = True) -> bytes:
     """Return a snapshot."""
     whole = _saved_with_vectors(core)
     if not check_yes_no("history", history):
-        whole = replace(whole, state=replace(whole.state, events=whole.state.events[:0]))
-    elif core.undone is not None and len(core.undone) and timeline(core, "redo").taken:
-        whole = replace(whole, undone=core.undone)
+        state = replace(whole.state, events=whole.state.events[:0])
+        whole = replace(whole, state=state, undone=None)
     return saving.pack(whole)
 
 

@@ -83,6 +83,8 @@ class Tuned:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the settings to a file of JSON, completely or not at all.
 
+        Only you can read the file (mode 0600), as snapshots: `chmod` it for others.
+
         Args:
             path: the file, such as `tuned.json`.
         """

@@ -18,6 +18,7 @@ from linkstream.engine.policy import NEVER, Doubt
 from linkstream.errors import ArgumentError
 
 UNSURE = ("hold", "weigh")  # what can be done with unsure vectors, beside taking them
+FIRST = -1  # the encoder of vectors that were never replaced by those of another
 _HALVINGS = 200  # more than a double has digits
 
 
@@ -34,6 +35,7 @@ class Policy:
             sure.
         new_margin: the greatest cluster margin of a sure new cluster; None: all are sure.
         setting: the settings that the bounds are valid for; with others the policy rests.
+        encoder: event of the rebuild that changed the encoder before; with another one it rests.
     """
 
     unsure: str = "take"
@@ -43,6 +45,7 @@ class Policy:
     joined_margin: float | None = None
     new_margin: float | None = None
     setting: Setting | None = None
+    encoder: int = FIRST
 
     @classmethod
     def of(
@@ -73,8 +76,9 @@ class Policy:
         """The policy as a text for the event and the journal; None for "take"."""
         if self.unsure == "take" or self.setting is None:
             return None
-        told = [self.unsure, self.probability, self.new, self.weight]
-        return json.dumps([*told, self.joined_margin, self.new_margin, self.setting.to_plain()])
+        told: list[Any] = [self.unsure, self.probability, self.new, self.weight]
+        told += [self.joined_margin, self.new_margin, self.setting.to_plain()]
+        return json.dumps(told if self.encoder == FIRST else [*told, self.encoder])
 
     @classmethod
     def from_bounds(cls, text: str | None) -> Policy:
@@ -82,9 +86,12 @@ class Policy:
         if text is None:
             return cls()
         parts = json.loads(text)
-        if not isinstance(parts, list) or len(parts) != 7 or parts[0] not in UNSURE:
+        if not isinstance(parts, list) or len(parts) not in (7, 8) or parts[0] not in UNSURE:
             raise ValueError("a policy of other parts")
-        unsure, probability, new, weight, *margins, setting = parts
+        unsure, probability, new, weight, *margins, setting = parts[:7]
+        encoder = parts[7] if len(parts) == 8 else FIRST
+        if type(encoder) is not int or encoder < FIRST:
+            raise ValueError(f"the encoder {encoder!r:.20} in a policy")
         if not _is_figure(weight) or not 0 <= weight < 1 or (weight == 0) != (unsure == "hold"):
             raise ValueError(f"the weight {weight!r:.20} in a policy")
         if not (_is_figure(probability) and _is_figure(new)):
@@ -92,7 +99,7 @@ class Policy:
         if not all(each is None or _is_figure(each) for each in margins):
             raise ValueError("a margin in a policy that is none")
         given = Setting.from_plain(setting)
-        return cls(unsure, probability, new, weight, margins[0], margins[1], given)
+        return cls(unsure, probability, new, weight, margins[0], margins[1], given, encoder)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as plain values for JSON, without its settings."""

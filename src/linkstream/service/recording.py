@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,8 +28,13 @@ from linkstream.engine.contract import Decision
 from linkstream.engine.fixed_point import norms
 from linkstream.errors import ArgumentError, DimensionError, IdempotencyError
 from linkstream.service.responses import Refusal
+from linkstream.service.stored_segments import (
+    StoredSegment,
+    digest_of,
+    key_of,
+    stored_segments,
+)
 from linkstream.store import Store
-from linkstream.store.model import Model
 from linkstream.store.write_requests import request_of
 from linkstream.turn_model import TimeModel
 
@@ -37,8 +42,7 @@ if TYPE_CHECKING:
     from linkstream.service.sessions import Session
 
 SEGMENTS_MAX = 100_000  # of a recording: eleven hours at 2.5 a second
-REMOVED_MAX = 10_000  # segments in a row that may have been removed
-_BLOCK = 1_000  # keys looked up at a time
+_BLOCK = 1_000  # vectors read at a time
 
 Rows = npt.NDArray[np.float32]
 
@@ -60,6 +64,18 @@ class Heard(NamedTuple):
     rows: Rows
     groups: Sequence[str | None]
     key: str | None = None
+
+
+class Keyed(NamedTuple):
+    """The segments that an idempotency key was used for.
+
+    Attributes:
+        first: number of the first of them.
+        digest: of all of them; None if it was not stored.
+    """
+
+    first: int
+    digest: str | None
 
 
 class Told(NamedTuple):
@@ -137,7 +153,7 @@ class Recording:
         self.told: list[Told] = []
         self.pending: list[Turn] = []
         self.finished = False
-        self.requests: dict[str, int] = {}  # first segment of each request with a key
+        self.requests: dict[str, Keyed] = {}
         self.lock = asyncio.Lock()
         self.readers = 0
         self.used = time.monotonic()
@@ -152,23 +168,26 @@ class Recording:
         """Add the segments of a request, from the first that is not there yet."""
         for place in range(len(self.times) - first, len(heard.times)):
             span, group = heard.times[place], heard.groups[place]
-            self._recorder.key = f"turns/{self.name}/{self._next}"
-            self._recorder.payload = self._payload(span, heard.key if place == 0 else None)
+            self._recorder.key = key_of(self.name, self._next)
+            self._recorder.payload = self._payload(span, heard if place == 0 else None)
             self._tell(span, self.diarizer.add(*span, heard.rows[place], group=group))
             self._next += 1
         if heard.key is not None:
-            self.requests[heard.key] = first
+            self.requests[heard.key] = Keyed(first, _digest(heard))
         self.finished = False
         self.pending = self.diarizer.pending()
 
-    def recall(self, payload: dict[str, Any], known: Known, row: Rows, number: int) -> None:
-        """Add a segment that is in the store, with the number in its key."""
-        span = float(payload["start"]), float(payload["end"])
+    def recall(self, segment: StoredSegment, known: Known, row: Rows) -> None:
+        """Add a segment that is in the store."""
+        key, digest = (segment.payload.get(name) for name in ("request", "digest"))
         self._recorder.known.append(known)
-        if payload.get("request") is not None:
-            self.requests[payload["request"]] = len(self.times)
-        self._tell(span, self.diarizer.add(*span, row))
-        self._next = number + 1
+        if isinstance(key, str):
+            self.requests[key] = Keyed(len(self.times), digest)
+        self._tell(segment.span, self.diarizer.add(*segment.span, row))
+
+    def begin_at(self, number: int) -> None:
+        """Go on with this number in the key of the next segment."""
+        self._next = number
 
     def finish(self) -> list[Turn]:
         """Make all segments final; return the turns that only the end made final."""
@@ -182,11 +201,14 @@ class Recording:
         self.times.append(span)
         self.told += [Told(len(self.times), False, turn) for turn in final]
 
-    def _payload(self, span: tuple[float, float], key: str | None) -> dict[str, Any]:
+    def _payload(self, span: tuple[float, float], heard: Heard | None) -> dict[str, Any]:
+        """Return the payload of a segment; `heard` is the request that begins with it."""
         payload = {"recording": self.name, "start": span[0], "end": span[1]}
-        if self._next == 0:
+        if not self.times:
             payload["parameters"] = asdict(self.parameters)
-        return payload if key is None else {**payload, "request": key}
+        if heard is None or heard.key is None:
+            return payload
+        return {**payload, "request": heard.key, "digest": _digest(heard)}
 
     # On the event loop
 
@@ -198,9 +220,9 @@ class Recording:
 
     def check(self, heard: Heard) -> int:
         """Return the number of the first segment of a request; refuse what cannot be added."""
-        first = self.requests.get(heard.key or "", len(self.times))
+        first, digest = self.requests.get(heard.key or "", Keyed(len(self.times), None))
         there = self.times[first : first + len(heard.times)]
-        if there != heard.times[: len(there)]:
+        if there != heard.times[: len(there)] or digest not in (None, _digest(heard)):
             raise IdempotencyError(
                 f"idempotency_key={heard.key!r:.80}, used before for other segments",
                 expected="the same call as before",
@@ -283,6 +305,10 @@ def heard_of(
     return Heard(spans, rows, groups or [None] * n, key)
 
 
+def _digest(heard: Heard) -> str:
+    return digest_of(heard.times, heard.rows, heard.groups)
+
+
 def parameters_of(given: dict[str, Any]) -> Parameters:
     """Return the parameters of a recording from those that a request gave."""
     model = given.get("model")
@@ -293,35 +319,28 @@ def recalled(
     store: Store, session: Session, name: str, loop: asyncio.AbstractEventLoop
 ) -> Recording | None:
     """Return a recording from the store; None if no segment of it is there."""
-    found = list(_segments(store, name))
-    if not found:
+    stored = stored_segments(store, name)
+    if not stored.segments:
         return None
-    numbers, vectors = zip(*found, strict=True)
-    labels, payloads = store.labels(), store.payloads(vectors)
-    recording = Recording(name, parameters_of(payloads[0].get("parameters", {})), session, loop)
-    for first in range(0, len(found), _BLOCK):
-        rows = store.vectors(vectors[first : first + _BLOCK])
-        for place, row in enumerate(rows, start=first):
-            known = Known(int(labels[vectors[place]]), vectors[place])
-            recording.recall(payloads[place], known, row, numbers[place])
+    vectors = [each.vector for each in stored.segments]
+    labels, first = store.labels(), stored.segments[0].payload
+    recording = Recording(name, _stored_parameters(first), session, loop)
+    for begin in range(0, len(vectors), _BLOCK):
+        rows = store.vectors(vectors[begin : begin + _BLOCK])
+        for segment, row in zip(stored.segments[begin : begin + _BLOCK], rows, strict=True):
+            recording.recall(segment, Known(int(labels[segment.vector]), segment.vector), row)
     recording.finish()
+    recording.begin_at(stored.free)
     return recording
 
 
-def _segments(store: Store, name: str) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of the segments of a recording, and of their vectors."""
-    first, missing = 0, 0
-    while missing < REMOVED_MAX:
-        keys = [f"turns/{name}/{number}" for number in range(first, first + _BLOCK)]
-        for number, vector in enumerate(store.handle.read(_among(keys)), start=first):
-            missing = missing + 1 if vector is None else 0
-            if vector is not None:
-                yield number, vector
-        first += _BLOCK
-
-
-def _among(keys: list[str]) -> Callable[[Model], list[int | None]]:
-    return lambda model: model.keyed.among(keys)
+def _stored_parameters(payload: dict[str, Any]) -> Parameters:
+    """Return the parameters in the payload of the first segment; the defaults without them."""
+    given = payload.get("parameters")
+    try:
+        return parameters_of(given) if isinstance(given, dict) else Parameters()
+    except (TypeError, ArgumentError):  # not written by the service
+        return Parameters()
 
 
 def _options(parameters: Parameters) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from linkstream.errors import NotTrackedError
 from linkstream.service.live import HEARTBEAT, PACE, PAGE, frame
 from linkstream.service.recording import Heard, Recording, parameters_of, recalled
 from linkstream.service.responses import Refusal, busy, not_found
+from linkstream.service.stored_segments import stored_segments
 
 if TYPE_CHECKING:
     from linkstream.service.sessions import Session, Sessions
@@ -141,11 +142,12 @@ class Recordings:
         self.sweep()
         if len(self._live) >= self._sessions.settings.recordings_max:
             self._make_room()
-        loop = self._sessions.loop
+        loop, free = self._sessions.loop, 0
         if session.store.track_vectors:
             made = await session.read(lambda store: recalled(store, session, name, loop))
             if made is not None:
                 return made
+            free = (await session.read(lambda store: stored_segments(store, name))).free
         if given is None:
             raise not_found(
                 f"no recording {name!r}", "one to which segments were added", "Add some to it."
@@ -156,7 +158,9 @@ class Recordings:
                 expected="a namespace made with track_vectors",
                 remedy="Make another namespace for recordings.",
             )
-        return Recording(name, parameters_of(given), session, loop)
+        begun = Recording(name, parameters_of(given), session, loop)
+        begun.begin_at(free)
+        return begun
 
     def _make_room(self) -> None:
         free = [key for key, each in self._live.items() if not each.readers and each.finished]

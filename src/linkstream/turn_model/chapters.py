@@ -20,6 +20,7 @@ from linkstream.turn_model.whole import Windows, reestimate
 
 CHAPTER = 512  # windows
 _SPAN = 3  # chapters that are estimated together
+_REMOVED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Chapters:
         """Return all labels, re-estimated; −1 stays.
 
         Args:
-            given: labels of the clusterer, −1 for a removed vector.
+            given: labels of the clusterer, −1 for a removed vector, UNDECIDED for a held one.
             known: clusters that are never removed, such as those with names, in order.
         """
         answer = np.empty_like(given)
@@ -69,7 +70,7 @@ class Chapters:
         names = tuple(np.intersect1d(known, given).tolist()) if len(known) else ()
         answer = self._answers.get(first)
         if answer is None or not answer.holds(given, names):
-            labels, kept = given.copy(), np.flatnonzero(given >= 0)
+            labels, kept = given.copy(), np.flatnonzero(given != _REMOVED)
             if len(kept):
                 windows = self._windows(first + kept)
                 labels[kept] = reestimate(windows, given[kept], self._model, known=names)

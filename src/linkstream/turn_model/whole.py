@@ -22,6 +22,7 @@ from linkstream.turn_model.chain import Floats, Integers, TimeModel, backward, f
 
 _ROUNDS = 10
 _BLOCK, _CONTEXT = 256, 64  # windows
+_NONE = -1  # state of a window of no cluster, before the first path
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +53,22 @@ def reestimate(
 ) -> Integers:
     """Return a label for each window, from labels that know nothing of time.
 
-    The labels of the answer are among those given: IDs and names stay.
+    The labels of the answer are among those given: IDs and names stay. A window of no cluster gets
+    the label of a speaker by its vector and by time; if there is no cluster at all, it keeps its
+    own.
 
     Args:
         windows: the windows.
-        labels: cluster of each window, 0 or more.
+        labels: cluster of each window, 0 or more; less for no cluster.
         model: parameters; None takes the defaults.
         known: clusters that are never removed, such as those with names.
     """
     model = model or TimeModel()
-    ids, states = np.unique(np.asarray(labels, dtype=np.int64), return_inverse=True)
+    given = np.asarray(labels, dtype=np.int64)
+    ids = np.unique(given[given >= 0])
+    if not len(ids):
+        return given.copy()
+    states = np.where(given >= 0, np.searchsorted(ids, given), _NONE)
     alive = np.arange(len(ids))
     fixed = np.isin(ids, list(known))
     while True:
@@ -88,7 +95,8 @@ def _converge(
 
 def _scores(windows: Windows, states: Integers, count: int, model: TimeModel) -> Floats:
     member = np.zeros((count, len(states)))
-    member[states, np.arange(len(states))] = windows.milliseconds
+    some = np.flatnonzero(states != _NONE)
+    member[states[some], some] = windows.milliseconds[some]
     centres = model.centres(member @ windows.rows, member.sum(axis=1))
     return model.scores(windows.rows, windows.milliseconds, centres)
 

@@ -236,7 +236,7 @@ class Lanes {
     const name = nameOf(speaker);
     if (known.name !== name) {
       known.name = name;
-      const link = chip(this.context, cluster, name);
+      const link = speakerChip(this.context, cluster, name);
       known.chip.replaceWith(link);
       known.chip = link;
       known.button.textContent = name === null ? "Name" : "Rename";
@@ -266,12 +266,13 @@ class Lanes {
       final,
       open,
     );
-    const link = chip(this.context, cluster, null);
+    const link = speakerChip(this.context, cluster, null);
     const seconds = el("span", { class: "quiet figures" });
     const rename = button("", () => this.askName(cluster), {
       class: "small",
       disabled: !this.context.may("write"),
     });
+    rename.hidden = cluster < 0;
     const who = el("span", { class: "lane-who" }, link, seconds, rename);
     const root = el(
       "li",
@@ -320,7 +321,7 @@ class Lanes {
       "li",
       { class: open ? "turns-row lighter" : "turns-row" },
       el("span", { class: "figures" }, `${clock(turn.start)} – ${clock(turn.end)}`),
-      chip(this.context, turn.cluster, nameOf(turn)),
+      speakerChip(this.context, turn.cluster, nameOf(turn)),
       open && el("span", { class: "tag warn" }, "pending"),
       el("span", { class: "quiet figures" }, `${figure(turn.end - turn.start, 1)} s`),
     );
@@ -359,6 +360,10 @@ function joined(turns, gap) {
   }
   return made;
 }
+
+/** Return the chip of a speaker; held segments without one are no cluster to look at. */
+const speakerChip = (context, cluster, name) =>
+  cluster < 0 ? el("span", { class: "chip" }, name ?? "") : chip(context, cluster, name);
 
 /** Return the name of a speaker; null if it has only an ID. */
 const nameOf = ({ cluster, speaker }) => (speaker === `speaker-${cluster}` ? null : speaker);

@@ -70,10 +70,18 @@ async def make(request: Request, namespace: Namespace) -> Response:
     except ArgumentError as error:
         if namespace not in await sessions.run_in_thread(sessions.names):
             raise
-        raise Refusal(
-            409, "exists", error.seen, expected=error.expected, remedy=error.remedy
-        ) from None
+        raise _other_options(error, namespace, str(sessions.path(namespace))) from None
     return json_response(await session.read(_about), status=201 if new else 200)
+
+
+def _other_options(error: ArgumentError, namespace: str, path: str) -> Refusal:
+    """Return the answer to options that the namespace at a path does not have."""
+    expected, remedy = error.expected, error.remedy
+    if path in error.seen:  # the options differ; else one of them cannot be
+        expected = "the options that the namespace was made with: GET it to see them"
+        remedy = "Leave them out, or make a namespace with another name."
+    seen = error.seen.replace(path, f"the namespace {namespace!r}")
+    return Refusal(409, "exists", seen, expected=expected, remedy=remedy)
 
 
 @route(router, "GET", N, "read", answer=dict[str, Any])
