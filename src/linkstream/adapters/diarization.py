@@ -35,6 +35,7 @@ from linkstream.adapters.log_reading import (
     News,
     Segment,
     arrival_of,
+    may_miss_undo,
 )
 from linkstream.adapters.rttm import (
     Turn,
@@ -191,11 +192,11 @@ class Diarizer:
         self, heard: list[tuple[Span, npt.ArrayLike]], group: str | None = None
     ) -> list[Turn]:
         """Add segments as one vector; return those that are final from now on."""
-        vectors, before = [embedding for _, embedding in heard], self.links.n_events
+        vectors = [embedding for _, embedding in heard]
         vector = vectors[0] if len(vectors) == 1 else mean_direction(vectors)
         decision = self.links.add(vector, group=group)
         news = self._log.read()
-        arrival = arrival_of(news, decision.sequence, before)
+        arrival = arrival_of(news, decision.sequence)
         cluster = UNDECIDED if decision.cluster < 0 else decision.cluster
         sure = None if cluster == UNDECIDED else decision.probability
         rows = [None] * len(heard) if self._timed is None else [*map(self._timed.row, vectors)]
@@ -237,7 +238,7 @@ class Diarizer:
         self._speakers.note(news)
         for event in news or ():
             self._keep(self._leaving.after(event, self._segments))
-        if news is None:
+        if may_miss_undo(news):
             n = self.links.n_vectors
             gone = any(number >= n for number in self._numbers)
             self._keep([each for each in self._segments() if each.number < n] if gone else None)

@@ -111,7 +111,7 @@ class Segment(NamedTuple):
     Attributes:
         span: start and end.
         number: number of its vector.
-        arrival: event with which the vector came.
+        arrival: event with which the vector came; −1 if it is not known.
         cluster: cluster of the decision; UNDECIDED if the vector was held.
         sure: how probably the decision is right, if that is known.
         row: its vector, rounded; None where evidence of time is not used.
@@ -167,13 +167,21 @@ class Leaving:
         return [each for each in segments if each.arrival < event.to] if gone else None
 
 
-def arrival_of(news: News, vector: int, before: int) -> int:
-    """Return the sequence number of the event with which a vector came.
+def arrival_of(news: News, vector: int) -> int:
+    """Return the sequence number of the event with which a vector came; −1 if it is not there.
 
     Args:
-        news: the events since then.
+        news: the events since the vector came.
         vector: number of the vector.
-        before: number of events before it came, which is taken if its event is not there.
     """
     came = [each for each in news or () if each.kind in _ARRIVALS and each.vector == vector]
-    return came[-1].sequence if came else before
+    return came[-1].sequence if came else -1
+
+
+def may_miss_undo(news: News) -> bool:
+    """Return whether vectors may be gone of which it is not known when they came.
+
+    Args:
+        news: the new events.
+    """
+    return news is None or any(isinstance(event, Undone) for event in news)
