@@ -29,7 +29,7 @@ def test_differences_are_found():
         assert words in found
     assert "['vector', 'target'], not" in str(parity.differences_of_method("Links", "move", move))
     assert parity.differences_of_method("Links", "move", None) == ["Links has no method move"]
-    assert parity.differences_of_schema("HTTP", "same", VERBS["same"].json_schema()) == []
+    assert parity.differences_of_schema("HTTP", "retract", VERBS["retract"].json_schema()) == []
     assert parity.differences_of_schema("HTTP", "move", VERBS["same"].json_schema())
     options = {"cluster": parity.REQUIRED, "on": True}
     assert parity.differences_of_options("command line", "ignore", options) == []
