@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from linkstream import Links
@@ -39,7 +41,8 @@ def test_a_store_that_is_opened_anew_goes_on_as_a_clusterer_in_memory(tmp_path, 
                 assert do(store, what) == expected.answers[number]
                 assert state_of(store) == expected.states[-1]
             n_held = max(n_held, len(store.held(limit=1000)))
-            assert store.held(limit=50) == expected.links.held(limit=50)
+            waiting = [replace(each, payload=None) for each in store.held(limit=50)]
+            assert waiting == expected.links.held(limit=50)
             assert store.policy == expected.links.policy
     with Store.open(path) as store:
         store.verify()

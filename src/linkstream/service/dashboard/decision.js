@@ -84,6 +84,7 @@ export function showWhy(context, decision, { name, sure }) {
 async function tell(context, { vector, cluster, kind }) {
   if (kind === "held") return [];
   const now = await context.get(`vectors/${vector}`);
+  if (now.cluster < 0) return [el("p", {}, "Now it is held: it waits for a decision.")];
   const moved = [];
   if (now.cluster !== cluster) {
     const { cluster: about } = await context.get(`clusters/${now.cluster}`, { brief: true });

@@ -66,6 +66,10 @@ function problem(error) {
 /** Show where a vector that is there is now. */
 async function stored(context, text) {
   const vector = await context.get(`vectors/${text}`);
+  if (vector.cluster < 0) {
+    const words = `Vector ${text} is held: it waits for a decision.`;
+    return el("div", { class: "stack" }, el("p", {}, words), payload(context, vector.payload));
+  }
   const about = await context.get(`clusters/${vector.cluster}`, { brief: true });
   return el(
     "div",
