@@ -13,6 +13,8 @@ import pytest
 
 from linkstream.service import assets
 from linkstream.service.responses import without_folder
+from linkstream.service.routes import vectors as vector_routes
+from page.served import THRESHOLDS
 from service.calling import head, raw_answers
 from service.routes import ROUTES, STREAMS
 from service.server import ThreadService
@@ -193,3 +195,23 @@ def test_a_client_that_sends_a_long_head_sees_why_it_is_refused(service, size):
     assert answer.status == 431
     assert json.load(answer)["error"]["kind"] == "too-large"
     connection.close()
+
+
+# Faults
+
+
+def test_a_fault_is_told_as_json_and_logged_once(tmp_path, monkeypatch, caplog):
+    def broken(*_):
+        raise KeyError("no such thing")
+
+    with ThreadService(tmp_path / "data") as service:
+        service.put("/v1/namespaces/people", {"thresholds": THRESHOLDS})
+        monkeypatch.setattr(vector_routes, "_vector", broken)
+        told = service.call("GET", "/v1/namespaces/people/vectors/0", sound=False)
+    assert (told.status, told.kind) == (500, "fault")
+    assert [each.exc_info[0] for each in caplog.records if each.exc_info] == [KeyError]
+
+
+def test_a_mean_beyond_single_precision_is_refused_without_a_fault(service, filled):
+    body = {"space": {"mean": [1e300, 0.0], "model": "two"}}
+    assert service.post(f"{filled}/migration", body).status == 400

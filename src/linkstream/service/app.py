@@ -17,7 +17,7 @@ from linkstream.errors import LinkstreamError
 from linkstream.service.invalid import invalid
 from linkstream.service.metrics import Metrics
 from linkstream.service.middleware import AddFastPath, SecurityMiddleware
-from linkstream.service.responses import Refusal, error_response, hidden_prefix
+from linkstream.service.responses import Refusal, error_response, fault, hidden_prefix
 from linkstream.service.routes import router
 from linkstream.service.routes.writes import add_vectors
 from linkstream.service.sessions import Sessions
@@ -76,6 +76,7 @@ def create_app(settings: Settings, *, sessions: Sessions | None = None) -> Servi
     app.add_exception_handler(LinkstreamError, _library_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _fault)  # the middleware logs it
     _describe_tokens(app)
     return app
 
@@ -101,6 +102,10 @@ async def _library_error(request: Request, error: Exception) -> Response:
 async def _invalid_request(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     return error_response(invalid(error.errors()[0]))
+
+
+async def _fault(_request: Request, _error: Exception) -> Response:
+    return error_response(fault("a fault of the service"))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

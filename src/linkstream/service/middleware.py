@@ -96,6 +96,8 @@ class SecurityMiddleware:
             self._metrics.answered(scope, answer.status, time.perf_counter() - start)
 
     async def _refuse(self, error: Response, scope: Any, receive: Receive, answer: _Answer) -> None:
+        if answer.started:  # of a fault, by the application
+            return
         with contextlib.suppress(_HeadAnswered):
             await error(scope, receive, answer)
 
@@ -137,12 +139,12 @@ class _Answer:
     """
 
     def __init__(self, send: Send, *, head: bool) -> None:
-        self._send, self.head, self.status = send, head, 500
+        self._send, self.head, self.status, self.started = send, head, 500, False
 
     async def __call__(self, message: Any) -> None:
         """Send a message."""
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status, self.started = message["status"], True
             given = message.setdefault("headers", [])
             names = {name.lower() for name, _ in given}
             own = SECURITY_HEADERS[1:] if _CSP in names else SECURITY_HEADERS  # that of /docs

@@ -52,7 +52,7 @@ async def migrate(request: Request, session: Here) -> Response:
 
 def _space(request: Request, given: schemas.Space) -> Space:
     mean = None if given.mean is None else np.array(given.mean, dtype=np.float64)
-    row = None if mean is None else mean.astype(np.float32)[np.newaxis]
+    row = None if mean is None else np.empty((1, len(mean)), np.float32)
     requests.check_size(row, settings_of(request))
     return Space(mean, given.model, given.dimension)
 
