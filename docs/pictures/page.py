@@ -1,18 +1,14 @@
-"""The pictures of the page: the one of the README, and those of docs/page.md.
+"""The pictures of docs/page.md and of the README: every view of the page.
 
 Run it from the root of the repository: `python docs/pictures/page.py`. It needs Chromium. The
-picture of the README shows the voices of `linkstream serve --demo` and takes a minute and a half,
-because the curves show real time; `python docs/pictures/page.py guide` leaves it out. Those of the
-guide show every view with a few made-up people, whose pictures are drawn here.
+views show a few made-up people, whose pictures are drawn here.
 """
 
 import json
 import os
 import re
 import shutil
-import sys
 import tempfile
-import time
 import urllib.request
 from pathlib import Path
 
@@ -22,15 +18,10 @@ import numpy as np
 from matplotlib import patches
 from playwright.sync_api import Page, sync_playwright
 
-from linkstream.data import voice_halves
-from linkstream.service.demo import NAMESPACE, THRESHOLDS
 from linkstream.service.running import background
 from linkstream.service.settings import Settings
 
 IMG = Path(__file__).resolve().parent.parent / "img"
-NAMES = ("Ada", "Ben", "Cleo", "Dora", "Emil")
-TOLD = 420  # windows until the picture is taken
-FASTER = 5  # than people spoke
 SIZE = {"width": 1280, "height": 880}
 PEOPLE = {"Ada": 14, "Ben": 11, "Cleo": 9, "Dora": 7, "Emil": 6, None: 5}
 STRANGERS = 6  # seen once
@@ -44,11 +35,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
-        if "guide" not in sys.argv:
-            with background(Settings(data=Path(folder, "voices"), port=0)) as url:
-                speak(url.rstrip("/"), page)
-                page.screenshot(path=IMG / "page.png")
-                page.goto("about:blank")
         media = Path(folder, "media")
         media.mkdir()
         settings = Settings(data=Path(folder, "people"), port=0, images=media)
@@ -129,30 +115,6 @@ def draw(path: Path, who: int, rng: np.random.Generator) -> None:
     mouth = patches.Arc((x, y - 0.12), 0.14, smile, theta1=180, theta2=360, color="#702a2a", lw=1.4)
     axes.add_patch(mouth)
     figure.savefig(path)
-
-
-def speak(url: str, page: Page) -> None:
-    """Add the voices while the page is open; name the clusters half-way."""
-    heard = voice_halves()[1]
-    base = f"{url}/v1/namespaces/{NAMESPACE}"
-    names = ("cluster_similarity", "subcluster_similarity", "pair_similarity_max")
-    send("PUT", base, {"thresholds": {name: getattr(THRESHOLDS, name) for name in names}})
-    page.goto(f"{url}/#/live")
-    begin = time.monotonic()
-    for place in range(TOLD):
-        wait = begin + float(heard.t[place]) / FASTER - time.monotonic()
-        page.wait_for_timeout(max(wait, 0) * 1000)
-        payload = {"reader": int(heard.y[place]), "t": round(float(heard.t[place]), 1)}
-        send("POST", f"{base}/vectors", {"vector": heard.X[place].tolist(), "payload": payload})
-        if place == TOLD // 2:
-            introduce(base)
-    page.locator(".tile dd", has_text=re.compile(f"^{TOLD}$")).wait_for()  # the figures lag behind
-
-
-def introduce(base: str) -> None:
-    biggest = send("GET", f"{base}/clusters?order=size&limit={len(NAMES) - 1}", None)["clusters"]
-    for cluster, name in zip(biggest, NAMES, strict=False):
-        send("POST", f"{base}/name", {"cluster": cluster["id"], "name": name})
 
 
 def send(method: str, url: str, body: object) -> dict:
