@@ -234,8 +234,10 @@ def test_a_namespace_may_have_a_model_of_confidence(service, name, talk):
         column = client.to_frame("numpy", columns=["vector", "probability"])["probability"]
         np.testing.assert_allclose(column, np.array(decided, dtype=float), atol=1e-6)
     text = httpx.get(f"{service}v1/namespaces/{name}/tables/vectors?format=csv", trust_env=False)
-    assert text.text.splitlines()[0] == "vector,cluster,name,cluster_margin,probability,id,time"
-    assert text.text.splitlines()[1] == "0,0,,,,,"
+    assert (
+        text.text.splitlines()[0] == "vector,cluster,name,cluster_margin,probability,held,id,time"
+    )
+    assert text.text.splitlines()[1] == "0,0,,,,false,,"
     stream = f"{service}v1/namespaces/{name}/events/stream"
     with httpx.stream("GET", stream, trust_env=False) as followed:
         lines = followed.iter_lines()
@@ -282,7 +284,9 @@ def test_every_write_of_the_client_is_a_route_of_the_service(service):
     turns = ("turns/{recording}", "turns/{recording}/finish")
     posted = ("compact", "rebuilds", *migration, *turns)
     others = {("PUT", ""), *(("POST", each) for each in posted)}
-    assert {*paths, *others, ("DELETE", "rebuilds/{job}")} == set(scopes)
+    of_page = {(method, path) for method, path in scopes if path.startswith(("uploads", "demo"))}
+    assert len(of_page) == 10
+    assert {*paths, *others, *of_page, ("DELETE", "rebuilds/{job}")} == set(scopes)
 
 
 def test_views_agree_with_links(service, name, talk):

@@ -302,13 +302,14 @@ def test_without_tracking_there_is_no_judgement():
         links.judge(3, True)
 
 
-def test_a_vector_that_was_removed_can_be_judged():
+def test_a_vector_that_was_removed_is_not_judged():
     links = clusterer()
     links.add_many(STREAM.vectors[:20])
     links.remove(3)
-    links.judge(3, False)
     with pytest.raises(RemovedError):
-        links.move(3, 0)
+        links.judge(3, False)
+    links.undo()
+    links.judge(3, False)
 
 
 def test_prototypes_have_no_margin():

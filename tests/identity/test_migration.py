@@ -72,6 +72,7 @@ def test_status_and_missing_follow_both_sides(X: Rows) -> None:
         "dimension": None,
         "model": "two",
         "pairs": 0,
+        "held": 0,
         "share": 0.0,
     }
     migration.add(rows[:40], range(40))

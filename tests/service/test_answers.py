@@ -118,7 +118,7 @@ def test_swagger_ui_is_served_from_the_service_alone(service):
 WRONG = {
     "clusters/abc": ("cluster: 'abc'", "a whole number"),
     "clusters?limit=0": ("limit: '0'", "1 or more"),
-    "clusters?order=x": ("order: 'x'", "one of 'size', 'id' or 'recent'"),
+    "clusters?order=x": ("order: 'x'", "one of 'size', 'id', 'recent' or 'name'"),
     "clusters/0?brief=x": ("brief: 'x'", "true or false"),
     "vectors": ("no id", "a value of id"),
     "name": ("cluster: 'x'", "a whole number"),

@@ -177,7 +177,7 @@ KINDS = {
 
 # A vector moved to its own cluster, a decision without a margin, and a migration in which too few
 # vectors are re-embedded.
-REFUSED = ("/move", "/judge", "/migration/ask", "/migration/report", "/migration/finish")
+REFUSED = ("/move", "/judge", "/migration/ask", "/migration/report", "/migration/finish", "/demo")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -44,7 +44,7 @@ PANELS = {
         "review": "Show the questions whose answers would correct most vectors.",
         "merge": "Declare two clusters the same; without arguments, suggest which.",
         "split": "Declare two different; with one cluster, show its weakest links.",
-        "move": "Move a vector to another cluster, where it stays.",
+        "move": "Move vectors to another cluster, where they stay.",
         "accept": "Say what is done with vectors whose decision is unsure.",
         "held": "List the vectors that wait for a decision, and what they would get.",
         "assign": "Decide on a vector that is held.",

@@ -61,12 +61,15 @@ PHRASES = {
         "the path of a file; or, for linkstream cluster,"
     ),
     "one of held()": "one that linkstream held STORE lists",
-    "a vector that was added alone or in a batch while margins were computed": (
-        "a vector that was added to a store with a model"
-    ),
+    "a vector that was added alone or in a batch, and compared with clusters, while margins were "
+    "computed": "a vector that was added to a store with a model, and compared with clusters",
     # remedies
-    "Use a model, or links.confidence.set_margins(True), before vectors are added.": (
-        "Make the store with --tuned FILE."
+    "The first vector was compared with none. Before others are added, use a model or "
+    "links.confidence.set_margins(True).": (
+        "The first vector was compared with none. Make the store with --tuned FILE."
+    ),
+    "Nothing was decided yet: assign() decides, and remove() drops it.": (
+        "Nothing was decided yet: linkstream assign decides, linkstream forget --vector drops it."
     ),
     "assign() puts it into a cluster, remove() drops it.": (
         "linkstream assign puts it into a cluster, linkstream forget --vector drops it."

@@ -175,7 +175,7 @@ class Activity {
       if (day !== heading) {
         heading = day;
         rows = el("ol", { class: "change-rows" });
-        sections.push(el("h3", { class: "day" }, day), rows);
+        sections.push(el("h2", { class: "day" }, day), rows);
       }
       rows.append(this.row(change));
     }
