@@ -7,8 +7,11 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from confidence.sure import HELD, NEW, SAME
 from linkstream import Links
 from linkstream.adapters.diarization import Diarizer
+from linkstream.clusterer.confidence import setting
+from linkstream.confidence import Model
 from linkstream.data import voice_halves
 from linkstream.turn_model import TimeModel
 from service.calling import Stream
@@ -322,3 +325,24 @@ def test_a_key_is_bound_to_the_vectors_and_the_number_of_segments_of_its_request
         assert (answer.status, answer.json["error"]["kind"]) == (409, "idempotency"), answer.body
     assert add(service, path, 0, 6, key="a")["segments"] == once["segments"] == 6
     assert service.get(path).json["vectors"] == 6
+
+
+def test_held_segments_of_a_recording_are_there_after_a_restart(tmp_path):
+    path = "/v1/namespaces/held"
+    kind = setting(Links.preset("ge2e-turns").core)
+    model = Model(kind, HELD, NEW, SAME, 40).to_plain()
+    with ThreadService(tmp_path / "data") as service:
+        assert service.put(path, {**PRESET, "confidence": model}).status == 201
+        told = service.post(f"{path}/accept", {"probability": 0.95, "new": 0.0})
+        assert told.status == 200, told.body
+        add(service, path, 0, N)
+        held = len(service.get(f"{path}/held?limit=200").json["held"])
+        before = service.get(f"{path}/turns/monday?moment=current").json
+    assert 0 < held < N
+    with ThreadService(tmp_path / "data") as service:
+        found = service.get(f"{path}/turns/monday?moment=current").json
+        again = add(service, path, N - 1, N, name="tuesday")
+    assert (found["segments"], again["segments"]) == (N, 1)
+    assert sum(t["end"] - t["start"] for t in found["turns"]) == pytest.approx(
+        sum(t["end"] - t["start"] for t in before["turns"])
+    )
