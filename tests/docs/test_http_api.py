@@ -85,13 +85,18 @@ def test_the_page_names_every_kind_of_error_that_the_service_has():
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-def test_the_examples_do_what_the_page_shows(service):
+def test_the_examples_do_what_the_page_shows(service, tmp_path):
     place = f"127.0.0.1:{service.port}"
     words = [line.replace("127.0.0.1:7777", place) for line, _ in LINES]
     assert len(words) >= 10
     script = "".join(f"{line}\nprintf '\\n\\036\\n'\n" for line in words)
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, timeout=120, env=os.environ
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ,
+        cwd=tmp_path,  # an example writes a file
     )
     seen = done.stdout.split("\n\036\n")[:-1]
     assert done.stderr == ""
