@@ -1,4 +1,4 @@
-"""The pictures of docs/page.md and of the README: every view of the page.
+"""The pictures of docs/page.md and of the README: the views that the guide shows.
 
 Run it from the root of the repository: `python docs/pictures/page.py`. It needs Chromium. The
 views show a few made-up people, whose pictures are drawn here.
@@ -40,8 +40,10 @@ def main() -> None:
         settings = Settings(data=Path(folder, "people"), port=0, images=media)
         with background(settings) as url:
             gather(url.rstrip("/"), media)
+            guide = (IMG.parent / "page.md").read_text("utf-8")
             for view in [*views(url.rstrip("/")), "cluster/0"]:
-                show(page, url.rstrip("/"), view)
+                if picture_of(view) in guide:
+                    show(page, url.rstrip("/"), view)
         browser.close()
 
 
@@ -59,8 +61,12 @@ def show(page: Page, url: str, view: str) -> None:
     page.locator("main .view h1").first.wait_for()
     page.wait_for_timeout(1_500)
     page.locator(READY).first.wait_for(state="hidden")
-    name = "page-one.png" if "/" in view else f"page-{view}.png"
-    page.screenshot(path=IMG / name, animations="disabled")
+    page.screenshot(path=IMG / picture_of(view), animations="disabled")
+
+
+def picture_of(view: str) -> str:
+    """Return the name of the picture of a view."""
+    return "page-one.png" if "/" in view else f"page-{view}.png"
 
 
 def gather(url: str, media: Path) -> None:
